@@ -23,7 +23,13 @@ from obygaze_features.store.format import (
     ArrayKind,
 )
 from obygaze_features.store.provenance import Corpus, FilledIn, ImportedProvenance, Provenance
-from obygaze_features.store.records import ABSENT_PREFIX, COLUMNS, DIGEST_PREFIX, TEXT_COLUMN
+from obygaze_features.store.records import (
+    ABSENT_PREFIX,
+    COLUMNS,
+    DIGEST_PREFIX,
+    TEXT_COLUMN,
+    WITHOUT_PICTURES,
+)
 from obygaze_models.evaluation.run import RunDocument
 from obygaze_models.persistence.card import ModelCard
 
@@ -35,6 +41,12 @@ _SECONDS: Schema = {
 }
 _DIGEST: Schema = {"description": "SHA-256, or nothing", "type": "string", "pattern": "^([0-9a-f]{64})?$"}
 _TEXT: Schema = {"type": "string"}
+_STRETCH = r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)? -?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?"
+_STRETCHES: Schema = {
+    "description": "The stretches in which the clip's file has no pictures: START END;START END in seconds",
+    "type": "string",
+    "pattern": f"^({_STRETCH}(;{_STRETCH})*)?$",
+}
 _SIZES: Schema = {"type": "array", "items": {"type": "integer", "minimum": 1}}
 _SHAPE: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 _BYTES: Schema = {
@@ -241,14 +253,19 @@ def _clip(some_text: Schema) -> Schema:
             "then": {"patternProperties": {digests: {"minLength": 64}}},
         },
     }
+    without_any: Schema = {
+        "if": {"properties": {"status": {"const": "partial"}}},
+        "else": {"properties": {WITHOUT_PICTURES: {"const": ""}}},
+    }
     line = _object(**{column: special.get(column, _TEXT) for column in COLUMNS})
+    line["properties"][WITHOUT_PICTURES] = _STRETCHES
     line["properties"][TEXT_COLUMN] = {**some_text, "description": "In a store of texts alone"}
     return {
         "description": "A line of data/clips.csv: column -> text",
         **line,
         "patternProperties": {f"{digests}{group}/({arrays})$": _DIGEST, f"{absent}{group}$": _TEXT},
         "additionalProperties": False,
-        "allOf": [with_reason, with_digests],
+        "allOf": [with_reason, with_digests, without_any],
     }
 
 
@@ -280,6 +297,11 @@ def _journal(sha256: Schema) -> Schema:
             "additionalProperties": _items(
                 {"type": "integer", "minimum": 0}, {"type": "integer", "minimum": 1}
             ),
+        },
+        without_pictures_s={
+            "description": "The stretches in which the clip's file has no pictures: start and end in seconds",
+            "type": "array",
+            "items": _items({"type": "number"}, {"type": "number"}),
         },
     )
     rows: Schema = {"type": "array", "items": {**row, "required": required, "additionalProperties": False}}

@@ -469,7 +469,7 @@ def compare_films(
         if judged.film is not None:
             judged_films.append(judged.film)
         has_rate = labels is not None or model.rate.value is not None
-        expected = judged.sample.expected if has_rate else np.nan
+        expected = judged.expected if has_rate else np.nan
         compared_film = ComparedFilm(
             timeline=film,
             facts=cells,
@@ -674,6 +674,9 @@ class _Judged(NamedTuple):
 
     Attributes
     ----------
+    expected : float
+        What the model, or labels in its place, give of all the time that can be judged, whoever judged which
+        windows of it and was sure.
     sample : FilmSample
     rate : CorrectedRate or None
         The film's own; None if no judge, or panel, judged enough.
@@ -685,6 +688,7 @@ class _Judged(NamedTuple):
         Their judgements; None if they are too few, so that the film counts as not judged.
     """
 
+    expected: float
     sample: FilmSample
     rate: CorrectedRate | None
     counts: WindowCounts | None
@@ -696,6 +700,8 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
     """Summarise a film and its blind judgements; with too few it counts as not judged."""
     own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
+    unjudged_sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
+    expected = unjudged_sample.expected
     notices: list[str] = []
     counts: WindowCounts | None = None
     if own.clips:
@@ -707,10 +713,9 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
             sure_cells = replace(windows.sure_cells, p=cells.p)
             sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
             rate = _film_rate(film, own, key, labels)
-            return _Judged(sample, rate, counts, notices, judged)
+            return _Judged(expected, sample, rate, counts, notices, judged)
         notices.append(_why_not_counted(counts))
-    unjudged_sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
-    return _Judged(unjudged_sample, None, counts, notices)
+    return _Judged(expected, unjudged_sample, None, counts, notices)
 
 
 def _why_not_counted(counts: WindowCounts) -> Said:

@@ -1,6 +1,6 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -30,6 +30,7 @@ from obygaze_film.judged_windows import (
 from obygaze_film.notes import said
 from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
+from obygaze_film.rows import SLACK_S
 from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,
@@ -71,6 +72,8 @@ class FilmRates(Struct, frozen=True):
         The judges without a rate, and the panel if it has none.
     notices : tuple of str
         What was left out, and why.
+    n_definitions : int
+        Under how many definitions the film was judged, whether or not there is a rate under each.
     """
 
     rates: tuple[CorrectedRate, ...]
@@ -78,6 +81,7 @@ class FilmRates(Struct, frozen=True):
     alpha: JudgesAlpha | None = None
     too_few: tuple[TooFewJudged, ...] = ()
     notices: tuple[str, ...] = ()
+    n_definitions: int = 1
 
 
 def correct_rates(
@@ -92,8 +96,8 @@ def correct_rates(
     A judge's number comes from the windows that they judged and were sure of, in the order of the draw up to
     the first one that they did not judge. These must be 10 or more, unless no window is left to judge.
     The panel's number, the mean of its judges' shares, comes from the windows that all of them judged and
-    were sure of. Where none of them judged any other, its interval goes no further than the mean of the ends
-    of their own intervals.
+    were sure of. Where each of them has a number of the same time, its interval goes no further than the mean
+    of the ends of their own intervals.
 
     Parameters
     ----------
@@ -126,7 +130,7 @@ def correct_rates(
         if windows.is_enough:
             rate = estimator.rate(windows, judges)
             if len(judges) > 1:  # the panel comes last: `rates` are those of its judges
-                rate = _cut_at_mean_of_judges(rate, rates, own.values())
+                rate = _cut_at_mean_of_judges(rate, rates)
             rates.append(structs.replace(rate, agreement=_pairs_of_target(agreement, judges)))
         else:
             too_few.append(TooFewJudged(judges=judges, **counts._asdict()))
@@ -178,7 +182,7 @@ def rates_by_definition(
     if not rates:
         raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
     alpha = None  # alpha is of judgements under one definition
-    return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices))
+    return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices), len(definitions))
 
 
 def _with_definition(found: FilmRates, definition: str) -> FilmRates:
@@ -241,11 +245,12 @@ def correct_rate(
     estimator = _Estimator(timeline, key, labels)
     rate = estimator.rate(windows, judges)
     if len(judges) > 1:
-        windows_of_judges = [film.of(name) for name in judges]
+        windows_of_judges = {name: film.of(name) for name in judges}
         rates_of_judges = []
-        for name, own_windows in zip(judges, windows_of_judges, strict=True):
-            rates_of_judges.append(estimator.rate(own_windows, [name]))
-        rate = _cut_at_mean_of_judges(rate, rates_of_judges, windows_of_judges)
+        for name, own_windows in windows_of_judges.items():
+            if own_windows.is_enough:
+                rates_of_judges.append(estimator.rate(own_windows, [name]))
+        rate = _cut_at_mean_of_judges(rate, rates_of_judges)
     agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
         notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
@@ -300,25 +305,25 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
     return estimate_rate(cells, judged[None], y[None], law=windows.law, judges=judges)
 
 
-def _cut_at_mean_of_judges(
-    panel: CorrectedRate, rates: Sequence[CorrectedRate], windows: Iterable[JudgedWindows]
-) -> CorrectedRate:
-    """Cut a panel's interval at the mean ends of its judges' intervals, if they judged the same windows.
+def _cut_at_mean_of_judges(panel: CorrectedRate, rates: Sequence[CorrectedRate]) -> CorrectedRate:
+    """Cut the interval of a panel at the mean of its judges' own ends, if these are all of one time.
 
-    The panel's share is the mean of its judges' shares, and varies by no more than their mean deviation. The
-    panel's interval stays as it is if a judge judged other windows, was sure of others, or has no rate.
+    They are not where a judge has no number, or where some were not sure of windows that others were sure of.
+    The panel's share is the mean of its judges' shares, and the standard deviation of a mean is no more than
+    the mean of the standard deviations, whichever windows each of them judged. Planted: two judges, alike or
+    opposed, who mark .08 to .5 of films of 21 to 100 windows; one judged 21 to 40 of them, the other the
+    first 10 to 15 of these. The interval that is cut so holds the mean of their shares in .98 or more of 250
+    draws, as that of the common windows does, and is half to three quarters as wide.
 
     Parameters
     ----------
     panel : CorrectedRate
     rates : sequence of CorrectedRate
         Those of its judges who have one.
-    windows : iterable of JudgedWindows
-        What each of its judges judged.
     """
-    sets_of_windows = {(frozenset(own.by_cell), frozenset(own.unsure)) for own in windows}
-    have_same_windows = len(sets_of_windows) == 1
-    if not have_same_windows or len(rates) < len(panel.annotators):
+    time_s = panel.content_s or 0.0
+    are_of_one_time = all(abs((rate.content_s or 0.0) - time_s) <= SLACK_S for rate in rates)
+    if len(rates) < len(panel.annotators) or not are_of_one_time:
         return panel
     low = max(panel.low, float(np.mean([rate.low for rate in rates])))
     high = min(panel.high, float(np.mean([rate.high for rate in rates])))

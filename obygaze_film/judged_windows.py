@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import count
 from typing import Final, NamedTuple
@@ -32,6 +33,9 @@ from obygaze_film.timeline import Timeline
 LEAST_SURE: Final = 10
 """Minimum number of windows of which judges are sure: for a rate (unless no window of the film is left to
 judge), and for a kappa of two judges."""
+
+JUDGED_AT: Final = "judged_at"
+"""Column of judgements: when they were made, for people (ISO 8601, in UTC)."""
 
 ByCell = dict[int, dict[str, bool]]
 """Cell -> judge -> whether they call it positive: the cells in the order of the draw, sure judges alone."""
@@ -266,6 +270,18 @@ def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]
     return judged, positive, shares
 
 
+def judged_at(clip: Clip) -> float:
+    """Return when a clip was judged, in seconds; minus infinity if its row does not say it as ISO 8601 does.
+
+    A time without a zone is taken as UTC, which the desk writes.
+    """
+    try:
+        moment = datetime.fromisoformat(clip.extras.get(JUDGED_AT, "").strip())
+    except ValueError:
+        return -math.inf
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
 def is_blind(clip: Clip) -> bool:
     """Whether a clip is a window that was drawn at random and shown without its score."""
     return clip.extras.get(SEEN_SCORE) == "0" and place_in(clip) > 0
@@ -498,7 +514,8 @@ def _calls_by_judge(
 
     Judgements that are not sure, and windows that a judge calls both ways, are noted in the sieve.
 
-    A judge may have several rows for one window: the last row in which they are sure counts.
+    A judge may have several rows for one window: the latest in which they are sure counts. Which one is later
+    says the column `judged_at`; of rows that do not say it, the later row is.
 
     Returns
     -------
@@ -508,7 +525,7 @@ def _calls_by_judge(
     calls_by_judge: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
     n_unsure = 0
     n_contradictions = 0
-    for clip in sieve.clips:
+    for clip in sorted(sieve.clips, key=judged_at):
         calls = calls_by_judge[clip.annotator]
         place = place_in(clip)
         call = positive.calls(clip, labels)
@@ -522,7 +539,7 @@ def _calls_by_judge(
         calls[place] = call
     sieve.note_left_out(n_unsure, said("why_unsure"))
     if n_contradictions:
-        sieve.notices.append(said_counted("note_twice", n_contradictions))
+        sieve.notices.append(said_counted("note_twice", n_contradictions, column=JUDGED_AT))
     return calls_by_judge
 
 

@@ -4,7 +4,7 @@ A judged span becomes a clip with the features of the film's windows in it. Judg
 score are trained on and never tested; a film that is tested is left out whole, with its judgements.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -255,10 +255,14 @@ def learn_from_judgements(
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
     named = judgements.spelled_as(film.movie for film in films)
     named = _as_the_corpus_defines(named, manifest.codebook, same_meaning)
-    usable = [clip for clip in named if clip.level in manifest.codebook.labels]
-    if "present" in spec.requests():
-        # The model learns concepts: whoever agreed with a passage by one key was not asked for any.
-        usable = [clip for clip in usable if clip.concepts or clip.extras.get("judgement") != "agree"]
+    scored_movies = {film.movie for film in films}
+    sieve = _Sieve([*named])
+    sieve.keep(lambda clip: clip.movie in scored_movies, "of other films")
+    sieve.keep(lambda clip: clip.level in manifest.codebook.labels, "of a level that does not count")
+    if "present" in spec.requests():  # who agrees by a key names no concepts
+        why = "that agree and name no concept"
+        sieve.keep(lambda clip: bool(clip.concepts) or clip.extras.get("judgement") != "agree", why)
+    usable = sieve.clips
     judged: list[Clip] = []
     X = [data.X]
     for film in films:
@@ -291,15 +295,33 @@ def learn_from_judgements(
 
     before = evaluated(data, manifest)
     after = evaluated(joined_data, joined)
-    notes = []
-    n_left_out = len(judgements) - len(judged)
-    if n_left_out > 0:
-        notes.append(
-            f"{counted(n_left_out, 'judgement')} left out: of other films, levels that do not count, no "
-            "features, concepts not asked for"
-        )
+    judged_ids = {clip.clip_id for clip in judged}
+    sieve.keep(lambda clip: clip.clip_id in judged_ids, "without features")
     by_film = _by_film(spec.name, data, joined_data, before, after)
-    return Learnt(spec.name, joined, joined_data, before, after, by_film, tuple(notes))
+    return Learnt(spec.name, joined, joined_data, before, after, by_film, tuple(sieve.notes))
+
+
+class _Sieve:
+    """Keep the judgements that a model can learn from, and note how many of the others are left out, and why.
+
+    Attributes
+    ----------
+    clips : list of Clip
+    notes : list of str
+        A note for each reason for which any was left out.
+    """
+
+    def __init__(self, clips: list[Clip]) -> None:
+        self.clips = clips
+        self.notes: list[str] = []
+
+    def keep(self, counts: Callable[[Clip], bool], why: str) -> None:
+        """Leave out the judgements that do not count, for one reason."""
+        clips = [clip for clip in self.clips if counts(clip)]
+        n_lost = len(self.clips) - len(clips)
+        if n_lost:
+            self.notes.append(f"{counted(n_lost, 'judgement')} left out: {why}")
+        self.clips = clips
 
 
 def _refuse_another_model(film: Timeline, key: str | None, expected: tuple[str, ...]) -> None:
@@ -392,7 +414,8 @@ def learn_films(
             progress=progress,
         )
         report = learning_report(replace(learnt, notes=(*tables.notices, *notes, *learnt.notes)))
-        report = replace(report, record={**report.record, "same_meaning": with_same_meaning})
+        declared = [name for name in with_same_meaning if name != clips.codebook.definition()]
+        report = replace(report, record={**report.record, "same_meaning": declared})
         write_report(report, folder)
         model = learnt.write(folder, [*films.values()], stores, licence)
         new_folder_of = folders_of([film.movie for film in films.values()], folder / "scored")

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,6 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.store import Store
 from obygaze_features.text import file_name
-from obygaze_features.video import StatedGap, stated_gap
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     BARS,
@@ -61,8 +60,8 @@ SLACK_S = 0.001
 """Times that differ by less are equal: manifests round to milliseconds."""
 
 HOLE_SLACK_S = 0.1
-"""Seconds by which the edges of a stretch without pictures may miss those of rows: a store states them by
-hundredths of a second, and detectors of shots a picture earlier or later."""
+"""Seconds by which the edges of a stretch without pictures may miss those of rows: detectors of shots find a
+cut a picture earlier or later, and windows are rounded to milliseconds."""
 
 NO_HOLES = np.zeros((0, 2))
 
@@ -76,7 +75,7 @@ class Windows:
     clip_ids : tuple of str, length N
     spans : ndarray, shape [N, 2]
     holes : ndarray, shape [H, 2]
-        Stretches of the film without pictures, as far as windows that were read in part state them.
+        Stretches of the film without pictures, as far as windows that were read in part have them.
     scarcely_read : tuple of int
         Numbers of the windows of which less than half has pictures.
     """
@@ -139,20 +138,16 @@ def windows_of(store: Store) -> dict[str, Windows]:
             rows_of[movie], key=lambda row: (table.start_s[row], table.end_s[row], table.clip_ids[row])
         )
         spans = np.column_stack([table.start_s[rows], table.end_s[rows]])
-        gaps = [stated_gap(table.reasons.get(row, "")) for row in rows]
+        stretches = [table.without_pictures_s.get(row, ()) for row in rows]
         clip_ids = tuple(table.clip_ids[row] for row in rows)
-        windows[movie] = Windows(clip_ids, spans, _holes(spans, gaps), _scarcely_read(spans, gaps))
+        windows[movie] = Windows(clip_ids, spans, _holes(stretches), _scarcely_read(spans, stretches))
     return windows
 
 
-def _holes(spans: Spans, gaps: Sequence[StatedGap | None]) -> Spans:
-    """Join the stretches without pictures that overlapping windows state, each within its own span."""
-    stated = []
-    for (start, end), gap in zip(spans.tolist(), gaps, strict=True):
-        if gap is not None and max(start, gap.start_s) < min(end, gap.end_s):
-            stated.append([max(start, gap.start_s), min(end, gap.end_s)])
+def _holes(stretches: Sequence[Sequence[tuple[float, float]]]) -> Spans:
+    """Join the stretches without pictures of overlapping windows."""
     joined: list[list[float]] = []
-    for start, end in sorted(stated):
+    for start, end in sorted(chain.from_iterable(stretches)):
         if joined and start <= joined[-1][1] + HOLE_SLACK_S:
             joined[-1][1] = max(joined[-1][1], end)
         else:
@@ -160,14 +155,14 @@ def _holes(spans: Spans, gaps: Sequence[StatedGap | None]) -> Spans:
     return np.array(joined, dtype=np.float64).reshape(-1, 2)
 
 
-def _scarcely_read(spans: Spans, gaps: Sequence[StatedGap | None]) -> tuple[int, ...]:
+def _scarcely_read(spans: Spans, stretches: Sequence[Sequence[tuple[float, float]]]) -> tuple[int, ...]:
     """List the windows of which less than half has pictures."""
-    lengths = (spans[:, 1] - spans[:, 0]).tolist()
-    return tuple(
-        number
-        for number, (length, gap) in enumerate(zip(lengths, gaps, strict=True))
-        if gap is not None and gap.missing_s > length / 2
-    )
+    numbers = []
+    for number, stretches_of_window in enumerate(stretches):
+        missing_s = sum(end - start for start, end in stretches_of_window)
+        if missing_s > (spans[number, 1] - spans[number, 0]) / 2:
+            numbers.append(number)
+    return tuple(numbers)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -126,10 +126,11 @@ def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
 def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> pd.DataFrame:
     """Find the segments of one model in a film.
 
-    A segment starts where the probability reaches the model's threshold and goes on while it stays above the
-    threshold less 0.1 (of a threshold below 0.2: above half of it). Segments at most 5 s apart are one;
-    shorter ones than 5 s are dropped. Where fewer than `top` are found, the highest places that stay below
-    the threshold are listed too, cut out by the same rule with their own peak as the threshold.
+    A segment is a stretch where the probability stays above the threshold less 0.1 (of a threshold below 0.2:
+    above half of it) and somewhere reaches the threshold. Segments at most 5 s apart are one; shorter ones
+    than 5 s are dropped. A stretch that reaches the threshold nowhere is joined to none. Where fewer than
+    `top` are found, the highest places that stay below the threshold are listed too, cut out by the same rule
+    with their own peak as the threshold.
 
     A segment has the same number whatever `top` is: those that reach the threshold are numbered by time, the
     others apart from them. Of these, as many as fill a list of `LISTED` are numbered by time first, and then

@@ -186,10 +186,22 @@ def _require_one_way_to_cut(
 
 
 def _read_film(path: Path, *, with_frames: bool) -> "manifests.Film":
-    """Read a film's end and damage and, if asked, the times of all its frames."""
+    """Read a film's end and damage and, if asked, the times of all its frames.
+
+    A film whose file is cut off ends when the file says, so that what could not be read is a part of it. But
+    windows of frames are of those that are there.
+    """
     probed = of.probe(path)
-    times_s = video.frame_times(path).tolist() if with_frames else []
-    return manifests.Film(path, probed.start_s + probed.duration_s, probed.damage, times_s)
+    end_s = probed.start_s + probed.duration_s
+    if with_frames:
+        return manifests.Film(path, end_s, probed.damage, video.frame_times(path).tolist())
+    if math.isnan(probed.stated_end_s):
+        return manifests.Film(path, end_s, probed.damage)
+    damage = (
+        f"{probed.damage}; its pictures end at {end_s:.1f} s, and not at {probed.stated_end_s:.1f} s, as it "
+        "says: windows behind its last picture fail"
+    )
+    return manifests.Film(path, probed.stated_end_s, damage)
 
 
 def _clips_of_films(imported: "manifests.Imported") -> list[dict[str, object]]:

@@ -18,7 +18,17 @@ from obygaze_features.text import counted, first_few
 Contrasts = tuple[Contrast, ...]
 """Fields with the values in the first and in the second store."""
 
-CLIP_FIELDS = ("status", "reason", "absent", "movie", "start_s", "end_s", "source", "text")
+CLIP_FIELDS = (
+    "status",
+    "reason",
+    "without_pictures_s",
+    "absent",
+    "movie",
+    "start_s",
+    "end_s",
+    "source",
+    "text",
+)
 """Fields of a clip that are compared, besides its features."""
 
 

@@ -15,6 +15,7 @@ from obygaze_features.io import write_all
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import FILLED_IN
+from obygaze_features.store.records import WITHOUT_PICTURES, format_stretches
 from obygaze_features.store.store import Store
 
 SPAN = ("start_s", "end_s")
@@ -122,7 +123,8 @@ def _clip_columns(
 ) -> dict[str, list[Any]]:
     """Return what is written about the clips besides their features: name -> a value for each row.
 
-    They are id, movie, status, reason, text, labels and span; None where a clip has no such value.
+    They are id, movie, status, reason, text, labels, span and, if any clip has some, stretches without
+    pictures; None where a clip has no such value.
     """
     clips = [store.clips[row] for row in rows]
 
@@ -139,6 +141,8 @@ def _clip_columns(
         columns[name] = [texts.get(clip.clip_id, "") for clip in clips]
     for field in SPAN:
         columns[field] = column(field)
+    if any(clip.without_pictures_s for clip in clips):
+        columns[WITHOUT_PICTURES] = [format_stretches(clip.without_pictures_s) for clip in clips]
     return columns
 
 

@@ -30,6 +30,7 @@ from obygaze_features.exchange.row_ids import (
     read_row_ids,
     row_items,
 )
+from obygaze_features.store.records import WITHOUT_PICTURES
 from obygaze_features.store.store_files import refuse_larger
 from obygaze_features.text import counted
 
@@ -134,7 +135,8 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
 
     index_name = text_of(obs.attrs, "_index") or "_index"
     ids, _ = read_row_ids(path, list(obs), options.ids or index_name, read)
-    columns = {name: id_texts(read(name), path) for name in set(obs) & {"status", "reason"}}
+    damage = {"status", "reason", WITHOUT_PICTURES}
+    columns = {name: id_texts(read(name), path) for name in set(obs) & damage}
     for name, cells in columns.items():
         if len(cells) != len(ids):
             raise StoreError(

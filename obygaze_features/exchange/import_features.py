@@ -27,7 +27,14 @@ from obygaze_features.store.format import (
     Status,
 )
 from obygaze_features.store.provenance import unknown_provenance, validate_licence
-from obygaze_features.store.records import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip
+from obygaze_features.store.records import (
+    ArraySpec,
+    ClipFeatures,
+    ClipResult,
+    GroupSpec,
+    PlannedClip,
+    parse_stretches,
+)
 from obygaze_features.store.sealing import seal, temporary_stage
 from obygaze_features.store.stage import Stage
 from obygaze_features.text import counted, first_few
@@ -552,7 +559,12 @@ def _make_result(
     _check_times(clip, item, time_s, frame_index, n_frames)
     values = {name: array for name, array in arrays.items() if name not in TIME_ARRAYS}
     features = {group.name: ClipFeatures(time_s, frame_index, values)}
-    return ClipResult(clip.clip_id, cast("Status", item.status), item.reason, groups=features)
+    try:
+        stretches = parse_stretches(item.without_pictures)
+    except ValueError as error:
+        raise StoreError(f"{item.where}: {error}") from None
+    status = cast("Status", item.status)
+    return ClipResult(clip.clip_id, status, item.reason, groups=features, without_pictures_s=stretches)
 
 
 def _check_times(

@@ -22,6 +22,7 @@ from obygaze_features.exchange.import_items import (
     read_in_worker,
 )
 from obygaze_features.file_kinds import AGAIN, HDF5, why_not
+from obygaze_features.store.records import WITHOUT_PICTURES
 from obygaze_features.store.store_files import refuse_larger
 
 MOST_TEXT = 1 << 27
@@ -89,6 +90,7 @@ def groups_of_clips(
                     partial(_read_group, node, where, choice),
                     status=text_of(node.attrs, "status") or "ok",
                     reason=text_of(node.attrs, "reason"),
+                    without_pictures=text_of(node.attrs, WITHOUT_PICTURES),
                 )
         if not items:
             raise StoreError(

@@ -53,12 +53,15 @@ class ImportItem:
         Reads its arrays: name -> array. If there is one only, its name does not matter.
     status, reason
         Status of the clip, if known, and why it is not ok.
+    without_pictures
+        The stretches in which its file has no pictures, as the text of `store.records.parse_stretches`.
     """
 
     where: str
     load: Callable[[], Arrays]
     status: str = "ok"
     reason: str = ""
+    without_pictures: str = ""
 
 
 FileContent = tuple[Mapping[str, ImportItem], dict[str, str]]
@@ -262,8 +265,8 @@ def read_in_worker(library: str, reader: Reader, path: Path, *arguments: object)
         n_megabytes = path.stat().st_size >> 20 if path.is_file() else 0
         answer, _ = _send_request(request, library, str(path), LIMIT_S + n_megabytes)
         items = {}
-        for clip, (key, where, status, reason) in enumerate(answer["items"]):
-            items[key] = ImportItem(where, partial(load, clip, where), status, reason)
+        for clip, (key, where, *damage) in enumerate(answer["items"]):
+            items[key] = ImportItem(where, partial(load, clip, where), *damage)
         texts.update(answer["texts"])
         yield items, texts
     finally:
@@ -402,7 +405,10 @@ def _answer_request(request: _Request, parent: Parent) -> None:
     try:
         _open_file.open(request)
         if request.clip is None:
-            items = [(key, item.where, item.status, item.reason) for key, item in _open_file.items]
+            items = [
+                (key, item.where, item.status, item.reason, item.without_pictures)
+                for key, item in _open_file.items
+            ]
             answer = {"items": items, "texts": _open_file.texts}
         else:
             _, item = _open_file.items[request.clip]

@@ -25,10 +25,24 @@ from obygaze_features.exchange.row_ids import (
     text_rows,
 )
 from obygaze_features.file_kinds import what, why_not
+from obygaze_features.store.records import WITHOUT_PICTURES
 from obygaze_features.workbook import Records
 
 NO_FEATURES = frozenset(
-    {"movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "status", "reason", "", "index"}
+    {
+        "movie",
+        "video",
+        "start_s",
+        "end_s",
+        "level",
+        "concepts",
+        "annotator",
+        "status",
+        "reason",
+        WITHOUT_PICTURES,
+        "",
+        "index",
+    }
 )
 """Columns of manifests, of our exports and of pandas's indexes: never features, though they hold numbers."""
 

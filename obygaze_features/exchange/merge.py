@@ -192,7 +192,7 @@ def _first_difference(a: StoredClip, b: StoredClip) -> str:
     one_is_missing = _MISSING in (a.status, b.status)
     fields = ["movie", "start_s", "end_s", "text"]
     if not one_is_missing:
-        fields += ["status", "reason", "absent", "source"]
+        fields += ["status", "reason", "without_pictures_s", "absent", "source"]
     for field in fields:
         if getattr(a, field) != getattr(b, field):
             return field
@@ -283,4 +283,12 @@ def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int])
             frame_index = values.pop("frame_index")
             features[name] = ClipFeatures(time_s, frame_index, values)
         status = cast("Status", clip.status)  # not missing
-        yield ClipResult(clip.clip_id, status, clip.reason, clip.source, features, clip.absent)
+        yield ClipResult(
+            clip.clip_id,
+            status,
+            clip.reason,
+            clip.source,
+            features,
+            clip.absent,
+            clip.without_pictures_s,
+        )

@@ -274,8 +274,10 @@ def row_items(
     path: Path,
     ids: Sequence[str],
     arrays: Mapping[str, Any],
+    *,
     status: Sequence[str] = (),
     reason: Sequence[str] = (),
+    without_pictures_s: Sequence[str] = (),
 ) -> dict[str, ImportItem]:
     """Return id -> the features of its row, which are read when they are needed.
 
@@ -291,6 +293,8 @@ def row_items(
         Name -> array with a row for each id.
     status, reason
         Status of each row, and why it is not ok; without, all are ok.
+    without_pictures_s
+        For each row the stretches in which its file has no pictures, as a text.
     """
     checked_arrays = _check_rows(path, arrays, len(ids))
     items: dict[str, ImportItem] = {}
@@ -305,6 +309,7 @@ def row_items(
             partial(_read_row, checked_arrays, row, str(path)),
             status[row] if status else "ok",
             reason[row] if reason else "",
+            without_pictures_s[row] if without_pictures_s else "",
         )
     if not items:
         raise StoreError(f"{path}: no row in it")

@@ -219,6 +219,8 @@ class DecodedClip:
         What the file holds besides pictures: keys of `UNREAD`.
     absent
         Name of each backbone that has nothing of the clip while others have -> why, such as `no sound track`.
+    without_pictures_s
+        The stretches of a partial clip in which its file has no pictures: start and end in seconds.
     """
 
     clip_id: str
@@ -232,6 +234,7 @@ class DecodedClip:
     remarks: tuple[str, ...] = ()
     besides: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
+    without_pictures_s: tuple[tuple[float, float], ...] = ()
 
 
 def group_into_passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[DecodeTask]]:
@@ -545,12 +548,19 @@ def _clip(
     )
     if not result:
         return clip
-    # All requests of a clip are read in one pass: they share its status and the count of decoded frames.
+    # All requests of a clip are read in one pass: they share its status, its stretches without pictures and
+    # the count of decoded frames.
     status = result[0].status
     n_decoded = result[0].decoded
     if status == "ok":
         return replace(clip, n_decoded=n_decoded, remarks=tuple(notes))
-    return replace(clip, status=status, reason="; ".join(notes), n_decoded=n_decoded)
+    return replace(
+        clip,
+        status=status,
+        reason="; ".join(notes),
+        n_decoded=n_decoded,
+        without_pictures_s=result[0].without_pictures_s,
+    )
 
 
 def _source(path: Path, *, hashed: bool) -> dict[str, Any]:

@@ -179,9 +179,16 @@ class _StartedBatch:
             source = dict(clip.source)
             if devices[clip_id]:
                 source["device"] = ", ".join(devices[clip_id])
-            results.append(
-                ClipResult(clip_id, clip.status, clip.reason, source, features[clip_id], clip.absent)
+            result = ClipResult(
+                clip_id,
+                clip.status,
+                clip.reason,
+                source,
+                features[clip_id],
+                clip.absent,
+                clip.without_pictures_s,
             )
+            results.append(result)
         return results
 
 

@@ -44,7 +44,7 @@ KEEPING_RECORD = {
     "pillow": PIL.__version__,
 }
 """How frames are kept, for the provenance."""
-VERSION = 3
+VERSION = 4
 """Version of the files of frames; files of other versions are not read."""
 MOST_BYTES = 1 << 31
 """Most bytes of the frames of a clip."""
@@ -228,11 +228,13 @@ class _VideoFrames:
         reasons: dict[str, None] = {}  # in order, each once
         remarks: dict[str, None] = {}
         is_partial = False
+        stretches: tuple[tuple[float, float], ...] = ()  # of the span, whatever the sampling
         for sampling, kept in kept_of_sampling.items():
             pictures[sampling] = [from_jpeg(data) for data in kept.jpegs]
             is_partial = is_partial or kept.clip.status == "partial"
             if kept.clip.reason:
                 reasons[kept.clip.reason] = None
+            stretches = stretches or kept.clip.without_pictures_s
             remarks.update(dict.fromkeys(kept.clip.remarks))
         prepared: dict[Hashable, Prepared] = {}
         for key, (sampling, prepare) in task.frame_requests().items():
@@ -252,6 +254,7 @@ class _VideoFrames:
             frames={name: prepared[request_key(request)] for name, request in task.requests.items()},
             source=source,
             remarks=tuple(remarks),
+            without_pictures_s=stretches,
         )
 
 

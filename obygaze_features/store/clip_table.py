@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store.format import ABSENT
-from obygaze_features.store.records import SHA256_BYTES, StoredClip
+from obygaze_features.store.records import SHA256_BYTES, StoredClip, Stretches
 
 NO_DIGEST = bytes(SHA256_BYTES)
 """Stands for the digest of a row without features."""
@@ -31,6 +31,8 @@ class ClipTable:
         By row, why a clip is not ok.
     absent : dict of str to dict of int to str
         By group and row, why a group has no features of a clip that others have some of.
+    without_pictures_s : dict of int to tuple
+        By row, the stretches in which a clip's file has no pictures: start and end in seconds.
     digests : dict of str to ndarray of bytes, shape [N]
         By `group/array`, the SHA-256 of each row; `NO_DIGEST` of rows without features.
     """
@@ -43,6 +45,7 @@ class ClipTable:
     n_words: NDArray[np.int64]
     reasons: dict[int, str]
     absent: dict[str, dict[int, str]]
+    without_pictures_s: dict[int, Stretches]
     digests: dict[str, NDArray[np.bytes_]]
 
     def __len__(self) -> int:
@@ -76,6 +79,7 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
     n_words = array("q")
     reasons: dict[int, str] = {}
     absent: dict[str, dict[int, str]] = {}
+    without_pictures_s: dict[int, Stretches] = {}
     digests: dict[str, bytearray] = {}
     for row, clip in enumerate(clips):
         clip_ids.append(clip.clip_id)
@@ -86,6 +90,8 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
         n_words.append(len(clip.text.split()) if clip.text else 0)
         if clip.reason:
             reasons[row] = clip.reason
+        if clip.without_pictures_s:
+            without_pictures_s[row] = clip.without_pictures_s
         for group, reason in clip.absent.items():
             absent.setdefault(group, {})[row] = reason
         for name, digest in clip.digests.items():
@@ -103,6 +109,7 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
         n_words=np.frombuffer(n_words, np.int64),
         reasons=reasons,
         absent=absent,
+        without_pictures_s=without_pictures_s,
         digests={name: np.frombuffer(column, f"S{SHA256_BYTES}") for name, column in digests.items()},
     )
 

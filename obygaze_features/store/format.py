@@ -148,7 +148,7 @@ TIME_ARRAYS: Final = ("time_s", "frame_index")
 FEATURE_DTYPES: Final = tuple(sorted({dtype for name in FEATURE_ARRAYS for dtype in ARRAYS[name].dtypes}))
 
 
-def spec_version(arrays: Iterable[str], *, absent: bool = False) -> str:
+def spec_version(arrays: Iterable[str], *, absent: bool = False, without_pictures: bool = False) -> str:
     """Return the oldest version of the format that has the given arrays.
 
     Parameters
@@ -157,10 +157,14 @@ def spec_version(arrays: Iterable[str], *, absent: bool = False) -> str:
         Names of arrays.
     absent
         Whether the version must also allow rows that are absent in a group.
+    without_pictures
+        Whether the version must also have a place for the stretches of clips that lack pictures.
     """
     versions = [ARRAYS[name].since for name in arrays]
     if absent:
         versions.append("1.2")
+    if without_pictures:
+        versions.append("1.4")
     return max(versions, key=_numbers)
 
 
@@ -174,7 +178,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
-SPEC_VERSION: Final = spec_version(ARRAYS, absent=True)
+SPEC_VERSION: Final = spec_version(ARRAYS, absent=True, without_pictures=True)
 """Newest version of the format, not of this library: stores of newer ones are refused."""
 
 

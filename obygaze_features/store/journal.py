@@ -59,6 +59,8 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     frames
         Name of a ragged group -> number of the clip's first frame in the file of the attempt, or in the
         arrays of the parent store, and how many frames it has.
+    without_pictures_s
+        The stretches in which its file has no pictures: start and end in seconds.
     """
 
     row: int
@@ -71,6 +73,7 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     source: Mapping[str, Any] = {}
     absent: Mapping[str, str] = {}
     frames: Mapping[str, tuple[Whole, Count]] = {}
+    without_pictures_s: tuple[tuple[float, float], ...] = ()
 
     @property
     def written_in(self) -> Attempt:

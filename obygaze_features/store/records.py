@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -217,6 +217,58 @@ class ClipFeatures:
     arrays: Mapping[str, NDArray[Any]]
 
 
+Stretches: TypeAlias = tuple[tuple[float, float], ...]
+"""Stretches of a clip, each with its start and end in seconds of its file, in the order of time."""
+
+
+def check_stretches(
+    stretches: Iterable[tuple[float, float]], start_s: float | None, end_s: float | None
+) -> None:
+    """Check that stretches of a clip follow one another within its span, None leaving a side open.
+
+    Raises
+    ------
+    ValueError
+        One has no numbers as times, ends before it starts, overlaps the one before, or leaves the span.
+    """
+    earliest_s = -math.inf if start_s is None else start_s
+    latest_s = math.inf if end_s is None else end_s
+    last_end_s = earliest_s
+    for stretch_start_s, stretch_end_s in stretches:
+        where = f"without pictures from {stretch_start_s!r} to {stretch_end_s!r} s"
+        if not (math.isfinite(stretch_start_s) and math.isfinite(stretch_end_s)):
+            raise ValueError(f"{where}: expected two times in seconds")
+        if stretch_start_s >= stretch_end_s:
+            raise ValueError(f"{where}: it should start before it ends")
+        if stretch_start_s < earliest_s or stretch_end_s > latest_s:
+            raise ValueError(f"{where}: outside of the clip, which lasts from {start_s!r} to {end_s!r} s")
+        if stretch_start_s < last_end_s:
+            raise ValueError(f"{where}: the stretch before ends at {last_end_s!r} s")
+        last_end_s = stretch_end_s
+
+
+def format_stretches(stretches: Stretches) -> str:
+    """Write stretches as the text of a cell, such as `60.08 62.5;70.0 71.25`; empty for none."""
+    return ";".join(f"{float(start_s)!r} {float(end_s)!r}" for start_s, end_s in stretches)
+
+
+def parse_stretches(text: str) -> Stretches:
+    """Read stretches from the text of a cell.
+
+    Raises
+    ------
+    ValueError
+        It is not as `format_stretches` writes it.
+    """
+    stretches = []
+    for part in text.split(";") if text else ():
+        times = part.split(" ")
+        if len(times) != 2:
+            raise ValueError(f"{WITHOUT_PICTURES} {text!r:.200}: expected START END;START END in seconds")
+        stretches.append((float(times[0]), float(times[1])))
+    return tuple(stretches)
+
+
 class ClipSource(msgspec.Struct, forbid_unknown_fields=True):
     """What is known of a clip's file and its stream of pictures, and which card computed its features."""
 
@@ -246,6 +298,8 @@ class ClipResult:
     absent
         Group name -> why it has no features of the clip, in one line, such as `no sound track`; another group
         has some.
+    without_pictures_s
+        The stretches of a partial clip in which its file has no pictures: start and end in seconds, in order.
     """
 
     clip_id: str
@@ -254,6 +308,7 @@ class ClipResult:
     source: Mapping[str, object] = field(default_factory=dict)
     groups: Mapping[str, ClipFeatures] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
+    without_pictures_s: Stretches = ()
 
     def __post_init__(self) -> None:
         """Raise a StoreError if status, reason, features and absences contradict each other."""
@@ -271,7 +326,17 @@ class ClipResult:
                 raise StoreError(f"{where}, group {name}: absent, but features were given")
         if self.absent and not self.groups:
             raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
+        if self.without_pictures_s and self.status != "partial":
+            raise StoreError(f"{where}: {self.status}, and without pictures in a part of it")
+        self.check_stretches(None, None)
         object.__setattr__(self, "source", _checked_source(self.source, where))
+
+    def check_stretches(self, start_s: float | None, end_s: float | None) -> None:
+        """Refuse stretches without pictures that do not follow one another within the clip's span."""
+        try:
+            check_stretches(self.without_pictures_s, start_s, end_s)
+        except ValueError as error:
+            raise StoreError(f"clip {self.clip_id}: {error}") from None
 
 
 def _checked_source(source: Mapping[str, object], where: str) -> dict[str, object]:
@@ -303,6 +368,11 @@ ABSENT_PREFIX = "absent:"
 
 They follow `reason`. At the end, readers of format 1.0 and 1.1 would take them for digests.
 """
+WITHOUT_PICTURES = "without_pictures_s"
+"""Column that says in which stretches a partial clip has no pictures; only where a clip has such a stretch.
+
+It follows `reason`, for the same cause as the columns `absent:<group>`, which come after it.
+"""
 SHA256_BYTES = 32
 
 DIGEST_PREFIX = "sha256:"
@@ -325,6 +395,8 @@ class StoredClip:
         What the row is the embedding of; None in a store of clips.
     absent
         Group name -> why it has no features of the clip, though others have; empty unless ok or partial.
+    without_pictures_s
+        The stretches in which its file has no pictures: start and end in seconds; empty unless partial.
     """
 
     clip_id: str
@@ -337,6 +409,7 @@ class StoredClip:
     digests: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
+    without_pictures_s: Stretches = ()
 
     @property
     def planned(self) -> PlannedClip:
@@ -366,8 +439,8 @@ def absent_counts(clips: Iterable[StoredClip]) -> dict[str, int]:
     return dict(sorted(counter.items()))
 
 
-_FIRST_ABSENT = COLUMNS.index("reason") + 1
-"""Index of the first column `absent:<group>`, if there is any."""
+_OPTIONAL_AT = COLUMNS.index("reason") + 1
+"""Where the optional columns about damage and absence stand."""
 
 
 def clips_csv_bytes(
@@ -387,9 +460,13 @@ def clips_csv_bytes(
     if digests is None:
         digests = (clip.digests for clip in clips)
     has_text = any(clip.text is not None for clip in clips)
+    has_stretches = any(clip.without_pictures_s for clip in clips)
     absent_groups = list(absent_counts(clips))
-    absent_columns = [ABSENT_PREFIX + name for name in absent_groups]
-    header = [*COLUMNS[:_FIRST_ABSENT], *absent_columns, *COLUMNS[_FIRST_ABSENT:]]
+    header = [*COLUMNS[:_OPTIONAL_AT]]
+    if has_stretches:
+        header.append(WITHOUT_PICTURES)
+    header += [ABSENT_PREFIX + name for name in absent_groups]
+    header += COLUMNS[_OPTIONAL_AT:]
     if has_text:
         header.append(TEXT_COLUMN)
     header += [DIGEST_PREFIX + name for name in arrays]
@@ -397,6 +474,8 @@ def clips_csv_bytes(
     table.write(csv_line(header).encode())
     for row, (clip, clip_digests) in enumerate(zip(clips, digests, strict=True)):
         cells = [str(row), clip.clip_id, clip.status, clip.reason]
+        if has_stretches:
+            cells.append(format_stretches(clip.without_pictures_s))
         cells += [clip.absent.get(name, "") for name in absent_groups]
         cells += [clip.movie, _cell(clip.start_s), _cell(clip.end_s)]
         cells += [_cell(clip.source.get(name)) for name in ("bytes", "duration_s", "sha256")]
@@ -426,6 +505,8 @@ class _Columns(NamedTuple):
 
     Parameters
     ----------
+    has_stretches
+        Whether there is a column of stretches without pictures.
     absent_groups
         Groups with a column on why they have no features of a clip.
     has_text
@@ -434,13 +515,14 @@ class _Columns(NamedTuple):
         Arrays `group/array` with a column of digests.
     """
 
+    has_stretches: bool
     absent_groups: list[str]
     has_text: bool
     arrays: list[str]
 
     @property
     def n_cells(self) -> int:
-        """Number of cells of a line, without those on absent groups."""
+        """Number of cells of a line, without those on damage and on absent groups."""
         return len(COLUMNS) + len(self.arrays) + (1 if self.has_text else 0)
 
 
@@ -453,14 +535,16 @@ def _columns_of(header: list[str], where: str) -> _Columns:
         If one of the required columns is missing or in another place.
     """
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
-    columns = header[:_FIRST_ABSENT] + header[_FIRST_ABSENT + len(absent_groups) :]
+    has_stretches = header[_OPTIONAL_AT : _OPTIONAL_AT + 1] == [WITHOUT_PICTURES]
+    optional_end = _OPTIONAL_AT + len(absent_groups) + (1 if has_stretches else 0)
+    columns = header[:_OPTIONAL_AT] + header[optional_end:]
     if tuple(columns[: len(COLUMNS)]) != COLUMNS:
         raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
     further = columns[len(COLUMNS) :]
     has_text = further[:1] == [TEXT_COLUMN]
     digest_columns = further[1:] if has_text else further
     arrays = [name.removeprefix(DIGEST_PREFIX) for name in digest_columns]
-    return _Columns(absent_groups, has_text, arrays)
+    return _Columns(has_stretches, absent_groups, has_text, arrays)
 
 
 def each_clip(
@@ -541,9 +625,10 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     ValueError
         It is not the line of this row, or a cell does not fit.
     """
-    absent_end = _FIRST_ABSENT + len(columns.absent_groups)
-    reasons = cells[_FIRST_ABSENT:absent_end]
-    usual_cells = cells[:_FIRST_ABSENT] + cells[absent_end:]
+    absent_at = _OPTIONAL_AT + (1 if columns.has_stretches else 0)
+    absent_end = absent_at + len(columns.absent_groups)
+    reasons = cells[absent_at:absent_end]
+    usual_cells = cells[:_OPTIONAL_AT] + cells[absent_end:]
     number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *further = usual_cells
     text = None
     digests = further
@@ -563,15 +648,24 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
         if not _is_sha256(digest):
             raise ValueError(f"expected 64 hexadecimal digits as {DIGEST_PREFIX}{name}, found {digest!r}")
     absent = {name: reason for name, reason in zip(columns.absent_groups, reasons, strict=True) if reason}
+    start_s = float(start) if start else None
+    end_s = float(end) if end else None
+    stretches: Stretches = ()
+    if columns.has_stretches and cells[_OPTIONAL_AT]:
+        stretches = parse_stretches(cells[_OPTIONAL_AT])
+        check_stretches(stretches, start_s, end_s)
+        if status != "partial":
+            raise ValueError(f"{WITHOUT_PICTURES} of a clip that is {status}; only a partial one has some")
     return StoredClip(
         clip_id=clip_id,
         status=status,
         reason=reason,
         movie=movie,
-        start_s=float(start) if start else None,
-        end_s=float(end) if end else None,
+        start_s=start_s,
+        end_s=end_s,
         source=source,
         digests=digest_of,
         text=text,
         absent=absent,
+        without_pictures_s=stretches,
     )

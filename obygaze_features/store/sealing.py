@@ -324,7 +324,7 @@ def _counted_attributes(stage: Stage, best: Best, counted: Sequence[Mapping[str,
 
 
 def _version_of(stage: Stage, best: Best) -> str:
-    """Return the version of the format that the store needs, by its arrays and absent rows."""
+    """Return the version of the format that the store needs, by its arrays and by what its clips lack."""
     arrays = {"clip", "status"}
     if stage.clips[0].text is not None:
         arrays.add("text")
@@ -332,7 +332,11 @@ def _version_of(stage: Stage, best: Best) -> str:
         arrays.add(ROW_SIZE)
     for group in stage.groups:
         arrays.update(group.clip_arrays())
-    return spec_version(arrays, absent=any(entry.absent for entry in best.values()))
+    return spec_version(
+        arrays,
+        absent=any(entry.absent for entry in best.values()),
+        without_pictures=any(entry.without_pictures_s for entry in best.values()),
+    )
 
 
 def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
@@ -351,6 +355,7 @@ def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
             source=entry.source,
             text=planned.text,
             absent=entry.absent,
+            without_pictures_s=entry.without_pictures_s,
         )
         clips.append(clip)
     return clips

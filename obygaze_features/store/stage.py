@@ -335,6 +335,7 @@ class Stage:
                     source=clip.source,
                     absent=clip.absent,
                     frames=frames,
+                    without_pictures_s=clip.without_pictures_s,
                 )
 
     def status(self) -> dict[str, JournalEntry]:
@@ -404,6 +405,7 @@ class Stage:
         return StageWriter(
             self.reader(),
             self.groups,
+            self.clips,
             self.rows,
             best=best,
             attempts=self._attempts,

@@ -1,6 +1,6 @@
 """Make tiny valid stores from arrays, for tests."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ def seal_arrays(
     failed: Mapping[str, str] | None = None,
     partial: Mapping[str, str] | None = None,
     absent: Mapping[str, Mapping[str, str]] | None = None,
+    without_pictures_s: Mapping[str, Sequence[tuple[float, float]]] | None = None,
     texts: Mapping[str, str] | None = None,
     spans: Mapping[str, tuple[float, float]] | None = None,
     times: Mapping[str, NDArray[np.float64]] | None = None,
@@ -74,6 +75,8 @@ def seal_arrays(
         Clip id -> reason; a failed clip's rows are not used.
     absent
         Clip id -> group -> why it has no features of the clip.
+    without_pictures_s
+        Partial clip's id -> the stretches in which its file has no pictures: start and end in seconds.
     texts
         Clip id -> its text, for a store of embeddings of texts, which have no frames.
     spans
@@ -116,7 +119,15 @@ def seal_arrays(
         status: Status = "partial" if clip_id in partial else "ok"
         reason = partial.get(clip_id, "")
         source = sources.get(clip_id, {})
-        result = ClipResult(clip_id, status, reason, source=source, groups=features, absent=absent_groups)
+        result = ClipResult(
+            clip_id,
+            status,
+            reason,
+            source=source,
+            groups=features,
+            absent=absent_groups,
+            without_pictures_s=tuple((without_pictures_s or {}).get(clip_id, ())),
+        )
         results.append(result)
     with stage.writer() as writer:
         writer.commit(results)

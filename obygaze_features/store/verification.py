@@ -426,7 +426,11 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
         arrays.append("text")
     if any(store[name].ragged for name in store.names):
         arrays.append(ROW_SIZE)
-    needed = spec_version(arrays, absent=any(clip.absent for clip in store.clips))
+    needed = spec_version(
+        arrays,
+        absent=any(clip.absent for clip in store.clips),
+        without_pictures=any(clip.without_pictures_s for clip in store.clips),
+    )
     if is_newer(needed, about["spec_version"]):
         yield Problem(file, f"spec_version is {about['spec_version']}, and what it holds needs {needed}")
 

@@ -36,7 +36,13 @@ from obygaze_features.store.pieces import (
     StoredArray,
     attempt_file,
 )
-from obygaze_features.store.records import MOST_NUMBERS, ClipFeatures, ClipResult, GroupSpec
+from obygaze_features.store.records import (
+    MOST_NUMBERS,
+    ClipFeatures,
+    ClipResult,
+    GroupSpec,
+    PlannedClip,
+)
 
 BLOCK = 1 << 18
 """Bytes of a row that are checked and digested together, while they are in the processor's cache."""
@@ -80,6 +86,8 @@ class StageWriter:
         Reads the rows of the stage.
     groups
         The arrays of every clip.
+    clips
+        The clips of the stage, in the order of its rows.
     row_of
         Clip id -> row.
     best
@@ -97,6 +105,7 @@ class StageWriter:
         self,
         reader: StagedRows,
         groups: Sequence[GroupSpec],
+        clips: Sequence[PlannedClip],
         row_of: Mapping[str, int],
         *,
         best: Mapping[int, JournalEntry],
@@ -109,6 +118,7 @@ class StageWriter:
         self._stage = reader.stage
         self._layout = reader.layout
         self._groups = {group.name: group for group in groups}
+        self._clips = clips
         self._row_of = row_of
         self._best = dict(best)
         self.to_do = set(to_do)
@@ -196,6 +206,7 @@ class StageWriter:
             reason=result.reason,
             source=result.source,
             absent=result.absent,
+            without_pictures_s=result.without_pictures_s,
         )
         number = row // PIECE_ROWS
         piece = self._piece(number)
@@ -273,6 +284,7 @@ class StageWriter:
         row = self._row_of.get(result.clip_id)
         if row is None:
             raise StoreError(f"{where}: not in the plan of this stage")
+        result.check_stretches(self._clips[row].start_s, self._clips[row].end_s)
         open_piece = self._open_pieces.get(row // PIECE_ROWS)
         # A clip of `to_do` that another process has done meanwhile is done again: both have the same
         # features.

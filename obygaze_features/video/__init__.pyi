@@ -11,11 +11,9 @@ from .read import read_frames as read_frames
 from .read import read_windows as read_windows
 from .read import sampled_times as sampled_times
 from .sampling import Sampling as Sampling
-from .sampling import StatedGap as StatedGap
 from .sampling import at as at
 from .sampling import fps as fps
 from .sampling import keyframes as keyframes
-from .sampling import stated_gap as stated_gap
 from .sampling import uniform as uniform
 from .shots import Measured as Measured
 from .shots import find_shots as find_shots

@@ -1,5 +1,6 @@
 """Define the results of reading a video."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
@@ -29,6 +30,9 @@ class Frames(Generic[T]):
         ``partial`` if expected frames are missing or damaged; `notes` describe them.
     notes
         Sentences about the reading, kept in the store.
+    without_pictures_s
+        Stretches of the span, whole ones and in the order of time, in which the file has no pictures: start
+        and end in seconds. Empty where together they are too short for the clip to be partial.
     method
         ``sparse``: only the needed packets were decoded. ``sequential``: all up to the last frame were.
         ``still``: the file is a still image.
@@ -62,6 +66,7 @@ class Frames(Generic[T]):
     time_s: NDArray[np.float64]
     status: Literal["ok", "partial"]
     notes: tuple[str, ...]
+    without_pictures_s: tuple[tuple[float, float], ...] = ()
     method: Literal["sparse", "sequential", "still"]
     why_sequential: str = ""
     width: int
@@ -111,6 +116,9 @@ class Probe:
         What the file holds beside pictures: `sound`, `subtitles`.
     stream
         What the file states of its stream; None for a still image.
+    stated_end_s
+        Of a file that is cut off: when its pictures end by what its container states, in seconds of the
+        player's clock; else NaN.
     """
 
     bytes: int
@@ -120,3 +128,4 @@ class Probe:
     damage: str
     besides: tuple[str, ...] = ()
     stream: Stream | None = None
+    stated_end_s: float = math.nan

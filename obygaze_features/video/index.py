@@ -4,6 +4,7 @@ The packets of a large file take seconds to read, so they are cached across the 
 compared with what its container declares, to detect truncation.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,6 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
+import av
 import numpy as np
 from av import FFmpegError
 from numpy.typing import NDArray
@@ -81,6 +83,8 @@ TURNED = "its packets ask to turn the pictures, which is done for those alone th
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
 TRUNCATED_BELOW = 0.98
 """Share of the declared packets or bytes below which a file counts as cut off: containers count inexactly."""
+MOST_TIMES_LONGER = 1000.0
+"""How many times longer than what is there a file that is cut off may claim to be: else it is damaged."""
 ANOTHER_BELOW = 0.9
 """Share of a transport stream. If its pictures end before it, those of another stream follow."""
 BESIDES = {"sound": "audio", "subtitles": "subtitle"}
@@ -533,6 +537,7 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
         notes=(*notes, *notes_on_stream, *late_notes(packets.late)),
         besides=_kinds_beside(source, packets.late),
         late=tuple(packets.late),
+        stated_end_s=_stated_end_s(facts),
     )
 
 
@@ -994,6 +999,25 @@ def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:
     scale = tick.numerator * origin.denominator
     shift = origin.numerator * tick.denominator
     return np.array([(value * scale - shift) / denominator for value in sorted(ticks)], np.float64)
+
+
+def _stated_end_s(facts: _StreamFacts) -> float:
+    """Return when the pictures of a file that is cut off would end, by what its container states.
+
+    NaN if the file is whole, or states nothing that can be.
+    """
+    source = facts.source
+    if not facts.line.known or not truncation(source, facts.packets):
+        return math.nan
+    times = facts.frame_times
+    ends_s = []
+    if source.stream.duration and source.stream.time_base:
+        ends_s.append(float(times.time_s[0]) + float(source.stream.duration * source.stream.time_base))
+    if source.container.duration:  # of all streams, and of what an edit list shows
+        ends_s.append(source.container.duration / av.time_base - float(source.origin))
+    stated_s = min(ends_s, default=math.nan)
+    is_possible = times.end_s < stated_s < times.end_s * MOST_TIMES_LONGER
+    return stated_s if is_possible else math.nan
 
 
 def truncation(source: Source, packets: Packets) -> str:

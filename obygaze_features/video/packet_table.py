@@ -1,5 +1,6 @@
 """Define the packet table of a stream: display times and random access points, known without decoding."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,8 @@ class PacketTable:
         What the file holds beside pictures: `sound`, `subtitles`.
     late
         Streams that are not known when the file is opened.
+    stated_end_s
+        Of a file that is cut off: when its pictures end by what its container states, in seconds; else NaN.
     """
 
     pts: NDArray[np.int64]
@@ -82,6 +85,7 @@ class PacketTable:
     notes: tuple[str, ...]
     besides: tuple[str, ...] = ()
     late: tuple[LateStream, ...] = ()
+    stated_end_s: float = math.nan
 
     def find_packet(self, packet: Packet) -> int:
         """Return the number of the packet in the table that has a packet's time stamp and size.

@@ -18,7 +18,7 @@ from obygaze_features.text import counted
 from obygaze_features.video.decode import Decoder, Frame, NotSafe
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, pictures
-from obygaze_features.video.sampling import Sampling, Span, choose
+from obygaze_features.video.sampling import Sampling, Span, choose, describe_gaps, describe_overhang
 
 T = TypeVar("T")
 Pixels = NDArray[np.uint8]
@@ -135,6 +135,7 @@ class WindowReader(Decoder, Generic[T]):
         super().__init__(path, strict=strict)
         self.requests = requests
         self.frame_times = self.table.frame_times
+        self._holes = self.table.holes
         self._reported = 0  # decoded frames that were counted in results, see `unreported`
 
     def read(
@@ -155,7 +156,7 @@ class WindowReader(Decoder, Generic[T]):
             known is not decoded.
         """
         if self.lacks_keys:
-            self.frame_times = self.find_frames()
+            self._take_existing_frames()
         why = self.table.unsafe
         pending, errors = self.choose_frames(
             Window(number, span, why_sequential=why) for number, span in enumerate(windows)
@@ -171,7 +172,7 @@ class WindowReader(Decoder, Generic[T]):
             # Where frames are numbered by counting, an error shifts all later numbers.
             yield from self._read_sequentially(pending, by_packet=True)
         if pending:
-            self.frame_times = self.find_frames()
+            self._take_existing_frames()
             pending, errors = self.choose_frames(pending)
             yield from errors
             yield from self._read_sequentially(pending)
@@ -328,12 +329,13 @@ class WindowReader(Decoder, Generic[T]):
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Make the result of a window that has all its frames: the frames of each request, or an error."""
-        losses = self._losses_of(window)
+        gaps = self.table.frame_times.gaps(*window.span, self._holes)
+        losses = self._losses_of(window, gaps)
         if self.strict and losses:
             return VideoError("; ".join(losses), self.path)
         overhang = self.frame_times.overhang(*window.span)
-        if overhang:
-            losses.append(overhang)
+        if len(overhang):
+            losses.append(describe_overhang(overhang))
         decoded = self.unreported()
         properties, remarks_on_pictures = window.collected.describe()
         remarks = dict.fromkeys((*self.table.notes, *remarks_on_pictures))
@@ -348,6 +350,7 @@ class WindowReader(Decoder, Generic[T]):
                 time_s=self.frame_times.time_s[np.searchsorted(self.frame_times.index, numbers)],
                 status="partial" if losses else "ok",
                 notes=(*losses, *remarks, *_repeated(sampling, numbers)),
+                without_pictures_s=_joined(np.concatenate([gaps, overhang])),
                 method="sequential" if window.why_sequential else "sparse",
                 why_sequential=window.why_sequential,
                 total=len(self.frame_times),
@@ -358,12 +361,32 @@ class WindowReader(Decoder, Generic[T]):
             frames.append(frames_of_request)
         return tuple(frames)
 
-    def _losses_of(self, window: Window[T]) -> list[str]:
-        """Return sentences on what the file lacks, or could not be decoded, in the span of a window."""
+    def _take_existing_frames(self) -> None:
+        """Decode the whole stream, choose among the frames that exist from then on, and note where none do.
+
+        When the others would have been shown is known where each frame that exists has the time of a packet.
+        """
+        self.frame_times = self.find_frames()
+        all_times = self.table.frame_times
+        if not np.isin(self.frame_times.time_s, all_times.time_s).all():
+            return
+        is_lost = ~np.isin(all_times.time_s, self.frame_times.time_s)
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_lost, [False]])))
+        frame_edges_s = np.append(all_times.time_s, all_times.end_s)
+        lost = frame_edges_s[edges].reshape(-1, 2)
+        holes = np.concatenate([self.table.holes, lost])
+        in_order = holes[np.argsort(holes[:, 0], kind="stable")]
+        self._holes = np.array(_joined(in_order), np.float64).reshape(-1, 2)
+
+    def _losses_of(self, window: Window[T], gaps: NDArray[np.float64]) -> list[str]:
+        """Return sentences on what the file lacks, or could not be decoded, in the span of a window.
+
+        `gaps` are the stretches of the span without pictures, shape [G, 2].
+        """
         table = self.table
         _, end_s = window.span
         losses = [loss for from_s, loss in table.losses if end_s is None or end_s > from_s]
-        gap = table.frame_times.gap(*window.span, table.holes)
+        gap = describe_gaps(gaps)
         if gap:
             losses.append(gap)
         return losses + self._decoding_losses(window.collected)
@@ -409,6 +432,17 @@ class WindowReader(Decoder, Generic[T]):
             damaged = ", ".join(map(str, sorted(collected.corrupt)))
             losses.append(f"the decoder flags as damaged: frame {damaged}")
         return losses
+
+
+def _joined(stretches: NDArray[np.float64]) -> tuple[tuple[float, float], ...]:
+    """Join stretches [S, 2], in the order of their starts, that touch or overlap."""
+    joined: list[tuple[float, float]] = []
+    for start_s, end_s in stretches.tolist():
+        if joined and start_s <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end_s))
+        else:
+            joined.append((start_s, end_s))
+    return tuple(joined)
 
 
 def missing_frames(windows: Iterable[Window[T]]) -> list[int]:

@@ -17,7 +17,7 @@ from obygaze_features.video.file_facts import file_state
 from obygaze_features.video.frames import Frames, Probe
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.passes import FrameRequests, Known, Pixels, WindowReader, WindowResult, Windows
-from obygaze_features.video.sampling import Sampling, choose
+from obygaze_features.video.sampling import Sampling, choose, describe_gaps
 from obygaze_features.video.source import check_file, naming_file
 from obygaze_features.video.stills import is_still, read_still
 
@@ -178,13 +178,22 @@ def probe(path: str | Path) -> Probe:
     table = index_packets(path)
     times = table.frame_times
     losses = [loss for _, loss in table.losses]
-    gap = times.gap(None, None, table.holes)
+    gap = describe_gaps(times.gaps(None, None, table.holes))
     if gap:
         losses.append(gap)
     damage = "; ".join(losses)
     first_s = float(times.time_s[0])
     duration_s = times.end_s - first_s
-    return Probe(file_state(path)[0], first_s, duration_s, len(times), damage, table.besides, table.stream)
+    return Probe(
+        file_state(path)[0],
+        first_s,
+        duration_s,
+        len(times),
+        damage,
+        table.besides,
+        table.stream,
+        table.stated_end_s,
+    )
 
 
 @checked

@@ -1,10 +1,9 @@
 """Choose frames by sampling rules: pure functions of the frames' times, without decoding."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,25 +212,39 @@ class FrameTimes:
         key = None if self.key is None else self.key[inside]
         return FrameTimes(self.index[inside], self.time_s[inside], key)
 
-    def overhang(self, start_s: float | None, end_s: float | None) -> str:
-        """Return a note if the video covers less than the share `SPAN_COVERED` of a span; else empty."""
+    def overhang(self, start_s: float | None, end_s: float | None) -> NDArray[np.float64]:
+        """Find the end of a span that the video does not reach, if it covers less than `SPAN_COVERED` of it.
+
+        Returns
+        -------
+        NDArray
+            Shape [1, 2]: from the end of the video to the end of the span; or [0, 2].
+        """
         if end_s is None:
-            return ""
+            return np.zeros((0, 2))
         start = start_s or 0.0
         covered_s = self.end_s - start
         if covered_s >= SPAN_COVERED * (end_s - start):
-            return ""
-        return f"the span asks for pictures up to {end_s:g} s, but the video ends at {self.end_s:.2f} s"
+            return np.zeros((0, 2))
+        return np.array([[max(start, self.end_s), end_s]])
 
-    def gap(self, start_s: float | None, end_s: float | None, holes: NDArray[np.float64]) -> str:
-        """Return a note if holes take more than a second or a tenth of a span; else empty.
+    def gaps(
+        self, start_s: float | None, end_s: float | None, holes: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Find the stretches of a span without pictures, if they take more than a second or a tenth of it.
 
         Parameters
         ----------
         start_s, end_s
             The span, in seconds; None leaves a side open.
         holes
-            Shape [H, 2]: starts and ends of holes. The time before the first picture is added to them.
+            Shape [H, 2]: starts and ends of holes, in the order of time. The time before the first picture is
+            added to them.
+
+        Returns
+        -------
+        NDArray
+            Shape [G, 2]: starts and ends, in the order of time.
         """
         first = self.time_s[0]
         start = first if start_s is None else start_s
@@ -241,27 +254,26 @@ class FrameTimes:
         clipped = np.clip(holes, start, end)
         inside = clipped[clipped[:, 0] < clipped[:, 1]]
         missing_s = float(np.sum(inside[:, 1] - inside[:, 0]))
-        if not is_large_hole(missing_s, end - start):
-            return ""
-        note = f"no pictures for {missing_s:.2f} s, from {inside[0, 0]:.2f} to {inside[0, 1]:.2f} s"
-        if len(inside) > 1:
-            note += f" and {len(inside) - 1} times more"
-        return note
+        return inside if is_large_hole(missing_s, end - start) else np.zeros((0, 2))
 
 
-class StatedGap(NamedTuple):
-    """What the note of `FrameTimes.gap` says: seconds without pictures, and where the first of them are."""
+def describe_gaps(gaps: NDArray[np.float64]) -> str:
+    """Return a note on the stretches without pictures [G, 2] that `FrameTimes.gaps` found; empty for none."""
+    if not len(gaps):
+        return ""
+    missing_s = float(np.sum(gaps[:, 1] - gaps[:, 0]))
+    note = f"no pictures for {missing_s:.2f} s, from {gaps[0, 0]:.2f} to {gaps[0, 1]:.2f} s"
+    if len(gaps) > 1:
+        note += f" and {len(gaps) - 1} times more"
+    return note
 
-    missing_s: float
-    start_s: float
-    end_s: float
 
-
-@checked
-def stated_gap(reason: str) -> StatedGap | None:
-    """Read the note of `FrameTimes.gap` in the reason why a clip was read in part; None if there is none."""
-    found = re.search(r"no pictures for (-?[\d.]+) s, from (-?[\d.]+) to (-?[\d.]+) s", reason)
-    return StatedGap(*map(float, found.groups())) if found else None
+def describe_overhang(overhang: NDArray[np.float64]) -> str:
+    """Return a note on the end of a span [1, 2] that `FrameTimes.overhang` found; empty for none [0, 2]."""
+    if not len(overhang):
+        return ""
+    video_end_s, span_end_s = overhang[0]
+    return f"the span asks for pictures up to {span_end_s:g} s, but the video ends at {video_end_s:.2f} s"
 
 
 def is_large_hole(hole_s: float, span_s: float) -> bool:

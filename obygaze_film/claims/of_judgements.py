@@ -61,7 +61,7 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
         Each judge's share, that of all together if there is one, and how far they agree.
     """
     definitions = {rate.definition for rate in found.rates} | {few.definition for few in found.too_few}
-    are_several = len(definitions) > 1
+    are_several = len(definitions) > 1 or found.n_definitions > 1
     claims: list[FilmClaim] = [judged_share(rate, is_one_of_definitions=are_several) for rate in found.rates]
     claims += [no_judged_share(few, is_one_of_definitions=are_several) for few in found.too_few]
     return [*claims, *agreement_claims(found, is_of_several_definitions=are_several)]
@@ -174,7 +174,7 @@ def _doubts(pair: JudgesAgreement) -> tuple[str, ...]:
         return (UNDEFINED,)
     if pair.high is not None and pair.high < 0:
         return (AGREE_LESS,)
-    if pair.low is None or pair.low <= 0:
+    if pair.low is None or round(pair.low, 2) <= 0:  # as it is printed
         return (AGREE_BY_CHANCE,)
     return ()
 

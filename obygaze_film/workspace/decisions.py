@@ -27,7 +27,7 @@ from obygaze_features.manifest import (
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import Decided
-from obygaze_film.judged_windows import law_of, named_law
+from obygaze_film.judged_windows import JUDGED_AT, judged_at, law_of, named_law
 from obygaze_film.notes import said, said_counted
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
@@ -45,7 +45,13 @@ from obygaze_film.workspace.importing import IMPORT, Annotated, TakenFrom, taken
 from obygaze_film.workspace.ledger import LEDGER, MOST_OF_A_KIND, Ledger
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, in_order
 from obygaze_film.workspace.rules import DEFAULT_PLANNED, PLANNED, FilmRules, Reading, name_of, read_line
-from obygaze_film.workspace.settling import Disagreement, disagreements, problem_of
+from obygaze_film.workspace.settling import (
+    MILLISECONDS,
+    Disagreement,
+    disagreements,
+    problem_of,
+    span_key,
+)
 from obygaze_film.workspace.tables import (
     COLUMNS,
     KINDS,
@@ -61,8 +67,11 @@ from obygaze_film.workspace.tables import (
 
 __all__ = ["COLUMNS", "JUDGEMENTS", "KINDS", "NOTES", "PASSAGES", "Decisions", "State", "state_of"]
 
-DRAW_COLUMNS: Final = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S)
-"""Columns that say how a judged window was drawn. Every judgement in a manifest has them, possibly empty."""
+DRAW_COLUMNS: Final = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S, JUDGED_AT)
+"""Columns that say how a judged window was drawn, and when it was judged.
+
+Every judgement in a manifest has them, possibly empty.
+"""
 
 ONE_PER_SPAN: Final = ("judgement", "agreed")
 """Kinds of decisions of which a person has at most one on a span. Passages that people mark may overlap."""
@@ -188,31 +197,61 @@ class Decisions:
                 judged.setdefault(clip.annotator, {})[place] = clip
         return judged
 
-    def n_planned_by(self, annotator: str) -> int:
-        """Return how many windows a person planned to judge before judging the first one.
+    def n_stated_by(self, annotator: str) -> int:
+        """Return how many windows a person said that they would judge, before judging the first one.
 
-        It is `DEFAULT_PLANNED` if their judgements do not say it, and never more than the film's windows.
+        It is never more than the film's windows, and 0 if their judgements don't say it: they judged none, or
+        a list that was imported.
         """
         judged = self.blind_judgements().get(annotator, {}).values()
         cells = [clip.extras.get(PLANNED, "") for clip in judged]
-        n_planned = max([int(cell) for cell in cells if cell.isdecimal()], default=DEFAULT_PLANNED)
-        return min(n_planned, len(self.windows))
+        n_stated = max([int(cell) for cell in cells if cell.isdecimal()], default=0)
+        return min(n_stated, len(self.windows))
+
+    def n_planned_by(self, annotator: str) -> int:
+        """Return how many windows a person is to judge: as many as they said, else those that they judged.
+
+        A list that was filled in elsewhere and imported says no number. Who judged none is asked for
+        `DEFAULT_PLANNED`, or for all of the film's windows if there are fewer.
+        """
+        n_judged = len(self.blind_judgements().get(annotator, ()))
+        return self.n_stated_by(annotator) or n_judged or min(DEFAULT_PLANNED, len(self.windows))
+
+    def places_seen_by(self, annotator: str) -> frozenset[int] | None:
+        """Return the places of the draw of which a person may see others' blind judgements; None for all.
+
+        Whoever judged as many windows as they said, or all of them, may see all. Whoever never said a number,
+        as their list was imported, may go on judging blindly: they may see those of the windows that they
+        judged. Anybody else sees none.
+        """
+        own = self.blind_judgements().get(annotator, {})
+        n_stated = self.n_stated_by(annotator)
+        if own and len(own) >= (n_stated or len(self.windows)):
+            return None
+        return frozenset() if n_stated else frozenset(own)
+
+    def places_seen_by_all(self) -> frozenset[int] | None:
+        """Return the places of which all judges may see each other's blind judgements; None for all."""
+        common: frozenset[int] | None = None
+        for annotator in self.blind_judgements():
+            seen = self.places_seen_by(annotator) if annotator else None
+            if seen is not None:
+                common = seen if common is None else common & seen
+        return common
+
+    def ids_hidden_from(self, annotator: str, places_seen: frozenset[int] | None) -> list[str]:
+        """List the ids of others' blind judgements that are hidden from a person who sees some places."""
+        if places_seen is None:
+            return []
+        hidden = []
+        for name, judged in self.blind_judgements(any_definition=True).items():
+            if name != annotator:
+                hidden += [clip.clip_id for place, clip in judged.items() if place not in places_seen]
+        return hidden
 
     def hides_others_from(self, annotator: str) -> bool:
-        """Whether there are blind judgements of others that are hidden until a person's own are finished."""
-        others = self.blind_judgements(any_definition=True)
-        others.pop(annotator, None)
-        return bool(others) and not self._is_finished(annotator)
-
-    @property
-    def has_unfinished(self) -> bool:
-        """Whether anybody with a name has judged fewer windows blindly than they planned."""
-        return any(name and not self._is_finished(name) for name in self.blind_judgements())
-
-    def _is_finished(self, annotator: str) -> bool:
-        """Whether a person has judged as many windows blindly as they planned, and at least one."""
-        n_judged = len(self.blind_judgements().get(annotator, ()))
-        return n_judged > 0 and n_judged >= self.n_planned_by(annotator)
+        """Whether any blind judgement of others is hidden from a person (`places_seen_by`)."""
+        return bool(self.ids_hidden_from(annotator, self.places_seen_by(annotator)))
 
     def conflicts(self) -> set[str]:
         """Return the ids of standing decisions between which their author has yet to choose.
@@ -255,13 +294,16 @@ class Decisions:
                 latest[_judged_span(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
 
-    def disagreements(self, shown_ids: Container[str] | None = None) -> list[Disagreement]:
+    def disagreements(
+        self, shown_ids: Container[str] | None = None, settling_ids: Container[str] | None = None
+    ) -> list[Disagreement]:
         """List the spans that people gave different levels under today's definitions.
 
-        Only decisions whose id is in `shown_ids` are compared; by default all that stand.
+        Only decisions whose id is in `shown_ids` are compared; by default all that stand. What was agreed
+        counts if its id is in `settling_ids`, by default any.
         """
         judged = self._current(("judgement", "passage"), shown_ids)
-        return disagreements(judged, self._current(("agreed",), shown_ids))
+        return disagreements(judged, self._current(("agreed",), settling_ids))
 
     def _current(self, kinds: Iterable[str], shown_ids: Container[str] | None) -> list[Clip]:
         """List the standing decisions of some kinds that give a level under today's definitions.
@@ -429,6 +471,9 @@ class Decisions:
         FilmError
             The decision is not valid, or the decision that it changes does not stand or is somebody else's.
         """
+        is_settled_blindly = (
+            kind == "agreed" and mode == "blind" and self._are_settled_blindly(start_s, end_s, parents)
+        )
         row = self.rules.row_of(
             kind,
             start_s,
@@ -442,7 +487,7 @@ class Decisions:
             place=place,
             n_planned=n_planned,
             parents=parents,
-            is_blind=kind == "agreed" and mode == "blind" and self._are_all_blind(parents),
+            is_blind=is_settled_blindly,
         )
         self.rules.refuse(kind, row, start_s, end_s)
         clip = self.rules.clip_of_new(kind, row, self.folder)
@@ -542,11 +587,22 @@ class Decisions:
         return line
 
     def _ids_on_span(self, kind: str, clip: Clip) -> list[str]:
-        """Return the ids of a person's standing decisions on a new decision's span, which it replaces."""
-        return [old.clip_id for old in self.kept[kind] if _judged_span(old) == _judged_span(clip)]
+        """Return the ids of standing decisions on a new decision's span, which it replaces.
 
-    def _are_all_blind(self, parent_ids: Sequence[str]) -> bool:
-        """Whether all decisions with these ids stand and were made with the model's score out of sight."""
+        These are of the same person. A difference is settled once, whether the score was in sight or not.
+        """
+        key_of = _settled_span if kind == "agreed" else _judged_span
+        return [old.clip_id for old in self.kept[kind] if key_of(old) == key_of(clip)]
+
+    def _are_settled_blindly(self, start_s: float, end_s: float, parent_ids: Sequence[str]) -> bool:
+        """Whether what is agreed on a span is made without the score, as all decisions were that it settles.
+
+        It is not, if the difference was settled before with the score in sight.
+        """
+        span = round(start_s, MILLISECONDS), round(end_s, MILLISECONDS)
+        settled = [clip for clip in self.kept["agreed"] if span_key(clip) == span]
+        if any(clip.extras.get(SEEN_SCORE) == "1" for clip in settled):
+            return False
         parents = [self.lines.get(parent_id) for parent_id in parent_ids]
         return all(parent is not None and parent.row.get(SEEN_SCORE) == "0" for parent in parents)
 
@@ -727,7 +783,7 @@ class Decisions:
         self._remove_open_agreements(kept, lines)
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
-        self.kept = kept
+        self.kept = {kind: _later_last(clips) for kind, clips in kept.items()}
         n_changed = self.rules.n_changed(self.draw.law)
         if n_changed:
             notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
@@ -862,6 +918,28 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
 def _judged_span(clip: Clip) -> JudgedSpan:
     """Return what a person has at most one judgement on: a later judgement on it replaces the earlier one."""
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
+
+
+def _later_last(clips: Sequence[Clip]) -> list[Clip]:
+    """Put decisions that one person made of one place in the order of time, among the places that they have.
+
+    Such decisions were made where nobody knew of the other, and the ledger's order of them means nothing. In
+    tables, and wherever one is taken, the last counts.
+    """
+    indices_of: dict[JudgedSpan, list[int]] = {}
+    for index, clip in enumerate(clips):
+        indices_of.setdefault(_judged_span(clip), []).append(index)
+    ordered = [*clips]
+    for indices in indices_of.values():
+        in_time = sorted((clips[index] for index in indices), key=judged_at)
+        for index, clip in zip(indices, in_time, strict=True):
+            ordered[index] = clip
+    return ordered
+
+
+def _settled_span(clip: Clip) -> JudgedSpan:
+    """Return the span of an agreed decision: a person settles it once."""
+    return clip.annotator, clip.movie, *span_key(clip)
 
 
 def _content(line: Line) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.manifest import DEFINITION, Clip, Codebook, Manifest, import_spans
+from obygaze_film.notes import said_counted
 from obygaze_film.scored_files import SETTLED
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import Decisions, codebook_of
@@ -78,6 +79,9 @@ def read_judged(
         agreed = import_spans(settled_files, root or Path(), "judgements", codebook=book)
         notices += agreed.notices
         manifest = with_settled(manifest, agreed.manifest)
+        n_doubly = _n_settled_at_two_levels(agreed.manifest)
+        if n_doubly:
+            notices.append(said_counted("settled_twice", n_doubly))
     meanings = Meanings(headers)
     return JudgedTables(one_definition_a_meaning(manifest, meanings), meanings, notices)
 
@@ -113,6 +117,14 @@ def with_settled(judged: Manifest, agreed: Manifest) -> Manifest:
         extras = {name: clip.extras.get(name, "") for name in columns}
         filled.append(replace(clip, extras=extras))
     return judged.with_clips(filled)
+
+
+def _n_settled_at_two_levels(agreed: Manifest) -> int:
+    """Count the spans that people settled at more than one level, so that nothing is settled there."""
+    levels_at: dict[tuple[str, float, float], set[str]] = {}
+    for clip in agreed:
+        levels_at.setdefault(_film_and_span(clip), set()).add(clip.level or "")
+    return sum(len(levels) > 1 for levels in levels_at.values())
 
 
 def _film_and_span(clip: Clip) -> tuple[str, float, float]:

@@ -50,7 +50,7 @@ from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.decisions import Decisions, state_of
 from obygaze_film.workspace.media import media_paths
 from obygaze_film.workspace.proxy import made_anew, proxy_path
-from obygaze_film.workspace.rules import name_of
+from obygaze_film.workspace.rules import DEFAULT_PLANNED, name_of
 from obygaze_film.workspace.streaming import streamed_type
 from obygaze_models.report import json_data
 
@@ -323,6 +323,7 @@ def desk_page(
         films=films,
         view=view,
         learns=learns,
+        to_judge=DEFAULT_PLANNED,
         changed=film.decisions.changed_definitions(language),
         n_otherwise=sum(decision["otherwise"] for decision in visible["you"]),
         concepts=_concepts_to_tick(film),
@@ -379,12 +380,14 @@ def visible_decisions(
             The decisions (`shown_decisions`).
         `differ` : list of dict
             The spans to which these decisions give different levels: `start`, `end`, `parents` (the ids of
-            the differing decisions) and `agreed` (the id of the decision that settles it, or empty).
+            the differing decisions) and `agreed` (the id of the decision that settles it, or empty; where the
+            score is out of sight, that decision may be none of those in `you`).
         `hidden` : int
             Number of other people's blind judgements that are hidden until one's own are finished.
     """
     shown = shown_decisions(film, viewer, blind=blind, words=words)
     shown_ids = {described["id"] for described in shown}
+    settling_ids = shown_ids | {clip.clip_id for clip in film.decisions.kept["agreed"]}
     differ = [
         {
             "start": difference.start_s,
@@ -392,13 +395,10 @@ def visible_decisions(
             "parents": difference.decisions,
             "agreed": difference.agreed,
         }
-        for difference in film.decisions.disagreements(shown_ids)
+        for difference in film.decisions.disagreements(shown_ids, settling_ids)
     ]
-    n_hidden = 0
-    if film.decisions.hides_others_from(viewer):
-        judged_by = film.decisions.blind_judgements(any_definition=True)
-        n_hidden = sum(len(judged) for annotator, judged in judged_by.items() if annotator != viewer)
-    return {"you": shown, "differ": differ, "hidden": n_hidden}
+    hidden_ids = film.decisions.ids_hidden_from(viewer, film.decisions.places_seen_by(viewer))
+    return {"you": shown, "differ": differ, "hidden": len(hidden_ids)}
 
 
 def cited_decision(described: Mapping[str, Any], words: Words) -> str:
@@ -447,6 +447,7 @@ def shown_decisions(
     decisions = film.decisions
     words = words or Words("en")
     conflicts = decisions.conflicts()
+    places_seen = decisions.places_seen_by(viewer)
     hides_others = decisions.hides_others_from(viewer)
     shown = []
     for kind, clips in decisions.kept.items():
@@ -454,7 +455,9 @@ def shown_decisions(
             if clip.movie != film.timeline.movie or not (clip.level or kind == "note"):
                 continue
             was_blind = clip.extras.get(SEEN_SCORE) == "0"
-            is_hidden = hides_others and clip.annotator != viewer if was_blind else blind
+            is_at_place_seen = places_seen is not None and decisions.place_of(clip) in places_seen
+            may_see_blind = clip.annotator == viewer or not hides_others or is_at_place_seen
+            is_hidden = not may_see_blind if was_blind else blind
             if is_hidden:
                 continue
             key = clip.clip_id, words.language
@@ -535,7 +538,7 @@ def next_window(
         `done` : int
             Number of windows that they judged.
         `fixed` : int
-            How many they planned to judge, as their judgements say; absent before the first judgement.
+            How many they had said that they would judge; absent if they never said it.
         `window` : dict
             `start`, `end` and `place` of the next one; absent when they are finished.
         `few` : str
@@ -550,8 +553,9 @@ def next_window(
     judge = name_of(judge)
     judged = decisions.blind_judgements().get(judge, {})
     answer: dict[str, Any] = {"done": len(judged)}
-    if judged:
-        answer["fixed"] = decisions.n_planned_by(judge)
+    n_stated = decisions.n_stated_by(judge)
+    if n_stated:
+        answer["fixed"] = n_stated
     places_left = [place for place in range(1, len(decisions.windows) + 1) if place not in judged]
     is_finished = not places_left or len(judged) >= n_planned
     if not is_finished:
@@ -626,21 +630,20 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     """Collect the judgements of a film that the person at the desk may see.
 
     Others' blind judgements are hidden until the person's own are finished, as the share of all would give
-    them away. Of a person whose name is unknown nobody knows which judgements are theirs: all blind ones are
-    hidden until every judge is finished.
+    them away. Of a person whose name is unknown nobody knows which judgements are theirs: they see what all
+    judges may see.
     """
     decisions = film.decisions
     viewer = decisions.default_annotator
-    is_any_hidden = decisions.hides_others_from(viewer) if viewer else decisions.has_unfinished
-    if not is_any_hidden:
+    places_seen = decisions.places_seen_by(viewer) if viewer else decisions.places_seen_by_all()
+    hidden_ids = {*decisions.ids_hidden_from(viewer, places_seen)}
+    if not hidden_ids:
         return ShownJudgements(decisions.judgements().clips, "")
-    others = decisions.blind_judgements(any_definition=True)
-    others.pop(viewer, None)
-    own = decisions.judgements(decisions.blind_judgements().get(viewer, {}).values())
-    n_hidden = sum(len(judged) for judged in others.values())
-    notice = said("films_hidden" if viewer else "films_unfinished", n=n_hidden)
+    blind = [clip for judged in decisions.blind_judgements().values() for clip in judged.values()]
+    shown = decisions.judgements(clip for clip in blind if clip.clip_id not in hidden_ids)
+    notice = said("films_hidden" if viewer else "films_unfinished", n=len(hidden_ids))
     note = said("note_of", movie=film.timeline.movie, notice=notice)
-    return ShownJudgements(own.clips, note)
+    return ShownJudgements(shown.clips, note)
 
 
 def _left_out(notices: Sequence[str], words: Words) -> list[str]:

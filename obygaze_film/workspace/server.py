@@ -484,7 +484,11 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
     if line is None:
         return {"said": words[f"desk_no_{asked.kind}"]}
     decided = decision_text(line.row, decisions.codebook, words.language)
-    return {"said": words.say(f"desk_did_{asked.kind}", what=decided)}
+    if asked.kind == "delete":
+        return {"said": words.say("desk_did_delete", what=decided)}
+    # To undo a deletion brings a decision back, and to do a deletion again takes it away.
+    became = "back" if line.id in decisions.lines else "gone"
+    return {"said": words.say(f"desk_did_{asked.kind}_{became}", what=decided)}
 
 
 def _state(job: Job, request: Request) -> dict[str, Any]:

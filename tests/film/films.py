@@ -27,14 +27,15 @@ def film_store(
     shift=0.0,
     seed=1,
     failed=(),
-    hole=(),
+    holes=(),
 ) -> Store:
     """Keep a store of a film's windows, with guns in `planted`; noise is independent between windows.
 
-    A file with a `hole` has no pictures from one second to another: windows within it fail, others say so.
+    A file has no pictures in `holes`, from one second to another: windows within one fail, others are
+    partial. A file that is cut off has such a hole at its end.
     """
     rng = np.random.default_rng(seed)
-    movie_of, spans, rows, partial = {}, {}, [], {}
+    movie_of, spans, rows, stretches = {}, {}, [], {}
     failed = [*failed]
     for movie in movies:
         starts = [*np.arange(0, end_s - window_s, 4.0), end_s - window_s]
@@ -43,20 +44,25 @@ def film_store(
             end = start + window_s
             gun = sum(max(0.0, min(end, b) - max(start, a)) for a, b in planted) / window_s
             movie_of[clip_id], spans[clip_id] = movie, (float(start), float(end))
-            if hole and (lacks := min(end, hole[1]) - max(start, hole[0])) > 0:
-                if lacks == window_s:
-                    failed.append(clip_id)
-                told = f"from {max(start, hole[0]):.2f} to {min(end, hole[1]):.2f} s"
-                partial[clip_id] = (
-                    f"no pictures for {lacks:.2f} s, {told}; the decoder flags as damaged: frame 9"
-                )
+            inside = [(max(start, hole[0]), min(end, hole[1])) for hole in holes]
+            inside = [(float(a), float(b)) for a, b in inside if a < b]
+            if inside == [(start, end)]:
+                failed.append(clip_id)
+            elif inside:
+                stretches[clip_id] = inside
             row = 0.7 * rng.normal(size=D) + 3 * gun * GUN + 1.35 * LIGHT + shift
             row[7] = 0.25
             rows.append(row.astype(np.float32))
-    reasons = dict.fromkeys(failed, "the file ends here")
-    groups = {"descriptors": {"pooled": np.stack(rows)}}
-    read = {"failed": reasons, "partial": partial}
-    return open_store(seal_arrays(folder / "-".join(movies), movie_of, groups, **read, spans=spans))
+    sealed = seal_arrays(
+        folder / "-".join(movies),
+        movie_of,
+        {"descriptors": {"pooled": np.stack(rows)}},
+        failed=dict.fromkeys(failed, "the file ends here"),
+        partial=dict.fromkeys(stretches, "pictures are missing"),  # the words decide nothing
+        without_pictures_s=stretches,
+        spans=spans,
+    )
+    return open_store(sealed)
 
 
 def under_another_name(trained: Shelf, movie: str, name: str, folder: Path) -> Store:

@@ -238,9 +238,47 @@ def writes_number(node):
     return bool(is_written)
 
 
+def bound_in(scope):
+    """Give the pairs of a name and what is bound to it within a function or module."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from zip_bound(target, node.value)
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            yield from zip_bound(node.target, node.value)
+
+
+def zip_bound(target, value):
+    """Give each name of a target with its value: also of `a, b = c, d`."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for one, other in zip(target.elts, value.elts, strict=False):
+            yield from zip_bound(one, other)
+
+
+def call_by_their_number(scope):
+    """Call each name in a scope `share` that is bound to such a number, or to another name of one."""
+    names = set()
+    bound = [*bound_in(scope)]
+    while True:
+        found = {name for name, value in bound if rounds(value) or is_share(value)}
+        found |= {name for name, value in bound if isinstance(value, ast.Name) and value.id in names}
+        if found <= names:
+            break
+        names |= found
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
+            node.id = "share"
+
+
 def number_writing_code(path):
-    """Return the expressions of a module that write such a number, as their code."""
-    return [ast.unparse(node) for node in run_time_nodes(path) if writes_number(node)]
+    """Return the expressions of a module that write such a number, by whatever name it goes there."""
+    nodes = run_time_nodes(path)
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            call_by_their_number(node)
+    return [ast.unparse(node) for node in nodes if writes_number(node)]
 
 
 BREACHES = (
@@ -265,6 +303,10 @@ BREACHES = (
     "np.format_float_positional(value, 2)",
     "said('x', share=row['share'])",
     "view.words.durations(1.0, 2.0)",
+    "def f(claim):\n    text = claim.number\n    return f'{text} of the film'",
+    "def f(rate):\n    first = rate.share\n    second = first\n    return said('x', it=second)",
+    "def f(a):\n    low, high = round(a, 2), a\n    return f'from {low}'",
+    "def f(row):\n    if (found := row['kappa']):\n        return str(found)",
 )
 """Ways to write a number into a sentence that must be noticed."""
 

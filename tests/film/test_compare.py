@@ -73,6 +73,13 @@ def test_what_the_judgements_of_a_group_are_worth_is_a_number_only_where_the_mod
     assert found.groups["worth"].tolist() == pytest.approx(expected, nan_ok=True)
 
 
+def test_what_the_model_expects_of_a_film_does_not_depend_on_who_was_sure_of_what(films, judged):
+    clips = [replace(clip, level="NS") if clip.extras["place"] == "3" else clip for clip in judged]
+    doubted = judged.with_clips(clips)
+    expected = [[film.expected for film in compare_films(films, one).films] for one in (judged, doubted)]
+    assert expected[0] == expected[1]
+
+
 def test_a_comparison_says_by_what_films_are_grouped(films, judged):
     by_decade, ungrouped = compare_films(films, judged, by="decade"), compare_films(films, judged)
     assert (by_decade.by, ungrouped.by) == ("decade", ALL)

@@ -207,3 +207,50 @@ def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_
     rate, _ = correct_rate(timeline, judgements, judge="CD")
     assert rate.low < 0.1
     assert rate.high > 0.8
+
+
+@pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "the later row first"])
+def test_of_two_decisions_the_later_counts_whatever_row_it_is_in(timeline, tmp_path, drawn, is_reversed):
+    """Two desks that did not know of each other: a judge said yes there, and, a minute later, no here."""
+    earlier = judged(tmp_path, drawn, AB=[YES] * 12)
+    later = judged(tmp_path, drawn, AB=[NO] * 12)
+    clips = [
+        replace(clip, clip_id=f"{time}-{clip.clip_id}", extras=clip.extras | {"judged_at": time})
+        for time, both in (("2026-11-29T02:16:00+00:00", earlier), ("2026-11-29T02:17:00+00:00", later))
+        for clip in both
+    ]
+    (rate,) = correct_rates(timeline, earlier.with_clips(clips[::-1] if is_reversed else clips)).rates
+    assert (rate.n, rate.positives) == (12, [0])
+
+
+def test_the_mean_of_two_judges_goes_no_further_than_the_mean_of_their_own_ends(timeline, tmp_path, drawn):
+    """One judged forty windows and marks few of them, the other the first ten of these and marks none."""
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES, *[NO] * 39], CD=[NO] * 10))
+    first, second, panel = found.rates
+    assert panel.high <= (first.high + second.high) / 2 + 1e-12
+    assert panel.low <= panel.value <= panel.high
+
+
+def test_a_share_names_its_definition_also_where_there_is_none_under_the_other(timeline, tmp_path, drawn):
+    """CD judged all under the first definition; under the second AB judged three windows, too few."""
+    first, second = codebook(tmp_path).definition(), "0" * 64
+    before = [
+        replace(clip, extras=clip.extras | {"definition": first})
+        for clip in judged(tmp_path, drawn, CD=[YES] * 40)
+    ]
+    since = judged(tmp_path, drawn, AB=[NO] * 3)
+    clips = [*before, *(replace(clip, extras=clip.extras | {"definition": second}) for clip in since)]
+    found = rates_by_definition(timeline, since.with_clips(clips))
+    assert found.n_definitions == 2
+    assert [rate.annotators for rate in found.rates] == [["CD"]]
+    (said,) = sentences(rate_claims(found))
+    assert first[:12] in said
+
+
+def test_ends_of_another_time_cut_no_mean(timeline, tmp_path, drawn):
+    """CD was not sure of a window of which AB was: AB's own share is of more time than that of both."""
+    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[NO] * 12, CD=["unsure", *[NO] * 11]))
+    first, second, panel = found.rates
+    alone, _ = correct_rate(timeline, judged(tmp_path, drawn, AB=[NO] * 12, CD=["unsure", *[NO] * 11]))
+    assert first.content_s > second.content_s == panel.content_s
+    assert panel.high == alone.high > 0

@@ -180,7 +180,11 @@ def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained,
     corpus = trained.manifest.with_clips([*trained.manifest, unlabelled])
     learnt = learn_from_judgements([timeline], judgements, [store], corpus, trained.store)
     assert len(learnt.manifest) == len(corpus) + 1
-    assert "3 judgements left out" in learnt.notes[0]
+    assert learnt.notes == (
+        "1 judgement left out: of other films",
+        "1 judgement left out: of a level that does not count",
+        "1 judgement left out: without features",
+    )
 
 
 def test_of_the_only_judged_film_no_number_is_known(trained, film):

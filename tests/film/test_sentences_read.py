@@ -182,7 +182,7 @@ HOLE_S = (60.08, 114.54)
 @pytest.fixture(params=[True, False], ids=["shots", "steps"])
 def film_with_a_hole(request, trained, tmp_path):
     """A scored film with a gun from 50 to 125 s, beyond both ends of the hole; rows are shots or steps."""
-    store = film_store(tmp_path, "hole", end_s=168.0, planted=((50.0, 125.0),), hole=HOLE_S)
+    store = film_store(tmp_path, "hole", end_s=168.0, planted=((50.0, 125.0),), holes=(HOLE_S,))
     shots = shots_of("hole", 168.0).assign(flags="") if request.param else None
     return score_film(store, [trained.paths["linear"]], shots=shots)
 
@@ -222,13 +222,70 @@ def test_a_film_that_could_not_be_read_by_a_third_has_no_share_and_says_why(
 def test_a_window_of_which_less_than_half_has_pictures_counts_for_no_row(trained, tmp_path):
     """Windows of 8 s begin every 4 s. Without pictures from 60 to 64.2 s that at 60 s has less than half."""
     rows_of = {}
-    for name, hole in (("whole", ()), ("damaged", (60.0, 64.2))):
-        store = film_store(tmp_path / name, "m", end_s=120.0, hole=hole)
+    for name, holes in (("whole", ()), ("damaged", ((60.0, 64.2),))):
+        store = film_store(tmp_path / name, "m", end_s=120.0, holes=holes)
         rows_of[name] = score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")
     whole, damaged = rows_of["whole"], rows_of["damaged"]
     assert whole.loc[64.0]["n_windows"] == 2  # those at 60 and 64 s
     assert damaged.loc[64.2:]["n_windows"].iloc[0] == 1  # that at 64 s
     pd.testing.assert_frame_equal(whole.loc[72.0:], damaged.loc[72.0:])
+
+
+def test_of_several_stretches_without_pictures_in_a_window_none_has_a_probability(trained, tmp_path):
+    holes = ((61.0, 62.5), (64.5, 66.0), (100.0, 101.5))
+    store = film_store(tmp_path, "m", end_s=120.0, holes=holes)
+    film = score_film(store, [trained.paths["linear"]])
+    rows = film.rows()
+    unread = rows[rows["p"].isna()]
+    assert list(zip(unread["start_s"], unread["end_s"], strict=True)) == [*holes]
+    assert film.time().unread_s == pytest.approx(4.5)
+
+
+CUT_OFF = {
+    (150.0, "en"): (
+        "Of the 150 s that it can judge (89% of the film) the model marks 2 passages, 54 s",
+        "expects 38% of the time that it can judge",
+        "18 s, 11% of the film, cannot be judged (hatched): none of it could be read.",
+    ),
+    (150.0, "fr"): (
+        "Des 150 s qu’il peut juger (89 % du film), le modèle marque 2 passages, 54 s",
+        "attend 38 % du temps qu’il peut juger",
+        "18 s, soit 11 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu.",
+    ),
+    (113.0, "en"): (
+        "The model can judge 113 s of this film (67%); it says nothing of the rest. In the time",
+        "No rate: 33% of the film without black and credits could not be read, and has no probability.",
+        "55 s, 33% of the film, cannot be judged (hatched): none of it could be read.",
+    ),
+    (113.0, "fr"): (
+        "Le modèle peut juger 113 s de ce film (67 %) ; il ne dit rien du reste. Pendant le temps",
+        "Pas de taux : 33 % du film sans noir ni générique n’a pas pu être lu, et n’a pas de probabilité.",
+        "55 s, soit 33 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu.",
+    ),
+}
+"""Second of 168 at which a file is cut off, and language -> first sentence, rate, and what is not judged."""
+
+
+@pytest.mark.parametrize(("cut", "said"), CUT_OFF.items(), ids=[f"{s:.0f} s, {code}" for s, code in CUT_OFF])
+def test_the_end_of_a_file_that_is_cut_off_is_not_judged_and_in_no_rate(trained, tmp_path, cut, said):
+    """The window that the cut is in was read in part: it has a probability before the cut alone."""
+    end_s, language = cut
+    planted = ((20.0, 60.0), (end_s - 10.0, 168.0))
+    store = film_store(tmp_path, "cut", end_s=168.0, planted=planted, holes=((end_s, 168.0),))
+    film = score_film(store, [trained.paths["linear"]])
+    assert (film.time().judged_s, film.time().unread_s) == (end_s, 168.0 - end_s)
+    assert film.segments()["end_s"].max() == end_s
+    words = Words(language)
+    first, rate, unjudged = said
+    assert spaced(first_sentence(film, language=language)).startswith(first)
+    assert spaced(phrases.sentence(claim_of(film, kinds.ExpectedShare), words)).startswith(rate)
+    assert spaced(phrases.unjudged_sentence(claim_of(film, kinds.JudgedTime), words)) == unjudged
+    assert unjudged in spaced(text_of(film_page([film], language=language)))
+
+
+def spaced(text: str) -> str:
+    """Write a text with plain blanks in place of those that French sets."""
+    return text.replace("\u202f", " ").replace("\xa0", " ")
 
 
 def test_the_terminal_names_no_drawing():

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, same_numerics, seal, verify
 
-from .toy_stores import CORPUS, do, features, group, provenance, ragged, tree
+from .toy_stores import CORPUS, do, features, group, provenance, ragged, result, tree
 
 FROZEN = Path(__file__).parent / "frozen"
 SEALED = {"licence": "MIT", "citation": "Nobody, 2026", "allow_missing": True}
@@ -21,12 +22,14 @@ STATUSES = {
     "1.1": ["ok", "partial", "failed", "missing"],
     "1.2": ["ok", "partial", "failed", "ok", "missing"],
     "1.3": ["ok", "partial", "failed", "ok", "missing"],
+    "1.4": ["ok", "partial", "failed", "missing"],
 }
 FINGERPRINTS = {
     "1.0": "71d64bb8a0efcf91d353e1afc31ea9cb36739c0b4d797d605979ec75f06e4233",
     "1.1": "e39f7552d4a2e6ac2c0ae736f36a15937a586ffa15d365f076c39b19dd8f0a6a",
     "1.2": "5f06b7e49c1ae6dc3aa6868e6ab80548828737034420c9e6c41d0cc8548ceee6",
     "1.3": "9256cd19d7f1d01b361f852b8298f7b3977abb876eb3719b29910328d7986806",
+    "1.4": "de524fec3297749ddefbb1e8556099d580510cb1a9f3f269fd49b045734c83d6",
 }
 
 
@@ -90,6 +93,28 @@ def test_the_store_of_format_1_3_reads_as_it_was_written():
         assert np.array_equal(toy_group.read(clip, "time_s"), truth.time_s)
         assert np.array_equal(toy_group.read(clip, "frame_index"), truth.frame_index)
     assert np.array_equal(wave.frames(), features("a", ragged("wave")).arrays["frames"])
+
+
+STRETCHES = ((0.25, 0.5), (2.0, 2.5))
+"""The stretches without pictures of clip b in the frozen store of format 1.4."""
+
+
+def test_the_store_of_format_1_4_reads_as_it_was_written():
+    store = open_store(FROZEN / "format-1.4")
+    stretches = {clip.clip_id: clip.without_pictures_s for clip in store.clips if clip.without_pictures_s}
+    assert stretches == {"b": STRETCHES}
+    for array, values in features("b", group()).arrays.items():
+        assert np.array_equal(store["toy"].read("b", array), values)
+
+
+def test_a_clip_without_pictures_in_a_part_seals_today_as_the_frozen_store(tmp_path):
+    plan = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", *"cba")]
+    stage = Stage.open(tmp_path / "toy.staging", plan, [group()], CORPUS)
+    do(stage, ["c", "a"], {"a": "ok", "c": "failed"}.get)
+    partial = replace(result("b", [group()], "partial"), without_pictures_s=STRETCHES)
+    with stage.writer(["b"]) as writer:
+        writer.commit([partial])
+    assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / "format-1.4-1.0.0")
 
 
 def kinds_of(kind):

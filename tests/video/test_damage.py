@@ -1,5 +1,6 @@
 """Files that give no frames, or fewer: each with a reason that a person understands."""
 
+import math
 import os
 import pickle
 import re
@@ -11,7 +12,7 @@ import pytest
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, probe, read_frames, uniform
-from tests.video.conftest import draw, numbers_of, packets_of, refused, spoiled
+from tests.video.conftest import draw, numbers_of, packets_of, refused, remux, spoiled
 from tests.video.encoding import encode
 
 
@@ -110,6 +111,22 @@ def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, name)
     assert numbers_of(frames.images) == frames.index.tolist()
     assert "cut off" in refused(path, strict=True)
     assert "cut off" in probe(path).damage
+
+
+@pytest.mark.parametrize("suffix", [".mkv", ".mp4"])
+def test_a_file_that_is_cut_off_says_when_it_would_end(shared_data, tmp_path, suffix):
+    options = {"movflags": "faststart"} if suffix == ".mp4" else {}
+    real = shared_data / "videos" / "nasa_13013.mp4"  # 13.0 seconds
+    whole = remux(real, tmp_path / f"whole{suffix}", list, **options)
+    data = whole.read_bytes()
+    cut = written(tmp_path, f"cut{suffix}", data[: len(data) * 55 // 100])
+    assert math.isnan(probe(whole).stated_end_s)
+    probed = probe(cut)
+    last_s = probed.start_s + probed.duration_s
+    assert probed.stated_end_s == pytest.approx(13.0, abs=0.05)
+    assert 5 < last_s < 9
+    frames = read_frames(cut, uniform(8), start_s=4.0, end_s=12.0)
+    assert frames.without_pictures_s == ((last_s, 12.0),)
 
 
 def test_a_container_that_counts_more_than_it_shows_is_not_taken_for_truncated(films, short_film):

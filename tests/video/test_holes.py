@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
 from obygaze_features.video import probe, read_frames, read_windows, uniform
-from obygaze_features.video.sampling import stated_gap
 from tests.video.conftest import remux
 from tests.video.encoding import encode
 
@@ -39,11 +39,52 @@ def test_a_hole_makes_the_spans_that_have_it_partial_and_says_where(tmp_path, co
     assert frames.status == "partial"
     assert "no pictures for 2.5" in frames.notes[0]
     assert "no pictures for 2.5" in probe(path).damage
-    assert stated_gap(frames.notes[0]) == pytest.approx((2.5, 4.0, 6.5), abs=0.05)
-    assert stated_gap("the file is cut off") is None
+    (stretch,) = frames.without_pictures_s
+    assert stretch == pytest.approx((4.0, 6.5), abs=0.05)
     spans = [(1, 3), (2, 6), (3, 4.6), (7, 9)]
     windows = dict(read_windows(path, spans, [(uniform(2), lambda frame: frame)]))
     assert [windows[n][0].status for n in range(4)] == ["ok", "partial", "partial", "ok"]
+    stretches = [windows[n][0].without_pictures_s for n in range(4)]
+    assert stretches[0] == stretches[3] == ()
+    assert stretches[1][0] == pytest.approx((4.0, 6.0), abs=0.05)
+    assert stretches[2][0] == pytest.approx((4.0, 4.6), abs=0.05)
+
+
+def test_every_stretch_without_pictures_is_told_and_not_only_the_first(tmp_path):
+    whole = written(tmp_path / "whole.mkv", "libx265", list(range(N)))
+    once = without(tmp_path / "once.mkv", whole, 2, 3)
+    twice = without(tmp_path / "twice.mkv", once, 5, 6.5)
+    frames = read_frames(twice, uniform(8), start_s=1.0, end_s=9.0)
+    first, second = frames.without_pictures_s
+    assert first == pytest.approx((2.0, 3.0), abs=0.05)
+    assert second == pytest.approx((5.0, 6.5), abs=0.05)
+    assert "and 1 times more" in frames.notes[0]
+
+
+def test_a_span_that_goes_on_behind_the_video_has_no_pictures_there(tmp_path):
+    path = written(tmp_path / "a.mkv", "libx264", list(range(N)))
+    frames = read_frames(path, uniform(8), start_s=6.0, end_s=14.0)
+    assert frames.status == "partial"
+    (stretch,) = frames.without_pictures_s
+    assert stretch == pytest.approx((10.0, 14.0), abs=0.05)
+    assert read_frames(path, uniform(8), start_s=6.0, end_s=10.0).without_pictures_s == ()
+
+
+def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
+    """The file lists a picture for each of them, but the bytes of 2.5 seconds are zeros."""
+    whole = written(tmp_path / "whole.mp4", "libx264", list(range(N)))
+    with av.open(str(whole)) as container:
+        packets = [packet for packet in container.demux(video=0) if packet.size]
+    data = bytearray(whole.read_bytes())
+    for packet in packets:
+        if 4 <= packet.pts * packet.time_base < 6.5:
+            data[packet.pos : packet.pos + packet.size] = bytes(packet.size)
+    path = tmp_path / "damaged.mp4"
+    path.write_bytes(data)
+    frames = read_frames(path, uniform(8))
+    assert frames.status == "partial"
+    (stretch,) = frames.without_pictures_s
+    assert stretch == pytest.approx((4.0, 6.5), abs=0.2)
 
 
 def test_a_hole_of_a_short_film_is_said_too(tmp_path):

@@ -139,12 +139,21 @@ async function advance(more = "") {
  tiers.view(next.start - state.around, next.end + state.around);
  choose({...next, type: "window"});
 }
+// Who said before how many they would judge is told so, and not asked again.
+async function stated() {
+ const {fixed} = await got(`next?n=0&who=${encodeURIComponent(store.who)}`), n = find("#d-n"), told = find("#d-stated");
+ n.disabled = Boolean(fixed);
+ if (fixed) n.value = fixed;
+ told.hidden = !fixed;
+ told.textContent = fixed ? filled(words.stated, {n: fixed}) : "";
+ return fixed;
+}
 async function begin() {
  if (!who.value.trim()) { say(words.name_first); return who.focus(); }
  const n = find("#d-n");
  if (!n.reportValidity()) return;
  await refresh();
- wanted = (await got(`next?n=0&who=${encodeURIComponent(store.who)}`)).fixed || +n.value;
+ wanted = await stated() || +n.value;
  find("#d-begin").hidden = true;
  await advance();
 }
@@ -208,7 +217,10 @@ click("#d-keep", () => {
  change({note});
 });
 who.oninput = () => { store.who = who.value; };
-who.onchange = refresh;
+who.onchange = async () => {
+ await refresh();
+ if (blind && !wanted) await stated();
+};
 addEventListener("focus", refresh);
 
 // A citation, with a still of the user's own copy and the figure of the span, each to keep.

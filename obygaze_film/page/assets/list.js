@@ -5,10 +5,10 @@ const near = (a, b) => Math.abs(a.start - b.start) < 2e-3 && Math.abs(a.end - b.
 // A disagreement as an object to select: whose levels it is of, and what settles it, if anything does.
 export const disagreementsOf = ({differ, decisions}) => differ.map(({start, end, parents, agreed}) => {
  const people = parents.map((id) => decisions.find((one) => one.id === id)).filter(Boolean);
- const settled = decisions.find((one) => one.id === agreed);
- return {type: "differ", start, end, parents, settled, people, p: people[0]?.p, value: people[0]?.value, said: people.map((one) => `${one.who}: ${one.title}`).join(" · ")};
+ const settled = decisions.find((one) => one.id === agreed), elsewhere = Boolean(agreed) && !settled; // in sight of the score
+ return {type: "differ", start, end, parents, settled, elsewhere, people, p: people[0]?.p, value: people[0]?.value, said: people.map((one) => `${one.who}: ${one.title}`).join(" · ")};
 });
-export const openOf = (store) => disagreementsOf(store).filter((one) => !one.settled);
+export const openOf = (store) => disagreementsOf(store).filter((one) => !one.settled && !one.elsewhere);
 // The next one that is open, after a time, and round to the first.
 export const nextOpen = (store, after) => {
  const open = openOf(store);

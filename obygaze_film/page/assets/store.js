@@ -34,7 +34,8 @@ export class Store {
  }
  get mine() { return this.decision?.who === this.name ? this.decision : null; }
  get form() {
-  const {level = "", concepts = [], note = ""} = this.decision ?? {};
+  // What was decided under other words is decided again from nothing: under today's words nobody said it.
+  const {level = "", concepts = [], note = ""} = (this.decision?.otherwise ? null : this.decision) ?? {};
   return {level, concepts, note, ...this.draft};
  }
  edit(change) {

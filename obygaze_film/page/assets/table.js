@@ -42,6 +42,7 @@ export class DecisionTable {
   const text = (name, value) => { if (part(name)) part(name).textContent = value; };
   text("count", filled(words.counted, {n: store.judged.length, notes: store.own.filter((one) => one.note).length}));
   text("differ", every.length ? filled(words.n_differ, {n: every.length, settled: every.length - open.length}) : "");
+  for (const told of document.querySelectorAll("[data-otherwise], #d-meant-title")) told.textContent = filled(words.meant, {n: store.decisions.filter((one) => one.otherwise).length});
   text("hidden", store.hidden ? filled(words.hidden, {n: store.hidden}) : "");
   for (const chip of this.chips) chip.ariaPressed = String(chip.dataset.filter === this.filter);
   const rows = rowsOf(store, {filter: this.filter, order: part("order")?.value || "time", threshold: this.threshold});
@@ -61,17 +62,22 @@ export class DecisionTable {
   const name = filled(this.words.of, {what: this.words[act], which: `${clock(one.start)} ${title}`});
   return make("button", {type: "button", textContent: text, ariaLabel: name, title: this.words[act], onclick: () => this.act[act](one)});
  }
+ // Who pressed the key, where that is known, and whose decisions it settles.
+ settling(one) {
+  return filled(this.words.settled_by && one.who ? this.words.settled_by : this.words.agreed, one);
+ }
  // A passage of the model, or a span that people differ on.
  passage(one) {
   const {words} = this, isDiffering = one.type === "differ";
   const title = isDiffering ? one.said : filled(words.passage, {n: one.number});
   const cell = make("td", {}, title);
-  if (one.settled) cell.append(make("small", {textContent: ` ${filled(words.agreed, one.settled)}: ${one.settled.title}`}));
+  if (one.settled) cell.append(make("small", {textContent: ` ${this.settling(one.settled)}: ${one.settled.title}`}));
+  else if (one.elsewhere) cell.append(make("small", {textContent: ` ${words.settled_read}`}));
   else if (isDiffering) cell.append(make("small", {textContent: ` ${words.open}`}));
   else if (one.length) cell.append(" ", make("small", {textContent: one.length}));
   if (one.sentence) cell.append(make("small", {className: "d-printed", textContent: ` ${one.sentence}`}));
   const isOn = this.store.selected && this.store.selected.start === one.start && this.store.selected.end === one.end;
-  return make("tr", {className: one.settled ? "d-settled" : isOn ? "d-on" : ""},
+  return make("tr", {className: one.settled || one.elsewhere ? "d-settled" : isOn ? "d-on" : ""},
    make("th", {scope: "row"}, this.button(one, "jump", clock(one.start), title)), cell,
    make("td", {className: "n", textContent: one.value ?? ""}));
  }
@@ -80,7 +86,7 @@ export class DecisionTable {
   const cell = make("td", {}, [one.title, one.concepts.map((name) => this.names[name] ?? name).join(", "), one.note].filter(Boolean).join(" · "));
   if (one.beside) cell.append(` (${words.beside})`);
   if (one.otherwise) cell.append(` (${words.otherwise})`);
-  if (one.kind === "agreed") cell.append(" ", make("small", {textContent: filled(words.agreed, one)}));
+  if (one.kind === "agreed") cell.append(" ", make("small", {textContent: this.settling(one)}));
   else if (!isMine) cell.append(" ", make("small", {textContent: one.blind && words.blindly ? `${one.who}, ${words.blindly}` : one.who}));
   if (one.history.length) cell.append(make("details", {className: "d-was"}, make("summary", {textContent: words.was}), ...one.history.map((text) => make("div", {textContent: text}))));
   const changes = isMine ? [this.button(one, "edit", "✎", title), this.button(one, "delete", "✕", title)] : [];

@@ -332,7 +332,7 @@ def test_people_who_decided_have_tiers_and_their_decisions_say_how(visit, watche
     rows = page.locator("#f1-table tbody tr").all_inner_texts()
     assert len(rows) == 3
     assert any("CD, blind" in row for row in rows)
-    assert any("agreed by AB, CD" in row for row in rows)
+    assert any("settled between AB, CD" in row for row in rows)
     page.locator("#f1-table tbody button").first.click()
     assert "AB" in page.locator("#f1-title").inner_text()
 

@@ -20,7 +20,14 @@ from obygaze_film.workspace import pages
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, copy_decisions
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.ledger_lines import Header
-from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
+from obygaze_film.workspace.pages import (
+    OpenFilm,
+    desk_page,
+    next_window,
+    shown_decisions,
+    shown_judgements,
+    visible_decisions,
+)
 from tests.files import rows_of
 from tests.film.page.invented import invented_film
 from tests.film.workspace.deciding import HEAD, ROW, judge, judge_blindly, levels, stands
@@ -130,7 +137,7 @@ def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(scored
     assert made.redo("AB") is None  # something else was decided since
 
 
-def test_only_what_stands_and_is_ones_own_is_edited_or_deleted(scored_tt1):
+def test_only_visible_decisions_and_is_ones_own_is_edited_or_deleted(scored_tt1):
     made = Decisions(*scored_tt1)
     name = judge(made, 10, 20)
     for who, other in (("CD", name), ("AB", "0" * 16 + "-1")):
@@ -223,6 +230,24 @@ def test_two_judgements_that_nobody_chose_between_are_shown_until_one_decides_ag
     assert any("beside" in notice for notice in made.notices)
     judge(made, 10, 20, "violent")
     assert (levels(made), made.conflicts()) == ([("AB", "violent")], set())
+
+
+@pytest.mark.parametrize("is_reversed", [False, True], ids=["later in the ledger", "earlier in the ledger"])
+def test_until_one_decides_again_the_later_by_its_time_counts_in_tables_and_shares(place, is_reversed):
+    made, other = Decisions(*place), Decisions(*place)
+    judge(made, 10, 20)
+    other.ledger.read()
+    old = made.kept["judgement"][0].clip_id
+    row = dict(made.ledger.lines[old].row)
+    earlier = row | {"level": "violent", "judged_at": "2026-11-29T02:16:43+00:00"}
+    later = row | {"level": "unsure", "judged_at": "2026-11-29T02:17:21+00:00"}
+    first, second = (later, earlier) if is_reversed else (earlier, later)
+    other.ledger.add("judgement", first, [old])
+    made.ledger.add("judgement", second, [old])
+    made.refresh()
+    assert levels(made) == [("AB", "violent"), ("AB", "unsure")]
+    assert [clip.level for clip in made.judgements()] == ["unsure"]
+    assert [one["level"] for one in rows_of(made.folder / JUDGEMENTS)] == ["violent", "unsure"]
 
 
 @pytest.mark.parametrize("kind", ["undo", "note", "judgement"])
@@ -396,6 +421,36 @@ def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_ask
         assert (answer["done"], answer["fixed"], "window" in answer) == (n, n, False)
         assert "sofar" not in answer
         assert "no window is left" in answer["share"]
+
+
+def test_a_list_that_was_filled_in_elsewhere_states_no_number_and_its_judge_is_asked_for_one(scored_tt1):
+    """Nobody waits for more windows of theirs; what they go on judging they judge blindly still."""
+    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
+    made = film.decisions
+    for number, (start_s, end_s) in enumerate(made.windows[:5], start=1):
+        judge(made, start_s, end_s, "violent", "AB", place=number)
+    judge_blindly(made, *["calm"] * 3, who="CD", n=10)
+    assert (made.n_stated_by("AB"), made.n_planned_by("AB"), made.hides_others_from("AB")) == (0, 5, False)
+    assert (made.n_stated_by("CD"), made.n_planned_by("CD"), made.hides_others_from("CD")) == (10, 10, True)
+    assert "fixed" not in next_window(film, "AB", 0)
+    assert next_window(film, "CD", 0)["fixed"] == 10
+    judge_blindly(made, "violent", who="AB", n=7)
+    assert (made.n_stated_by("AB"), made.hides_others_from("AB")) == (7, True)
+
+
+def test_who_may_go_on_blindly_sees_others_judgements_of_the_windows_they_judged_alone(scored_tt1):
+    """AB's list of five windows was imported: the other windows of CD's are hidden, as AB may judge them."""
+    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
+    made = film.decisions
+    for number, (start_s, end_s) in enumerate(made.windows[:5], start=1):
+        judge(made, start_s, end_s, "violent", "AB", place=number)
+    judge_blindly(made, *["calm"] * 9, who="CD", n=9)
+    seen = [one for one in shown_decisions(film, "AB") if one["who"] == "CD"]
+    assert sorted(one["place"] for one in seen) == [1, 2, 3, 4, 5]
+    assert visible_decisions(film, "AB")["hidden"] == 4
+    assert len(shown_decisions(film, "CD")) == 14
+    assert len(shown_judgements(film).clips) == 14  # CD judged last: who asks is CD
+    assert made.places_seen_by_all() == {1, 2, 3, 4, 5}  # whoever has no name may be AB
 
 
 def test_windows_are_judged_in_the_order_of_the_draw(scored_tt1):

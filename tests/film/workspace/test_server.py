@@ -526,3 +526,13 @@ def test_the_desk_begins_without_what_trains_models():
     code = "import sys, obygaze_film.workspace.server; print({'sklearn', 'scipy.stats'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_undo_and_redo_say_what_became_of_the_decision(serve, copied):
+    served = serve(*copied)
+    name = served.decide(**JUDGED | {"who": "AB"})[1]["id"]
+    served.decide(kind="delete", id=name, who="AB")
+    said = [served.decide(kind=kind, who="AB")[1]["said"] for kind in ("undo", "undo", "redo", "redo")]
+    assert [text.partition(":")[0] for text in said] == ["undo", "undo", "redo", "redo"]
+    assert [text.endswith("stands again") for text in said] == [True, False, True, False]
+    assert [text.endswith("no longer stands") for text in said] == [False, True, False, True]

@@ -8,6 +8,7 @@ from obygaze_film.exchange.tiers import Decided
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.decisions import Decisions, read_decided
 from obygaze_film.workspace.judged_tables import read_judged
+from obygaze_film.workspace.pages import OpenFilm, visible_decisions
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly
 
@@ -119,6 +120,25 @@ def test_nobody_is_settled_blindly_in_sight_of_the_score(judged):
     settle(judged, first, mode="blind")
     settle(judged, second, mode="read")
     assert [clip.extras["seen_score"] for clip in judged.kept["agreed"]] == ["0", "1"]
+
+
+def test_what_one_settled_in_sight_is_settled_once_and_never_blind_again(judged):
+    first, _ = judged.disagreements()
+    settle(judged, first, "violent", mode="read")
+    again = settle(judged, first, "calm", mode="blind")
+    (clip,) = judged.kept["agreed"]
+    assert (clip.clip_id, clip.level, clip.extras["seen_score"]) == (again, "calm", "1")
+
+
+def test_a_desk_without_scores_says_that_a_difference_was_settled_and_not_how(scored_tt1):
+    made = Decisions(*scored_tt1)
+    judge_blindly(made, *THREE, n=3)  # both are finished, and see what the other judged
+    judge_blindly(made, *OTHERS, who="CD", n=3)
+    first, _ = made.disagreements()
+    name = settle(made, first, mode="read")
+    stands = visible_decisions(OpenFilm(0, made.film, made), "AB", blind=True)
+    assert [one["agreed"] for one in stands["differ"]] == [name, ""]
+    assert name not in {one["id"] for one in stands["you"]}
 
 
 def test_it_is_a_table_that_comes_back_as_it_is(judged, scored_tt1):

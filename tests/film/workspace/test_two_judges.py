@@ -194,7 +194,7 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
     desk.press("d")
     desk.press("3")
     wait_until_said(page, "kept")
-    assert any("agreed by" in text for text in decided_texts(page))
+    assert any("settled by" in text for text in decided_texts(page))
     desk.press("x")
     wait_until_said(page, "deleted")
     assert desk.count_of_differences() == "differ: 14, settled: 0"

@@ -1,0 +1,186 @@
+"""A clip of which a part has no pictures says in numbers where, and wherever its features go, they go too."""
+
+import csv
+import io
+import json
+import math
+import shutil
+
+import jsonschema
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from obygaze.cli import root_command
+from obygaze_features.errors import StoreError
+from obygaze_features.exchange.diff import diff
+from obygaze_features.exchange.export import export_anndata, export_hdf5
+from obygaze_features.exchange.merge import merge
+from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, seal, staging_path, verify
+from obygaze_features.store.format import FEATURES, TABLE
+from obygaze_features.store.records import StoredClip, clips_csv_bytes, parse_clips_csv
+from obygaze_features.store.testing import seal_arrays
+
+from .test_schema import check
+from .toy_stores import CORPUS, WITH, features, group, respecify
+
+STRETCHES = ((1.25, 2.5), (4.0, 6.1))
+SPAN = (1.0, 7.0)
+CLIPS = ("a", "b", "c")
+
+
+def sealed(folder, name="toy", clips=CLIPS, stretches=STRETCHES):
+    """Seal a store in which clip `b` has no pictures in some stretches."""
+    partial = {"b": "pictures are missing"} if "b" in clips else {}
+    values = np.stack([np.full(4, ord(clip), np.float32) for clip in clips])
+    return seal_arrays(
+        folder / name,
+        dict.fromkeys(clips, "m"),
+        {"toy": {"pooled": values}},
+        partial=partial,
+        without_pictures_s={"b": stretches},
+        spans=dict.fromkeys(clips, SPAN),
+    )
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return sealed(tmp_path_factory.mktemp("sealed"))
+
+
+def stretches_of(place):
+    return {clip.clip_id: clip.without_pictures_s for clip in open_store(place).clips}
+
+
+TOLD = {"a": (), "b": STRETCHES, "c": ()}
+
+
+def test_the_table_of_clips_has_them_as_numbers_and_so_has_a_store_that_is_opened(path):
+    lines = list(csv.DictReader(io.StringIO((path / TABLE).read_text(encoding="utf-8"))))
+    assert [line["without_pictures_s"] for line in lines] == ["", "1.25 2.5;4.0 6.1", ""]
+    assert list(lines[0])[3:6] == ["reason", "without_pictures_s", "movie"]
+    for line in lines:
+        check("clip", line)
+    store = open_store(path)
+    assert store.attributes["spec_version"] == "1.4"
+    assert stretches_of(path) == TOLD
+    assert store.table.without_pictures_s == {1: STRETCHES}
+    assert verify(path, "full").ok
+
+
+def test_a_store_without_any_has_no_column_and_its_version_of_before(tmp_path):
+    plain = sealed(tmp_path, stretches=())
+    assert b"without_pictures_s" not in (plain / TABLE).read_bytes()
+    assert open_store(plain).attributes["spec_version"] == "1.0"
+    assert stretches_of(plain) == dict.fromkeys(CLIPS, ())
+
+
+def test_a_stage_that_is_resumed_keeps_them(tmp_path):
+    kind = group("toy", ("pooled",))
+    plan = [PlannedClip(clip, "m", *SPAN) for clip in "ab"]
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan, [kind], CORPUS)
+    values = {"toy": features("b", kind)}
+    with stage.writer() as writer:
+        writer.commit([ClipResult("b", "partial", "cut", groups=values, without_pictures_s=STRETCHES)])
+    stage = Stage.open(stage.path, plan, [kind], CORPUS)
+    assert stage.status()["b"].without_pictures_s == STRETCHES
+    line = json.loads(next((stage.path / "journal").glob("*.jsonl")).read_text(encoding="utf-8"))
+    check("journal", line)
+    with stage.writer() as writer:
+        writer.commit([ClipResult("a", "ok", groups={"toy": features("a", kind)})])
+    assert stretches_of(seal(None, tmp_path / "toy", **WITH)) == {"a": (), "b": STRETCHES}
+
+
+def test_a_merged_store_keeps_them(path, tmp_path):
+    merged = merge([path, sealed(tmp_path, "more", clips=("d",))], tmp_path / "merged", version="1.1.0")
+    assert stretches_of(merged) == {**TOLD, "d": ()}
+    assert open_store(merged).attributes["spec_version"] == "1.4"
+
+
+def test_a_store_that_grows_keeps_them(tmp_path):
+    kind = group("toy", ("pooled",))
+    plan = [PlannedClip(clip, "m", *SPAN) for clip in "abd"]
+    stage = Stage.open(staging_path(tmp_path / "toy"), plan[:2], [kind], CORPUS)
+    results = [
+        ClipResult("a", "ok", groups={"toy": features("a", kind)}),
+        ClipResult("b", "partial", "cut", groups={"toy": features("b", kind)}, without_pictures_s=STRETCHES),
+    ]
+    with stage.writer() as writer:
+        writer.commit(results)
+    first = seal(None, tmp_path / "toy", **WITH)
+    stage = Stage.open(staging_path(tmp_path / "more"), plan, [kind], CORPUS, parent=first)
+    with stage.writer() as writer:
+        writer.commit([ClipResult("d", "ok", groups={"toy": features("d", kind)})])
+    grown = seal(stage.path, tmp_path / "toy", version="1.1.0", **WITH)
+    assert stretches_of(grown) == {"a": (), "b": STRETCHES, "d": ()}
+    assert verify(grown, "full").ok
+
+
+def test_stores_that_differ_in_them_are_not_merged_and_the_difference_is_told(path, tmp_path):
+    other = sealed(tmp_path, stretches=STRETCHES[:1])
+    with pytest.raises(StoreError, match="clip b: without_pictures_s differs"):
+        merge([path, other], tmp_path / "both", version="1.1.0")
+    assert diff(open_store(path), open_store(other)).clips["without_pictures_s"] == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("export", "name", "origin"), [(export_hdf5, "a.h5", "hdf5"), (export_anndata, "a.h5ad", "table")]
+)
+def test_they_go_out_with_the_features_and_come_back(path, tmp_path, export, name, origin):
+    export(open_store(path), "toy", tmp_path / name)
+    manifest = tmp_path / "clips.csv"
+    lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
+    lines += [f"{clip},m,m.mkv,{SPAN[0]},{SPAN[1]},,," for clip in CLIPS]
+    manifest.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    words = ["store", "import", manifest, tmp_path / name, tmp_path / "back", "--from", origin]
+    words += ["--licence", "CC0-1.0", "--allow-missing"]
+    result = CliRunner().invoke(root_command(), [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    assert stretches_of(tmp_path / "back-1.0.0") == TOLD
+
+
+WRONG = {
+    "before the clip": (((0.5, 2.0),), "outside of the clip"),
+    "behind the clip": (((6.0, 7.5),), "outside of the clip"),
+    "end before start": (((3.0, 2.0),), "start before it ends"),
+    "of no length": (((3.0, 3.0),), "start before it ends"),
+    "no number": (((math.nan, 2.0),), "two times"),
+    "endless": (((2.0, math.inf),), "two times"),
+    "overlapping": (((2.0, 4.0), (3.0, 5.0)), "the stretch before ends at 4.0 s"),
+    "in another order": (((4.0, 5.0), (2.0, 3.0)), "the stretch before ends at 5.0 s"),
+}
+
+
+@pytest.mark.parametrize(("stretches", "reason"), WRONG.values(), ids=WRONG)
+def test_wrong_stretches_are_refused_when_they_are_written_and_when_they_are_read(
+    tmp_path, stretches, reason
+):
+    with pytest.raises(StoreError, match=f"clip b: .*{reason}"):
+        sealed(tmp_path, stretches=stretches)
+    clip = StoredClip("b", "partial", "cut", "m", *SPAN, without_pictures_s=stretches)
+    with pytest.raises(StoreError, match=f"here, line 2: .*{reason}"):
+        parse_clips_csv([clips_csv_bytes([clip], [])], "here")
+
+
+@pytest.mark.parametrize("status", ["ok", "failed", "missing"])
+def test_a_clip_that_is_not_partial_has_none(status):
+    clip = StoredClip("b", status, "why", "m", *SPAN, without_pictures_s=STRETCHES)
+    with pytest.raises(StoreError, match=f"of a clip that is {status}"):
+        parse_clips_csv([clips_csv_bytes([clip], [])], "here")
+
+
+@pytest.mark.parametrize("cell", ["1.25", "1.25 2.5 3.0", "1.25 2.5;", "x y", "1.25,2.5"])
+def test_a_cell_that_is_no_list_of_stretches_is_refused(cell):
+    clip = StoredClip("b", "partial", "cut", "m", *SPAN, without_pictures_s=STRETCHES)
+    table = clips_csv_bytes([clip], []).replace(b"1.25 2.5;4.0 6.1", f'"{cell}"'.encode())
+    with pytest.raises(StoreError, match="here, line 2: "):
+        parse_clips_csv([table], "here")
+    with pytest.raises(jsonschema.ValidationError):
+        check("clip", next(csv.DictReader(io.StringIO(table.decode()))))
+
+
+def test_verify_names_a_store_whose_version_has_no_place_for_them(path, tmp_path):
+    copy = shutil.copytree(path, tmp_path / path.name)
+    respecify(copy, spec_version="1.3")
+    problems = [str(problem) for problem in verify(copy, "full").problems]
+    assert any(FEATURES in problem and "needs 1.4" in problem for problem in problems)
