@@ -374,7 +374,8 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         of_open = moved_out(of_open, y, np.where(is_open[judged], 1.0, 0.0), chances[judged])
 
     def of_film(open_rate: Floats) -> Floats:
-        return counted_share + open_share * open_rate
+        rate: Floats = counted_share + open_share * open_rate
+        return rate
 
     return replace(
         of_open,

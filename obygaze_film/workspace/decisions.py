@@ -46,7 +46,7 @@ from obygaze_film.workspace.ledger import LEDGER, MOST_OF_A_KIND, Ledger
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, in_order
 from obygaze_film.workspace.rules import DEFAULT_PLANNED, PLANNED, FilmRules, Reading, name_of, read_line
 from obygaze_film.workspace.settling import (
-    MILLISECONDS,
+    DECIMALS,
     Disagreement,
     disagreements,
     problem_of,
@@ -599,7 +599,7 @@ class Decisions:
 
         It is not, if the difference was settled before with the score in sight.
         """
-        span = round(start_s, MILLISECONDS), round(end_s, MILLISECONDS)
+        span = round(start_s, DECIMALS), round(end_s, DECIMALS)
         settled = [clip for clip in self.kept["agreed"] if span_key(clip) == span]
         if any(clip.extras.get(SEEN_SCORE) == "1" for clip in settled):
             return False

@@ -262,7 +262,7 @@ def call_by_their_number(scope):
     names = set()
     bound = [*bound_in(scope)]
     while True:
-        found = {name for name, value in bound if rounds(value) or is_share(value)}
+        found = {name for name, value in bound if rounds(value) or is_claim_number(value)}
         found |= {name for name, value in bound if isinstance(value, ast.Name) and value.id in names}
         if found <= names:
             break
