@@ -163,10 +163,12 @@ def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
     for member in members:
         if member.filename.endswith("styles.xml"):
             _parse(archive.open(member), formats.start, formats.end)
+    # This is done once, not for each part: a workbook may have thousands of styles and thousands of parts.
+    styles_showing_more = formats.styles_showing_more()
     odd = {what: Places() for what in (ERRORS, UNCOMPUTED, MERGED, HIDDEN, STYLED)}
     sheets: dict[str, _Sheet] = {}
     for member in members:
-        sheet = _Sheet(formats.showing_more(), odd)
+        sheet = _Sheet(styles_showing_more, odd)
         try:
             _parse(archive.open(member), sheet.start, sheet.end, sheet.text)
         except DamagedPartError:
@@ -349,7 +351,7 @@ class _Formats:
         if _local(name) == "cellXfs":
             self.is_in_styles = False
 
-    def showing_more(self) -> frozenset[str]:
+    def styles_showing_more(self) -> frozenset[str]:
         """Return the numbers of the styles whose cells show more text than the number that they hold."""
         styles = enumerate(self.format_of_style)
         return frozenset(str(style) for style, name in styles if name in self.formats_showing_more)

@@ -140,13 +140,13 @@ def test_every_name_with_a_path_is_walked():
 
 
 @pytest.mark.parametrize("name", [*READ, *WRITTEN])
-@pytest.mark.parametrize("what", KINDS)
-def test_a_name_refuses_or_reads_it(home, name, what):
+@pytest.mark.parametrize("case", KINDS)
+def test_a_name_refuses_or_reads_it(home, name, case):
     place = (READ | WRITTEN)[name]
     for made in MADE_ONCE:
         node = home / "out" / made
         shutil.rmtree(node) if node.is_dir() else node.unlink(missing_ok=True)
-    with in_place_of(home / place, KINDS[what]), soon():
+    with in_place_of(home / place, KINDS[case]), soon():
         try:
             (CALLS | ANEW)[name]()
         except ObygazeError as error:
@@ -154,7 +154,7 @@ def test_a_name_refuses_or_reads_it(home, name, what):
         except OSError as error:
             assert error.filename  # noqa: PT017 - the same
         else:
-            assert name in WRITTEN or what in SMALL or place.endswith(".mp4")
+            assert name in WRITTEN or case in SMALL or place.endswith(".mp4")
 
 
 def members(path, number):

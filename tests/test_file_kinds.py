@@ -155,7 +155,7 @@ def test_a_folder_and_what_can_never_be_read_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b'{\n"a": }', "line 2"),
         (b"[" * 100_000, "deeply"),
@@ -163,12 +163,12 @@ def test_a_folder_and_what_can_never_be_read_are_named(tmp_path):
         (POINTER, "git lfs pull"),
     ],
 )
-def test_a_damaged_text_is_refused_in_our_words(tmp_path, text, said):
+def test_a_damaged_text_is_refused_in_our_words(tmp_path, text, message):
     path = tmp_path / "config.json"
     path.write_bytes(text)
     with pytest.raises(BackboneError) as error:
         read_json(path, dict)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert not {"Expecting", "delimiter", "recursion", "codec"} & set(str(error.value).split())
     assert "a list of models" in where_damaged(
         ValueError("x (at line 3, column 1)"), b"a = ", "a list of models"

@@ -179,12 +179,12 @@ def checkout(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("what", ["a command", "an audit"])
-def test_the_page_names_the_places(what):
+@pytest.mark.parametrize("case", ["a command", "an audit"])
+def test_the_page_names_the_places(case):
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     places = page.partition("## How this house reads")[0]  # there stand models to follow
-    (row,) = re.findall(rf"^\| {what} \| (.*) \|$", places, re.MULTILINE)
-    for change in ADDED[what]:
+    (row,) = re.findall(rf"^\| {case} \| (.*) \|$", places, re.MULTILINE)
+    for change in ADDED[case]:
         place = SURFACE if isinstance(change, Number) else change.file
         is_new_module = isinstance(change, Change) and not change.before
         assert (f"{Path(place).parent.name}/" if is_new_module else place) in row

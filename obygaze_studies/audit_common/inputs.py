@@ -64,8 +64,6 @@ def read_rows(
         values, or there is no row at all.
     """
     table = read_table(path, [*needed, *columns])
-    if not table.rows:
-        raise AuditError(f"{path} has a header but no row")
     optional_numbers: list[str] = []
     if "*" in numbers:
         optional_numbers = [name for name in table.columns if name not in needed]
@@ -90,6 +88,9 @@ def read_rows(
                     f"{path}: a value of {row_name} is not finite; leave the cell of a missing one empty"
                 )
         rows.append(values)
+    # Rows of empty cells, which spreadsheets leave below a table, are none.
+    if not rows:
+        raise AuditError(f"{path} has a header but no row")
     if unique:
         refuse_duplicates((_row_name(values, unique) for values in rows), f"{path}: two rows for")
     return tuple(rows)

@@ -73,11 +73,11 @@ EDITS = {
 
 
 @pytest.mark.parametrize(("name", "key"), KEYS.items())
-@pytest.mark.parametrize("what", EDITS)
-def test_a_tensor_that_is_missing_in_excess_or_of_another_shape_is_named(change, name, key, what):
-    weights = change(name, lambda tensors: EDITS[what](tensors, key))
-    named = "surprise" if what == "no place for" else key.rpartition(".")[2]
-    with pytest.raises(BackboneError, match=rf"1 tensors .*{what}: .*{named}"):
+@pytest.mark.parametrize("case", EDITS)
+def test_a_tensor_that_is_missing_in_excess_or_of_another_shape_is_named(change, name, key, case):
+    weights = change(name, lambda tensors: EDITS[case](tensors, key))
+    named = "surprise" if case == "no place for" else key.rpartition(".")[2]
+    with pytest.raises(BackboneError, match=rf"1 tensors .*{case}: .*{named}"):
         load(weights, name)
 
 
@@ -289,9 +289,9 @@ def test_no_prefix_is_named_where_only_a_tensor_is_missing(change):
 
 @POSIX
 @pytest.mark.parametrize("name", ["adapter_config.json", "generation_config.json", "tokenizer.model"])
-@pytest.mark.parametrize("what", ENDLESS)
-def test_what_lies_beside_weights_is_not_waited_for(copied, name, what):
-    ENDLESS[what]((folder := copied()) / name, b"")
+@pytest.mark.parametrize("case", ENDLESS)
+def test_what_lies_beside_weights_is_not_waited_for(copied, name, case):
+    ENDLESS[case]((folder := copied()) / name, b"")
     with pytest.raises(InputError, match=name):
         load(folder)
 

@@ -279,7 +279,7 @@ def test_an_operation_gives_what_numpy_gives(operation):
 
 
 @pytest.mark.parametrize(
-    ("nodes", "said"),
+    ("nodes", "message"),
     [
         ([node("out", "Erf", "x")], "Erf is not known here"),
         ([node("out", "Abs", "nowhere")], "nothing gives one of its inputs"),
@@ -290,8 +290,8 @@ def test_an_operation_gives_what_numpy_gives(operation):
         ([node("out", "ArgMax", "x", "real")], "a constant was expected"),
     ],
 )
-def test_what_is_not_known_is_refused(nodes, said):
-    with pytest.raises(BackboneError, match=said):
+def test_what_is_not_known_is_refused(nodes, message):
+    with pytest.raises(BackboneError, match=message):
         given_by(nodes, CONSTANTS)
 
 

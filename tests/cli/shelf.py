@@ -169,26 +169,26 @@ def _marked(folder: Path) -> None:
     seal_arrays(folder / "texts", no_movie, {"xclip-text": {"pooled": vectors}}, texts=texts, space=SPACE)
     segments = [
         Clip(
-            f"m{movie}-{who}-{place}",
+            f"m{movie}-{annotator}-{place}",
             f"m{movie}",
             "",
             8.0 * place + 1 + shift,
             8.0 * place + 4 + shift,
             ("S", "HN")[place % 2],
             concepts=("Body",),
-            annotator=who,
+            annotator=annotator,
         )
-        for movie, (who, shift), place in product(range(4), (("ann", 0.0), ("bea", 0.5)), range(8))
+        for movie, (annotator, shift), place in product(range(4), (("ann", 0.0), ("bea", 0.5)), range(8))
     ]
     write_manifest(Manifest(tuple(segments), folder), folder / "segments.csv")
     judged = [
         replace(
             clip,
             level="EN" if rng.random() < 0.1 else clip.level,
-            annotator=who,
-            extras={"model": "tiny" if who == "vlm" else ""},
+            annotator=annotator,
+            extras={"model": "tiny" if annotator == "vlm" else ""},
         )
-        for clip, who in product(clips, ("ann", "bea", "vlm"))
+        for clip, annotator in product(clips, ("ann", "bea", "vlm"))
     ]
     write_manifest(Manifest(tuple(judged), folder), folder / "answered.csv")
     sexes = [f"{clip.clip_id},{clip.movie},{'mw'[n % 2]}" for n, clip in enumerate(clips)]
@@ -196,7 +196,7 @@ def _marked(folder: Path) -> None:
     scaled = [replace(clip, level=None, concepts=()) for clip in clips[:6]]
     write_manifest(Manifest(tuple(scaled), folder, builtin_codebook("mediaeval15")), folder / "scaled.csv")
     pairs = [(f"w{n % 3}", clips[n].clip_id, clips[m].clip_id) for m in range(6) for n in range(m)]
-    lines = [f"{who},{left},{right},{right}" for who, left, right in pairs]
+    lines = [f"{annotator},{left},{right},{right}" for annotator, left, right in pairs]
     (folder / "pairs.csv").write_text("\n".join(["worker,left,right,chosen", *lines, ""]))
     (folder / "one-pair.csv").write_text("worker,left,right,chosen\nw,m0-00,m0-01,m0-02\nw,m0-00,x,x\n")
 

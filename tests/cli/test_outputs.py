@@ -384,6 +384,6 @@ def test_a_span_behind_the_end_of_its_video_is_named_when_it_is_imported(shared_
     out = tmp_path / "clips.csv"
     words = ("manifest", "import", "spans", spans, "--videos", shared_data / "videos")
     assert obygaze(*words, "--out", out) == 0
-    said = capsys.readouterr().err
-    assert "begins at 830.5 s" in said
-    assert "begins at 1 s" not in said
+    output = capsys.readouterr().err
+    assert "begins at 830.5 s" in output
+    assert "begins at 1 s" not in output

@@ -232,11 +232,11 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("what", ODD)
-def test_what_says_no_place_of_a_frame_is_refused_in_a_line_and_leaves_nothing(folder, capfd, what):
-    change, more, message = ODD[what]
+@pytest.mark.parametrize("case", ODD)
+def test_what_says_no_place_of_a_frame_is_refused_in_a_line_and_leaves_nothing(folder, capfd, case):
+    change, more, message = ODD[case]
     table = change(frame_table(stamp=lambda places: places / 2, frame=lambda places: places))
-    if "time" not in table and what != "a row for each clip":
+    if "time" not in table and case != "a row for each clip":
         more = (*more, "--columns", "f[0-9]*")
     table.to_csv(folder / "all.csv", index=False)
     line = refused(folder, capfd, "all.csv", *more)

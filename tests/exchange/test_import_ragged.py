@@ -304,9 +304,9 @@ def save_all(folder, truth, change=lambda values: values, **beside):
             np.save(folder / "all" / f"{clip}.npy", change(values), allow_pickle=True)
 
 
-@pytest.mark.parametrize("what", SHAPES_READ)
-def test_a_shape_is_read_rightly(folder, what):
-    truth, change, more = SHAPES_READ[what]
+@pytest.mark.parametrize("case", SHAPES_READ)
+def test_a_shape_is_read_rightly(folder, case):
+    truth, change, more = SHAPES_READ[case]
     save_all(folder, truth, change)
     assert bring(folder, "all", "npy", *more) == 0
     group = open_store(folder / "lab")["lab"]
@@ -327,9 +327,9 @@ SHAPES_REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", SHAPES_REFUSED)
-def test_a_shape_that_has_no_place_is_refused_in_a_line(folder, capfd, what):
-    change, more = SHAPES_REFUSED[what]
+@pytest.mark.parametrize("case", SHAPES_REFUSED)
+def test_a_shape_that_has_no_place_is_refused_in_a_line(folder, capfd, case):
+    change, more = SHAPES_REFUSED[case]
     save_all(folder, TRUTH, change)
     assert bring(folder, "all", "npy", *more) == 1
     *_, line = capfd.readouterr().err.splitlines()
@@ -362,9 +362,9 @@ ODD_TIMES = {
 }
 
 
-@pytest.mark.parametrize("what", ODD_TIMES)
-def test_times_that_cannot_be_are_refused_in_a_line(folder, capfd, what):
-    save_all(folder, TRUTH, **ODD_TIMES[what])
+@pytest.mark.parametrize("case", ODD_TIMES)
+def test_times_that_cannot_be_are_refused_in_a_line(folder, capfd, case):
+    save_all(folder, TRUTH, **ODD_TIMES[case])
     assert bring(folder, "all", "npy") == 1
     *_, line = capfd.readouterr().err.splitlines()
     assert line.startswith("obygaze: error: ")

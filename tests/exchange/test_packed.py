@@ -151,9 +151,9 @@ FOREIGN = {
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("what", FOREIGN)
-def test_a_foreign_member_is_refused_in_one_line(packed, tmp_path, what):
-    path = forge(tmp_path / "x.zip", packed, FOREIGN[what])
+@pytest.mark.parametrize("case", FOREIGN)
+def test_a_foreign_member_is_refused_in_one_line(packed, tmp_path, case):
+    path = forge(tmp_path / "x.zip", packed, FOREIGN[case])
     with pytest.raises(StoreError) as error:
         open_store(path)
     assert str(error.value).startswith(str(path))

@@ -140,7 +140,7 @@ def test_three_annotators_are_three_pairs_and_only_shared_clips_count():
 
 def test_files_of_another_lab_without_times_and_videos_are_compared_by_their_ids():
     said = [("x", "AB", EN), ("y", "AB", S), ("x", "CD", EN), ("y", "CD", HN)]
-    clips = [Clip(name, "m", level=level, annotator=who) for name, who, level in said]
+    clips = [Clip(name, "m", level=level, annotator=annotator) for name, annotator, level in said]
     (pair,) = level_pairs(Manifest(tuple(clips), Path()))
     assert pair.counts == {(EN, EN): 1, (S, HN): 1}
 

@@ -36,9 +36,9 @@ ONE_NAME = {
 }
 
 
-@pytest.mark.parametrize("what", ONE_NAME)
-def test_names_that_look_alike_are_one_whoever_is_first(what):
-    name, other = ONE_NAME[what]
+@pytest.mark.parametrize("case", ONE_NAME)
+def test_names_that_look_alike_are_one_whoever_is_first(case):
+    name, other = ONE_NAME[case]
     assert is_one_name(name, other)
     assert is_one_name(other, name)
 
@@ -92,11 +92,11 @@ def test_films_are_one_by_their_id_and_by_an_article_behind():
     ]
 
 
-@pytest.mark.parametrize("what", ONE_NAME)
+@pytest.mark.parametrize("case", ONE_NAME)
 @pytest.mark.parametrize("column", ["movie", "annotator"])
-def test_every_door_refuses_two_names_of_one(tmp_path, capsys, column, what):
+def test_every_door_refuses_two_names_of_one(tmp_path, capsys, column, case):
     clips = []
-    for start, name in enumerate(ONE_NAME[what]):
+    for start, name in enumerate(ONE_NAME[case]):
         names = {"movie": "f", "annotator": "X", column: name}
         clips.append(f"c{start},{names['movie']},,{start},{start + 1},S,,{names['annotator']}\n")
     table = tmp_path / "m.csv"
@@ -105,7 +105,7 @@ def test_every_door_refuses_two_names_of_one(tmp_path, capsys, column, what):
         import_spans([table], tmp_path)
     with pytest.raises(ManifestError, match=rf"m\.csv.*{column}"):
         read_manifest(table)
-    in_code = [Clip(f"c{name}", **{"movie": "f", column: name}) for name in ONE_NAME[what]]
+    in_code = [Clip(f"c{name}", **{"movie": "f", column: name}) for name in ONE_NAME[case]]
     with pytest.raises(ManifestError, match=column):
         Manifest(tuple(in_code), tmp_path)
     assert obygaze("manifest", "inspect", table) != 0

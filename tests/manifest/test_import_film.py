@@ -53,13 +53,13 @@ def test_an_automatic_hop_is_a_quarter_of_the_window_but_at_least_five_seconds()
 
 
 @pytest.mark.parametrize(
-    ("lengths", "what"),
+    ("lengths", "message"),
     [((20.0, None), "window 0"), ((20.0, 0.0), "window 0"), ((20.0, 5.0, math.inf), "hop inf"),
      ((math.nan, 5.0), "when its pictures are shown")],
 )  # fmt: skip
-def test_lengths_that_are_none_are_refused(lengths, what):
+def test_lengths_that_are_none_are_refused(lengths, message):
     """A still image has no length."""
-    with pytest.raises(ManifestError, match=what):
+    with pytest.raises(ManifestError, match=message):
         spans(*lengths)
 
 
@@ -141,8 +141,8 @@ def test_windows_of_a_file_are_counted_by_its_own_times(tmp_path, suffix):
             packet.pts = packet.dts = number
             packet.is_keyframe = True
             made.mux_one(packet)
-    code, said = run(path, "--frames", 16, "--shots", "none", "--out", tmp_path / "windows.csv")
-    assert code == 0, said
+    code, output = run(path, "--frames", 16, "--shots", "none", "--out", tmp_path / "windows.csv")
+    assert code == 0, output
     times = FrameTimes(np.arange(n_frames), frame_times(path), None)
     clips = read_manifest(tmp_path / "windows.csv").clips
     held = [times.within(clip.start_s, clip.end_s).index for clip in clips]
@@ -151,8 +151,10 @@ def test_windows_of_a_file_are_counted_by_its_own_times(tmp_path, suffix):
 
 
 def test_what_is_read_of_a_window_are_its_frames(wrestling, tmp_path):
-    code, said = run(wrestling, "--frames", 16, "--stride", 8, "--shots", "none", "--out", tmp_path / "w.csv")
-    assert code == 0, said
+    code, output = run(
+        wrestling, "--frames", 16, "--stride", 8, "--shots", "none", "--out", tmp_path / "w.csv"
+    )
+    assert code == 0, output
     spans = [(clip.start_s, clip.end_s) for clip in read_manifest(tmp_path / "w.csv")]
     for number, (start, end) in enumerate(spans[:5]):
         frames = read_frames(wrestling, uniform(16), start_s=start, end_s=end)

@@ -105,16 +105,16 @@ def test_an_almost_right_name_of_a_video_gets_the_right_one(tmp_path, written):
 
 
 @pytest.mark.parametrize(
-    ("place", "what"),
+    ("place", "message"),
     [
         ("gone", "does not exist, and a folder of videos was expected"),
         ("README", "is a file, and a folder of videos was expected; a table"),
         ("empty", "no file below"),
     ],
 )
-def test_what_is_no_folder_of_videos_is_refused(films, tmp_path, place, what):
+def test_what_is_no_folder_of_videos_is_refused(films, tmp_path, place, message):
     (films / "empty").mkdir()
-    with pytest.raises(ManifestError, match=what):
+    with pytest.raises(ManifestError, match=message):
         import_folder(films / place, tmp_path)
 
 
@@ -140,7 +140,7 @@ def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
 
 
 @pytest.mark.parametrize(
-    ("row", "what"),
+    ("row", "message"),
     [
         ("one.mp4,3,2", "line 3, column end_s"),
         ("one.mp4,x,2", "line 3, column start_s"),
@@ -150,10 +150,10 @@ def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
         ("one.mp4,0,1", "line 3: clip .* line 2"),
     ],
 )
-def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, what):
+def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, message):
     spans = tmp_path / "spans.csv"
     spans.write_text(f"video,start_s,end_s\none.mp4,0,1\n{row}\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match=what):
+    with pytest.raises(ManifestError, match=message):
         import_spans([spans], tmp_path, videos=films)
 
 

@@ -80,7 +80,7 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
 
 
 @pytest.mark.parametrize(
-    ("row", "what"),
+    ("row", "message"),
     [
         (obygaze_row(label="Surely"), "line 4, column label"),
         (obygaze_row(concepts="__import__('os')"), "line 4, column concepts"),
@@ -89,14 +89,14 @@ def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(sh
         ("0;1;too;short", "line 4"),
     ],
 )
-def test_a_broken_row_of_obygaze12_is_refused_with_its_line(tmp_path, row, what):
+def test_a_broken_row_of_obygaze12_is_refused_with_its_line(tmp_path, row, message):
     path = obygaze_file(tmp_path, obygaze_row(9), row)
-    with pytest.raises(ManifestError, match=what):
+    with pytest.raises(ManifestError, match=message):
         import_obygaze12(path, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("row", "what"),
+    ("row", "message"),
     [
         ("tt1-007;Sure;[];0", "line 2, column id"),
         ("tt1-001;Hard Neg;['Clothes'];0", "line 2, column label"),
@@ -104,10 +104,10 @@ def test_a_broken_row_of_obygaze12_is_refused_with_its_line(tmp_path, row, what)
         ("tt1-001;Sure;['Clothes'];x", "line 2, column fold"),
     ],
 )
-def test_a_split_file_that_contradicts_the_annotations_is_refused(tmp_path, row, what):
+def test_a_split_file_that_contradicts_the_annotations_is_refused(tmp_path, row, message):
     obygaze_file(tmp_path, obygaze_row(1))
     split_file(tmp_path, "balanced_level/02_HN_S.csv", row)
-    with pytest.raises(ManifestError, match=what):
+    with pytest.raises(ManifestError, match=message):
         import_obygaze12(tmp_path, tmp_path)
 
 
@@ -186,7 +186,7 @@ def test_a_film_of_two_videos_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "what"),
+    ("row", "message"),
     [
         (moby_row(1, start="-3"), "line 3, column start_frame"),
         (moby_row(1, rate="0"), "line 3, column framerate"),
@@ -194,8 +194,8 @@ def test_a_film_of_two_videos_is_refused(tmp_path):
         (moby_row(0), "line 3, column clip_index"),
     ],
 )
-def test_a_broken_segment_is_refused_with_its_line(tmp_path, row, what):
-    with pytest.raises(ManifestError, match=what):
+def test_a_broken_segment_is_refused_with_its_line(tmp_path, row, message):
+    with pytest.raises(ManifestError, match=message):
         import_mobygaze(moby_file(tmp_path, moby_row(0), row), tmp_path)
 
 

@@ -26,10 +26,10 @@ WORDS = "a" * 64
 OTHER_WORDS = "b" * 64
 
 
-def clip(who, start, level="S", *, name="", definition=WORDS, seen="0", **more):
+def clip(annotator, start, level="S", *, name="", definition=WORDS, seen="0", **more):
     extras = {"seen_score": seen, "definition": definition} | more
-    name = name or f"{who}-{start}-{seen}"
-    return Clip(name, "tt1", "", float(start), float(start + 46), level, (), who, extras)
+    name = name or f"{annotator}-{start}-{seen}"
+    return Clip(name, "tt1", "", float(start), float(start + 46), level, (), annotator, extras)
 
 
 def manifest(*clips):

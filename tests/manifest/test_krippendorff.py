@@ -206,8 +206,8 @@ BOOK = builtin_codebook("obygaze12")
 def annotated(*rows):
     """Clips by who, start, end and level, of one film."""
     clips = [
-        Clip(f"c{number}", "tt1", "", start, end, level, (), who)
-        for number, (who, start, end, level) in enumerate(rows)
+        Clip(f"c{number}", "tt1", "", start, end, level, (), annotator)
+        for number, (annotator, start, end, level) in enumerate(rows)
     ]
     return Manifest(tuple(clips), Path(), BOOK)
 
@@ -232,7 +232,7 @@ def test_a_manifests_annotators_are_compared_with_labels_that_are_missing():
 def test_a_films_segments_are_compared_above_the_lowest_level():
     """Planted: the same segments; one annotator says by EN what the others leave unmarked."""
     same = [("S", 10, 20), ("HN", 40, 50)]
-    rows = [(who, a, b, level) for who in ("AB", "CD", "EF") for level, a, b in same]
+    rows = [(annotator, a, b, level) for annotator in ("AB", "CD", "EF") for level, a, b in same]
     (film,) = unitised_alphas(annotated(*rows, ("AB", 0, 10, "EN"), ("AB", 50, 90, "EN")))
     assert (film.movie, film.annotators, film.n_segments) == ("tt1", ("AB", "CD", "EF"), (2, 2, 2))
     assert (film.value.segments, film.value.marked, film.value.values) == (1, 1, 1)

@@ -65,7 +65,7 @@ def test_a_built_in_codebook_is_named_and_obygaze12_is_not(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "beside", "what"),
+    ("rows", "beside", "message"),
     [
         ([f"{ROW},violence"], None, "'violence'"),
         ([f"{ROW},mobygase"], None, "'mobygase'"),
@@ -78,11 +78,11 @@ def test_a_built_in_codebook_is_named_and_obygaze12_is_not(tmp_path):
         (["a,a,,,,S,,,violence"], BESIDE, r"'S'.*'violence'"),
     ],
 )
-def test_what_contradicts_the_codebook_is_refused_in_one_line(tmp_path, rows, beside, what):
+def test_what_contradicts_the_codebook_is_refused_in_one_line(tmp_path, rows, beside, message):
     written(tmp_path / "films.csv", *rows)
     if beside is not None:
         (tmp_path / "films.codebook.toml").write_text(beside, encoding="utf-8")
-    with pytest.raises(ManifestError, match=what) as caught:
+    with pytest.raises(ManifestError, match=message) as caught:
         read_manifest(tmp_path / "films.csv")
     assert "\n" not in str(caught.value)
 

@@ -191,7 +191,7 @@ def test_blanks_around_cells_that_a_person_filled_in_are_none_of_theirs(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
+    ("content", "message"),
     [
         (b"", None),
         (b"clip_id,movie\n", None),
@@ -203,10 +203,10 @@ def test_blanks_around_cells_that_a_person_filled_in_are_none_of_theirs(tmp_path
         (b"<!DOCTYPE html>\n<html>", "HTML"),
     ],
 )
-def test_what_is_no_manifest_is_refused(tmp_path, content, what):
+def test_what_is_no_manifest_is_refused(tmp_path, content, message):
     path = tmp_path / "films.csv"
     path.write_bytes(content)
-    with pytest.raises(ManifestError, match=what):
+    with pytest.raises(ManifestError, match=message):
         read_manifest(path)
 
 
@@ -234,7 +234,7 @@ def test_clips_made_in_code_are_checked_too():
 
 
 @pytest.mark.parametrize(
-    ("clips", "what"),
+    ("clips", "message"),
     [
         ([Clip("a", "a", concepts=("Clothes",))], "'Clothes'"),
         ([Clip("a", "a"), Clip("a", "b")], "'a'"),
@@ -242,8 +242,8 @@ def test_clips_made_in_code_are_checked_too():
     ],
     ids=["a concept by its synonym", "one id twice", "columns of one clip alone"],
 )
-def test_manifests_made_in_code_are_checked_too(clips, what):
-    with pytest.raises(ManifestError, match=what):
+def test_manifests_made_in_code_are_checked_too(clips, message):
+    with pytest.raises(ManifestError, match=message):
         Manifest(tuple(clips), Path())
 
 

@@ -59,15 +59,15 @@ def test_annotations_are_of_a_movie_however_they_spell_it(written, movie):
 
 
 @pytest.mark.parametrize(
-    ("marks", "clips", "threshold", "what"),
+    ("marks", "clips", "threshold", "message"),
     [
         (manifest(mark(1, 0, 1, "S")), manifest(Clip("whole", "m")), 0.2, "'whole'"),
         (manifest(Clip("mute", "m", "", 0, 1)), TEN, 0.2, "'mute'"),
         (manifest(mark(1, 0, 1, "S")), TEN, 1.5, None),
     ],
 )
-def test_what_cannot_be_projected_is_refused_by_name(marks, clips, threshold, what):
-    with pytest.raises(ManifestError, match=what):
+def test_what_cannot_be_projected_is_refused_by_name(marks, clips, threshold, message):
+    with pytest.raises(ManifestError, match=message):
         project(marks, clips, threshold)
 
 

@@ -128,11 +128,11 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize("what", TAMPERED)
-def test_what_was_tampered_with_is_refused_in_one_line(tmp_path, monkeypatch, what):
+@pytest.mark.parametrize("case", TAMPERED)
+def test_what_was_tampered_with_is_refused_in_one_line(tmp_path, monkeypatch, case):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError) as refused:
-        read(tmp_path, TAMPERED[what])
+        read(tmp_path, TAMPERED[case])
     message = str(refused.value)
     assert message.startswith(str(tmp_path / "some.model"))
     assert "\n" not in message
@@ -148,9 +148,9 @@ def test_what_the_model_does_not_hang_on_changes_nothing(tmp_path, zipped_otherw
     assert pack(model.card, model.arrays, model.other_arrays) == GOOD
 
 
-@pytest.mark.parametrize("what", ["a huge shape", "many members", "compressed", "a bomb"])
-def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, what):
-    data = TAMPERED[what]
+@pytest.mark.parametrize("case", ["a huge shape", "many members", "compressed", "a bomb"])
+def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, case):
+    data = TAMPERED[case]
     path = tmp_path / "some.model"
     path.write_bytes(data)
     tracemalloc.start()

@@ -141,9 +141,9 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("what", FORGERIES)
-def test_forged_content_with_fitting_manifests_is_found_by_full_alone(store, what):
-    node, array, change = FORGERIES[what]
+@pytest.mark.parametrize("case", FORGERIES)
+def test_forged_content_with_fitting_manifests_is_found_by_full_alone(store, case):
+    node, array, change = FORGERIES[case]
     rewrite(store, node, array, change)
     resealed(store)  # as a clever forger would
     assert verify(store, "digests").ok
@@ -167,9 +167,9 @@ ODD_SIZES = {
 }
 
 
-@pytest.mark.parametrize("what", ODD_SIZES)
-def test_forged_numbers_of_frames_are_found(store, what):
-    change, message = ODD_SIZES[what]
+@pytest.mark.parametrize("case", ODD_SIZES)
+def test_forged_numbers_of_frames_are_found(store, case):
+    change, message = ODD_SIZES[case]
     rewrite(store, "theirs", "row_size", change)
     resealed(store)
     assert verify(store, "digests").ok

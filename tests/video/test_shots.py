@@ -111,8 +111,8 @@ def test_a_flash_is_no_cut(tmp_path, length):
     assert begins(written(tmp_path / "a.mp4", still() + flash + still() + still(seed=1))) == [60 + length]
 
 
-@pytest.mark.parametrize("what", ["drawings held for two frames", "a lamp", "a slow change of light"])
-def test_what_changes_within_a_shot_is_no_cut(tmp_path, what):
+@pytest.mark.parametrize("case", ["drawings held for two frames", "a lamp", "a slow change of light"])
+def test_what_changes_within_a_shot_is_no_cut(tmp_path, case):
     def lit(share, count):
         return [(still()[0] * share).astype(np.uint8)] * count
 
@@ -122,7 +122,7 @@ def test_what_changes_within_a_shot_is_no_cut(tmp_path, what):
         "a lamp": lit(0.4, 30) + still() + lit(0.4, 30),
         "a slow change of light": sum((lit(step / 40, 1) for step in range(40, 0, -1)), still()),
     }
-    assert begins(written(tmp_path / "a.mp4", pictures[what])) == []
+    assert begins(written(tmp_path / "a.mp4", pictures[case])) == []
 
 
 def test_black_bars_and_credits_are_flagged(tmp_path):

@@ -17,7 +17,7 @@ from obygaze_features.manifest.importers.folder import movie_of, name_of
 from obygaze_features.manifest.importers.imported import ClipIds, consumed, slug
 from obygaze_features.manifest.importers.proposal import Proposal, UnreadColumnsError, option
 from obygaze_features.manifest.importers.span_films import FilmNames
-from obygaze_features.manifest.importers.table_layout import Layout, read_layout
+from obygaze_features.manifest.importers.table_layout import Layout, TooManyColumnsError, read_layout
 from obygaze_features.manifest.importers.table_rows import clip_rows, with_films_of_blocks, with_whole_names
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.label_words import LabelWords
@@ -45,9 +45,6 @@ JUDGEMENTS = "judgements"
 SHOWN_COLUMNS = 4
 SHOWN_WORDS = 3
 MOST_RESPELLED = 10
-
-MOST_COLUMNS = 1000
-"""A table of more columns is refused, as headings are compared pair by pair, which takes too long."""
 
 TELLING_ROWS = 1000
 """Rows by which a table is first told from files that are none."""
@@ -351,12 +348,6 @@ def read_person_table(file: SpanFile) -> Layout:
         raise file.error(
             "no row of it is the header of a table: two columns or more with headings were expected"
         )
-    n_columns = len(layout.headings)
-    if n_columns > MOST_COLUMNS:
-        raise file.error(
-            f"{counted(n_columns, 'column')}, where at most {MOST_COLUMNS:,} are read: keep those that say "
-            "the film, the times and the labels of a span"
-        )
     table = with_manifest_names(layout.table, headings, rate, is_of_a_workbook=file.sheet is not None)
     return layout._replace(table=table)
 
@@ -365,13 +356,14 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
     """Return whether a file is a table of spans: rows below a header, with columns of times or labels."""
     try:
         layout = read_layout(file)
+    except TooManyColumnsError:
+        # It counts as a table, so that reading it refuses it with this reason.
+        return True
     except ManifestError:
         return False
     if layout is None or not layout.table.rows:
         return False
-    # A table with too many columns counts as a table, so that reading it refuses it with the reason.
-    has_too_many = len(layout.headings) > MOST_COLUMNS
-    if has_too_many or file.reading.headings.are_in(layout.headings):
+    if file.reading.headings.are_in(layout.headings):
         return True
     # The first rows are enough for nearly every table, and a table may be long.
     first_rows = replace(layout.table, rows=layout.table.rows[:TELLING_ROWS])

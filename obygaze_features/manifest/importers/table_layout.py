@@ -22,6 +22,9 @@ SEEN_BELOW = 20
 HEADED = 0.6
 """A header has at least this share of the number of cells that the rows below it have."""
 
+MOST_COLUMNS = 1000
+"""A table of more columns is refused, as headings are compared pair by pair, which takes too long."""
+
 MOST_HEADING = 1000
 """A longer heading, in characters, is refused, as the search for words inside it takes too long."""
 
@@ -33,6 +36,10 @@ SECTION = "section"
 
 UNNAMED = "column {}"
 """Name of a column without a heading, with its number from 1."""
+
+
+class TooManyColumnsError(ManifestError):
+    """A person's table has more columns than are read."""
 
 
 class Layout(NamedTuple):
@@ -56,8 +63,10 @@ def read_layout(file: SpanFile) -> Layout | None:
 
     Raises
     ------
+    TooManyColumnsError
+        The header or a row below it has more cells than are read.
     ManifestError
-        A row has more or fewer cells than the header, or a quote is never closed.
+        A quote is never closed, or a heading is too long.
     """
     headings = file.reading.headings
     if file.sheet is not None:
@@ -73,6 +82,12 @@ def read_layout(file: SpanFile) -> Layout | None:
         return None
     below_header = filled[header.end :]
     width = max([len(header.names), *(len(cells) for _, cells in below_header)])
+    # This comes before short rows are filled up: one row of many cells would make all others as long.
+    if width > MOST_COLUMNS:
+        raise TooManyColumnsError(
+            f"{file.path}: {counted(width, 'column')}, where at most {MOST_COLUMNS:,} are read: keep those "
+            "that say the film, the times and the labels of a span"
+        )
     body = []
     for line, cells in below_header:
         body.append((line, _padded_to_width(_with_blank_cells_empty(cells), width)))

@@ -80,10 +80,10 @@ def test_a_manifest_without_clips_has_no_questions(tmp_path, monkeypatch):
 )
 def test_a_refusal_leaves_the_clip_out_and_is_counted(read, answer):
     bad = {"answers": ALL_NO | {"concept:Look": answer}}
-    clips, said = read({"a.jsonl": lines(GOOD, bad, GOOD, bad)})
+    clips, notices = read({"a.jsonl": lines(GOOD, bad, GOOD, bad)})
     assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c0", "tiny"), ("c2", "tiny")]
-    assert "2 left out: concept:Look refused or unclear (the first: line 2)" in said
-    assert "; model: tiny (2);" in said
+    assert "2 left out: concept:Look refused or unclear (the first: line 2)" in notices
+    assert "; model: tiny (2);" in notices
 
 
 LEFT_OUT = {
@@ -125,40 +125,40 @@ LEFT_OUT = {
 @pytest.mark.parametrize("form", LEFT_OUT)
 def test_what_is_no_answer_is_left_out_and_said(read, form):
     given, ids, what = LEFT_OUT[form]
-    clips, said = read({"a.jsonl": lines(*given)})
+    clips, notices = read({"a.jsonl": lines(*given)})
     assert [clip.clip_id for clip in clips] == ids
-    assert what in said
+    assert what in notices
 
 
 def test_of_answers_to_all_questions_only_what_cannot_be_asked_is_said(read):
-    said = read({"a.jsonl": lines({"answers": ALL_NO})})[1]
-    assert "absent, not asked: 4 concepts" in said
-    assert "nothing asked" not in said
-    assert "question" not in said
+    notices = read({"a.jsonl": lines({"answers": ALL_NO})})[1]
+    assert "absent, not asked: 4 concepts" in notices
+    assert "nothing asked" not in notices
+    assert "question" not in notices
 
 
 def test_of_answers_to_levels_alone_nothing_is_said(read):
-    said = read({"a.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})[1]
-    assert "asked" not in said
-    assert "question" not in said
+    notices = read({"a.jsonl": lines({"answers": {"level:EN": "yes", "level:S": "no"}})})[1]
+    assert "asked" not in notices
+    assert "question" not in notices
 
 
 def test_rows_of_clips_that_nobody_labelled_give_way_to_answers(read):
     table = f"{HEAD}c0,m,m.mp4,0,4,,,\nc9,m,m.mp4,4,8,,,\n"
-    clips, said = read({"clips.csv": table, "a.jsonl": lines(GOOD)}, annotator="vlm")
+    clips, notices = read({"clips.csv": table, "a.jsonl": lines(GOOD)}, annotator="vlm")
     assert [(c.clip_id, c.annotator, c.video) for c in clips] == [("c9", "", "m.mp4"), ("c0", "vlm", "m.mp4")]
-    assert "1 row of nobody" in said
+    assert "1 row of nobody" in notices
 
 
 def test_a_machine_may_be_asked_of_concepts_alone(read):
-    clips, said = read(
+    clips, notices = read(
         {"a.jsonl": lines(*({"answers": {"concept:Body": answer}} for answer in ("yes", "no")))}
     )
     assert [(clip.clip_id, clip.level, clip.concepts) for clip in clips] == [
         ("c0", None, ("Body",)),
         ("c1", None, ()),
     ]
-    assert "2 of 2 spans" in said
+    assert "2 of 2 spans" in notices
 
 
 WHOLE_FILE = {"start_s": None, "end_s": None}
@@ -183,7 +183,7 @@ def test_a_level_may_be_named_or_have_probabilities(read, level):
 
 
 @pytest.mark.parametrize(
-    ("table", "said", "what"),
+    ("table", "said", "message"),
     [
         ("", {"answers": {"level": "EN", "concept:Guns": "yes"}}, r"line 1: .*Guns"),
         ("", {"answers": {}}, "nothing has answers"),
@@ -191,25 +191,25 @@ def test_a_level_may_be_named_or_have_probabilities(read, level):
         ("c0,m,,1,4,S,,AB\n", GOOD, "of AB and tiny, whose films, videos or times differ"),
     ],
 )
-def test_what_contradicts_the_codebook_or_a_table_or_is_nobody_s_is_refused(read, table, said, what):
-    with pytest.raises(ManifestError, match=what):
+def test_what_contradicts_the_codebook_or_a_table_or_is_nobody_s_is_refused(read, table, said, message):
+    with pytest.raises(ManifestError, match=message):
         read({**({"t.csv": HEAD + table} if table else {}), "a.jsonl": lines(said)})
 
 
 @pytest.mark.parametrize("indent", [None, 1])
 def test_answers_may_be_a_list(read, indent):
     said = lines(GOOD, {"answers": dict.fromkeys(ALL_NO)}).splitlines()
-    clips, told = read({"a.json": json.dumps([*map(json.loads, said)], indent=indent)})
+    clips, notices = read({"a.json": json.dumps([*map(json.loads, said)], indent=indent)})
     assert [clip.clip_id for clip in clips] == ["c0"]
-    assert "object 2" in told
+    assert "object 2" in notices
 
 
 def test_each_machine_of_a_file_is_an_annotator_of_its_own(read):
     said = [{**GOOD, "clip_id": "c", "start_s": 0, "end_s": 4, "model": name} for name in "AB"]
     said.append({**said[0], "answers": ALL_NO | {"concept:Look": "yes"}})
-    clips, told = read({"a.jsonl": lines(*said)})
+    clips, notices = read({"a.jsonl": lines(*said)})
     assert [(clip.clip_id, clip.annotator) for clip in clips] == [("c", "A"), ("c", "B")]
-    assert "line 3: of a clip that was answered above, otherwise" in told
+    assert "line 3: of a clip that was answered above, otherwise" in notices
 
 
 def test_names_may_be_numbers_and_a_machine_is_named_by_the_person(read):

@@ -84,9 +84,9 @@ def twice(second):
 def test_a_label_that_is_there_twice_is_one_clip_and_two_that_differ_are_refused(read, form):
     options = {"movie": "a", "annotator": "AB"} if form.startswith("EAF") else {}
     content, tiers = twice("S")[form]
-    clips, said = read({"a.x": content}, tiers=tiers, **options)
+    clips, notices = read({"a.x": content}, tiers=tiers, **options)
     assert [clip.level for clip in clips] == ["S"]
-    assert "the same as" in said
+    assert "the same as" in notices
     content, tiers = twice("EN")[form]
     with pytest.raises(ManifestError, match=r"a\.x: .*EN.*S"):
         read({"a.x": content}, tiers=tiers, **options)
@@ -324,13 +324,13 @@ SAID = {
 @pytest.mark.parametrize("form", SAID)
 def test_what_a_record_says_is_kept_or_said(read, form):
     files, options, n, facts, words, never = SAID[form]
-    clips, said = read(files, **options)
+    clips, notices = read(files, **options)
     assert len(clips) == n
     for name, fact in facts.items():
         found = [getattr(clip, name, clip.extras.get(name)) for clip in clips]
         assert found == (fact if isinstance(fact, list) else [fact] * n)
-    assert not [word for word in words if word not in said]
-    assert not [word for word in never if word in said]
+    assert not [word for word in words if word not in notices]
+    assert not [word for word in never if word in notices]
 
 
 def test_a_movie_that_can_be_no_name_is_refused_as_the_option(read):
@@ -378,7 +378,7 @@ def test_what_is_of_several_films_and_names_none_is_refused(read, content, what)
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ("video,start_s,end_s\nx/a.mp4,1,5\nx/b.mp4,1,5\n", "all 2 videos are taken as of one"),
         ("movie,start_s,end_s\na,0,5400000\n", "milliseconds"),
@@ -388,17 +388,17 @@ def test_what_is_of_several_films_and_names_none_is_refused(read, content, what)
         ),
     ],
 )
-def test_what_a_table_may_mean_otherwise_is_said(read, rows, said):
-    assert said in read({"a.csv": rows})[1]
+def test_what_a_table_may_mean_otherwise_is_said(read, rows, message):
+    assert message in read({"a.csv": rows})[1]
 
 
 def test_what_follows_a_dot_belongs_to_a_films_name(read, tmp_path):
     for name in ("Psycho", "Psycho.1998"):
         (tmp_path / f"{name}.mkv").write_bytes(b"x")
     rows = "".join(f"{movie},1,5\n" for movie in ("Psycho", "Psycho.1998", "Psycho.II"))
-    clips, said = read({"a.csv": f"movie,start_s,end_s\n{rows}"}, videos=tmp_path)
+    clips, notices = read({"a.csv": f"movie,start_s,end_s\n{rows}"}, videos=tmp_path)
     assert [clip.video for clip in clips] == ["Psycho.mkv", "Psycho.1998.mkv", ""]
-    assert "missing on disk: Psycho.II" in said
+    assert "missing on disk: Psycho.II" in notices
 
 
 @pytest.fixture
@@ -424,8 +424,8 @@ def test_two_documents_whose_videos_have_one_name_are_refused(read, two_videos):
 
 
 def test_a_film_without_a_video_is_said(read, two_videos):
-    _, said = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=two_videos)
-    assert "missing on disk: b\n" in said
+    _, notices = read({"b.csv": "movie,start_s,end_s\nb,1,5\n"}, videos=two_videos)
+    assert "missing on disk: b\n" in notices
 
 
 def test_videos_of_one_name_are_films_by_their_folders_in_a_table_that_names_the_folders(read, two_videos):

@@ -407,8 +407,8 @@ def test_a_file_of_another_kind_than_was_said_gives_nothing_or_one_error(read, k
     try:
         clips, _ = read(content, kind=kind)
     except ManifestError as error:
-        said = str(error)
-        assert "f.txt" in said
+        message = str(error)
+        assert "f.txt" in message
     else:
         assert not clips
 

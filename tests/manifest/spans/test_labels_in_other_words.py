@@ -165,10 +165,10 @@ def test_a_column_of_labels_that_is_left_unread_is_named(tmp_path, column, cells
     rows = [f"Gilda,{60 * at},{60 * at + 9},AB,S,{cell}" for at, cell in enumerate(cells)]
     path.write_text("\n".join([f"movie,start_s,end_s,annotator,level,{column}", *rows]), encoding="utf-8")
     try:
-        said = " ".join(import_spans([path], tmp_path).notices)
+        message = " ".join(import_spans([path], tmp_path).notices)
     except UnreadColumnsError as refusal:
-        said = str(refusal)
-    assert f"{column!r}" in said
+        message = str(refusal)
+    assert f"{column!r}" in message
 
 
 def test_a_column_that_is_kept_and_not_read_is_named(tmp_path):

@@ -154,7 +154,7 @@ def ask(child: Child, work, path: Path) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("work", "what"),
+    ("work", "message"),
     [
         (compute, "1 s"),
         (fill, "64 MB"),
@@ -164,8 +164,8 @@ def ask(child: Child, work, path: Path) -> bytes:
     ],
 )
 @pytest.mark.usefixtures("small")
-def test_what_takes_more_than_its_limits_is_given_up_in_a_line(child, work, what, tmp_path):
-    with pytest.raises(InputError, match=what) as raised:
+def test_what_takes_more_than_its_limits_is_given_up_in_a_line(child, work, message, tmp_path):
+    with pytest.raises(InputError, match=message) as raised:
         ask(child, work, tmp_path / "a.eaf")
     assert str(raised.value).startswith(str(tmp_path / "a.eaf"))
     assert "\n" not in str(raised.value)
@@ -359,8 +359,8 @@ def peak_of_parent(folder: Path, path: Path) -> tuple[int, str]:
     (folder / "small.srt").write_text(SRT)
     words = [sys.executable, "-c", PEAK, str(folder / "small.srt"), str(path)]
     process = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-    peak, _, said = process.stdout.strip().partition(" ")
-    return int(peak), said
+    peak, _, output = process.stdout.strip().partition(" ")
+    return int(peak), output
 
 
 GOOD_RTTM = "SPEAKER f 1 1 2 <NA> <NA> A <NA> <NA>\n"
@@ -384,10 +384,10 @@ NO_SPANS = {
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
-@pytest.mark.parametrize("what", NO_SPANS)
-def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path, what):
+@pytest.mark.parametrize("case", NO_SPANS)
+def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path, case):
     """Twice as many records take no more memory of the process that asks: the child counts them."""
-    name, text = NO_SPANS[what]
+    name, text = NO_SPANS[case]
     for n in (200_000, 400_000):
         path = tmp_path / name
         path.write_text(text(n))
@@ -425,16 +425,16 @@ SPANS_OF_LITTLE = {
 
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
-@pytest.mark.parametrize("what", SPANS_OF_LITTLE)
-def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_path, what):
-    name, text = SPANS_OF_LITTLE[what]
+@pytest.mark.parametrize("case", SPANS_OF_LITTLE)
+def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_path, case):
+    name, text = SPANS_OF_LITTLE[case]
     for n in (160_000, 320_000):
         path = tmp_path / name
         path.write_text(text(n))
         peak_mb, said = peak_of_parent(tmp_path, path)
         assert peak_mb <= limits_of(path.stat().st_size).memory >> 20
         assert " = " in said or "divide it" in said
-    assert "divide it" in said or what in {"speakers", "empty cells"}
+    assert "divide it" in said or case in {"speakers", "empty cells"}
 
 
 def test_what_an_import_may_hold_grows_with_all_its_files(tmp_path, monkeypatch):
@@ -567,9 +567,9 @@ def test_a_text_as_long_as_a_book_is_left_out(tmp_path):
     assert "131,072 characters" in account.line()
 
 
-@pytest.mark.parametrize("what", ["a long text", "languages", "headings", "spellings", "lines"])
-def test_what_an_import_says_is_a_line_that_can_be_read(tmp_path, what):
-    name, text = LONG_NOTICES[what]
+@pytest.mark.parametrize("case", ["a long text", "languages", "headings", "spellings", "lines"])
+def test_what_an_import_says_is_a_line_that_can_be_read(tmp_path, case):
+    name, text = LONG_NOTICES[case]
     (tmp_path / name).write_text(text)
     try:
         said = import_spans([tmp_path / name], tmp_path, columns={"level": ["x"]} if ".csv" in name else {})
@@ -741,10 +741,10 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_files_that_are_made_to_take_long_take_time_and_memory_in_proportion(tmp_path, monkeypatch, what):
+@pytest.mark.parametrize("case", HOSTILE)
+def test_files_that_are_made_to_take_long_take_time_and_memory_in_proportion(tmp_path, monkeypatch, case):
     monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
-    name, text = HOSTILE[what]
+    name, text = HOSTILE[case]
     for n in (100_000, 200_000):
         path = tmp_path / name
         path.write_text(text(n))

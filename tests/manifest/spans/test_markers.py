@@ -71,24 +71,24 @@ def test_the_edit_index_of_resolve_is_read_by_its_record_times(read):
 
 def test_avids_text_names_who_set_a_marker_and_its_length(read):
     content = "AB\t01:00:01:00\tV1\tred\tS\t100\t\tRed\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
-    clips, said = read({"a.txt": content}, start="01:00:00:00")
+    clips, notices = read({"a.txt": content}, start="01:00:00:00")
     assert spans(clips) == [(1.0, 5.0, "S", "red", "AB")]
-    assert "a marker without length" in said
+    assert "a marker without length" in notices
 
 
 def test_a_comment_of_avid_may_have_several_lines(read):
     content = "AB\t01:00:01:00\tV1\tred\tS\nby the window\n\t100\nCD\t01:00:06:00\tTC1\tgreen\tpoint\t1\n"
-    clips, said = read({"a.txt": content}, start="01:00:00:00")
+    clips, notices = read({"a.txt": content}, start="01:00:00:00")
     assert spans(clips) == [(1.0, 5.0, "S by the window", "red", "AB")]
-    assert "1 of 2 spans read" in said
+    assert "1 of 2 spans read" in notices
 
 
 def test_a_table_of_premiere_in_another_language_is_read_by_the_places_of_its_columns(read):
     headings = ["Имя маркера", "Описание", "Вход", "Выход", "Длительность", "Тип маркера"]
     content = tabbed(headings, ["kiss", "", "00:00:01:00", "00:00:05:00", "00:00:04:00", "Комментарий"])
-    clips, said = read({"a.csv": content.encode("utf-16")})
+    clips, notices = read({"a.csv": content.encode("utf-16")})
     assert spans(clips) == [(1.0, 5.0, "kiss", "Комментарий", "")]
-    assert "the headings are in another language" in said
+    assert "the headings are in another language" in notices
 
 
 EDL = """TITLE: film
@@ -116,37 +116,37 @@ FCM: NON-DROP FRAME
 
 
 def test_reels_with_blanks_and_sources_in_frames_are_events_and_no_line_is_lost(read):
-    clips, said = read({"film.edl": EDL_OF_FRAMES})
+    clips, notices = read({"film.edl": EDL_OF_FRAMES})
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(0.0, 2.0), (2.0, 3.0)]
-    assert "2 of 4 spans read" in said
-    assert "line 3: a marker without length" in said
-    assert "line 6: no event" in said
+    assert "2 of 4 spans read" in notices
+    assert "line 3: a marker without length" in notices
+    assert "line 6: no event" in notices
 
 
 @pytest.mark.parametrize("heading", ["", "TITLE: film\nFCM: FILM\n"], ids=["alone", "titled"])
 def test_a_list_of_avids_markers_alone_has_points(read, heading):
-    clips, said = read(
+    clips, notices = read(
         {"film.edl": f"{heading}* LOC: 01:00:00:10 green   one\n* LOC: 01:00:01:00 red     two\n"}
     )
     assert not clips
-    assert "0 of 2 spans read (edl); 2 left out: a marker without length" in said
+    assert "0 of 2 spans read (edl); 2 left out: a marker without length" in notices
 
 
 def test_a_list_of_resolve_has_markers_and_cuts(read):
-    clips, said = read({"film.edl": EDL}, start="01:00:00:00")
+    clips, notices = read({"film.edl": EDL}, start="01:00:00:00")
     assert [span[:4] for span in spans(clips)] == [
         (1.0, 5.0, "kiss", "Green"),
         (6.0, 8.0, "shot2.mov", "cut"),
         (8.0, 9.0, "", ""),  # the cut that a marker of Avid stands in
     ]
     assert clips[0].extras["comment"] == "note before"
-    assert "a cut of sound" in said
-    assert "a marker without length" in said
+    assert "a cut of sound" in notices
+    assert "a marker without length" in notices
 
 
 def test_without_a_start_late_markers_are_said(read):
-    _, said = read({"film.edl": EDL})
-    assert "no span in the first hour" in said
+    _, notices = read({"film.edl": EDL})
+    assert "no span in the first hour" in notices
 
 
 def test_colours_of_resolve_can_be_levels(read):
@@ -179,19 +179,19 @@ def test_keywords_of_final_cut_pro_are_in_the_time_of_their_clip(read):
         '<clip offset="5s" start="0s"><video ref="r2" offset="0s"><marker start="86510424/24000s" duration="1001/24000s" value="p"/></video>'
         '<keyword start="86510424/24000s" duration="24024/24000s" value="S"/></clip></spine></sequence></project></event></library></fcpxml>'
     )
-    clips, said = read({"edit.fcpxml": content}, rate=None)
+    clips, notices = read({"edit.fcpxml": content}, rate=None)
     assert [(clip.movie, round(clip.start_s, 6), round(clip.end_s, 6)) for clip in clips] == [
         ("edit", 2.0, 4.0),
         ("film", 1.001, 2.002),
     ]
-    assert "a marker without length" in said
+    assert "a marker without length" in notices
 
 
 def test_a_time_of_final_cut_pro_that_is_none_costs_its_mark_alone(read):
     marks = '<keyword start="1/0s" duration="1s" value="a"/><keyword start="1s" duration="1s" value="b"/>'
-    clips, said = read({"a.fcpxml": f"<fcpxml><event>{marks}</event></fcpxml>"})
+    clips, notices = read({"a.fcpxml": f"<fcpxml><event>{marks}</event></fcpxml>"})
     assert [clip.extras["text"] for clip in clips] == ["b"]
-    assert "its times cannot be read" in said
+    assert "its times cannot be read" in notices
 
 
 def test_one_frame_is_a_span_in_premieres_table(read):
@@ -205,9 +205,9 @@ def test_one_frame_is_a_point_in_resolves_table(read):
     head = '"#","Reel","V","Record In","Record Out","Name","Comments","Color","Notes"\n'
     one_frame = "1,A,V1,00:00:01:00,00:00:01:01,x,,Blue,S\n"
     two_frames = "2,A,V1,00:00:01:00,00:00:01:02,x,,Blue,EN\n"
-    (clip,), said = read({"a.csv": head + one_frame + two_frames})
+    (clip,), notices = read({"a.csv": head + one_frame + two_frames})
     assert spans([clip])[0][:3] == (1.0, 1.08, "EN")
-    assert "a marker without length, or of the one frame" in said
+    assert "a marker without length, or of the one frame" in notices
 
 
 def test_markers_of_one_frame_in_open_timelines_are_points(read):
@@ -217,9 +217,9 @@ def test_markers_of_one_frame_in_open_timelines_are_points(read):
         return {"OTIO_SCHEMA": "Marker.2", "name": f"of {n_frames}", "color": "RED", "marked_range": span}
 
     content = {"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": [marked(n) for n in (0, 1, 2)]}
-    clips, said = read({"a.otio": json.dumps(content)}, rate=None)
+    clips, notices = read({"a.otio": json.dumps(content)}, rate=None)
     assert [clip.extras["text"] for clip in clips] == ["of 2"]
-    assert "a marker without length, or of the one frame" in said
+    assert "a marker without length, or of the one frame" in notices
 
 
 def test_a_decision_of_one_frame_comes_back_from_our_lists(read):

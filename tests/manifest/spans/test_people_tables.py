@@ -168,8 +168,8 @@ def test_columns_of_labels_that_a_person_does_not_want_are_left(read):
 
 
 def test_levels_in_the_column_of_annotators_are_said(read):
-    _, said = read({"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"})
-    assert "level=annotator" in said
+    _, notices = read({"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"})
+    assert "level=annotator" in notices
     clips, _ = read(
         {"t.csv": "movie,start_s,end_s,annotator\nf,1,2,S\nf,3,4,EN\n"}, columns={"level": ["annotator"]}
     )
@@ -178,9 +178,9 @@ def test_levels_in_the_column_of_annotators_are_said(read):
 
 def test_a_column_that_stands_for_another_of_its_name_is_said(read):
     table = "movie,start_s,end_s,level,rating\nf,1,2,7,S\n"
-    (clip,), said = read({"t.csv": table}, columns={"level": ["rating"]})
+    (clip,), notices = read({"t.csv": table}, columns={"level": ["rating"]})
     assert clip.level == "S"
-    assert "'level' left out" in said
+    assert "'level' left out" in notices
 
 
 def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(read):
@@ -190,11 +190,11 @@ def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(read):
 
 
 @pytest.mark.parametrize(
-    ("columns", "what"),
+    ("columns", "message"),
     [({"levl": ["x"]}, "levl"), ({"start_s": ["a", "b"]}, "start_s"), ({"level": ["Stuffe"]}, "Stuffe")],
 )
-def test_a_heading_that_cannot_be_is_refused(read, columns, what):
-    with pytest.raises(ManifestError, match=what):
+def test_a_heading_that_cannot_be_is_refused(read, columns, message):
+    with pytest.raises(ManifestError, match=message):
         read({"t.csv": "movie,start_s,end_s,Stufe\nf,1,2,S\n"}, columns=columns)
 
 
@@ -319,14 +319,14 @@ def test_an_error_of_a_spreadsheet_is_refused_in_a_csv_as_in_a_workbook(read, er
 def test_a_row_below_the_table_that_is_unlike_all_others_is_named(read, footer):
     sign = ";" if ";" in footer else ","
     table = "movie,start_s,end_s,level\nf,1,2,S\nf,3,4,EN\nf,5,6,EN\n".replace(",", sign)
-    _, said = read({"t.csv": f"{table}{footer}\n"})
-    assert "line 5" in said
-    assert repr(re.split("[,;]", footer)[0]) in said
+    _, notices = read({"t.csv": f"{table}{footer}\n"})
+    assert "line 5" in notices
+    assert repr(re.split("[,;]", footer)[0]) in notices
 
 
 def test_films_of_rows_without_times_alone_are_said(read):
-    _, said = read({"t.csv": "movie,start_s,end_s,level\na,,,S\nb,,,EN\n"})
-    assert "without times taken as whole films" in said
+    _, notices = read({"t.csv": "movie,start_s,end_s,level\na,,,S\nb,,,EN\n"})
+    assert "without times taken as whole films" in notices
 
 
 ROW_AND_ROWS_WITHOUT_TIMES = {
@@ -345,10 +345,10 @@ ROW_AND_ROWS_WITHOUT_TIMES = {
 def test_a_row_that_lacks_times_which_most_have_is_left_out(read, name):
     head, timed, untimed = ROW_AND_ROWS_WITHOUT_TIMES[name]
     more = [timed.replace("1,2", f"{n},{n + 1}").replace("x", f"x{n}") for n in range(3, 6)]
-    clips, said = read({"t.csv": "\n".join([head, timed, *more, untimed.format(0)]) + "\n"})
+    clips, notices = read({"t.csv": "\n".join([head, timed, *more, untimed.format(0)]) + "\n"})
     assert [clip.start_s for clip in clips] == [1, 3, 4, 5]
-    assert "4 of 5 spans" in said
-    assert "line 6: no times" in said
+    assert "4 of 5 spans" in notices
+    assert "line 6: no times" in notices
 
 
 @pytest.mark.parametrize("name", ROW_AND_ROWS_WITHOUT_TIMES)
@@ -370,9 +370,9 @@ def test_rows_without_times_that_name_files_of_their_own_are_of_whole_files_besi
     read, head, timed, untimed
 ):
     rows = [untimed.format(n) for n in range(6)]
-    clips, said = read({"t.csv": "\n".join([head, timed, *rows]) + "\n"})
+    clips, notices = read({"t.csv": "\n".join([head, timed, *rows]) + "\n"})
     assert len(clips) == 7
-    assert "6 rows without times" in said
+    assert "6 rows without times" in notices
 
 
 @pytest.mark.parametrize("heads", ["Film;Stufe;Anfang;Ende", "Film;Stufe;Start (s);Dauer (s)"])
@@ -392,15 +392,15 @@ def test_names_that_differ_in_the_dot_of_an_i_are_one(read, names):
 
 
 def test_levels_of_one_annotator_that_overlap_are_said(read):
-    clips, said = read({"t.csv": "movie,start_s,end_s,level,annotator\nf,1,10,S,AB\nf,3,4,EN,AB\n"})
+    clips, notices = read({"t.csv": "movie,start_s,end_s,level,annotator\nf,1,10,S,AB\nf,3,4,EN,AB\n"})
     assert len(clips) == 2
-    assert "S 1-10 s and EN 3-4 s" in said
+    assert "S 1-10 s and EN 3-4 s" in notices
 
 
 @pytest.mark.parametrize("row", ["f,3,4,EN,CD", "f,10,11,EN,AB"], ids=["another annotator", "afterwards"])
 def test_levels_of_two_annotators_or_one_after_the_other_are_no_overlap(read, row):
-    _, said = read({"t.csv": f"movie,start_s,end_s,level,annotator\nf,1,10,S,AB\n{row}\n"})
-    assert "overlap" not in said
+    _, notices = read({"t.csv": f"movie,start_s,end_s,level,annotator\nf,1,10,S,AB\n{row}\n"})
+    assert "overlap" not in notices
 
 
 def test_a_level_of_a_manifest_with_decimals_is_proposed(tmp_path):
@@ -512,9 +512,9 @@ def test_a_mistyped_time_in_the_last_row_is_refused(read):
 
 
 def test_a_legend_below_a_table_is_left_out(read):
-    clips, said = read({"t.csv": f"{TWO_ROWS}EN,easy negative,,\n"})
+    clips, notices = read({"t.csv": f"{TWO_ROWS}EN,easy negative,,\n"})
     assert len(clips) == 2
-    assert "line 4, 'EN'" in said
+    assert "line 4, 'EN'" in notices
 
 
 # --- a codebook of the words that are there
@@ -625,3 +625,12 @@ def test_the_command_that_a_guess_ends_with_reads_the_table(
     manifest = read_manifest("clips.csv")
     assert movies is None or {clip.movie for clip in manifest} == movies
     assert levels is None or [clip.level for clip in manifest] == levels
+
+
+def test_one_row_of_very_many_cells_is_the_reason_why_a_table_is_refused(read):
+    """Else all its short rows would be filled up to as many cells, which takes all the memory allowed."""
+    short_rows = "f,1,2,S\n" * 50_000
+    row_of_many_cells = "f,1,2,S" + "," * 50_000 + "\n"
+    table = "movie,start_s,end_s,level\n" + short_rows + row_of_many_cells
+    with pytest.raises(ManifestError, match="50,004 columns, where at most 1,000 are read"):
+        read({"t.csv": table})

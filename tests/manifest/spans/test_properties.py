@@ -235,11 +235,11 @@ def test_a_change_of_one_cell_of_a_workbook_costs_its_row_alone_or_is_said(tmp_p
     try:
         imported = read(path, "table")
     except ManifestError as error:
-        said = str(error)
+        message = str(error)
     else:
-        said = str(path)
+        message = str(path)
         assert others <= words_of(imported)
-    assert str(path) in said
+    assert str(path) in message
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)

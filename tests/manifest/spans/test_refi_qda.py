@@ -85,9 +85,9 @@ def test_texts_and_workbooks_inside_a_project_that_is_cut_off_do_not_hide_it(rea
 
 def test_codes_at_the_top_are_text_unless_the_person_says_they_are_labels(read):
     video = f'<VideoSource name="film.mp4">{selection(1000, 5000, coding("B"), coding("K"))}</VideoSource>'
-    clips, said = read({"a.qde": project(video)})
+    clips, notices = read({"a.qde": project(video)})
     assert [(clip.concepts, clip.extras.get("text")) for clip in clips] == [((), "Body"), ((), "kiss")]
-    assert "--tier code=labels" in said
+    assert "--tier code=labels" in notices
     clips, _ = read({"a.qde": project(video)}, tiers={"code": "labels"})
     assert [clip.concepts for clip in clips if clip.concepts] == [("Body",)]
 
@@ -102,10 +102,10 @@ def test_what_has_no_time_is_left_out_and_counted(read):
         texts + f'<PDFSource name="p"/><PictureSource name="i">{coding("S")}{coding("E")}</PictureSource>'
     )
     video = f'<VideoSource name="film.mp4">{selection(1, 2)}{selection(1000, 5000, coding("S"), coding("nowhere"))}</VideoSource>'
-    clips, said = read({"a.qde": project(others + video)})
+    clips, notices = read({"a.qde": project(others + video)})
     assert labelled(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
     for reason in ("of a text", "of a picture", "of a PDF", "without a code", "not in the codebook"):
-        assert reason in said
+        assert reason in notices
 
 
 def test_codes_of_a_transcript_have_the_times_of_its_sync_points(read):

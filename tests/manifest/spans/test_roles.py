@@ -70,10 +70,10 @@ def with_columns(kind, heads, *rows):
 @pytest.mark.parametrize("heads", [("level", "concepts"), ("rating", "Konzepte")])
 def test_columns_of_labels_beside_those_of_a_tool_are_labels(read, kind, heads):
     rows = (("S", "Body; Look"), ("EN", "Clothing"), ("", ""))
-    clips, said = read(with_columns(kind, heads, *rows))
+    clips, notices = read(with_columns(kind, heads, *rows))
     assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body")), (11.0, 15.0, "EN", ("Clothing",))}
     assert texts_of(clips) == ["gaze"] * 3
-    assert "columns not read (level" not in said
+    assert "columns not read (level" not in notices
 
 
 @pytest.mark.parametrize("kind", BESIDE)
@@ -85,18 +85,18 @@ def test_a_column_beside_those_of_a_tool_that_may_be_of_labels_is_named_with_wha
     read, kind, cells, role
 ):
     files = with_columns(kind, ["mood"], *((cell,) for cell in cells))
-    clips, said = read(files)
+    clips, notices = read(files)
     assert not labels_of(clips)
     assert len(clips) == 3
-    assert re.search(r"columns? not read \((FPS, )?mood\)", said)
-    assert options_in(said)["mood"] == role
+    assert re.search(r"columns? not read \((FPS, )?mood\)", notices)
+    assert options_in(notices)["mood"] == role
 
 
 @pytest.mark.parametrize("kind", BESIDE)
 def test_a_column_beside_those_of_a_tool_without_labels_is_no_span(read, kind):
-    clips, said = read(with_columns(kind, ["weather"], ("sun",), ("rain",)))
+    clips, notices = read(with_columns(kind, ["weather"], ("sun",), ("rain",)))
     assert texts_of(clips) == ["gaze"] * 2
-    assert "weather" in said
+    assert "weather" in notices
 
 
 @pytest.mark.parametrize("kind", BESIDE)
@@ -184,13 +184,13 @@ def test_a_role_is_that_of_all_tiers_of_the_name_over_all_files(read):
         "a.TextGrid": as_textgrid([Mark("gaze", 1, 5, "S")]),
         "b.TextGrid": as_textgrid([Mark("gaze", 1, 5, "EN")]),
     }
-    clips, said = read(files)
+    clips, notices = read(files)
     assert [clip.level for clip in clips] == ["S", "EN"]
-    assert "'gaze': 2 of 2" in said
+    assert "'gaze': 2 of 2" in notices
     with_another_word = files | {"c.TextGrid": as_textgrid([Mark("Gaze", 1, 5, "kiss")])}
-    clips, said = read(with_another_word)
+    clips, notices = read(with_another_word)
     assert not labels_of(clips)
-    assert "'gaze': 2 of 3" in said
+    assert "'gaze': 2 of 3" in notices
 
 
 def test_tiers_of_one_name_by_several_annotators_have_one_role(read):

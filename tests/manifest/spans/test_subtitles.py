@@ -202,7 +202,7 @@ def test_an_encoding_that_does_not_exist_is_refused(read):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "what"),
+    ("name", "text", "message"),
     [
         ("f.srt", "no subtitles", "SRT, WebVTT, ASS or TTML"),
         ("f.srt", "1\n00:00:01,5 --> \nx\n", "line 2"),
@@ -210,8 +210,8 @@ def test_an_encoding_that_does_not_exist_is_refused(read):
         ("f.ass", dialogue("{\\p1}m 0 0 l 10 0 10 10{\\p0}"), "drawing"),
     ],
 )
-def test_what_holds_no_subtitles_says_why(read, name, text, what):
-    with pytest.raises(ManifestError, match=what):
+def test_what_holds_no_subtitles_says_why(read, name, text, message):
+    with pytest.raises(ManifestError, match=message):
         read(name, text)
 
 

@@ -23,10 +23,10 @@ def test_segments_of_whisper_are_texts_and_no_labels(read):
         {"id": 0, "seek": 0, "start": 1.0, "end": 5.0, "text": " S", "tokens": [1], "words": words},
         {"id": 1, "seek": 0, "start": 6.0, "end": 7.0, "text": " EN"},
     ]
-    clips, said = read({"film.json": whisper(*segments)})
+    clips, notices = read({"film.json": whisper(*segments)})
     assert said_by(clips) == [(1.0, 5.0, "S", ""), (6.0, 7.0, "EN", "")]
     assert not any(clip.level for clip in clips)
-    assert "language: en" in said
+    assert "language: en" in notices
 
 
 def test_whisperx_names_speakers_of_segments_or_of_their_words(read):
@@ -54,9 +54,9 @@ def test_whisper_cpp_and_whispers_table_count_in_milliseconds(read):
         "systeminfo": "", "result": {"language": "fr"},
         "transcription": [{"timestamps": {"from": "00:00:01,500"}, "offsets": {"from": 1500, "to": 2500}, "text": " a"}],
     }  # fmt: skip
-    clips, said = read({"a.json": json.dumps(cpp), "b.tsv": "start\tend\ttext\n1500\t2500\ta\tb\n"})
+    clips, notices = read({"a.json": json.dumps(cpp), "b.tsv": "start\tend\ttext\n1500\t2500\ta\tb\n"})
     assert said_by(clips) == [(1.5, 2.5, "a", ""), (1.5, 2.5, "a b", "")]
-    assert "language: fr" in said
+    assert "language: fr" in notices
 
 
 def item(text, start=None, end=None, speaker=None, kind="pronunciation"):
@@ -80,14 +80,14 @@ def test_words_of_amazon_make_sentences_up_to_full_stops_pauses_and_other_speake
         {"start_time": "1.0", "end_time": "9.2", "speaker_label": "spk_0",
          "items": [{"start_time": start, "speaker_label": "spk_0"} for start in ("1.0", "1.5", "2.0", "9.0")]},
         {"items": [{"start_time": "9.3", "speaker_label": "spk_1"}]}]}  # fmt: skip
-    clips, said = read({"film.json": amazon(items=items, speaker_labels=labels)})
+    clips, notices = read({"film.json": amazon(items=items, speaker_labels=labels)})
     assert said_by(clips) == [
         (1.0, 1.9, "Hello, you.", "spk_0"),
         (2.0, 2.2, "Well", "spk_0"),
         (9.0, 9.2, "then", "spk_0"),
         (9.3, 9.5, "no", "spk_1"),
     ]
-    assert "4 sentences put together" in said
+    assert "4 sentences put together" in notices
 
 
 def test_segments_of_amazon_are_taken_as_they_are(read):
@@ -114,9 +114,9 @@ def test_a_transcript_of_words_alone_and_one_of_chunks_are_read(read):
         "text": "c",
         "chunks": [{"timestamp": [3.0, 4.0], "text": " c"}, {"timestamp": [5.0, None], "text": " d"}],
     }
-    clips, said = read({"a.json": json.dumps(words), "b.json": json.dumps(chunks)})
+    clips, notices = read({"a.json": json.dumps(words), "b.json": json.dumps(chunks)})
     assert said_by(clips) == [(1.0, 2.0, "a b", ""), (3.0, 4.0, "c", "")]
-    assert "its times cannot be read" in said
+    assert "its times cannot be read" in notices
 
 
 @pytest.mark.parametrize("segments", [[], [{}], [None], [{"start": "x", "end": 1, "text": 3}]])

@@ -87,9 +87,9 @@ def test_text_around_timed_spans_is_kept_at_any_depth(read):
 
 def test_text_beside_timed_spans_takes_no_time_in_a_sequence(read):
     body = '<div><p timeContainer="seq" dur="9s">no <span dur="5s">yes</span></p></div>'
-    (clip,), said = read({"a.ttml": ttml(body)})
+    (clip,), notices = read({"a.ttml": ttml(body)})
     assert (clip.start_s, clip.end_s, clip.extras["text"]) == (0, 5, "yes")
-    assert "takes no time" in said
+    assert "takes no time" in notices
 
 
 def test_a_text_keeps_its_breaks_and_loses_styles_and_metadata(read):
@@ -102,12 +102,12 @@ def test_a_text_keeps_its_breaks_and_loses_styles_and_metadata(read):
 def test_agents_are_subjects_and_other_languages_have_a_tier(read):
     head = '<head><metadata><ttm:agent xml:id="m" type="person"><ttm:name>Mary</ttm:name></ttm:agent></metadata></head>'
     body = '<div><p begin="1s" end="2s" ttm:agent="m">a</p><p begin="3s" end="4s" xml:lang="fr">b</p></div>'
-    clips, said = read({"a.ttml": ttml(body, 'xml:lang="en"', head)})
+    clips, notices = read({"a.ttml": ttml(body, 'xml:lang="en"', head)})
     assert [(clip.extras.get("subject", ""), clip.extras.get("tier", "")) for clip in clips] == [
         ("Mary", ""),
         ("", "subtitle fr"),
     ]
-    assert "language: en, fr" in said
+    assert "language: en, fr" in notices
 
 
 @pytest.mark.parametrize(
@@ -133,9 +133,9 @@ def test_older_namespaces_are_read_too(read, namespace):
     ],
 )
 def test_a_text_without_readable_times_is_left_out_with_the_reason(read, attributes, reason):
-    clips, said = read({"a.ttml": ttml(f'<div><p {attributes}>a</p><p begin="3s" end="4s">b</p></div>')})
+    clips, notices = read({"a.ttml": ttml(f'<div><p {attributes}>a</p><p begin="3s" end="4s">b</p></div>')})
     assert times(clips) == [(3, 4)]
-    assert reason in said
+    assert reason in notices
 
 
 def test_nesting_without_end_is_one_error(read):
@@ -166,13 +166,13 @@ def test_a_text_is_shown_while_its_region_is(read):
         '<tt xmlns="http://www.w3.org/ns/ttml" xml:lang="en"><head><layout>'
         f'{regions}</layout></head><body region="r"><div begin="1s">{texts}</div></body></tt>'
     )
-    clips, said = read({"a.ttml": content})
+    clips, notices = read({"a.ttml": content})
     assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
         (2.0, 5.0, "late"),
         (2.0, 6.0, "by the region"),
         (1.0, 10.0, "as it is"),
     ]
-    assert "its region is not shown at its time" in said
+    assert "its region is not shown at its time" in notices
 
 
 def test_text_of_a_sequence_takes_no_time_and_holds_nothing_up(read):
@@ -180,12 +180,12 @@ def test_text_of_a_sequence_takes_no_time_and_holds_nothing_up(read):
         '<p begin="5s" dur="5s">first</p><p begin="5s" timeContainer="seq">never</p><p dur="5s">second</p>'
     )
     body = f'<body><div timeContainer="seq" dur="20s">{texts}</div></body>'
-    clips, said = read({"a.ttml": f'<tt xmlns="http://www.w3.org/ns/ttml">{body}</tt>'})
+    clips, notices = read({"a.ttml": f'<tt xmlns="http://www.w3.org/ns/ttml">{body}</tt>'})
     assert [(clip.start_s, clip.end_s, clip.extras["text"]) for clip in clips] == [
         (5.0, 10.0, "first"),
         (15.0, 20.0, "second"),
     ]
-    assert "text in a sequence, which takes no time" in said
+    assert "text in a sequence, which takes no time" in notices
 
 
 @pytest.mark.parametrize(
@@ -208,10 +208,10 @@ def test_the_length_of_a_body_sent_live_ends_no_text(read):
 
 def test_each_text_below_a_time_that_cannot_be_read_is_counted(read):
     lines = '<p begin="1s" end="2s">x</p>' * 3
-    clips, said = read({"a.ttml": ttml(f'<div begin="soon">{lines}</div><div>{lines}</div>')})
+    clips, notices = read({"a.ttml": ttml(f'<div begin="soon">{lines}</div><div>{lines}</div>')})
     assert len(clips) == 3
-    assert "3 of 6 spans read" in said
-    assert "3 left out: 'soon' is no time of TTML" in said
+    assert "3 of 6 spans read" in notices
+    assert "3 left out: 'soon' is no time of TTML" in notices
 
 
 def test_what_holds_others_in_a_sequence_ends_with_them(read):

@@ -47,6 +47,14 @@ def test_a_caption_that_is_missing_or_there_twice_is_named(store, table, text, o
         read_captions(table(text), store if of_store else None)
 
 
+@pytest.mark.parametrize(
+    "rows", ["", ",\n", ",\n,\n"], ids=["none", "one of empty cells", "two of empty cells"]
+)
+def test_a_table_without_a_caption_is_refused(table, rows):
+    with pytest.raises(AuditError, match=r"captions\.csv has a header but no row"):
+        read_captions(table(f"image_id,caption\n{rows}"))
+
+
 def test_a_store_of_clips_has_no_captions(keep, table, tmp_path):
     clips = keep(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
     with pytest.raises(AuditError, match="group toy"):
