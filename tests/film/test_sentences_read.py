@@ -470,6 +470,19 @@ def test_planted_labels_are_no_experts(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_labels_of_a_program_beside_those_of_people_are_no_persons(language):
+    """A model that learnt from judgements was trained on the labels of its corpus too."""
+    film = with_model(invented_film(**SMALL), labelled_by=["AB", "CD", PLANTED], human=None)
+    page = text_of(film_page([film], language=language))
+    people = {
+        "en": "the others were labelled by AB and CD.",
+        "fr": "les autres ont été annotés par AB et CD.",
+    }
+    assert people[language] in page
+    assert Words(language)["no_human_partly_planted"] in page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_claims_give_the_meaning_of_a_level_in_the_language_that_is_asked_for(language):
     means = {"S": BOOK.means["S"]}
     film = with_model(invented_film(**SMALL), means=means)
