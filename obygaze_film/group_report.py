@@ -32,12 +32,13 @@ FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _f
 
 def notes_of_shares(compared: FilmComparison) -> list[Said]:
     """Say of which time shares are, and what stands beside them."""
-    alone = said("note_alone")
+    alone, together = said("note_alone"), said("note_together")
     if compared.is_of_labels:
-        alone = said("note_labels_alone", who=judge_name(compared.model))
+        who = judge_name(compared.model)
+        alone, together = said("note_labels_alone", who=who), said("note_together_labels", who=who)
     notes = [said("note_share"), said("note_worth"), alone]
     if len(compared.groups) and compared.groups["value"].notna().any():
-        notes.insert(1, said("note_together"))
+        notes.insert(1, together)
     if any(film.windows_of_share != film.windows_of_group for film in compared.films):
         notes.append(said("note_windows"))
     return notes

@@ -359,7 +359,9 @@ class _Sieve:
 def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
     """Keep the judgements of a film's windows that were drawn and judged blindly."""
     movies = dict.fromkeys(clip.movie for clip in sieve.clips)
-    other_movies = [f"{name}{name_hint(name, [movie])}" for name in movies if name != movie]
+    other_movies = [name for name in movies if name != movie]
+    if movie not in movies:  # else no other name is a misspelling of this film's
+        other_movies = [f"{name}{name_hint(name, [movie])}" for name in other_movies]
     sieve.keep(lambda clip: clip.movie == movie, f"{said('why_film')} ({first_few(other_movies, 3)})")
     sieve.keep(lambda clip: clip.level is not None, said("why_level"))
     sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))

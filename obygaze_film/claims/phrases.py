@@ -1081,8 +1081,13 @@ def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]
         parts.append(words["own_shares"])
     if any(_differs_from_counts(claim, words) for claim in shares):
         # A share that is counted over all windows has no interval, and no model corrects it.
-        is_estimated = any(share.interval is not None for share in shares)
-        parts.append(words["windows_corrected" if is_estimated else "windows_by_content"])
+        estimated = [share for share in shares if share.interval is not None]
+        if not estimated:
+            parts.append(words["windows_by_content"])
+        elif any(share.is_of_labels for share in estimated):
+            parts.append(words.say("windows_corrected_by_labels", who=words.judge(estimated[0].model)))
+        else:
+            parts.append(words["windows_corrected"])
     return parts
 
 
@@ -1293,10 +1298,13 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     known = {"who": who, "marked": as_positive(shares[0], shares[0].what, words)}
     known |= {"unsure": unsure, "level": level}
     known["mean"] = words["mean_of_judges" if any(len(claim.who) > 1 for claim in shares) else "mean_alone"]
-    is_mixed = any(claim.has(OTHER_JUDGES) for claim in shares)
-    text = words.say(
-        "would_mark_mixed" if is_mixed else "would_mark", **known, rates=words["semicolon"].join(parts)
-    )
+    if any(claim.has(OTHER_JUDGES) for claim in shares):
+        template = "would_mark_mixed"
+    elif have_same_judges and len(shares[0].who) == 1:
+        template = "would_mark"
+    else:
+        template = "would_mark_panel"
+    text = words.say(template, **known, rates=words["semicolon"].join(parts))
     agreement = [claim for claim in claims if isinstance(claim, PairKappa | PanelAgreement)]
     return " ".join([text, *judges_sentences(agreement, words), *_same_shares(claims, words)])
 

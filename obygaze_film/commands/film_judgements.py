@@ -130,6 +130,7 @@ def rate(
     from obygaze_film.claims.phrases import own_shares_sentences, titles_sentence
     from obygaze_film.errors import FilmError
     from obygaze_film.judged_rate import rates_by_definition, write_rates
+    from obygaze_film.positive import positive_of
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.judged_tables import meanings_in, one_definition_a_meaning
 
@@ -167,7 +168,9 @@ def rate(
             own = rate_claims(found)
             claims += [{"movie": timeline.movie, **document(claim)} for claim in own]
             if len(keys) > 1:
-                lines.append(f"  model {key}:")
+                # Labels take the place of its probabilities: the model only says what is asked for.
+                asked = positive_of(timeline.model(key)).text
+                lines.append(f"  model {key}:" if labelled is None else f"  {asked}:")
             told = [sentence(claim, words) for claim in own]
             lines += [f"  {text}" for text in [*told, *own_shares_sentences(own, words)]]
         notes += _notices_of_models(timeline.movie, estimates)

@@ -181,6 +181,22 @@ def test_a_machines_labels_of_all_windows_narrow_a_rate_as_a_models_probabilitie
         correct_rate(timeline, blind, labels=elsewhere)
 
 
+@pytest.mark.parametrize(("has_own", "is_hinted"), [(True, False), (False, True)])
+def test_another_films_name_is_taken_for_a_misspelling_only_where_this_film_has_no_judgements(
+    timeline, tmp_path, has_own, is_hinted
+):
+    own = judged(choose_next([timeline], 30, blind=True), tmp_path)
+    others = [replace(clip, movie=f"{timeline.movie}s", clip_id=f"o{clip.clip_id}") for clip in own]
+    clips = [*own, *others] if has_own else others
+    try:
+        _, notices = correct_rate(timeline, own.with_clips(clips))
+        said = " ".join(notices)
+    except FilmError as error:
+        said = str(error)
+    assert f"{timeline.movie}s" in said
+    assert ("did you mean" in said) == is_hinted
+
+
 def test_judgements_that_cannot_be_used_are_named(timeline, tmp_path):
     blind = choose_next([timeline], 30, blind=True)
     with pytest.raises(FilmError, match="10 judged surely are needed"):

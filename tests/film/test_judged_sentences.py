@@ -293,6 +293,19 @@ def test_a_share_that_is_not_the_quotient_of_its_counts_says_why_of_one_judge_to
     assert phrases.own_shares_sentences([other], words) == [words["windows_by_content"]]
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_labels_in_the_models_place_correct_a_share_and_no_model_does(language):
+    """Of ten windows two are positive, and with the labels of "vlm" the share is .25, not .2."""
+    words = Words(language)
+    (counted,) = shares_in(judged(AB=[POSITIVE] * N))
+    interval = kinds.Bounds(0.1, 0.5, 0.95)
+    of_labels = replace(
+        counted, number=0.25, interval=interval, positives=(2,), n=10, model="vlm", is_of_labels=True
+    )
+    (said,) = phrases.own_shares_sentences([of_labels], words)
+    assert said == words.say("windows_corrected_by_labels", who="vlm")
+
+
 def test_the_share_together_is_not_said_to_differ_where_all_judged_the_same_windows():
     same = judged(FILM, WINDOWS, AB=[POSITIVE, NEGATIVE] * 6, CD=[POSITIVE, NEGATIVE] * 6)
     assert Words("en")["own_shares"] not in figure_of(same)
