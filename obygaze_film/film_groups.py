@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -90,7 +90,8 @@ class ComparedFilm:
     """A film with its facts (title and year among them), its group, the number of its trend, and its rate.
 
     `expected` is the rate by the model alone; NaN where the model has none. `counts` are of the windows that
-    anybody judged, and of those of which somebody was sure; None where nobody judged any.
+    anybody judged, and of those of which somebody was sure; None where nobody judged any. `is_hidden` tells
+    whether it has judgements that are not shown yet.
     """
 
     timeline: Timeline
@@ -101,6 +102,7 @@ class ComparedFilm:
     rate: CorrectedRate | None
     expected: float
     counts: WindowCounts | None = None
+    is_hidden: bool = False
 
     @property
     def windows_of_group(self) -> ShareWindows:
@@ -344,6 +346,7 @@ def compare_films(
     trend: str | None = None,
     key: str | None = None,
     labels: Manifest | None = None,
+    hidden: Collection[str] = (),
 ) -> FilmComparison:
     """Estimate the mean rate of groups of films, their differences, and a trend.
 
@@ -362,6 +365,8 @@ def compare_films(
         The model; by default the first that decides.
     labels : Manifest, optional
         Labels of all films by one annotator, such as a machine, in place of the model's probabilities.
+    hidden : collection of str, optional
+        Movies with judgements that are not among these, as they are hidden until their judges are finished.
 
     Raises
     ------
@@ -422,7 +427,17 @@ def compare_films(
         has_rate = labels is not None or model.rate.value is not None
         expected = judged.sample.expected if has_rate else np.nan
         compared.append(
-            ComparedFilm(film, cells, group, x, judged.sample, judged.rate, expected, judged.counts)
+            ComparedFilm(
+                film,
+                cells,
+                group,
+                x,
+                judged.sample,
+                judged.rate,
+                expected,
+                judged.counts,
+                is_hidden=film.movie in hidden,
+            )
         )
     notes += left_out.notes()
     notes += _names_apart(films, judgements, compared)
@@ -700,13 +715,18 @@ def _step(values: Sequence[float]) -> float:
 def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
     """Count films and those with enough judged windows; where these are too few, draw which to judge next."""
     n_judged = sum(film.sample.n > 0 for film in films)
+    n_hidden = sum(film.is_hidden and not film.sample.n for film in films)
     to_judge = []
     for film in films:
         has_windows_left = film.counts is None or film.counts.left > 0
         if not film.sample.n and has_windows_left:
             to_judge.append(film.timeline.movie)
     reason = ""
-    if n_judged < least:
+    if n_judged < least and n_hidden:
+        # Nobody is asked to judge films that are judged, or to judge others for what is only hidden.
+        films_here = said_counted("films_n", len(films))
+        reason = said_counted("reason_hidden", n_hidden, films=films_here, least=least)
+    elif n_judged < least:
         advice = said("advice_score")
         if n_judged + len(to_judge) >= least:
             # Films that somebody chose would not stand for the others.

@@ -94,16 +94,18 @@ def open_(
     def compare() -> "FilmComparison":
         """Compare the films, with the judgements of now."""
         clips: list[Clip] = []
-        hidden: list[str] = []
+        notes_on_hidden: dict[str, str] = {}
         for film in opened_first:
             film.decisions.refresh()
             shown = shown_judgements(film)
             clips += shown.clips
             if shown.note:
-                hidden.append(shown.note)
+                notes_on_hidden[film.timeline.movie] = shown.note
         judged = Manifest(tuple(clips), Path(), book)
-        compared = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
-        return replace(compared, notes=(*compared.notes, *hidden))
+        compared = obygaze_film.compare_films(
+            timelines, judged, facts, by=by, trend=trend, hidden=[*notes_on_hidden]
+        )
+        return replace(compared, notes=(*compared.notes, *notes_on_hidden.values()))
 
     def compared(language: str) -> str:
         """Write the page of the comparison."""
