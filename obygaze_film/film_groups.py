@@ -91,7 +91,8 @@ class ComparedFilm:
 
     `expected` is the rate by the model alone; NaN where the model has none. `counts` are of the windows that
     anybody judged, and of those of which somebody was sure; None where nobody judged any. `is_hidden` tells
-    whether it has judgements that are not shown yet.
+    whether it has judgements that are not shown yet, and `has_unsure` whether one of its judges was not sure
+    of a window, which then counts for the others alone.
     """
 
     timeline: Timeline
@@ -103,6 +104,7 @@ class ComparedFilm:
     expected: float
     counts: WindowCounts | None = None
     is_hidden: bool = False
+    has_unsure: bool = False
 
     @property
     def windows_of_group(self) -> ShareWindows:
@@ -135,7 +137,8 @@ class FilmComparison:
         By year and title, never by rate.
     groups : DataFrame
         A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (of which anybody
-        was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure), `value`,
+        was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure),
+        `has_unsure` (whether one of the judges was not sure of a window), `value`,
         `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
         help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share),
         `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
@@ -437,6 +440,7 @@ def compare_films(
                 expected,
                 judged.counts,
                 is_hidden=film.movie in hidden,
+                has_unsure=judged.film is not None and judged.film.has_unsure,
             )
         )
     notes += left_out.notes()
@@ -683,6 +687,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         **counts,
         "n_windows": n_windows,
         "n_unsure": sum(film.windows_of_group.n_unsure for film in films),
+        "has_unsure": any(film.has_unsure for film in films),
         "worth": worth if round(worth) > n_windows else np.nan,
         **_values(estimate),
         "expected": float(np.mean(known)) if known else np.nan,

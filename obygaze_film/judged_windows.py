@@ -156,6 +156,11 @@ class JudgedFilm:
         """Names of all who judged."""
         return tuple(self.calls)
 
+    @property
+    def has_unsure(self) -> bool:
+        """Whether one of the judges was not sure of a window, though another may have been."""
+        return any(call is None for calls in self.calls.values() for call in calls.values())
+
     def of(self, judge: str) -> JudgedWindows:
         """Return what one judge judged, up to the first window of the draw that they did not."""
         return self._windows(_places_before_a_gap(self.asked[judge]), [judge])

@@ -507,6 +507,20 @@ def judged_films():
     return films, Manifest(tuple(clips), Path())
 
 
+def test_a_group_says_that_what_one_of_two_judges_was_not_sure_of_is_left_out(judged_films):
+    """CD is sure of the window that AB is not sure of, so it counts, for CD alone."""
+    films, by_ab = judged_films
+    by_cd = [
+        replace(clip, annotator="CD", level=NEGATIVE if clip.level == NOT_SURE else clip.level)
+        for clip in by_ab
+    ]
+    (claim,) = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))[:1]
+    assert claim.n_windows == 140
+    assert claim.has(kinds.NOT_SURE)
+    (sure_claim,) = group_claims(compare_films(films, by_ab.with_clips(by_cd)))[:1]
+    assert not sure_claim.has(kinds.NOT_SURE)
+
+
 def test_groups_say_that_windows_were_left_out_and_what_is_worth_is_more_than_was_judged(judged_films):
     compared = compare_films(*judged_films)
     (claim,) = group_claims(compared)
