@@ -101,7 +101,7 @@ def with_settled(judged: Manifest, agreed: Manifest) -> Manifest:
     clips = [clip for clip in judged if _place_of(clip) not in settled]
     for number, clip in enumerate(settled.values(), start=1):
         name = f"agreed-{number:04d}-{clip.clip_id}"
-        clips.append(replace(clip, clip_id=name, annotator=f"agreed ({clip.annotator})"))
+        clips.append(replace(clip, clip_id=name))
     # Both tables may have columns of their own: a manifest has the same ones in each row.
     columns = dict.fromkeys(name for clip in clips for name in clip.extras)
     filled = []
