@@ -824,7 +824,13 @@ def no_place_phrase(reason: str, words: Words) -> str:
 # --- what a model does not tell apart
 # ---------------------------------------------------------------------------
 def same_sentence(claim: SameProbability, words: Words) -> str:
-    """Say that a model gives all that it can judge of a film one probability, and so tells nothing apart."""
+    """Say that a model gives all that it can judge of a film one probability, and so tells nothing apart.
+
+    Where the probabilities differ by a little, the lowest and the highest are said, with a third decimal.
+    """
+    if claim.is_nearly:
+        least, most = words.number(claim.least, 3), words.number(claim.most, 3)
+        return words.say("nearly_same_probability", model=claim.who[0], least=least, most=most)
     p = words.probability(claim.number or 0.0)
     return words.say("same_probability", model=claim.who[0], p=p)
 

@@ -118,6 +118,26 @@ def test_a_model_that_gives_one_number_everywhere_is_said_to_tell_nothing_apart(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("range_of_p", "is_said"), [(0.0002, True), (0.009, True), (0.02, False)])
+def test_numbers_that_differ_by_less_than_a_hundredth_are_said_to_tell_nothing_apart(
+    language, range_of_p, is_said
+):
+    """A tree of a learnt model gave .2727 to .2728 to a whole film, which was one passage at its threshold."""
+    film, words = constant(invented_film(**SMALL), p=0.3), Words(language)
+    table = film.table.copy()
+    first_row = table.index[table["p"].notna()][0]
+    table.loc[first_row, "p"] = 0.3 + range_of_p
+    claims = [
+        one for one in film_claims(replace(film, table=table)) if isinstance(one, kinds.SameProbability)
+    ]
+    assert len(claims) == is_said
+    for claim in claims:
+        said = phrases.sentence(claim, words)
+        assert words.number(0.3, 3) in said
+        assert words.number(0.3 + range_of_p, 3) in said
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_films_of_which_a_model_expects_one_share_are_not_told_apart_by_it(language):
     films = [constant(invented_film(f"m{n}", seed=n, **SMALL)) for n in range(3)]
     windows = judged(films[0], AB=[("EN",), ("S",)] * 20)
