@@ -118,11 +118,11 @@ def test_a_model_that_gives_one_number_everywhere_is_said_to_tell_nothing_apart(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(("range_of_p", "is_said"), [(0.0002, True), (0.009, True), (0.02, False)])
+@pytest.mark.parametrize(("range_of_p", "is_said"), [(0.0002, True), (0.008, True), (0.02, False)])
 def test_numbers_that_differ_by_less_than_a_hundredth_are_said_to_tell_nothing_apart(
     language, range_of_p, is_said
 ):
-    """A tree of a learnt model gave .2727 to .2728 to a whole film, which was one passage at its threshold."""
+    """A learnt tree gave .2727 to .2728 to a whole film, which was one passage at its threshold."""
     film, words = constant(invented_film(**SMALL), p=0.3), Words(language)
     table = film.table.copy()
     first_row = table.index[table["p"].notna()][0]
@@ -132,9 +132,10 @@ def test_numbers_that_differ_by_less_than_a_hundredth_are_said_to_tell_nothing_a
     ]
     assert len(claims) == is_said
     for claim in claims:
-        said = phrases.sentence(claim, words)
-        assert words.number(0.3, 3) in said
-        assert words.number(0.3 + range_of_p, 3) in said
+        # Two numbers are said where they differ as they are written.
+        least, most = words.number(0.3, 3), words.number(0.3 + range_of_p, 3)
+        shown = [least, most] if least != most else [words.probability(0.3)]
+        assert all(number in phrases.sentence(claim, words) for number in shown)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
