@@ -379,7 +379,9 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     means = _meanings(claim.positive, words)
     if not claim.number:
         key = "sentence_none_concept" if claim.positive.is_concept else "sentence_none"
-        return words.say(key, before=before, means=means)
+        text = words.say(key, before=before, means=means)
+        short = short_places_phrase(claim, words)
+        return f"{text} {short[:1].upper()}{short[1:]}." if short else text
     mostly = ""
     if claim.concepts:
         names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]

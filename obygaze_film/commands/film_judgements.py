@@ -39,9 +39,9 @@ def next_(
     """Choose the windows of scored films that people should judge next.
 
     A window is as long as the clips that the model was trained on; the last one of a film has what is left
-    too, and may be longer. Two thirds are those about which the model
-    is least certain, but for neighbours of a window that was chosen before; they are spread over films, and
-    never flagged ones. A third is drawn at random. --blind
+    too, and may be longer. Up to two thirds are those about which the model is least certain, but for
+    neighbours of a window that was chosen before; they are spread over films, and never flagged ones. The
+    others are drawn at random. --blind
     draws all at random, in proportion to their content (without black and credits), and shows no score: from
     such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
     columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any

@@ -550,7 +550,7 @@ class Decisions:
             every = taken_from(self, file, is_blind)
             for taken in every:
                 about = {"annotator": taken.annotator, "file": file.path.name}
-                # A file may be of several films: a decision's id begins with its sitting, so each has its own.
+                # A file may be of several films. Each has its own sitting, whose name is part of its ids.
                 content = f"{file.sha256}\n{self.film.movie}\n{taken.annotator}\n{is_blind}"
                 named = sha256_of(content.encode())
                 if any(taken.rows) and not self.ledger.add_table(named, IMPORT, taken.rows, about):

@@ -596,6 +596,23 @@ def test_of_two_windows_no_step_is_said(trained, tmp_path):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_place_too_short_for_a_passage_is_said_where_no_passage_is_marked(language):
+    """In one short row the model finds what it looks for, and a passage lasts 5 s or more."""
+    film, words = invented_film(n_rows=300, duration_s=600.0), Words(language)
+    table = film.table.copy()
+    is_judged = table["p"].notna()
+    table.loc[is_judged, "p"] = 0.001
+    row = table.index[is_judged][10]
+    table.loc[row, "p"] = 0.999
+    row_s = float(table.loc[row, "end_s"] - table.loc[row, "start_s"])
+    assert row_s < 5
+    claim = claim_of(replace(film, table=table), kinds.MarkedPassages)
+    assert (claim.number, claim.short_s) == (0, pytest.approx(row_s))
+    short = words.say("short_places", time=words.duration(row_s), least=words.seconds(5))
+    assert short[1:] in phrases.sentence(claim, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_no_model_corrects_shares_that_are_counted(language):
     film, words = invented_film(**SMALL), Words(language)
     windows = choose_next([film], 40, blind=True)
