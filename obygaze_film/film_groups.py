@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -117,6 +117,10 @@ class ComparedFilm:
         The rate by the model alone; NaN if the model has none.
     counts : WindowCounts or None
         Of the windows that anybody judged, and those of which anybody was sure; None if nobody judged any.
+    is_hidden : bool
+        Whether it has judgements that are not shown yet.
+    has_unsure : bool
+        Whether one of its judges was not sure of a window, which then counts for the others alone.
     """
 
     timeline: Timeline
@@ -127,6 +131,8 @@ class ComparedFilm:
     rate: CorrectedRate | None
     expected: float
     counts: WindowCounts | None = None
+    is_hidden: bool = False
+    has_unsure: bool = False
 
     @property
     def windows_of_group(self) -> ShareWindows:
@@ -159,7 +165,8 @@ class FilmComparison:
         By year and title, never by rate.
     groups : DataFrame
         A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (of which anybody
-        was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure), `value`,
+        was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure),
+        `has_unsure` (whether one of the judges was not sure of a window), `value`,
         `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
         help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share),
         `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
@@ -391,6 +398,7 @@ def compare_films(
     trend: str | None = None,
     key: str | None = None,
     labels: Manifest | None = None,
+    hidden: Collection[str] = (),
 ) -> FilmComparison:
     """Estimate the mean rate of groups of films, their differences, and a trend.
 
@@ -409,6 +417,8 @@ def compare_films(
         The model; by default the first that decides.
     labels : Manifest, optional
         Labels of all films by one annotator, such as a machine, in place of the model's probabilities.
+    hidden : collection of str, optional
+        Movies with judgements that are not among these, as they are hidden until their judges are finished.
 
     Raises
     ------
@@ -479,6 +489,8 @@ def compare_films(
             rate=judged.rate,
             expected=expected,
             counts=judged.counts,
+            is_hidden=film.movie in hidden,
+            has_unsure=judged.film is not None and judged.film.has_unsure,
         )
         compared.append(compared_film)
     notes += left_out.notes()
@@ -788,6 +800,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         **counts,
         "n_windows": n_windows,
         "n_unsure": sum(film.windows_of_group.n_unsure for film in films),
+        "has_unsure": any(film.has_unsure for film in films),
         "worth": worth if round(worth) > n_windows else np.nan,
         **_values(estimate),
         "expected": float(np.mean(expected)) if expected else np.nan,
@@ -825,13 +838,18 @@ def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
     drawn at random.
     """
     n_judged = sum(film.sample.n > 0 for film in films)
+    n_hidden = sum(film.is_hidden and not film.sample.n for film in films)
     to_judge = []
     for film in films:
         has_windows_left = film.counts is None or film.counts.left > 0
         if not film.sample.n and has_windows_left:
             to_judge.append(film.timeline.movie)
     reason = ""
-    if n_judged < least:
+    if n_judged < least and n_hidden:
+        # Nobody is asked to judge films that are judged, or to judge others for what is only hidden.
+        films_here = said_counted("films_n", len(films))
+        reason = said_counted("reason_hidden", n_hidden, films=films_here, least=least)
+    elif n_judged < least:
         advice = said("advice_score")
         if n_judged + len(to_judge) >= least:
             # Films that a person chose would not stand for the others: they are drawn.

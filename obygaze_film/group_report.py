@@ -39,13 +39,14 @@ FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _f
 def notes_of_shares(compared: FilmComparison) -> list[Said]:
     """Explain the shares of a comparison: of which time they are, and how to read the columns beside them."""
     notes = [said("note_share")]
-    if len(compared.groups) and compared.groups["value"].notna().any():
-        notes.append(said("note_together"))
-    notes.append(said("note_worth"))
     if compared.is_of_labels:
-        notes.append(said("note_labels_alone", who=judge_name(compared.model)))
+        who = judge_name(compared.model)
+        alone, together = said("note_labels_alone", who=who), said("note_together_labels", who=who)
     else:
-        notes.append(said("note_alone"))
+        alone, together = said("note_alone"), said("note_together")
+    if len(compared.groups) and compared.groups["value"].notna().any():
+        notes.append(together)
+    notes += [said("note_worth"), alone]
     if any(film.windows_of_share != film.windows_of_group for film in compared.films):
         notes.append(said("note_windows"))
     return notes

@@ -163,6 +163,11 @@ class JudgedFilm:
         """Names of all who judged."""
         return tuple(self.calls)
 
+    @property
+    def has_unsure(self) -> bool:
+        """Whether one of the judges was not sure of a window, though another may have been."""
+        return any(call is None for calls in self.calls.values() for call in calls.values())
+
     def of(self, judge: str) -> JudgedWindows:
         """Return what one judge judged, up to the first window of the draw that they did not."""
         return self._windows(_places_before_a_gap(self.asked[judge]), [judge])
@@ -417,7 +422,9 @@ def _left_out(n: int, why: str) -> Said:
 def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
     """Keep the judgements of a film's windows that were drawn and judged blindly; return the draw's law."""
     movies = dict.fromkeys(clip.movie for clip in sieve.clips)
-    other_movies = [f"{name}{name_hint(name, [movie])}" for name in movies if name != movie]
+    other_movies = [name for name in movies if name != movie]
+    if movie not in movies:  # else no other name is a misspelling of this film's
+        other_movies = [f"{name}{name_hint(name, [movie])}" for name in other_movies]
     sieve.keep(lambda clip: clip.movie == movie, f"{said('why_film')} ({first_few(other_movies, 3)})")
     sieve.keep(lambda clip: clip.level is not None, said("why_level"))
     sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))

@@ -54,8 +54,9 @@ Floats = NDArray[np.float64]
 RULES = "judgements made in sight of the score are trained on, never tested; a film tested is left out whole"
 """Note of every report: how the test is strict."""
 
-ALONE = (
-    "nothing was learnt of the only judged film where it is left out: it has no AUC until another is judged"
+ONLY_JUDGED_FILM = (
+    "the only judged film is left out where it is tested, with all judgements: its AUC before and after is "
+    "of models of the corpus alone, and no change can be told of judged films until another is judged"
 )
 """Note of a report where one film alone was judged."""
 
@@ -174,13 +175,19 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
 def learnt_claims(model: str, films: pd.DataFrame) -> list[FilmClaim]:
     """Claim how the AUC changed (`Learnt.films`) on the films of the corpus, and on judged ones.
 
-    Each judged film was left out; where none was tested there is no claim on them.
+    Each judged film was left out, with its judgements. Where none was tested, or only one film was judged, so
+    that nothing was learnt where it was left out, there is no claim on judged films.
     """
     claims: list[FilmClaim] = [learnt_change(model, change_of(films), is_of_judged=False)]
     of_judged = change_of(films, judged=True)
-    if of_judged.n_movies:
+    if of_judged.n_movies and _n_judged_films(films) > 1:
         claims.append(learnt_change(model, of_judged, is_of_judged=True))
     return claims
+
+
+def _n_judged_films(films: pd.DataFrame) -> int:
+    """Count the films (`Learnt.films`) of which people judged something."""
+    return int((films["judged"] > 0).sum())
 
 
 @checked
@@ -543,14 +550,12 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     scores_after = om.side(om.saved(after), model, task).predictions.table
     tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
     judged = joined_data.labels.take(np.arange(len(data), len(joined_data)))
-    if len(set(judged.movies)) > 1 and len(tested):
+    if len(tested):
         # A model of the whole corpus scores the judged films, which the corpus does not have.
         with TemporaryDirectory() as folder:
             corpus_model = om.load_model(om.save_models(before, data, [model], folder)[model])
         logits = corpus_model.logits(joined_data.X[joined_data.rows(tested["clip_id"].tolist())])
         scores_before = pd.concat([scores_before, tested.assign(score=logits)])
-    else:  # the only judged film is left out with its judgements: nothing was learnt for it
-        scores_after = scores_after.drop(tested.index)
     judged_clips = pd.DataFrame({"movie": judged.movies, "in_sight": judged.seen_score})
     films = pd.DataFrame(
         {
@@ -582,7 +587,7 @@ def learning_report(learnt: Learnt) -> Report:
         ("AUC after", "after", number),
     ]
     claims = learnt.claims
-    alone = [ALONE] if sum(learnt.films["judged"] > 0) == 1 else []
+    alone = [ONLY_JUDGED_FILM] if _n_judged_films(learnt.films) == 1 else []
     return Report(
         name="learn",
         title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",

@@ -128,6 +128,13 @@ def positive_of(model: ModelRecord) -> Positive:
     )
 
 
+def people_beside_planted(model: ModelRecord) -> tuple[str, ...]:
+    """Return who labelled the clips that a program did not label; empty unless both gave labels."""
+    if PLANTED not in model.labelled_by:
+        return ()
+    return tuple(name for name in model.labelled_by if name != PLANTED)
+
+
 def _joined(*names: str) -> str:
     """Write names as one text: `EN / S`."""
     return " / ".join(names)

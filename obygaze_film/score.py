@@ -428,7 +428,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
         no_skill=card.no_skill,
         levels_left_out=list(card.levels_left_out or ()),
-        human=None if card.is_planted else agreement_of_people(name, positive),
+        human=None if card.has_planted else agreement_of_people(name, positive),
         labelled_by=list(card.labelled_by),
     )
 

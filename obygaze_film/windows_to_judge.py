@@ -43,10 +43,10 @@ def choose_next(
 ) -> list[Clip]:
     """Choose windows to judge: cells of each film's grid (`cells_of`), never a fragment of one.
 
-    Two thirds are those about which the model is least certain (nearest to its threshold) but for neighbours
-    of one that was chosen before, in turn from each film, none that is mostly flagged; a third is drawn at
-    random. `blind` takes all of them from each film's random order (`Cells.drawn`), cells unlike the training
-    films too, so that a film's rate can be estimated from them.
+    Up to two thirds are those about which the model is least certain (nearest to its threshold) but for
+    neighbours of one that was chosen before, in turn from each film, none that is mostly flagged; the others
+    are drawn at random. `blind` takes all of them from each film's random order (`Cells.drawn`), cells unlike
+    the training films too, so that a film's rate can be estimated from them.
 
     Parameters
     ----------

@@ -372,12 +372,23 @@ class ExpectedShare(ModelClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameProbability(FilmClaim):
-    """A model gives every place of a film that it can judge the same probability (`number`).
+    """A model gives every place of a film that it can judge the same probability (`number`, the median).
 
     So it tells no places of the film apart, as a tree of whose leaves one has the whole film.
+
+    Attributes
+    ----------
+    least, most : float
+        The lowest and the highest of these probabilities.
+    is_nearly : bool
+        Whether they differ, and by too little to tell places apart.
     """
 
     KIND: ClassVar[str] = "one probability"
+
+    least: float
+    most: float
+    is_nearly: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,10 @@ LEVEL: Final = 0.95
 SAME: Final = 1e-6
 """By how much probabilities, or shares, may differ that are one number."""
 
+NEARLY_SAME: Final = 0.01
+"""By less than this the probabilities of a film differ that are nearly one number: no scholar would read more
+out of the second decimal."""
+
 HALF: Final = 0.5
 """Share of the passages' time from which on a concept is named as seen there."""
 
@@ -389,19 +393,22 @@ def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[Freque
 
 
 def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | None:
-    """Tell that a model gives all that it can judge of a film the same probability; None where it does not.
+    """Tell that a model gives all that it can judge of a film the same probability, or nearly; else None.
 
     Of a film of one row nothing is told.
     """
     rows = film.rows(model.key)
     known = rows.loc[is_counted(rows), "p"].to_numpy(dtype=np.float64)
-    if len(known) < 2 or np.ptp(known) > SAME:
+    if len(known) < 2 or np.ptp(known) >= NEARLY_SAME:
         return None
     return SameProbability(
         who=(model.key,),
         what=positive_of(model).text,
         time=ClaimTime("judged", film.time(model.key).judged_s),
-        number=float(known[0]),
+        number=float(np.median(known)),
+        least=float(known.min()),
+        most=float(known.max()),
+        is_nearly=bool(np.ptp(known) > SAME),
     )
 
 

@@ -76,7 +76,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
     number = _known(row["value"])
     conditions = (REFUSED,) if number is None else ()
     time = CONTENT
-    if row["n_unsure"]:
+    if row["n_unsure"] or row.get("has_unsure"):
         conditions, time = (*conditions, NOT_SURE), ClaimTime("sure")
     if row.get("is_mixed"):
         conditions = (*conditions, OTHER_JUDGES)

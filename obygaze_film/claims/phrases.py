@@ -379,7 +379,9 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     means = _meanings(claim.positive, words)
     if not claim.number:
         key = "sentence_none_concept" if claim.positive.is_concept else "sentence_none"
-        return words.say(key, before=before, means=means)
+        text = words.say(key, before=before, means=means)
+        short = short_places_phrase(claim, words)
+        return f"{text} {short[:1].upper()}{short[1:]}." if short else text
     mostly = ""
     if claim.concepts:
         names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]
@@ -824,7 +826,13 @@ def no_place_phrase(reason: str, words: Words) -> str:
 # --- what a model does not tell apart
 # ---------------------------------------------------------------------------
 def same_sentence(claim: SameProbability, words: Words) -> str:
-    """Say that a model gives all that it can judge of a film one probability, and so tells nothing apart."""
+    """Say that a model gives all that it can judge of a film one probability, and so tells nothing apart.
+
+    Where the probabilities differ by a little, the lowest and the highest are said, with a third decimal.
+    """
+    least, most = words.number(claim.least, 3), words.number(claim.most, 3)
+    if claim.is_nearly and least != most:
+        return words.say("nearly_same_probability", model=claim.who[0], least=least, most=most)
     p = words.probability(claim.number or 0.0)
     return words.say("same_probability", model=claim.who[0], p=p)
 
@@ -1081,8 +1089,13 @@ def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]
         parts.append(words["own_shares"])
     if any(_differs_from_counts(claim, words) for claim in shares):
         # A share that is counted over all windows has no interval, and no model corrects it.
-        is_estimated = any(share.interval is not None for share in shares)
-        parts.append(words["windows_corrected" if is_estimated else "windows_by_content"])
+        estimated = [share for share in shares if share.interval is not None]
+        if not estimated:
+            parts.append(words["windows_by_content"])
+        elif any(share.is_of_labels for share in estimated):
+            parts.append(words.say("windows_corrected_by_labels", who=words.judge(estimated[0].model)))
+        else:
+            parts.append(words["windows_corrected"])
     return parts
 
 
@@ -1293,10 +1306,13 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     known = {"who": who, "marked": as_positive(shares[0], shares[0].what, words)}
     known |= {"unsure": unsure, "level": level}
     known["mean"] = words["mean_of_judges" if any(len(claim.who) > 1 for claim in shares) else "mean_alone"]
-    is_mixed = any(claim.has(OTHER_JUDGES) for claim in shares)
-    text = words.say(
-        "would_mark_mixed" if is_mixed else "would_mark", **known, rates=words["semicolon"].join(parts)
-    )
+    if any(claim.has(OTHER_JUDGES) for claim in shares):
+        template = "would_mark_mixed"
+    elif have_same_judges and len(shares[0].who) == 1:
+        template = "would_mark"
+    else:
+        template = "would_mark_panel"
+    text = words.say(template, **known, rates=words["semicolon"].join(parts))
     agreement = [claim for claim in claims if isinstance(claim, PairKappa | PanelAgreement)]
     return " ".join([text, *judges_sentences(agreement, words), *_same_shares(claims, words)])
 

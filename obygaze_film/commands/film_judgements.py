@@ -39,9 +39,9 @@ def next_(
     """Choose the windows of scored films that people should judge next.
 
     A window is as long as the clips that the model was trained on; the last one of a film has what is left
-    too, and may be longer. Two thirds are those about which the model
-    is least certain, but for neighbours of a window that was chosen before; they are spread over films, and
-    never flagged ones. A third is drawn at random. --blind
+    too, and may be longer. Up to two thirds are those about which the model is least certain, but for
+    neighbours of a window that was chosen before; they are spread over films, and never flagged ones. The
+    others are drawn at random. --blind
     draws all at random, in proportion to their content (without black and credits), and shows no score: from
     such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
     columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any
@@ -131,6 +131,7 @@ def rate(
     from obygaze_film.claims.phrases import own_shares_sentences, titles_sentence
     from obygaze_film.errors import FilmError
     from obygaze_film.judged_rate import rates_by_definition, write_rates
+    from obygaze_film.positive import positive_of
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.judged_tables import meanings_in, one_definition_a_meaning
 
@@ -168,7 +169,9 @@ def rate(
             claims_of_model = rate_claims(film_rates)
             claims += [{"movie": timeline.movie, **document(claim)} for claim in claims_of_model]
             if len(keys) > 1:
-                lines.append(f"  model {key}:")
+                # Labels take the place of its probabilities: the model only says what is asked for.
+                asked = positive_of(timeline.model(key)).text
+                lines.append(f"  model {key}:" if labelled is None else f"  {asked}:")
             texts = [sentence(claim, words) for claim in claims_of_model]
             texts += own_shares_sentences(claims_of_model, words)
             lines += [f"  {text}" for text in texts]

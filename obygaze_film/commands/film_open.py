@@ -93,16 +93,18 @@ def open_(
     def compare() -> "FilmComparison":
         """Compare the films, with the judgements of now."""
         clips: list[Clip] = []
-        notes_of_hidden: list[str] = []
+        notes_of_hidden: dict[str, str] = {}
         for film in given_films:
             film.decisions.refresh()
             shown = shown_judgements(film)
             clips += shown.clips
             if shown.note:
-                notes_of_hidden.append(shown.note)
+                notes_of_hidden[film.timeline.movie] = shown.note
         judged = Manifest(tuple(clips), Path(), book)
-        compared = obygaze_film.compare_films(timelines, judged, facts, by=by, trend=trend)
-        return replace(compared, notes=(*compared.notes, *notes_of_hidden))
+        compared = obygaze_film.compare_films(
+            timelines, judged, facts, by=by, trend=trend, hidden=[*notes_of_hidden]
+        )
+        return replace(compared, notes=(*compared.notes, *notes_of_hidden.values()))
 
     def page_of_comparison(language: str) -> str:
         """Write the page of the comparison."""

@@ -23,7 +23,7 @@ from obygaze_film.claims.of_film import (
     why_no_prediction,
 )
 from obygaze_film.notes import said
-from obygaze_film.positive import positive_of
+from obygaze_film.positive import people_beside_planted, positive_of
 from obygaze_film.schema import ModelRecord, durations
 
 if TYPE_CHECKING:
@@ -276,6 +276,9 @@ class Exported:
             lines += [said("caveat_span_planted", positive=self.positive), ENGLISH["about_1_planted"]]
         else:
             lines.append(said("caveat_span", positive=self.positive))
+        people = people_beside_planted(model)
+        if people:
+            lines.append(ENGLISH.say("about_1_partly_planted", names=ENGLISH.listed(people)))
         lines.append(said("caveat_faces"))
         lines += self._caveats_of_p()
         lines += self._caveats_of_tests()

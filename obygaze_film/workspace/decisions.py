@@ -718,8 +718,10 @@ class Decisions:
             results = taken_from(self, file, is_blind)
             for taken in results:
                 about = {"annotator": taken.annotator, "file": file.path.name}
-                # Equal files of one annotator, imported in the same way, are taken in once.
-                digest = sha256_of(f"{file.sha256}\n{taken.annotator}\n{is_blind}".encode())
+                # Equal files of one annotator, imported in the same way, are taken in once. A file may be of
+                # several films: each has its own sitting, whose name is part of its decisions' ids.
+                content = f"{file.sha256}\n{self.film.movie}\n{taken.annotator}\n{is_blind}"
+                digest = sha256_of(content.encode())
                 if any(taken.rows) and not self.ledger.add_table(digest, IMPORT, taken.rows, about):
                     self._say(said("import_known", path=file.path, who=taken.annotator))
             self._update()

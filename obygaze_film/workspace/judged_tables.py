@@ -109,7 +109,7 @@ def with_settled(judged: Manifest, agreed: Manifest) -> Manifest:
     clips = [clip for clip in judged if _film_and_span(clip) not in settled]
     for number, clip in enumerate(settled.values(), start=1):
         clip_id = f"agreed-{number:04d}-{clip.clip_id}"
-        clips.append(replace(clip, clip_id=clip_id, annotator=f"agreed ({clip.annotator})"))
+        clips.append(replace(clip, clip_id=clip_id))
     # Both tables may have columns of their own, but each clip of a manifest must have the same ones.
     columns = dict.fromkeys(name for clip in clips for name in clip.extras)
     filled = []

@@ -317,6 +317,11 @@ class Card(CardFields, frozen=True, kw_only=True):
         return self.labelled_by == (PLANTED,)
 
     @property
+    def has_planted(self) -> bool:
+        """Whether a program gave the labels of some of the clips trained on, or of all."""
+        return PLANTED in self.labelled_by
+
+    @property
     def levels_left_out(self) -> tuple[str, ...] | None:
         """Levels of the codebook that the calibration was not fitted on; None if the card does not tell.
 

@@ -45,6 +45,12 @@ PLANTED_LABELS = (
 )
 """Note on the decisions of a model whose labels nobody judged."""
 
+PARTLY_PLANTED_LABELS = (
+    "Some labels are planted: a program gave them to clips that the model was trained on, and nobody judged "
+    "those."
+)
+"""Note on the decisions of a model that was trained on labels of a program beside those of people."""
+
 LEAST_CONTRIBUTION = 0.005
 """Without calibration, a concept is named as a reason if its contribution to the logit is at least this."""
 
@@ -447,6 +453,13 @@ def _concept_rows(explained: Explained) -> list[_ConceptRow]:
     return [_ConceptRow(*row) for row in zip(*columns, strict=True)]
 
 
+def _note_on_planted(card: Card) -> str:
+    """Note that a program gave the labels of all clips trained on, or of some; "" if it gave none."""
+    if card.is_planted:
+        return PLANTED_LABELS
+    return PARTLY_PLANTED_LABELS if card.has_planted else ""
+
+
 def describe(explained: Explained, model: Model) -> str:
     """Write the explanation of a decision as text, with tables of concepts and frames."""
     concepts = _concept_rows(explained)
@@ -456,7 +469,7 @@ def describe(explained: Explained, model: Model) -> str:
     values = {
         "it": explained,
         "task": model.card.target["name"],
-        "planted": PLANTED_LABELS if model.card.is_planted else "",
+        "planted": _note_on_planted(model.card),
         "sides": _level_names_of_classes(model.card),
         "largest": isinstance(model.estimator, LinearFusion) and model.estimator.largest,
         "labelled": None not in explained.concept_p,

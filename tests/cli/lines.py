@@ -367,9 +367,9 @@ film rate out/scored in/truth.csv --json
 film rate out/scored in/truth.csv --labels in/truth.csv
     1 | no window judged blindly
 film compare out/scored --labels in/truth.csv
-    3 | No group has enough judged films
+    3 | No group has a rate
 =film compare out/scored --html out/groups.html
-    3 out/groups.html | No group has enough judged films
+    3 out/groups.html | No group has a rate
 film open none --no-browser
     1 | none
 film open out/scored --film in/films.csv --codebook {BOOK} --no-browser

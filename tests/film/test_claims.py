@@ -1102,3 +1102,17 @@ def test_a_group_without_a_share_says_why():
     *_, seventies = claims_of_three_decades()
     assert seventies.number is None
     assert phrases.sentence(seventies, Words("en")) == "1970s: 1 of 3 films judged"
+
+
+@pytest.mark.parametrize(("judges", "verb"), [("AB", "marquerait"), ("AB, CD", "marqueraient")])
+def test_what_one_judge_would_mark_is_said_in_the_singular(judges, verb):
+    groups = pd.DataFrame(
+        {
+            "group": ["1950s"], "n_films": [9], "n_judged": [6], "judges": [judges], "n_windows": [60],
+            "n_unsure": [0], "value": [0.304], "low": [0.201], "high": [0.418], "worth": [70.0],
+            "expected": [0.2], "n_expected": [9], "reason": [""],
+        }
+    )  # fmt: skip
+    compared = FilmComparison((), groups, pd.DataFrame(), (), by="decade", positive=SURE, model="m")
+    said = phrases.groups_sentence(group_claims(compared), Words("fr"))
+    assert f" {verb} comme" in said

@@ -12,12 +12,13 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films
 from obygaze_film.cells import cells_of
-from obygaze_film.claims import Words
+from obygaze_film.claims import LANGUAGES, Words
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
-from obygaze_film.film_groups import ALL, read_facts
+from obygaze_film.film_groups import ALL, LEAST_FILMS, read_facts
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_windows import needed_windows
+from obygaze_film.notes import said_counted
 from obygaze_film.page import side_by_side
 from obygaze_film.scored_files import write_films
 from obygaze_film.windows_to_judge import choose_next
@@ -125,6 +126,19 @@ def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
     assert min(named) >= "tt08"
     assert np.isnan(trend["value"])
     assert "a rate needs 10 films" in trend["reason"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_films_whose_judgements_are_hidden_are_not_said_to_be_without_and_nobody_is_asked_to_judge_them(
+    films, judged, language
+):
+    movies = [film.movie for film in films]
+    compared = compare_films(films, judged.with_clips([]), hidden=movies)
+    (reason,) = compared.groups["reason"]
+    words = Words(language)
+    known = {"films": said_counted("films_n", len(movies)), "least": LEAST_FILMS}
+    assert words.again(reason) == words.again(said_counted("reason_hidden", len(movies), **known))
+    assert not any(movie in words.again(reason) for movie in movies)
 
 
 def test_a_comparison_in_which_nothing_is_judged_has_no_share_and_no_note_on_shares(films, judged):

@@ -235,6 +235,22 @@ def test_labels_of_two_machines_or_of_another_film_are_refused(timeline, blind, 
         correct_rate(timeline, blind, labels=elsewhere)
 
 
+@pytest.mark.parametrize(("has_own", "is_hinted"), [(True, False), (False, True)])
+def test_another_films_name_is_taken_for_a_misspelling_only_where_this_film_has_no_judgements(
+    timeline, tmp_path, has_own, is_hinted
+):
+    own = judged(choose_next([timeline], 30, blind=True), tmp_path)
+    others = [replace(clip, movie=f"{timeline.movie}s", clip_id=f"o{clip.clip_id}") for clip in own]
+    clips = [*own, *others] if has_own else others
+    try:
+        _, notices = correct_rate(timeline, own.with_clips(clips))
+        said = " ".join(notices)
+    except FilmError as error:
+        said = str(error)
+    assert f"{timeline.movie}s" in said
+    assert ("did you mean" in said) == is_hinted
+
+
 def test_fewer_than_ten_judgements_are_refused_and_so_is_a_table_without_a_codebook(timeline, tmp_path):
     blind = choose_next([timeline], 30, blind=True)
     with pytest.raises(FilmError, match="10 judged surely are needed"):

@@ -293,6 +293,19 @@ def test_a_share_that_is_not_the_quotient_of_its_counts_says_why_of_one_judge_to
     assert phrases.own_shares_sentences([other], words) == [words["windows_by_content"]]
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_labels_in_the_models_place_correct_a_share_and_no_model_does(language):
+    """Of ten windows two are positive, and with the labels of "vlm" the share is .25, not .2."""
+    words = Words(language)
+    (counted,) = shares_in(judged(AB=[POSITIVE] * N))
+    interval = kinds.Bounds(0.1, 0.5, 0.95)
+    of_labels = replace(
+        counted, number=0.25, interval=interval, positives=(2,), n=10, model="vlm", is_of_labels=True
+    )
+    (said,) = phrases.own_shares_sentences([of_labels], words)
+    assert said == words.say("windows_corrected_by_labels", who="vlm")
+
+
 def test_the_share_together_is_not_said_to_differ_where_all_judged_the_same_windows():
     same = judged(FILM, WINDOWS, AB=[POSITIVE, NEGATIVE] * 6, CD=[POSITIVE, NEGATIVE] * 6)
     assert Words("en")["own_shares"] not in figure_of(same)
@@ -492,6 +505,20 @@ def judged_films():
             level = NOT_SURE if place == 4 else str(rng.choice([POSITIVE, NEGATIVE]))
             clips.append(replace(clip, level=level, annotator="AB"))
     return films, Manifest(tuple(clips), Path())
+
+
+def test_a_group_says_that_what_one_of_two_judges_was_not_sure_of_is_left_out(judged_films):
+    """CD is sure of the window that AB is not sure of, so it counts, for CD alone."""
+    films, by_ab = judged_films
+    by_cd = [
+        replace(clip, annotator="CD", level=NEGATIVE if clip.level == NOT_SURE else clip.level)
+        for clip in by_ab
+    ]
+    (claim,) = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))[:1]
+    assert claim.n_windows == 140
+    assert claim.has(kinds.NOT_SURE)
+    (sure_claim,) = group_claims(compare_films(films, by_ab.with_clips(by_cd)))[:1]
+    assert not sure_claim.has(kinds.NOT_SURE)
 
 
 def test_groups_say_that_windows_were_left_out_and_what_is_worth_is_more_than_was_judged(judged_films):

@@ -18,7 +18,7 @@ from obygaze_film import Timeline, learn_from_judgements, read_films, score_film
 from obygaze_film.claims import Words, sentences
 from obygaze_film.errors import FilmError
 from obygaze_film.film_stores import stores_near
-from obygaze_film.learning import ALONE, beside_former, change_of, learning_report
+from obygaze_film.learning import ONLY_JUDGED_FILM, beside_former, change_of, learning_report
 from obygaze_film.page.packed import packed_shares
 from obygaze_film.page.view import FilmView
 from obygaze_film.workspace.decisions import Decisions
@@ -187,16 +187,6 @@ def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained,
     )
 
 
-def test_of_the_only_judged_film_no_number_is_known(trained, film):
-    """Nothing that was judged is left to learn from where this film is left out."""
-    timeline, store = film
-    learnt = learn_from_judgements(
-        [timeline], judged_by(trained, (8, 16)), [store], trained.manifest, trained.store
-    )
-    assert learnt.films.set_index("movie").loc["tt0000001", ["before", "after"]].isna().all()
-    assert ALONE in learning_report(learnt).notes
-
-
 def test_concepts_that_nobody_was_asked_for_are_not_absent(trained, tmp_path):
     """Who agrees with the model by a key names no concepts: no model of concepts learns from such a clip."""
     folder, timeline = scored_film(tmp_path, trained)
@@ -294,10 +284,21 @@ def learnt(trained, film):
     )
 
 
+def test_the_only_judged_film_has_an_auc_and_no_change_can_be_told_of_it(learnt):
+    """Where this film is left out, nothing that was judged is left to learn from."""
+    (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
+    task = learnt.after.predictions.table["task"].iloc[0]
+    rows = om.side(om.saved(learnt.after), learnt.model, task).predictions.table
+    of_film = rows[rows["movie"] == judged_film["movie"]]
+    assert judged_film["tested"] == len(of_film)
+    assert judged_film["after"] == auc(of_film["label"].to_numpy(), of_film["score"].to_numpy())
+    assert judged_film["before"] == pytest.approx(judged_film["after"])
+    assert ONLY_JUDGED_FILM in learning_report(learnt).notes
+    assert len(learnt.claims) == 1  # on the films of the corpus
+
+
 def test_a_change_is_the_mean_over_the_corpus_of_after_less_before(learnt):
-    """The only judged film has neither: nothing judged is learnt from where it is left out."""
     is_judged = learnt.films["judged"] > 0
-    assert learnt.films.loc[is_judged, ["before", "after"]].isna().all(axis=None)
     of_corpus = learnt.films[~is_judged]
     differences = of_corpus["after"] - of_corpus["before"]
     assert f"{differences.mean():+.3f}".replace("-", "\N{MINUS SIGN}") in sentences(learnt.claims)[0]

@@ -118,6 +118,27 @@ def test_a_model_that_gives_one_number_everywhere_is_said_to_tell_nothing_apart(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("range_of_p", "is_said"), [(0.0002, True), (0.008, True), (0.02, False)])
+def test_numbers_that_differ_by_less_than_a_hundredth_are_said_to_tell_nothing_apart(
+    language, range_of_p, is_said
+):
+    """A learnt tree gave .2727 to .2728 to a whole film, which was one passage at its threshold."""
+    film, words = constant(invented_film(**SMALL), p=0.3), Words(language)
+    table = film.table.copy()
+    first_row = table.index[table["p"].notna()][0]
+    table.loc[first_row, "p"] = 0.3 + range_of_p
+    claims = [
+        one for one in film_claims(replace(film, table=table)) if isinstance(one, kinds.SameProbability)
+    ]
+    assert len(claims) == is_said
+    for claim in claims:
+        # Two numbers are said where they differ as they are written.
+        least, most = words.number(0.3, 3), words.number(0.3 + range_of_p, 3)
+        shown = [least, most] if least != most else [words.probability(0.3)]
+        assert all(number in phrases.sentence(claim, words) for number in shown)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_films_of_which_a_model_expects_one_share_are_not_told_apart_by_it(language):
     films = [constant(invented_film(f"m{n}", seed=n, **SMALL)) for n in range(3)]
     windows = judged(films[0], AB=[("EN",), ("S",)] * 20)
@@ -497,6 +518,19 @@ def test_planted_labels_are_no_experts(language):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_labels_of_a_program_beside_those_of_people_are_no_persons(language):
+    """A model that learnt from judgements was trained on the labels of its corpus too."""
+    film = with_model(invented_film(**SMALL), labelled_by=["AB", "CD", PLANTED], human=None)
+    page = text_of(film_page([film], language=language))
+    people = {
+        "en": "the others were labelled by AB and CD.",
+        "fr": "les autres ont été annotés par AB et CD.",
+    }
+    assert people[language] in page
+    assert Words(language)["no_human_partly_planted"] in page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_claims_give_the_meaning_of_a_level_in_the_language_that_is_asked_for(language):
     means = {"S": BOOK.means["S"]}
     film = with_model(invented_film(**SMALL), means=means)
@@ -587,6 +621,23 @@ def test_of_two_windows_no_step_is_said(trained, tmp_path):
     page = text_of(film_page([film]))
     assert "windows of 8 s" in page
     assert "windows of 8 s every" not in page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_place_too_short_for_a_passage_is_said_where_no_passage_is_marked(language):
+    """In one short row the model finds what it looks for, and a passage lasts 5 s or more."""
+    film, words = invented_film(n_rows=300, duration_s=600.0), Words(language)
+    table = film.table.copy()
+    is_judged = table["p"].notna()
+    table.loc[is_judged, "p"] = 0.001
+    row = table.index[is_judged][10]
+    table.loc[row, "p"] = 0.999
+    row_s = float(table.loc[row, "end_s"] - table.loc[row, "start_s"])
+    assert row_s < 5
+    claim = claim_of(replace(film, table=table), kinds.MarkedPassages)
+    assert (claim.number, claim.short_s) == (0, pytest.approx(row_s))
+    short = words.say("short_places", time=words.duration(row_s), least=words.seconds(5))
+    assert short[1:] in phrases.sentence(claim, words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -306,6 +306,8 @@ def test_an_explanation_names_its_task_and_says_that_nobody_judged_planted_label
     planted = replace(model, card=changed(model.card, labelled_by=(PLANTED,)))
     assert "nobody judged them" in describe(explanation, planted)
     assert "nobody judged them" not in describe(explanation, model)
+    partly = replace(model, card=changed(model.card, labelled_by=("AB", PLANTED)))
+    assert "nobody judged those" in describe(explanation, partly)
 
 
 def test_an_explanation_names_concepts_that_are_not_shown_to_be_found(shelf, new_films):

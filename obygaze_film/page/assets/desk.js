@@ -245,6 +245,12 @@ async function cite() {
  }
  find("#d-cited").showModal();
 }
+// The film as a figure shows what is shown to whoever saves it.
+for (const link of document.querySelectorAll("#d-away a[href^='figure.']")) link.onclick = () => {
+ const address = new URL(link.href);
+ address.searchParams.set("who", store.who);
+ link.href = address.href;
+};
 click("#d-copy-text", (button) => navigator.clipboard.writeText(find("#d-citation").textContent).then(() => { button.textContent = words.copied; }));
 
 const stills = find("#d-stills");

@@ -60,6 +60,12 @@ def test_exports_of_a_model_of_planted_labels_say_that_nobody_judged_them(film, 
     assert any("Disagreement is data" in note for note in collect(film, kind).caveats)
 
 
+def test_exports_of_a_model_of_labels_of_a_program_and_of_people_say_whose_they_are(film):
+    partly = with_model(film, labelled_by=["AB", PLANTED], human=None)
+    (note,) = (note for note in collect(partly, "eaf").caveats if "A program gave" in note)
+    assert note.endswith("the others were labelled by AB.")
+
+
 def test_our_part_of_elans_schema_holds(eaf):
     xmlschema = pytest.importorskip("xmlschema")
     xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd")).validate(str(eaf))

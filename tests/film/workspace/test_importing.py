@@ -1,5 +1,6 @@
 """One's own decisions go out into a file, are changed there, and come back: what was changed and no more."""
 
+import itertools
 import re
 import shutil
 from dataclasses import replace
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from obygaze_features.manifest import Level, Subtitle, write_textgrid
+from obygaze_features.manifest import Level, Subtitle, load_codebook, write_textgrid
+from obygaze_film import read_films
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, export
 from obygaze_film.workspace.decisions import Decisions, read_decided
@@ -287,3 +289,21 @@ def test_no_name_and_no_note_keeps_anything_from_coming_back(scored_tt1, kind, n
     before = stands(made)
     assert [*counts_of_import(made, exported_with_people(scored_tt1, kind)).values()] == [(0, 0, 1, 0)]
     assert stands(made) == before
+
+
+def test_one_table_of_two_films_gives_each_film_decisions_with_ids_of_its_own(copied, tmp_path):
+    """The desk joins the decisions of all its films, and refuses two with one id."""
+    scored, codebook_path = copied
+    table = tmp_path / "judged.csv"
+    rows = [f"film-{n},tt{n},,0,8,calm,,AB,1\n" for n in (1, 2)]
+    table.write_text(
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n" + "".join(rows)
+    )
+    book = load_codebook(codebook_path)
+    ids = set()
+    for film in read_films([scored / "tt1", scored / "tt2"]):
+        decisions = Decisions(scored / film.record.movie, film, book)
+        decisions.take_in(read_annotations(table, book).of_film(film.record.movie))
+        (decided,) = itertools.chain(*decisions.kept.values())
+        ids.add(decided.clip_id)
+    assert len(ids) == 2

@@ -387,6 +387,18 @@ def test_what_was_undone_is_changed_again_and_a_note_that_is_emptied_goes(opened
     assert errors == []
 
 
+def test_the_film_as_a_figure_shows_what_is_shown_to_whoever_saves_it(opened):
+    page, *_ = opened
+    open_desk(page)
+    drag(page, 240, 262)
+    press_and_hear(page, "3")
+    with page.expect_request("**/figure.svg*") as asked:
+        page.evaluate("document.querySelector('#d-away a[href^=\"figure.svg\"]').click()")
+    name = page.get_by_label("Your name").input_value()
+    assert name
+    assert f"who={name.replace(' ', '+')}" in asked.value.url
+
+
 def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film, scored_once, tmp_path):
     """Windows and a passage are judged, then the codebook is reworded: the dialog has both texts."""
     folder = shutil.copytree(scored_once[0], tmp_path / "tt1")
