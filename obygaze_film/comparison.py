@@ -35,7 +35,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SUCCESSIVE, Law, inclusion_chances
@@ -234,6 +233,8 @@ def _why_all_alike(shares: Floats, x: Floats) -> str:
 
 def _half_interval(variance: float, freedom: float) -> float:
     """Give half the width of Student's interval of a mean with this variance and degrees of freedom."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow, and films are opened without it
+
     return float(stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance))
 
 
@@ -453,6 +454,7 @@ def _interval(fit: _Fit, place: int, shares: Sequence[float]) -> tuple[float, fl
     is between 1, of windows (Wilson's interval), and 2, of films that differ in their odds.
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
+    from scipy.special import stdtrit  # noqa: PLC0415 - as above
 
     variance = float(fit.variances[place])
     freedom = float(fit.freedom[place])

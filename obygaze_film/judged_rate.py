@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.manifest import DEFINITION, Manifest, judgements_of, krippendorff_alpha
+from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
 from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE, Law
@@ -40,15 +40,11 @@ from obygaze_film.schema import (
 )
 from obygaze_film.scored_files import RATES, bytes_of
 from obygaze_film.timeline import Timeline
-from obygaze_models.evaluation import Interval
 
 MOST_PAIRS: Final = 100
 """Pairs of judges whose agreement is computed; of more, so many are drawn."""
 
 KAPPA_DRAWS: Final = 10_000
-
-NO_KAPPA: Final = Interval(np.nan, np.nan, np.nan, 0, 0)
-"""Of two judges who judged too few windows together."""
 
 MOST_ADVISED: Final = 30
 """Windows that a film without a rate is advised to have judged, if it has so many."""
@@ -431,13 +427,30 @@ def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
     None of fewer than `LEAST` windows that two judges or more were sure of.
     """
     every = _named_calls(films)
-    value = krippendorff_alpha(every.called)
     n_sure = (~np.isnan(every.called)).sum(axis=0)
-    if len(every.names) < 3 or value is None or int((n_sure >= 2).sum()) < LEAST:
+    n_windows = int((n_sure >= 2).sum())
+    if len(every.names) < 3 or n_windows < LEAST:
+        return None
+    from obygaze_features.manifest import krippendorff_alpha  # noqa: PLC0415 - films are opened without it
+
+    value = krippendorff_alpha(every.called)
+    if value is None:
         return None
     n_judges = every.judged.sum(axis=0)
     n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
-    return JudgesAlpha(len(every.names), int((n_sure >= 2).sum()), value, n_unsure)
+    return JudgesAlpha(len(every.names), n_windows, value, n_unsure)
+
+
+class KappaInterval(NamedTuple):
+    """Cohen's kappa of two judges and the ends of its 95 % interval; all NaN where it is undefined."""
+
+    kappa: float
+    low: float
+    high: float
+
+
+NO_KAPPA: Final = KappaInterval(np.nan, np.nan, np.nan)
+"""Of two judges who judged too few windows together, or whose calls define none."""
 
 
 class JudgePairs(NamedTuple):
@@ -464,14 +477,14 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
         a, b = every.called[pair][:, are_sure] == 1
         who = [every.names[judge] for judge in pair]
         found = kappa_interval(a, b) if len(a) >= LEAST else NO_KAPPA
-        value, low, high = (None if np.isnan(end) else end for end in (found.mean, found.low, found.high))
+        value, low, high = (None if np.isnan(end) else end for end in found)
         n_unsure = int((every.judged[pair].all(axis=0) & ~are_sure).sum())
         alike = int((a == b).sum())
         agreements.append(JudgesAgreement(who, len(a), alike, value, low, high, n_unsure))
     return JudgePairs(agreements, len(pairs))
 
 
-def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:
+def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> KappaInterval:
     """Compute Cohen's kappa of two annotators of the same cells [n] and its 95 % interval.
 
     The interval is that of the posterior under Jeffreys' prior of the shares of the four pairs of calls. The
@@ -479,11 +492,11 @@ def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:
     """
     value = kappa(a, b)
     if np.isnan(value):
-        return Interval(value, value, value, len(a), 0)
+        return NO_KAPPA
     pairs = np.bincount(2 * a + b, minlength=4)
     neither, second, first, both = np.random.default_rng(0).dirichlet(pairs + 0.5, KAPPA_DRAWS).T
     low, high = np.quantile(kappa_of(both + first, both + second, both + neither), (0.025, 0.975))
-    return Interval(value, min(float(low), value), max(float(high), value), len(a), 0)
+    return KappaInterval(value, min(float(low), value), max(float(high), value))
 
 
 class _Rates(Struct, kw_only=True):

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 
-from obygaze_models.report import asset
+from obygaze_features.templates import packaged_text
 
 
 class Said(str):
@@ -37,7 +37,7 @@ def judge_name(name: str) -> str:
 @cache
 def texts(language: str) -> dict[str, str]:
     """Read the notes of a language."""
-    return tomllib.loads(asset(f"notes.{language}.toml", "obygaze_film"))
+    return tomllib.loads(packaged_text("obygaze_film", "assets", f"notes.{language}.toml"))
 
 
 LATER = said("later_name")

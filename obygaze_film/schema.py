@@ -641,8 +641,9 @@ def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
     """Mark the rows [N] that have any of the flags."""
     wanted = set(names)
     # Many rows have the same flags.
-    has_any = {flags: not wanted.isdisjoint(flags.split(";")) for flags in table["flags"].unique()}
-    return np.array([has_any[flags] for flags in table["flags"]], dtype=np.bool_)
+    codes, distinct = pd.factorize(table["flags"])
+    has_any = [not wanted.isdisjoint(flags.split(";")) for flags in distinct]
+    return np.array(has_any, dtype=np.bool_)[codes]
 
 
 def flags_in(table: pd.DataFrame) -> list[str]:

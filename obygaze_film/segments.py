@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_film.schema import ConceptRecord, ModelRecord, Run, durations, flags_in, is_counted, runs
-from obygaze_models.prediction import mean_and_band, mean_probability
+from obygaze_models import prediction
 
 SEGMENT_COLUMNS = (
     "movie", "model", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "judged_s",
@@ -314,7 +314,7 @@ def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelR
         low, high = (float(np.average(rows[name], weights=weights)) for name in ("p_low", "p_high"))
         return low, high
     logits = rows["logit"].to_numpy(dtype=np.float64)
-    _, low, high = mean_and_band(np.array(model.calibration.draws), logits, weights)
+    _, low, high = prediction.mean_and_band(np.array(model.calibration.draws), logits, weights)
     return min(low, p), max(high, p)
 
 
@@ -361,5 +361,5 @@ def changes_of_rows(rows: pd.DataFrame, model: ModelRecord) -> dict[str, NDArray
     logits = rows["logit"].to_numpy(dtype=np.float64)
     added = rows[[f"{name}_contribution" for name in names]].to_numpy(dtype=np.float64).T
     every = np.concatenate([logits[None], logits - added])
-    p = mean_probability(np.array(model.calibration.draws), every.ravel()).reshape(every.shape)
+    p = prediction.mean_probability(np.array(model.calibration.draws), every.ravel()).reshape(every.shape)
     return dict(zip(names, p[0] - p[1:], strict=True))

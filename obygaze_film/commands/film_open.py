@@ -12,14 +12,13 @@ import click
 import obygaze_film
 from obygaze_features.signatures import command, option
 from obygaze_film.commands.film_options import Folders
-from obygaze_models.commands import read_inputs
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Clip, Codebook, Manifest
     from obygaze_features.store import Store
     from obygaze_film.film_groups import Facts, FilmComparison
     from obygaze_film.timeline import Timeline
-    from obygaze_film.workspace.pages import Note, OpenFilm, Tell
+    from obygaze_film.workspace.open_film import Note, OpenFilm, Tell
 
 LEAST_YEARS = 3
 """Years of films from which on a comparison has a trend."""
@@ -67,13 +66,17 @@ def open_(
     """
     from obygaze_features.manifest import Manifest
     from obygaze_film.film_groups import read_facts
-    from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.timeline import found_films
+    from obygaze_film.workspace.address import refuse_missing, serve
     from obygaze_film.workspace.decisions import Decisions, codebook_of
-    from obygaze_film.workspace.pages import OpenFilm, shown_judgements
-    from obygaze_film.workspace.server import serve
+    from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
 
-    corpus_read = read_inputs(corpus[0], [corpus[1]]) if corpus else None
+    refuse_missing()
+    corpus_read = None
+    if corpus:
+        from obygaze_models.commands import read_inputs
+
+        corpus_read = read_inputs(corpus[0], [corpus[1]])
     films_by_folder = found_films(folders, tell=lambda folder: print_note(f"reading {folder}"))
     timelines = list(films_by_folder.values())
     book = codebook_of(timelines[0].model().codebook, codebook)
@@ -107,6 +110,8 @@ def open_(
 
     def compared(language: str) -> str:
         """Write the page of the comparison."""
+        from obygaze_film.page.side_by_side import comparison_page
+
         return comparison_page(compare(), addresses, language)
 
     compare()  # what can't be compared is said before anybody works
@@ -131,7 +136,7 @@ def learner(
         from obygaze_film.learning import learn_films, learnt_claims
         from obygaze_film.timeline import read_films
         from obygaze_film.workspace.decisions import Decisions
-        from obygaze_film.workspace.pages import OpenFilm
+        from obygaze_film.workspace.open_film import OpenFilm
 
         video_of = {film.timeline.movie: film.path for film in opened}
         out = next(path for number in count(1) if not (path := near / f"learnt-{number}").exists())
@@ -164,7 +169,7 @@ def print_notices(film: "OpenFilm") -> None:
 def print_cache() -> None:
     """Print what the desk keeps of films, and where."""
     from obygaze_features.manifest import counted
-    from obygaze_film.workspace.proxy import cache_folder, private_cache
+    from obygaze_film.workspace.cache import cache_folder, private_cache
 
     size_of = private_cache(cache_folder())
     if size_of:
@@ -176,7 +181,7 @@ def print_cache() -> None:
 def make_missing(films: "Sequence[OpenFilm]") -> None:
     """Make stills, colours and sound of the films that have none, in a thread beside the desk."""
     from obygaze_features.manifest import counted
-    from obygaze_film.workspace.proxy import cache_folder
+    from obygaze_film.workspace.cache import cache_folder
 
     missing: dict[Path, Timeline] = {}
     for film in films:
@@ -210,6 +215,8 @@ def make_all(films: "Mapping[Path, Timeline]", tell: Callable[[object], object])
 
 def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
     """Find the film that each file is a copy of."""
+    if not videos:
+        return {}
     from obygaze_features.video import check_file
     from obygaze_film.rows import files_of
 

@@ -4,12 +4,7 @@ import math
 import re
 import secrets
 import socket
-import tempfile
-import webbrowser
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from threading import Thread
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -42,22 +37,13 @@ from obygaze_film.page.figure_pdf import can_write_pdf, figure_pdf
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.view_model import minutes_data
 from obygaze_film.schema import UNREADABLE
+from obygaze_film.workspace.address import ENTRY, LEADING, Secrets
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.ledger import Line
 from obygaze_film.workspace.media import KINDS, StillSheet
-from obygaze_film.workspace.pages import (
-    Job,
-    Note,
-    OpenFilm,
-    Tell,
-    desk_page,
-    message_of,
-    next_window,
-    said_of,
-    shown_decisions,
-    what_stands,
-)
+from obygaze_film.workspace.open_film import Job, Note, OpenFilm, Tell, message_of
+from obygaze_film.workspace.pages import desk_page, next_window, said_of, shown_decisions, what_stands
 from obygaze_film.workspace.proxy import make_proxy
 from obygaze_film.workspace.streaming import FilmStream
 from obygaze_models.report import asset
@@ -74,12 +60,6 @@ Learning = Callable[[Tell], list[Note]]
 
 COOKIE = "obygaze"
 
-ENTRY = "/enter/"
-"""Before the token in the address; a query would be blotted out where addresses are printed."""
-
-LEADING = '<!doctype html><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url={}">'
-"""Page that leads to another."""
-
 HEADERS = {
     "content-security-policy": "frame-ancestors 'none'",  # the pages themselves say the rest
     "x-content-type-options": "nosniff",
@@ -90,24 +70,6 @@ HEADERS = {
 
 _NUMBER = re.compile("[0-9]{1,6}")
 """Of a film in an address."""
-
-
-class Secrets:
-    """Secrets of a start.
-
-    Attributes
-    ----------
-    token
-        In the address that is printed; good for one entry.
-    cookie
-        What the browser shows from then on.
-    path
-        Below which all pages are, and to which alone browsers send the cookie: they send cookies of this
-        machine to all of its ports, whoever listens there.
-    """
-
-    def __init__(self) -> None:
-        self.token, self.cookie, self.path = (secrets.token_urlsafe(24) for _ in range(3))
 
 
 class OnlyOwner:
@@ -444,47 +406,15 @@ def _begin_copy(film: OpenFilm) -> None:
     film.copying.begin(copy)
 
 
-def serve(
+def run(
     films: Sequence[OpenFilm],
     compared: Callable[[str], str],
-    learning: Learning | None = None,
-    *,
-    port: int,
-    browser: bool,
-    tell: Callable[[str], None],
+    learning: Learning | None,
+    keys: Secrets,
+    sockets: Sequence[socket.socket],
 ) -> None:
-    """Serve until stopped; `tell` gets the address to open.
-
-    Raises
-    ------
-    OSError
-        The port is taken.
-    """
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", port)))]
-        port = sockets[0].getsockname()[1]
-        with suppress(OSError):  # a machine without IPv6
-            sockets.append(stack.enter_context(socket.create_server(("::1", port), family=socket.AF_INET6)))
-        keys = Secrets()
-        address = f"http://127.0.0.1:{port}{ENTRY}{keys.token}"
-        tell(address)
-        if browser:
-            door = stack.enter_context(_door(address))
-            Thread(target=webbrowser.open, args=(door,), daemon=True).start()
-        app = Workspace(films, compared, learning).app(keys, port)
-        config = uvicorn.Config(
-            app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1
-        )
-        uvicorn.Server(config).run(sockets=sockets)
-
-
-@contextmanager
-def _door(address: str) -> Iterator[str]:
-    """Make a page that leads to an address, and that only its owner can read: all can read command lines."""
-    handle, name = tempfile.mkstemp(".html", "obygaze-")  # mode 0600
-    with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-        file.write(LEADING.format(address))
-    try:
-        yield Path(name).as_uri()
-    finally:
-        Path(name).unlink(missing_ok=True)
+    """Answer who comes to these sockets, with the secrets of this start, until stopped."""
+    port = sockets[0].getsockname()[1]
+    app = Workspace(films, compared, learning).app(keys, port)
+    config = uvicorn.Config(app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+    uvicorn.Server(config).run(sockets=list(sockets))

@@ -572,7 +572,7 @@ def test_what_is_said_of_judges_are_the_numbers_of_their_calls(calls, language):
     one, other = calls
     kappa = kappa_of(one, other)
     interval = kappa_interval(one, other)
-    known = [None if np.isnan(value) else value for value in (interval.mean, interval.low, interval.high)]
+    known = [None if np.isnan(value) else value for value in interval]
     pair = JudgesAgreement(["AB", "CD"], len(one), int((one == other).sum()), *known)
     value, low, high = float((one.mean() + other.mean()) / 2), 0.1, 0.9
     panel = CorrectedRate(

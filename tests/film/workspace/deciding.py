@@ -1,6 +1,7 @@
 """Decide as people do, and say what stands."""
 
-from obygaze_film.workspace.pages import OpenFilm, next_window
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import next_window
 
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,draw,place,mine\n"
 ROW = {"movie": "tt1", "start_s": "0", "end_s": "8", "level": "calm", "annotator": "AB", "seen_score": "1"}
