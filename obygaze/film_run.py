@@ -604,7 +604,7 @@ def _make_stills(scored: Path, films: Sequence[Path]) -> None:
     """
     from obygaze_film import read_films
     from obygaze_film.commands.film_open import make_media_of_films, matched
-    from obygaze_film.workspace.proxy import cache_folder
+    from obygaze_film.workspace.cache import cache_folder
 
     timelines = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from obygaze_features.manifest import Pairs, overlapping
 from obygaze_film.schema import Spans
@@ -131,6 +129,9 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pai
 
 def n_matched(pairs: Pairs, n_reference: int, n_estimated: int) -> int:
     """Compute how many pairs can be kept at most so that each span is in one pair alone."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - slow, and films are opened without it
+    from scipy.sparse.csgraph import maximum_bipartite_matching  # noqa: PLC0415 - as above
+
     if not len(pairs.first):
         return 0
     links = csr_array((np.ones(len(pairs.first), np.int8), pairs), shape=(n_reference, n_estimated))

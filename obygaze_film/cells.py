@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Manifest
+from obygaze_film.coverage import SLACK_S, find_coverage
 from obygaze_film.draws import SUCCESSIVE, Law, random_order
 from obygaze_film.errors import FilmError
 from obygaze_film.positive import positive_of
-from obygaze_film.rows import SLACK_S, overlaps
 from obygaze_film.schema import NO_CONTENT, Spans, durations, has_flag, is_counted
 from obygaze_film.timeline import Timeline
 
@@ -96,14 +96,13 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     p = rows["p"].to_numpy(dtype=np.float64)
     # A film without any probability says nothing: 0.5 is as good as any other number.
     film_p = float(np.average(p[has_p], weights=durations(rows)[has_p])) if has_p.any() else 0.5
-    # [C, R]: seconds of each cell in each row. Times values of rows [R], it sums these over each cell's time.
-    overlap_s = overlaps(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
-    content = overlap_s @ has_content.astype(np.float64)
-    sums_of_p = overlap_s @ np.where(has_content, np.where(has_p, p, film_p), 0.0)
+    coverage = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
+    content = coverage.sums(has_content.astype(np.float64))
+    sums_of_p = coverage.sums(np.where(has_content, np.where(has_p, p, film_p), 0.0))
     return Cells(
         spans=spans,
         content=content,
-        counted=overlap_s @ has_p.astype(np.float64),
+        counted=coverage.sums(has_p.astype(np.float64)),
         p=np.divide(sums_of_p, content, out=np.full(len(spans), film_p), where=content > 0),
     )
 
@@ -119,6 +118,8 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     FilmError
         The labels are of several annotators, or none is of this film.
     """
+    from obygaze_film.rows import overlaps  # noqa: PLC0415 - slow, and films are opened without it
+
     cells = cells_of(timeline, key)
     positive = positive_of(timeline.model(key))
     names = {clip.annotator for clip in labels}

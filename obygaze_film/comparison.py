@@ -35,7 +35,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SUCCESSIVE, Law, inclusion_chances
@@ -240,6 +239,8 @@ def _why_all_alike(shares: Floats, x: Floats) -> str:
 
 def _half_interval(variance: float, freedom: float) -> float:
     """Give half the width of Student's interval for a coefficient with this variance."""
+    from scipy.special import stdtrit  # noqa: PLC0415 - slow, and films are opened without it
+
     return float(stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance))
 
 
@@ -477,6 +478,7 @@ def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> tuple[float, fl
         Of the group's judged films.
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
+    from scipy.special import stdtrit  # noqa: PLC0415 - as above
 
     variance = float(fit.variances[index])
     freedom = float(fit.freedom[index])

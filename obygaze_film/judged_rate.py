@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.manifest import DEFINITION, Manifest, judgements_of, krippendorff_alpha
+from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
 from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of
+from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
@@ -30,7 +31,6 @@ from obygaze_film.judged_windows import (
 from obygaze_film.notes import said
 from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
-from obygaze_film.rows import SLACK_S
 from obygaze_film.schema import (
     UNREADABLE,
     CorrectedRate,
@@ -41,16 +41,12 @@ from obygaze_film.schema import (
 )
 from obygaze_film.scored_files import RATES, bytes_of
 from obygaze_film.timeline import Timeline
-from obygaze_models.evaluation import Interval
 
 MOST_PAIRS: Final = 100
 """Pairs of judges whose agreement is computed; of more, so many are drawn."""
 
 KAPPA_DRAWS: Final = 10_000
 """Draws from the posterior of a kappa, of which its interval is made."""
-
-NO_KAPPA: Final = Interval(mean=np.nan, low=np.nan, high=np.nan, n_movies=0, n_undefined=0)
-"""Of two judges who judged too few windows together."""
 
 MOST_ADVISED: Final = 30
 """Windows that a film without a rate is advised to have judged, if it has so many."""
@@ -480,14 +476,30 @@ def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
     None of fewer than `LEAST_SURE` windows that two judges or more were sure of.
     """
     calls = _named_calls(films)
-    value = krippendorff_alpha(calls.called)
     n_sure = (~np.isnan(calls.called)).sum(axis=0)  # [W]: judges who were sure of each window
     n_windows = int((n_sure >= 2).sum())
-    if len(calls.names) < 3 or value is None or n_windows < LEAST_SURE:
+    if len(calls.names) < 3 or n_windows < LEAST_SURE:
+        return None
+    from obygaze_features.manifest import krippendorff_alpha  # noqa: PLC0415 - films are opened without it
+
+    value = krippendorff_alpha(calls.called)
+    if value is None:
         return None
     n_judges = calls.judged.sum(axis=0)  # [W]: judges of each window
     n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
     return JudgesAlpha(len(calls.names), n_windows, value, n_unsure)
+
+
+class KappaInterval(NamedTuple):
+    """Cohen's kappa of two judges and the ends of its 95 % interval; all NaN where it is undefined."""
+
+    kappa: float
+    low: float
+    high: float
+
+
+NO_KAPPA: Final = KappaInterval(np.nan, np.nan, np.nan)
+"""Of two judges who judged too few windows together, or whose calls define none."""
 
 
 class JudgePairs(NamedTuple):
@@ -521,8 +533,7 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
         are_sure = is_sure[pair].all(axis=0)
         first, second = calls.called[pair][:, are_sure] == 1
         kappa_of_pair = kappa_interval(first, second) if len(first) >= LEAST_SURE else NO_KAPPA
-        figures = (kappa_of_pair.mean, kappa_of_pair.low, kappa_of_pair.high)
-        value, low, high = (None if np.isnan(figure) else figure for figure in figures)
+        value, low, high = (None if np.isnan(figure) else figure for figure in kappa_of_pair)
         agreement = JudgesAgreement(
             annotators=[calls.names[judge] for judge in pair],
             n=len(first),
@@ -536,7 +547,7 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
     return JudgePairs(agreements, len(pairs))
 
 
-def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:
+def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> KappaInterval:
     """Compute Cohen's kappa of two annotators of the same cells [n] and its 95 % interval.
 
     The interval is that of the posterior under Jeffreys' prior of the shares of the four pairs of calls. The
@@ -544,16 +555,14 @@ def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> Interval:
     """
     value = kappa(a, b)
     if np.isnan(value):
-        return Interval(mean=value, low=value, high=value, n_movies=len(a), n_undefined=0)
+        return NO_KAPPA
     # 2 a + b of calls is 0 where neither, 1 where b alone does, 2 where a alone does, 3 where both.
     counts = np.bincount(2 * a + b, minlength=4)
     shares = np.random.default_rng(0).dirichlet(counts + 0.5, KAPPA_DRAWS)  # Jeffreys' prior is 0.5 of each
     neither, only_b, only_a, both = shares.T
     kappas = kappa_of(first=both + only_a, second=both + only_b, alike=both + neither)
     low, high = np.quantile(kappas, (0.025, 0.975))
-    return Interval(
-        mean=value, low=min(float(low), value), high=max(float(high), value), n_movies=len(a), n_undefined=0
-    )
+    return KappaInterval(value, min(float(low), value), max(float(high), value))
 
 
 class _Rates(Struct, kw_only=True):

@@ -23,11 +23,11 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.text import first_few, number_of
 from obygaze_film.cells import Cells, Floats, cells_of
+from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import Said, judge_name, said, said_counted
 from obygaze_film.positive import Positive, positive_of
-from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 
 LEAST_SURE: Final = 10

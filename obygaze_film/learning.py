@@ -33,10 +33,11 @@ from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store, same_numerics
 from obygaze_film.claims import FilmClaim, document, sentences
 from obygaze_film.claims.of_groups import learnt_change
+from obygaze_film.coverage import SLACK_S
 from obygaze_film.errors import FilmError
 from obygaze_film.film_stores import stores_near, windows_store
 from obygaze_film.notes import said, said_counted
-from obygaze_film.rows import SLACK_S, overlaps, windows_of
+from obygaze_film.rows import overlaps, windows_of
 from obygaze_film.schema import FORMER
 from obygaze_film.score import FilmFacts, score_film
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, folders_of, write_films

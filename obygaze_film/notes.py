@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 
-from obygaze_models.report import asset
+from obygaze_features.templates import packaged_text
 
 
 class Said(str):
@@ -47,7 +47,7 @@ def judge_name(name: str) -> str:
 @cache
 def texts(language: str) -> dict[str, str]:
     """Read the notes of a language: key -> text with fields in braces."""
-    return tomllib.loads(asset(f"notes.{language}.toml", "obygaze_film"))
+    return tomllib.loads(packaged_text("obygaze_film", "assets", f"notes.{language}.toml"))
 
 
 LATER = said("later_name")

@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, ndtri
 
 from obygaze_film.cells import Cells, Floats
 from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Law, inclusion_chances
@@ -188,6 +187,8 @@ def exact_interval(share: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     >>> print(low.round(2), high.round(2))
     [0.14] [0.72]
     """
+    from scipy.special import betaincinv  # noqa: PLC0415 - slow, and films are opened without it
+
     shares, number = np.asarray(share, dtype=np.float64), np.asarray(n, dtype=np.float64)
     tail = (1 - LEAST_LEVEL) / 2
     positive, negative = shares * number, (1 - shares) * number
@@ -433,6 +434,8 @@ def difference_estimate(
     is_chance_by_label : bool
         Whether (1 - chance) weight has a mean of its own for positives and for negatives.
     """
+    from scipy.special import ndtri  # noqa: PLC0415 - slow, and films are opened without it
+
     labels = np.asarray(y, dtype=np.float64)
     judged_p = np.asarray(p, dtype=np.float64)
     raw_weights = np.asarray(weights, dtype=np.float64)

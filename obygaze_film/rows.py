@@ -21,13 +21,13 @@ from obygaze_features.manifest import (
     Subtitle,
     counted,
     find_film,
-    overlapping,
     read_parts,
     read_subtitles,
     read_table,
 )
 from obygaze_features.store import Store
 from obygaze_features.text import file_name
+from obygaze_film.coverage import SLACK_S, find_coverage
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     BARS,
@@ -55,9 +55,6 @@ Floats = NDArray[np.float64]
 
 SUBTITLE_SUFFIXES = (".srt", ".vtt", ".ass", ".ssa", ".sub", ".txt")
 """Files of subtitles; whatever else is given is a film with a track of them."""
-
-SLACK_S = 0.001
-"""Times that differ by less are equal: manifests round to milliseconds."""
 
 HOLE_SLACK_S = 0.1
 """Seconds by which the edges of a stretch without pictures may miss those of rows: detectors of shots find a
@@ -400,14 +397,9 @@ def _filled(spans: Spans, end_s: float) -> Spans:
 
 def overlaps(rows: Spans, windows: Spans) -> csr_array:
     """Compute how many seconds of each row each window covers, [R, N]."""
-    pairs = overlapping(rows, windows)
-    row, window = rows[pairs.first], windows[pairs.second]
-    common = np.minimum(row[:, 1], window[:, 1]) - np.maximum(row[:, 0], window[:, 0])
-    kept = common > 1e-9
-    places = pairs.first[kept], pairs.second[kept]
-    covered = csr_array((common[kept], places), shape=(len(rows), len(windows)))
-    covered.sort_indices()
-    return covered
+    coverage = find_coverage(rows, windows)
+    places = coverage.span, coverage.other
+    return csr_array((coverage.seconds, places), shape=(len(rows), len(windows)))
 
 
 def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> dict[str, pd.DataFrame]:

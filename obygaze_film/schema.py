@@ -645,9 +645,10 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
 def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
     """Mark the rows [N] that have any of the flags."""
     wanted = set(names)
-    # Each different cell is looked at once: many rows have the same flags.
-    has_any = {cell: not wanted.isdisjoint(cell.split(";")) for cell in table["flags"].unique()}
-    return np.array([has_any[cell] for cell in table["flags"]], dtype=np.bool_)
+    # Many rows have the same flags.
+    codes, distinct = pd.factorize(table["flags"])
+    has_any = [not wanted.isdisjoint(flags.split(";")) for flags in distinct]
+    return np.array(has_any, dtype=np.bool_)[codes]
 
 
 def flags_in(table: pd.DataFrame) -> list[str]:

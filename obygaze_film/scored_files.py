@@ -263,7 +263,8 @@ def _plain_table(data: bytes) -> pd.DataFrame | None:
 
     None for a table that must be read cell by cell: one that is damaged, or may hold words for numbers.
     """
-    if any(word in data.lower() for word in WORDS_FOR_NUMBERS):
+    lowered = data.lower()
+    if any(word in lowered for word in WORDS_FOR_NUMBERS):
         return None
     try:
         columns = pd.read_csv(io.BytesIO(data), nrows=0, dtype=str, keep_default_na=False).columns

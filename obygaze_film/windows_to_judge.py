@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import count
 
 import numpy as np
-from scipy.special import logit
 
 from obygaze_features.manifest import (
     CONTENT_S,
@@ -14,11 +13,11 @@ from obygaze_features.manifest import (
     place_in,
 )
 from obygaze_film.cells import Cells, cells_of
+from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import content_at_draw, is_blind, law_of, named_law, named_seed
 from obygaze_film.notes import said
-from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 
 DRAW = "draw"
@@ -232,6 +231,8 @@ def _uncertain(cells: Cells, fresh: Collection[int], threshold: float | None) ->
     Left out are neighbours of a nearer one, cells that are no more `fresh` (judged before), and those of
     which the model says too little (`Cells.is_known`). Without a threshold there are none.
     """
+    from scipy.special import logit  # noqa: PLC0415 - slow, and films are opened without it
+
     if threshold is None:
         return []
     distances = np.where(cells.is_known, np.abs(logit(cells.p) - logit(threshold)), np.inf)

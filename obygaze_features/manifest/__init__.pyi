@@ -98,7 +98,6 @@ from .rounds import assign as assign
 from .spans.account import Account as Account
 from .spans.answers import Answered as Answered
 from .spans.answers import read_answered as read_answered
-from .spans.eaf import DECISION as DECISION
 from .spans.headings import Headings as Headings
 from .spans.instant import frame_label as frame_label
 from .spans.instant import frame_rate as frame_rate
@@ -118,6 +117,7 @@ from .spans.subtitles import write_vtt as write_vtt
 from .spans.textgrid import write_textgrid as write_textgrid
 from .spans.tier_names import AGREED as AGREED
 from .spans.tier_names import BLIND as BLIND
+from .spans.tier_names import DECISION as DECISION
 from .spans.tier_names import HOW as HOW
 from .spans.tier_names import HOWS as HOWS
 from .spans.tier_names import IN_SIGHT as IN_SIGHT

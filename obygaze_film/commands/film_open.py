@@ -11,14 +11,13 @@ import click
 import obygaze_film
 from obygaze_features.signatures import command, option
 from obygaze_film.commands.film_options import Folders
-from obygaze_models.commands import read_inputs
 
 if TYPE_CHECKING:
     from obygaze_features.manifest import Clip, Codebook, Manifest
     from obygaze_features.store import Store
     from obygaze_film.film_groups import Facts, FilmComparison
     from obygaze_film.timeline import Timeline
-    from obygaze_film.workspace.pages import Note, OpenFilm, Tell
+    from obygaze_film.workspace.open_film import Note, OpenFilm, Tell
 
 LEAST_YEARS = 3
 """A comparison has a trend if its films are of this many different years, or more."""
@@ -66,13 +65,17 @@ def open_(
     """
     from obygaze_features.manifest import Manifest
     from obygaze_film.film_groups import read_facts
-    from obygaze_film.page.side_by_side import comparison_page
     from obygaze_film.timeline import found_films
+    from obygaze_film.workspace.address import refuse_missing, serve
     from obygaze_film.workspace.decisions import Decisions, codebook_of
-    from obygaze_film.workspace.pages import OpenFilm, shown_judgements
-    from obygaze_film.workspace.server import serve
+    from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
 
-    corpus_read = read_inputs(corpus[0], [corpus[1]]) if corpus else None
+    refuse_missing()
+    corpus_read = None
+    if corpus:
+        from obygaze_models.commands import read_inputs
+
+        corpus_read = read_inputs(corpus[0], [corpus[1]])
     films_by_folder = found_films(folders, tell=lambda folder: print_note(f"reading {folder}"))
     timelines = list(films_by_folder.values())
     book = codebook_of(timelines[0].model().codebook, codebook)
@@ -108,6 +111,8 @@ def open_(
 
     def page_of_comparison(language: str) -> str:
         """Write the page of the comparison."""
+        from obygaze_film.page.side_by_side import comparison_page
+
         return comparison_page(compare(), addresses, language)
 
     compare()  # what can't be compared is said before anybody works
@@ -147,7 +152,7 @@ def learner(
         from obygaze_film.learning import learn_films, learnt_claims
         from obygaze_film.timeline import read_films
         from obygaze_film.workspace.decisions import Decisions
-        from obygaze_film.workspace.pages import OpenFilm
+        from obygaze_film.workspace.open_film import OpenFilm
 
         video_of = {film.timeline.movie: film.path for film in opened}
         out = _free_folder(near)
@@ -188,7 +193,7 @@ def print_notices(film: "OpenFilm") -> None:
 def print_cache() -> None:
     """Print what the desk keeps of films, and where."""
     from obygaze_features.manifest import counted
-    from obygaze_film.workspace.proxy import cache_folder, private_cache
+    from obygaze_film.workspace.cache import cache_folder, private_cache
 
     size_of = private_cache(cache_folder())
     if size_of:
@@ -200,7 +205,7 @@ def print_cache() -> None:
 def make_missing_media(films: "Sequence[OpenFilm]") -> None:
     """Make the stills, colours and sound of those films that have none yet, in a thread beside the desk."""
     from obygaze_features.manifest import counted
-    from obygaze_film.workspace.proxy import cache_folder
+    from obygaze_film.workspace.cache import cache_folder
 
     missing: dict[Path, Timeline] = {}
     for film in films:
@@ -234,6 +239,8 @@ def make_media_of_films(films: "Mapping[Path, Timeline]", tell: Callable[[object
 
 def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
     """Find the film that each file is a copy of; return movie -> file."""
+    if not videos:
+        return {}
     from obygaze_features.video import check_file
     from obygaze_film.rows import files_of
 

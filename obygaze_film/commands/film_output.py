@@ -16,7 +16,7 @@ from obygaze_features.text import file_name
 from obygaze_film.commands.film_options import FILE_TO_WRITE, Folders, Language
 
 if TYPE_CHECKING:
-    from obygaze_film.exchange.tiers import Decided
+    from obygaze_film.exchange.decided import Decided
     from obygaze_film.page import Owned, ScoredCopy
     from obygaze_film.timeline import Timeline
 

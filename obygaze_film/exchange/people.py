@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from obygaze_features.manifest import AGREED, HOWS, PeopleTier
-from obygaze_film.exchange.tiers import Decided, Tier, TierSpan
+from obygaze_film.exchange.decided import Decided
+from obygaze_film.exchange.tiers import Tier, TierSpan
 
 
 def people_tiers(decided: Sequence[Decided]) -> list[Tier]:

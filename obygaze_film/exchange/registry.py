@@ -12,6 +12,7 @@ from obygaze_features.io import local_path, write_whole
 from obygaze_features.manifest import refi_qda_archive, time_code
 from obygaze_features.plugins import EXPORTERS, offered
 from obygaze_film.errors import FilmError
+from obygaze_film.exchange.decided import Decided
 from obygaze_film.exchange.eaf import to_eaf
 from obygaze_film.exchange.edl import to_edl
 from obygaze_film.exchange.iiif import to_iiif
@@ -24,7 +25,7 @@ from obygaze_film.exchange.rttm import to_rttm
 from obygaze_film.exchange.srt import to_srt
 from obygaze_film.exchange.table import to_csv
 from obygaze_film.exchange.textgrid import to_textgrid
-from obygaze_film.exchange.tiers import KINDS, PEOPLE, Decided, Exported, levels_of, notice_of, tiers_of
+from obygaze_film.exchange.tiers import KINDS, PEOPLE, Exported, levels_of, notice_of, tiers_of
 from obygaze_film.exchange.ttml import to_ttml
 from obygaze_film.exchange.vtt import to_vtt
 from obygaze_film.schema import refuse_texts

@@ -13,7 +13,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, refuse_existing, write_whole
 from obygaze_film.claims import phrases
 from obygaze_film.claims.words import Words, clock
-from obygaze_film.exchange.tiers import Decided
+from obygaze_film.exchange.decided import Decided
 from obygaze_film.judged_rate import FilmRates
 from obygaze_film.page import charts, modules
 from obygaze_film.page.translated import model_title, task_title

@@ -13,7 +13,7 @@ import pandas as pd
 from obygaze_film.claims import sentence
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import decision as decision_claim
-from obygaze_film.exchange.tiers import Decided
+from obygaze_film.exchange.decided import Decided
 from obygaze_film.film_time import told_flags
 from obygaze_film.page import charts
 from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times

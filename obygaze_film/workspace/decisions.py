@@ -26,7 +26,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange import Decided
+from obygaze_film.exchange.decided import Decided
 from obygaze_film.judged_windows import JUDGED_AT, judged_at, law_of, named_law
 from obygaze_film.notes import said, said_counted
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD

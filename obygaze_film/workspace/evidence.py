@@ -23,7 +23,7 @@ from obygaze_film.schema import ModelRecord, is_counted
 from obygaze_film.segments import means_of
 
 if TYPE_CHECKING:
-    from obygaze_film.workspace.pages import OpenFilm
+    from obygaze_film.workspace.open_film import OpenFilm
 
 Floats = NDArray[np.float64]
 

@@ -27,7 +27,6 @@ from obygaze_features.manifest import (
     PeopleTier,
     counted,
     find_film,
-    import_spans,
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import said, said_counted
@@ -120,6 +119,8 @@ def read_annotations(
     FilmError
         Its times are in frames, and the file does not say how many a second has.
     """
+    from obygaze_features.manifest import import_spans  # noqa: PLC0415 - slow, and films are opened without it
+
     try:
         imported = import_spans(
             [path], Path(), tiers=tiers, movie=movie, annotator=annotator, codebook=codebook

@@ -14,7 +14,8 @@ from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.video import Frames, at, frame_times, keyframes, played, read_frames
-from obygaze_film.workspace.proxy import cache_folder, content_key, private_cache
+from obygaze_film.workspace.cache import cache_folder, private_cache
+from obygaze_film.workspace.proxy import content_key
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline

@@ -5,10 +5,7 @@ Times are the film's.
 """
 
 import os
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -25,15 +22,13 @@ from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
 from obygaze_features.video import Frames, at, files_of, frame_times, opened, played, probe, read_frames
 from obygaze_film.notes import said
+from obygaze_film.workspace.cache import cache_folder, private_cache
 
 MOST_LINES: Final = 540
 """Maximum height of a copy's pictures, in pixels: enough to judge by, and quick to encode."""
 
 KEY_FRAME_S: Final = 2
 """Seconds between the key frames of a copy; with many key frames players jump quickly."""
-
-KEPT_S: Final = 90 * 86_400
-"""Seconds (90 days) after which a copy that nobody played is removed, when another is made."""
 
 TICK_S: Final = Fraction(1, 90_000)
 """Unit of the times in a copy, in seconds."""
@@ -112,42 +107,9 @@ def content_key(path: Path) -> str:
     return sha256_of(b"".join(parts))[:32]
 
 
-def cache_folder() -> Path:
-    """Return the folder for copies of films, in the system's folder for caches."""
-    if sys.platform == "win32":
-        caches = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        caches = str(Path.home() / "Library" / "Caches")
-    else:
-        caches = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(caches) / "obygaze" / "films"
-
-
 def proxy_path(path: Path) -> Path:
     """Return the path of a film's copy, whether or not the copy is there yet."""
     return cache_folder() / f"{content_key(path)}.mp4"
-
-
-def private_cache(folder: Path) -> dict[Path, int]:
-    """Make the folder of copies so that only its owner can read it, and remove copies unused for `KEPT_S`.
-
-    Returns
-    -------
-    dict
-        Path of each copy that is kept -> its size in bytes.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)  # which films somebody watches is nobody else's business
-    kept = {}
-    for path in folder.iterdir():
-        with suppress(OSError):  # somebody has the copy open, or removed it just now
-            status = path.stat()
-            unused_s = time.time() - max(status.st_atime, status.st_mtime)
-            if path.is_file() and unused_s > KEPT_S:
-                path.unlink()
-            else:
-                kept[path] = status.st_size
-    return kept
 
 
 def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None:

@@ -24,12 +24,12 @@ from obygaze_features.manifest import (
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import unsuitable
 from obygaze_film.cells import cells_of
+from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Draw, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import is_blind, named_law, named_seed
 from obygaze_film.notes import said
 from obygaze_film.positive import positive_of
-from obygaze_film.rows import SLACK_S
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import extras_of
 from obygaze_film.workspace.ledger_lines import ID, PARENTS, Line

@@ -4,12 +4,7 @@ import math
 import re
 import secrets
 import socket
-import tempfile
-import webbrowser
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from threading import Thread
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -42,19 +37,16 @@ from obygaze_film.page.figure_pdf import can_write_pdf, figure_pdf
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.view_model import minutes_data
 from obygaze_film.schema import UNREADABLE
+from obygaze_film.workspace.address import ENTRY, REDIRECTING_PAGE, Secrets
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.ledger import Line
 from obygaze_film.workspace.media import KINDS as MEDIA_TYPES
 from obygaze_film.workspace.media import StillSheet
+from obygaze_film.workspace.open_film import Job, Note, OpenFilm, Tell, message_of
 from obygaze_film.workspace.pages import (
-    Job,
-    Note,
-    OpenFilm,
-    Tell,
     decision_text,
     desk_page,
-    message_of,
     next_window,
     shown_decisions,
     visible_decisions,
@@ -79,15 +71,6 @@ Learning = Callable[[Tell], list[Note]]
 COOKIE = "obygaze"
 """Name of the cookie that a browser has after it entered."""
 
-ENTRY = "/enter/"
-"""Path before the token in the address that is printed. A token in the query of the address would be blotted
-out where addresses are printed."""
-
-REDIRECTING_PAGE = (
-    '<!doctype html><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url={}">'
-)
-"""Page that sends the browser to another address; it loads no icon."""
-
 HEADERS = {
     "content-security-policy": "frame-ancestors 'none'",  # the pages themselves say the rest
     "x-content-type-options": "nosniff",
@@ -98,24 +81,6 @@ HEADERS = {
 
 _NUMBER = re.compile("[0-9]{1,6}")
 """Number of a film in an address."""
-
-
-class Secrets:
-    """Random texts by which a server that was started recognises its user's browser.
-
-    Attributes
-    ----------
-    token
-        Part of the address that is printed. It is valid for one entry, and empty afterwards.
-    cookie
-        Value of the cookie that the browser gets when it enters, and sends from then on.
-    path
-        Path below which all pages are. Browsers send cookies of this machine to all of its ports, whoever
-        listens there; this cookie they send only to pages below the path.
-    """
-
-    def __init__(self) -> None:
-        self.token, self.cookie, self.path = (secrets.token_urlsafe(24) for _ in range(3))
 
 
 class OnlyOwner:
@@ -523,63 +488,15 @@ def _begin_copy(film: OpenFilm) -> None:
     film.copying.begin(copy)
 
 
-def serve(
+def run(
     films: Sequence[OpenFilm],
     comparison_page: Callable[[str], str],
-    learning: Learning | None = None,
-    *,
-    port: int,
-    browser: bool,
-    tell: Callable[[str], None],
+    learning: Learning | None,
+    keys: Secrets,
+    sockets: Sequence[socket.socket],
 ) -> None:
-    """Serve the workspace on this machine until it is stopped.
-
-    Parameters
-    ----------
-    films, comparison_page, learning
-        As of `Workspace`.
-    port : int
-        Port to listen on; 0 for any that is free.
-    browser : bool
-        Whether to open the address in the user's browser.
-    tell : callable
-        Is called with the address to open.
-
-    Raises
-    ------
-    OSError
-        The port is taken.
-    """
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", port)))]
-        port = sockets[0].getsockname()[1]
-        with suppress(OSError):  # a machine without IPv6
-            sockets.append(stack.enter_context(socket.create_server(("::1", port), family=socket.AF_INET6)))
-        keys = Secrets()
-        address = f"http://127.0.0.1:{port}{ENTRY}{keys.token}"
-        tell(address)
-        if browser:
-            door = stack.enter_context(_door(address))
-            # In a thread: opening a browser may take for ever.
-            Thread(target=webbrowser.open, args=(door,), daemon=True).start()
-        app = Workspace(films, comparison_page, learning).app(keys, port)
-        config = uvicorn.Config(
-            app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1
-        )
-        uvicorn.Server(config).run(sockets=sockets)
-
-
-@contextmanager
-def _door(address: str) -> Iterator[str]:
-    """Write a file that leads a browser to an address while the context lasts; yield the file's address.
-
-    The browser is given the file and not the address with its token, because everybody on the machine can
-    read command lines. Only its owner can read the file.
-    """
-    handle, name = tempfile.mkstemp(".html", "obygaze-")  # mode 0600
-    with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-        file.write(REDIRECTING_PAGE.format(address))
-    try:
-        yield Path(name).as_uri()
-    finally:
-        Path(name).unlink(missing_ok=True)
+    """Answer requests to these sockets, with the secrets of this start, until it is stopped."""
+    port = sockets[0].getsockname()[1]
+    app = Workspace(films, comparison_page, learning).app(keys, port)
+    config = uvicorn.Config(app, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+    uvicorn.Server(config).run(sockets=list(sockets))

@@ -779,7 +779,7 @@ def kappa_of(one, other):
 def claims_of_two(one, other):
     """Claim the share that judges AB and CD called S, and how far they agree, as `film report` does."""
     kappa = kappa_interval(one, other)
-    known = [None if np.isnan(value) else value for value in (kappa.mean, kappa.low, kappa.high)]
+    known = [None if np.isnan(value) else value for value in kappa]
     pair = JudgesAgreement(["AB", "CD"], len(one), int((one == other).sum()), *known)
     # The bounds of the share are of no interest here: any that hold it.
     value = float((one.mean() + other.mean()) / 2)

@@ -197,13 +197,13 @@ def test_it_covers_where_positive_rows_are_longer_and_where_one_in_twenty_is_ver
 def test_the_interval_of_kappa_knows_that_rare_calls_tell_little():
     marked = np.arange(20) < 2
     none = kappa_interval(marked, np.zeros(20, np.bool_))  # whatever window is left out: 0
-    assert (none.low < -0.05, none.mean, none.high > 0.3) == (True, 0.0, True)
+    assert (none.low < -0.05, none.kappa, none.high > 0.3) == (True, 0.0, True)
     rng, truth, held = np.random.default_rng(0), 0.605, []
     for _ in range(300):
         y = rng.random(20) < 0.1
         a, b = (y ^ (rng.random(20) < 0.05) for _ in range(2))
         found = kappa_interval(a, b)
-        held += [found.low <= truth <= found.high] * (not np.isnan(found.mean))
+        held += [found.low <= truth <= found.high] * (not np.isnan(found.kappa))
     assert np.mean(held) > 0.92
 
 

@@ -22,7 +22,8 @@ from obygaze_film.learning import ONLY_JUDGED_FILM, beside_former, change_of, le
 from obygaze_film.page.packed import packed_shares
 from obygaze_film.page.view import FilmView
 from obygaze_film.workspace.decisions import Decisions
-from obygaze_film.workspace.pages import OpenFilm, desk_page
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import desk_page
 from obygaze_models.evaluation import auc, t_interval
 from tests.command import obygaze
 from tests.film.films import film_store, scored_film

@@ -15,7 +15,8 @@ from obygaze_film.commands.film_lines import first_lines
 from obygaze_film.exchange import collect
 from obygaze_film.page import film_page
 from obygaze_film.workspace.decisions import Decisions
-from obygaze_film.workspace.pages import OpenFilm, desk_page
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import desk_page
 from tests.film.page.invented import invented_film, with_model
 from tests.film.page.test_page import text_of
 from tests.film.saying import heading_of

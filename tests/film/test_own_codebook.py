@@ -14,7 +14,7 @@ from obygaze_features.manifest import Manifest, codebook_of_text
 from obygaze_film import read_films
 from obygaze_film.claims import LANGUAGES, Words, document, film_claims, rate_claims, sentences
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.tiers import Decided
+from obygaze_film.exchange import Decided
 from obygaze_film.film_groups import compare_films
 from obygaze_film.judged_rate import correct_rates
 from obygaze_film.page import Owned, film_page
@@ -26,7 +26,8 @@ from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.definitions import changed_texts
 from obygaze_film.workspace.evidence import span_evidence
-from obygaze_film.workspace.pages import OpenFilm, desk_page
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import desk_page
 from obygaze_models.prediction.saved_model import load_model
 from tests import planted_models
 from tests.film.films import scored_film

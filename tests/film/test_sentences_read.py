@@ -34,7 +34,7 @@ from obygaze_film.segments import reasons
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.evidence import span_evidence
-from obygaze_film.workspace.pages import OpenFilm
+from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.prediction import load_model
 from tests.film.films import film_store, shots_of

@@ -18,7 +18,8 @@ from obygaze_film.page.figures import film_figure
 from obygaze_film.page.view import FilmView
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
-from obygaze_film.workspace.pages import OpenFilm, next_window
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import next_window
 from tests.film.page.invented import CONCEPTS, invented_film
 from tests.film.page.test_page import text_of
 from tests.film.saying import data_of, heading_of

@@ -15,7 +15,7 @@ from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.perception import unperceived
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.answers import Answered
-from obygaze_features.manifest.spans.eaf import DECIDED_ON, DECISION
+from obygaze_features.manifest.spans.eaf import DECIDED_ON
 from obygaze_features.manifest.spans.instant import is_short
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import name_hint, plain
@@ -25,6 +25,7 @@ from obygaze_features.manifest.spans.sources import SOURCES, SpanSource
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import (
     CONCEPT_TIER,
+    DECISION,
     HOW,
     LEVEL_TIER,
     PeopleTier,

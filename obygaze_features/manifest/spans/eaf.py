@@ -18,6 +18,7 @@ from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import (
     DECIDED,
     DECIDED_LEVEL,
+    DECISION,
     MODEL,
     NAMED,
     matching_key,
@@ -29,9 +30,6 @@ from obygaze_features.text import composed, first_few
 
 DECIDED_ON = "decided_on"
 """Column: the date on which a document with decisions was saved."""
-
-DECISION = "decision"
-"""Column: the id of the decision that a span shows, in the ledger of a scored film."""
 
 DECISIONS = "decisions"
 """Property of the header: which annotation shows which decision, as in `a12=0123456789abcdef-4`."""

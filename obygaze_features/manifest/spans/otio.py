@@ -8,12 +8,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from obygaze_features.manifest.spans.eaf import DECISION
 from obygaze_features.manifest.spans.json_values import number, object_of, objects_of, text_of
 from obygaze_features.manifest.spans.markers import marker
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import split_people_tier
+from obygaze_features.manifest.spans.tier_names import DECISION, split_people_tier
 from obygaze_features.manifest.text_tables import DEFINITION
 
 SCHEMA: Final = "OTIO_SCHEMA"

@@ -17,6 +17,9 @@ AGREED = "agreed"
 HOW: Final = "how"
 """Column: how people decided, where their tier says it."""
 
+DECISION = "decision"
+"""Column: the id of the decision that a span shows, in the ledger of a scored film."""
+
 HOWS: Final = (IN_SIGHT, BLIND, AGREED)
 """How people decided: with the model's score in sight or out of it; or several, on what they differed on."""
 

@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from obygaze_features.manifest.spans.eaf import DECISION
 from obygaze_features.manifest.spans.instant import time_or_nan
 from obygaze_features.manifest.spans.json_values import json_in, object_of, objects_of, text_of
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import PeopleTier, is_of_a_model, split_people_tier
+from obygaze_features.manifest.spans.tier_names import DECISION, PeopleTier, is_of_a_model, split_people_tier
 from obygaze_features.manifest.text_tables import DEFINITION
 
 FRAGMENT: Final = re.compile(r"(?:^|[#&])t=(?:npt:)?([\d:.]*)(?:,([\d:.]+))?(?=&|$)")

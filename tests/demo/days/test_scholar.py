@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_film.workspace.server import _door
+from obygaze_film.workspace.address import _door
 from tests.browsers import LONG_MS
 from tests.files import rows_of, written
 from tests.film.workspace.driving import Keyboard, give_name, wait_until, wait_until_said

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from obygaze_film.claims.words import clock
-from obygaze_film.exchange.tiers import Decided
+from obygaze_film.exchange import Decided
 from obygaze_film.page import Owned, ScoredCopy, write_film_page
 from obygaze_film.workspace.proxy import content_key
 from obygaze_models import evaluate, linear_probe, run_report, write_html

@@ -20,8 +20,7 @@ from obygaze_film.claims.of_film import marked_passages, passage_reasons
 from obygaze_film.claims.phrases import no_prediction_phrase, reasons_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.commands.film_lines import lines_of_film
-from obygaze_film.exchange import export
-from obygaze_film.exchange.tiers import Decided
+from obygaze_film.exchange import Decided, export
 from obygaze_film.page import Owned, ScoredCopy, charts, film_page
 from obygaze_film.page.figure_pdf import figure_pdf
 from obygaze_film.page.figures import film_figure, text_width

@@ -17,7 +17,7 @@ import pytest
 import uvicorn
 
 from obygaze_film.commands import film_open
-from obygaze_film.workspace.server import _door
+from obygaze_film.workspace.address import _door
 from tests.browsers import LONG_MS
 from tests.film.films import scored_film
 from tests.planted_models import codebook

@@ -1,6 +1,7 @@
 """Decide as people do, and say what stands."""
 
-from obygaze_film.workspace.pages import OpenFilm, next_window
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import next_window
 
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,draw,place,mine\n"
 """The first line of a table of judgements; the last column is of no meaning to us."""

@@ -20,14 +20,8 @@ from obygaze_film.workspace import pages
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, copy_decisions
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.ledger_lines import Header
-from obygaze_film.workspace.pages import (
-    OpenFilm,
-    desk_page,
-    next_window,
-    shown_decisions,
-    shown_judgements,
-    visible_decisions,
-)
+from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
+from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions, visible_decisions
 from tests.files import rows_of
 from tests.film.page.invented import invented_film
 from tests.film.workspace.deciding import HEAD, ROW, judge, judge_blindly, levels, stands

@@ -13,7 +13,8 @@ from obygaze_film.workspace.definitions import Meanings, changed_texts, codebook
 from obygaze_film.workspace.judged_tables import meanings_in, read_judged
 from obygaze_film.workspace.ledger import Ledger
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
-from obygaze_film.workspace.pages import OpenFilm, desk_page, next_window, shown_decisions
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly, levels, stands
 

@@ -19,7 +19,8 @@ from obygaze_film.film_groups import compare_films
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.evidence import span_evidence
-from obygaze_film.workspace.pages import OpenFilm, desk_page
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import desk_page
 from tests.film.page.invented import invented_film, with_model
 
 

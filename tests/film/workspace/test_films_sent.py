@@ -14,8 +14,8 @@ import pytest
 from obygaze_film import read_films
 from obygaze_film.commands import film_open
 from obygaze_film.errors import FilmError
-from obygaze_film.workspace import pages, proxy, server
-from obygaze_film.workspace.pages import OpenFilm
+from obygaze_film.workspace import open_film, proxy, server
+from obygaze_film.workspace.open_film import OpenFilm
 from tests.film.page.invented import invented_film
 
 
@@ -43,8 +43,8 @@ def test_how_far_a_copy_is_is_a_share_of_the_film(monkeypatch, tmp_path):
             self.run()
 
     monkeypatch.setattr(server, "make_proxy", quarter)
-    monkeypatch.setattr(pages, "Thread", Now)
-    job, timeline = pages.Job(), SimpleNamespace(record=SimpleNamespace(duration_s=200.0))
+    monkeypatch.setattr(open_film, "Thread", Now)
+    job, timeline = open_film.Job(), SimpleNamespace(record=SimpleNamespace(duration_s=200.0))
     film = SimpleNamespace(
         path=tmp_path, lost="", played=None, copying=job, for_browser=tmp_path, timeline=timeline
     )

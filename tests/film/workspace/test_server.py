@@ -31,9 +31,9 @@ from obygaze_film import Timeline
 from obygaze_film.claims import Words
 from obygaze_film.notes import texts
 from obygaze_film.page import modules
-from obygaze_film.workspace import server
+from obygaze_film.workspace import address, server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
-from obygaze_film.workspace.pages import Job
+from obygaze_film.workspace.open_film import Job
 from obygaze_models import load_model
 from obygaze_models.prediction import mean_probability
 from obygaze_models.prediction.explain import explain
@@ -453,7 +453,7 @@ def test_the_browser_is_opened_by_a_file_of_its_owner_and_may_hang(monkeypatch):
 
     monkeypatch.setattr("webbrowser.open", found)
     monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: opened.put(opened.get(timeout=600)))
-    server.serve([], str, port=0, browser=True, tell=said.append)
+    address.serve([], str, port=0, browser=True, tell=said.append)
     path, text, mode, thread = opened.get(timeout=600)
     assert (f"url={said[0]}" in text, thread.daemon, path.exists()) == (True, True, False)
     assert said[0].rpartition("/")[2] not in str(path)

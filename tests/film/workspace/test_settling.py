@@ -4,11 +4,12 @@ import pytest
 
 from obygaze_features.manifest import import_spans
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange.tiers import Decided
+from obygaze_film.exchange import Decided
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.decisions import Decisions, read_decided
 from obygaze_film.workspace.judged_tables import read_judged
-from obygaze_film.workspace.pages import OpenFilm, visible_decisions
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import visible_decisions
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge, judge_blindly
 

@@ -9,10 +9,11 @@ from obygaze_features.manifest import import_spans
 from obygaze_film import Timeline
 from obygaze_film.claims import Words
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
+from obygaze_film.workspace.address import _door
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.judged_tables import read_judged
-from obygaze_film.workspace.pages import OpenFilm, desk_page, shown_judgements, visible_decisions
-from obygaze_film.workspace.server import _door
+from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
+from obygaze_film.workspace.pages import desk_page, visible_decisions
 from tests.browsers import LONG_MS
 from tests.files import rows_of
 from tests.film.workspace.deciding import judge_blindly

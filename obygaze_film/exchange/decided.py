@@ -1,0 +1,68 @@
+"""Hold what people decided about a film, for the tools that it is exported for."""
+
+from dataclasses import dataclass
+
+from obygaze_features.manifest import AGREED, BLIND, IN_SIGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What somebody decided about a span: a level and concepts, a note, or both.
+
+    Attributes
+    ----------
+    start_s, end_s : float
+        Ends of the span, in seconds.
+    judges : tuple of str
+        Who decided it. Of an agreed decision: the people whose decisions it settles.
+    level, note : str
+        Empty if there is none.
+    concepts : tuple of str
+    is_blind : bool
+        Whether the model's score was out of sight.
+    is_agreed : bool
+        Whether it settles what several people differed on.
+    id : str
+        Id of its line in the film's ledger; empty if unknown.
+    definition : str
+        Digest of the definitions that it was made under; empty if unknown.
+    """
+
+    start_s: float
+    end_s: float
+    judges: tuple[str, ...]
+    level: str = ""
+    concepts: tuple[str, ...] = ()
+    note: str = ""
+    is_blind: bool = False
+    is_agreed: bool = False
+    id: str = ""
+    definition: str = ""
+
+    @property
+    def annotator(self) -> str:
+        """The names of the judges, joined by commas."""
+        return ", ".join(self.judges)
+
+    @property
+    def how(self) -> str:
+        """How it was decided: `AGREED`, `BLIND` or `IN_SIGHT`; empty for a note without a level."""
+        if self.is_agreed:
+            return AGREED
+        if not self.level:
+            return ""
+        return BLIND if self.is_blind else IN_SIGHT
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """Its content by name, without what is empty, for formats that hold structured data."""
+        facts = {
+            "annotator": self.annotator,
+            "how": self.how,
+            "level": self.level,
+            "concepts": list(self.concepts),
+            "note": self.note,
+            "decision": self.id,
+            "definition": self.definition,
+        }
+        return {name: value for name, value in facts.items() if value}

@@ -1,0 +1,120 @@
+"""Listen on this machine alone, and print the address that lets its owner in once."""
+
+import secrets
+import socket
+import tempfile
+import webbrowser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from obygaze_film.workspace.open_film import OpenFilm
+    from obygaze_film.workspace.server import Learning
+
+NEEDED: Final = ("uvicorn", "starlette", "av", "PIL")
+"""Packages of the extra `workspace`, which answers of the desk need."""
+
+ENTRY: Final = "/enter/"
+"""Path before the token in the address that is printed. A token in the query of the address would be blotted
+out where addresses are printed."""
+
+REDIRECTING_PAGE: Final = (
+    '<!doctype html><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url={}">'
+)
+"""Page that sends the browser to another address; it loads no icon."""
+
+
+def refuse_missing() -> None:
+    """Refuse to open films where a package is missing that is only imported after the address is printed.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        As of its import.
+    """
+    for name in NEEDED:
+        if find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+class Secrets:
+    """Random texts by which a server that was started recognises its user's browser.
+
+    Attributes
+    ----------
+    token
+        Part of the address that is printed. It is valid for one entry, and empty afterwards.
+    cookie
+        Value of the cookie that the browser gets when it enters, and sends from then on.
+    path
+        Path below which all pages are. Browsers send cookies of this machine to all of its ports, whoever
+        listens there; this cookie they send only to pages below the path.
+    """
+
+    def __init__(self) -> None:
+        self.token, self.cookie, self.path = (secrets.token_urlsafe(24) for _ in range(3))
+
+
+def serve(
+    films: "Sequence[OpenFilm]",
+    comparison_page: Callable[[str], str],
+    learning: "Learning | None" = None,
+    *,
+    port: int,
+    browser: bool,
+    tell: Callable[[str], None],
+) -> None:
+    """Serve the workspace on this machine until it is stopped.
+
+    Parameters
+    ----------
+    films, comparison_page, learning
+        As of `server.Workspace`.
+    port : int
+        Port to listen on; 0 for any that is free.
+    browser : bool
+        Whether to open the address in the user's browser.
+    tell : callable
+        Is called with the address to open.
+
+    Raises
+    ------
+    OSError
+        The port is taken.
+    """
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", port)))]
+        port = sockets[0].getsockname()[1]
+        with suppress(OSError):  # a machine without IPv6
+            sockets.append(stack.enter_context(socket.create_server(("::1", port), family=socket.AF_INET6)))
+        keys = Secrets()
+        address = f"http://127.0.0.1:{port}{ENTRY}{keys.token}"
+        tell(address)
+        if browser:
+            door = stack.enter_context(_door(address))
+            # In a thread: opening a browser may take for ever.
+            Thread(target=webbrowser.open, args=(door,), daemon=True).start()
+        # The sockets listen already. While a browser starts, what answers it is imported.
+        from obygaze_film.workspace import server  # noqa: PLC0415 - slow
+
+        server.run(films, comparison_page, learning, keys, sockets)
+
+
+@contextmanager
+def _door(address: str) -> Iterator[str]:
+    """Write a file that leads a browser to an address while the context lasts; yield the file's address.
+
+    The browser is given the file and not the address with its token, because everybody on the machine can
+    read command lines. Only its owner can read the file.
+    """
+    handle, name = tempfile.mkstemp(".html", "obygaze-")  # mode 0600
+    with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+        file.write(REDIRECTING_PAGE.format(address))
+    try:
+        yield Path(name).as_uri()
+    finally:
+        Path(name).unlink(missing_ok=True)

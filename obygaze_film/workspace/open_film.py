@@ -1,0 +1,252 @@
+"""Hold a film that is open at the desk: its decisions, the user's copy of it, and the work that goes on."""
+
+import errno
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from obygaze_features import video
+from obygaze_features.errors import ObygazeError
+from obygaze_features.manifest import Clip
+from obygaze_film.film_time import is_enough, seconds_inside
+from obygaze_film.notes import Said, said
+from obygaze_film.timeline import Timeline
+from obygaze_film.workspace.decisions import Decisions, state_of
+
+if TYPE_CHECKING:
+    from obygaze_features.store import Store
+    from obygaze_film.claims import FilmClaim
+    from obygaze_film.page.view import FilmView
+
+Tell = Callable[[float], None]
+"""A function that is called with the share of the work that is done, from 0 to 1."""
+
+Note: TypeAlias = "FilmClaim | str"
+"""What a job says at its end: a claim, a note (`Said`), or a text."""
+
+NOTE_OF_DISK_ERROR: Final = {
+    errno.ENOSPC: "disk_full",
+    errno.EACCES: "disk_closed",
+    errno.EPERM: "disk_closed",
+    errno.EROFS: "disk_closed",
+}
+"""Number of an `OSError` -> the key of the note that explains it; `disk_other` explains all others."""
+
+
+def message_of(error: Exception) -> Said:
+    """Return an error's message as a note, which can be written in the reader's language.
+
+    A message that was not written as a note is quoted in English.
+    """
+    if error.args and isinstance(error.args[0], Said):
+        return error.args[0]
+    if isinstance(error, OSError) and error.strerror:
+        key = NOTE_OF_DISK_ERROR.get(error.errno or 0, "disk_other")
+        return said(key, path=error.filename, error=error.strerror)
+    return said("refused", error=str(error))
+
+
+class Job:
+    """Work in a thread of its own; a page asks from time to time how much of it is done.
+
+    Attributes
+    ----------
+    share : float or None
+        Share of the work that is done, from 0 to 1; None before it begins and after it failed.
+    error : str
+        Why it failed; empty if it did not.
+    notes : list of Note or None
+        What it says at its end; None until then.
+    """
+
+    def __init__(self) -> None:
+        self.share: float | None = None
+        self.error = ""
+        self.notes: list[Note] | None = None
+
+    def begin(self, work: Callable[[Tell], list[Note]]) -> None:
+        """Start the work in a thread, unless it is running; work that ended or failed is done again.
+
+        Parameters
+        ----------
+        work : callable
+            Is called with a function that it tells the share that is done. Returns what it says at its end.
+        """
+        is_running = self.share is not None and self.notes is None
+        if is_running:
+            return
+        self.share, self.error, self.notes = 0.0, "", None
+
+        def set_share(share: float) -> None:
+            self.share = share
+
+        def run() -> None:
+            try:
+                self.notes = work(set_share)
+            except (ObygazeError, OSError) as error:
+                self.share, self.error = None, message_of(error)
+            finally:
+                # An error of another kind, a fault of ours or no memory, passes; the page must still end.
+                has_other_error = self.notes is None and not self.error
+                if has_other_error:
+                    self.share, self.error = None, said("work_failed")
+
+        Thread(target=run, daemon=True).start()
+
+
+@dataclass(eq=False)
+class OpenFilm:
+    """A film of the workspace.
+
+    Attributes
+    ----------
+    number : int
+        Its number in the addresses of its pages, from 0 on.
+    timeline : Timeline
+        The scored film.
+    decisions : Decisions
+        What people decided about it.
+    path : Path or None
+        The user's copy of the film.
+    copying : Job
+        Makes a copy that browsers play.
+    described : dict
+        Id of a decision and language -> the decision as the desk's script gets it (`pages._described`).
+    """
+
+    # What its pages, its pictures and its sound need is imported where it is used: the desk's address is
+    # printed without it.
+
+    number: int
+    timeline: Timeline
+    decisions: Decisions
+    path: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.copying = Job()
+        self._state_when_opened = self.path and state_of(self.path)
+        self.described: dict[tuple[str, str], dict[str, Any]] = {}
+        self._views: dict[str, FilmView] = {}  # by language
+
+    @property
+    def lost(self) -> str:
+        """A note if the user's copy was replaced or removed since the workspace was opened; else empty."""
+        state = self.path and state_of(self.path)
+        if state == self._state_when_opened:
+            return ""
+        return said("copy_replaced" if state else "copy_removed", path=self.path)
+
+    @cached_property
+    def for_browser(self) -> Path | None:
+        """The file that browsers play: the user's copy, or a copy of that, which may still have to be made.
+
+        None without a user's copy.
+        """
+        if self.path is None:
+            return None
+        from obygaze_film.workspace.proxy import made_anew, proxy_path  # noqa: PLC0415 - slow
+
+        is_played_as_it_is = made_anew(self.path) == "nothing"
+        return self.path if is_played_as_it_is else proxy_path(self.path)
+
+    @cached_property
+    def media(self) -> dict[str, Path]:
+        """Paths of the files of `media.KINDS`, which may have yet to be made; empty without a user's copy."""
+        if self.path is None or self.lost:
+            return {}
+        from obygaze_film.workspace.media import media_paths  # noqa: PLC0415 - slow
+
+        return media_paths(self.path, self.timeline)
+
+    @property
+    def played(self) -> Path | None:
+        """The file that the browser plays; None if there is none yet."""
+        file = None if self.lost else self.for_browser
+        return file if file and file.is_file() else None
+
+    @cached_property
+    def streamed(self) -> str:
+        """Media type of the stream that the film is encoded as while it plays; empty if it needs none."""
+        if self.path is None or self.lost:
+            return ""
+        from obygaze_film.workspace.streaming import streamed_type  # noqa: PLC0415 - slow
+
+        return streamed_type(self.path)
+
+    @cached_property
+    def fps(self) -> float:
+        """Frames per second of the user's copy; `RATE` if that is not known."""
+        from obygaze_film.page.view_model import RATE  # noqa: PLC0415 - slow
+
+        film = video.probe(self.path) if self.path and not self.lost else None
+        return round(film.frames / film.duration_s, 4) if film and film.duration_s else RATE
+
+    @cached_property
+    def store(self) -> "Store | None":
+        """The store that the film was scored from; None if it is not found near the scored film's folder."""
+        from obygaze_film.film_stores import stores_near, windows_store  # noqa: PLC0415 - slow
+
+        with suppress(ObygazeError):
+            return windows_store(self.timeline, stores_near(self.decisions.folder, self.timeline))
+        return None
+
+    def probability_of(self, start_s: float, end_s: float) -> float | None:
+        """Return the model's mean probability in a span, weighted by the seconds of each row in the span.
+
+        None if too little of the span has a probability (`is_enough`).
+        """
+        rows = self._rows
+        seconds = seconds_inside(rows, start_s, end_s)  # [N rows]
+        p = rows["p"].to_numpy(dtype=np.float64)
+        is_used = (seconds > 0) & ~np.isnan(p)
+        if not is_enough(seconds[is_used], seconds):
+            return None
+        return float(np.average(p[is_used], weights=seconds[is_used]))
+
+    @cached_property
+    def _rows(self) -> pd.DataFrame:
+        """The rows of the film by the model that decides."""
+        return self.timeline.rows(self.timeline.model().key)
+
+    def view(self, language: str = "en") -> "FilmView":
+        """Return the content of the page in a language."""
+        from obygaze_film.claims import Words  # noqa: PLC0415 - slow
+        from obygaze_film.page.view import FilmView  # noqa: PLC0415 - slow
+
+        if language not in self._views:
+            self._views[language] = FilmView(self.timeline, f"f{self.number}", Words(language), top=20)
+        return self._views[language]
+
+
+class ShownJudgements(NamedTuple):
+    """Judgements of a film, and a note on how many are hidden; the note is empty if none is."""
+
+    clips: tuple[Clip, ...]
+    note: str
+
+
+def shown_judgements(film: OpenFilm) -> ShownJudgements:
+    """Collect the judgements of a film that the person at the desk may see.
+
+    Others' blind judgements are hidden until the person's own are finished, as the share of all would give
+    them away. Of a person whose name is unknown nobody knows which judgements are theirs: they see what all
+    judges may see.
+    """
+    decisions = film.decisions
+    viewer = decisions.default_annotator
+    places_seen = decisions.places_seen_by(viewer) if viewer else decisions.places_seen_by_all()
+    hidden_ids = {*decisions.ids_hidden_from(viewer, places_seen)}
+    if not hidden_ids:
+        return ShownJudgements(decisions.judgements().clips, "")
+    blind = [clip for judged in decisions.blind_judgements().values() for clip in judged.values()]
+    shown = decisions.judgements(clip for clip in blind if clip.clip_id not in hidden_ids)
+    notice = said("films_hidden" if viewer else "films_unfinished", n=len(hidden_ids))
+    note = said("note_of", movie=film.timeline.movie, notice=notice)
+    return ShownJudgements(shown.clips, note)

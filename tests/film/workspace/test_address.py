@@ -1,0 +1,53 @@
+"""The address of the desk: what it costs to print it, and what must be there before it is printed."""
+
+import subprocess
+import sys
+
+import pytest
+
+from obygaze.cli import main
+from obygaze_features.errors import install_command
+
+WITHOUT = {
+    "uvicorn",
+    "starlette",
+    "asyncio",
+    "jinja2",
+    "av",
+    "PIL",
+    "scipy",
+    "sklearn",
+    "numcodecs",
+    "zarr",
+    "tabulate",
+}
+"""Packages that answers of the desk need, or other commands, and the address does not."""
+
+OPENED = """
+import sys
+from obygaze.cli import main
+from obygaze_film.workspace import address
+
+address.serve = lambda *_, **__: print("loaded", *{name.partition(".")[0] for name in sys.modules})
+main(["film", "open", *sys.argv[1:], "--no-browser"])
+"""
+"""Opens films, and in place of an address prints the packages that are loaded when all has been checked."""
+
+
+def test_what_answers_the_desk_is_imported_after_its_address_is_printed(films):
+    words = [films / "scored" / "tt1", "--codebook", films / "violence.codebook.toml"]
+    ended = subprocess.run([sys.executable, "-c", OPENED, *words], capture_output=True, text=True, check=True)
+    loaded = ended.stdout.partition("loaded ")[2].split()
+    assert "pandas" in loaded
+    assert WITHOUT.intersection(loaded) == set()
+
+
+def test_a_missing_package_is_said_before_anything_is_read(films, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(SystemExit):
+        main(["film", "open", str(films / "scored" / "tt1"), "--no-browser"])
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        f"obygaze: error: this needs uvicorn; install it with: {install_command('obygaze[workspace]')}"
+    ]
