@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_film.schema import ConceptRecord, ModelRecord, Run, durations, flags_in, is_counted, runs
-from obygaze_models import prediction
 
 SEGMENT_COLUMNS = (
     "movie", "model", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "judged_s",
@@ -338,7 +337,9 @@ def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelR
         low, high = (float(np.average(rows[name], weights=weights)) for name in ("p_low", "p_high"))
         return low, high
     logits = rows["logit"].to_numpy(dtype=np.float64)
-    _, low, high = prediction.mean_and_band(np.array(model.calibration.draws), logits, weights)
+    from obygaze_models.prediction import mean_and_band  # noqa: PLC0415 - slow, and films are opened without it
+
+    _, low, high = mean_and_band(np.array(model.calibration.draws), logits, weights)
     return min(low, p), max(high, p)
 
 
@@ -390,7 +391,9 @@ def changes_of_rows(rows: pd.DataFrame, model: ModelRecord) -> dict[str, NDArray
     logits = rows["logit"].to_numpy(dtype=np.float64)
     contributions = rows[[f"{name}_contribution" for name in names]].to_numpy(dtype=np.float64).T
     all_logits = np.concatenate([logits[None], logits - contributions])  # [1 + concepts, N]
+    from obygaze_models.prediction import mean_probability  # noqa: PLC0415 - slow, and films are opened without it
+
     draws = np.array(model.calibration.draws)
-    all_p = prediction.mean_probability(draws, all_logits.ravel()).reshape(all_logits.shape)
+    all_p = mean_probability(draws, all_logits.ravel()).reshape(all_logits.shape)
     p, p_at_usual = all_p[0], all_p[1:]
     return dict(zip(names, p - p_at_usual, strict=True))

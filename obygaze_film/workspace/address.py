@@ -1,6 +1,5 @@
 """Listen on this machine alone, and print the address that lets its owner in once."""
 
-import secrets
 import socket
 import tempfile
 import webbrowser
@@ -11,21 +10,14 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
+from obygaze_film.workspace.entry import ENTRY, REDIRECTING_PAGE, Secrets
+
 if TYPE_CHECKING:
     from obygaze_film.workspace.open_film import OpenFilm
     from obygaze_film.workspace.server import Learning
 
 NEEDED: Final = ("uvicorn", "starlette", "av", "PIL")
 """Packages of the extra `workspace`, which answers of the desk need."""
-
-ENTRY: Final = "/enter/"
-"""Path before the token in the address that is printed. A token in the query of the address would be blotted
-out where addresses are printed."""
-
-REDIRECTING_PAGE: Final = (
-    '<!doctype html><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url={}">'
-)
-"""Page that sends the browser to another address; it loads no icon."""
 
 
 def refuse_missing() -> None:
@@ -39,24 +31,6 @@ def refuse_missing() -> None:
     for name in NEEDED:
         if find_spec(name) is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-class Secrets:
-    """Random texts by which a server that was started recognises its user's browser.
-
-    Attributes
-    ----------
-    token
-        Part of the address that is printed. It is valid for one entry, and empty afterwards.
-    cookie
-        Value of the cookie that the browser gets when it enters, and sends from then on.
-    path
-        Path below which all pages are. Browsers send cookies of this machine to all of its ports, whoever
-        listens there; this cookie they send only to pages below the path.
-    """
-
-    def __init__(self) -> None:
-        self.token, self.cookie, self.path = (secrets.token_urlsafe(24) for _ in range(3))
 
 
 def serve(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from obygaze_features import video
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Clip
 from obygaze_film.film_time import is_enough, seconds_inside
@@ -183,9 +182,10 @@ class OpenFilm:
     @cached_property
     def fps(self) -> float:
         """Frames per second of the user's copy; `RATE` if that is not known."""
+        from obygaze_features.video import probe  # noqa: PLC0415 - slow
         from obygaze_film.page.view_model import RATE  # noqa: PLC0415 - slow
 
-        film = video.probe(self.path) if self.path and not self.lost else None
+        film = probe(self.path) if self.path and not self.lost else None
         return round(film.frames / film.duration_s, 4) if film and film.duration_s else RATE
 
     @cached_property

@@ -37,8 +37,8 @@ from obygaze_film.page.figure_pdf import can_write_pdf, figure_pdf
 from obygaze_film.page.figures import film_figure
 from obygaze_film.page.view_model import minutes_data
 from obygaze_film.schema import UNREADABLE
-from obygaze_film.workspace.address import ENTRY, REDIRECTING_PAGE, Secrets
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
+from obygaze_film.workspace.entry import ENTRY, REDIRECTING_PAGE, Secrets
 from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.ledger import Line
 from obygaze_film.workspace.media import KINDS as MEDIA_TYPES

@@ -271,7 +271,7 @@ def _unit_bank_from_state(card: Card, arrays: Arrays, other_shapes: Shapes) -> U
     }
     _set_bank_attributes(bank, card, arrays, {**shapes, **other_shapes}, n_values=n_units)
     if bank.n_active > n_units:
-        raise ModelError(f"{bank.n_active} of {n_units} units can't be active")
+        raise ModelError(f"{bank.n_active} active units are more than there are: {n_units}")
     bank.dictionary_ = Dictionary(
         n_active=bank.n_active,
         centre=arrays["centre_of_tokens"],

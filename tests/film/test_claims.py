@@ -44,6 +44,7 @@ from obygaze_film.judged_rate import FilmRates, kappa_interval
 from obygaze_film.page import film_page
 from obygaze_film.positive import Meaning, Positive
 from obygaze_film.schema import CorrectedRate, JudgesAgreement
+from obygaze_film.segments import MIN_S
 from obygaze_models.prediction import mean_probability
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.saying import first_sentence
@@ -529,6 +530,12 @@ def first_numbers_by_hand(film, words):
         expected.append(nothing)
     if passages:
         expected.append(marked)
+    else:
+        # What reaches the threshold in places too short for a passage, and how long a passage is at least.
+        reaches = is_judged(rows) & (rows["p"] >= film.model().threshold_p)
+        too_short_s = seconds[reaches].sum()
+        if too_short_s > 0:
+            expected += [words.duration(too_short_s), words.seconds(MIN_S)]
     if called != marked:
         expected.append(called)
     if len(passages) > 1:

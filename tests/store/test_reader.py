@@ -82,7 +82,7 @@ def test_a_newer_format_is_refused_and_what_is_not_known_of_an_older_one_kept(tm
     path = sealed(tmp_path, 8)
     respecify(path, novelty={"kept": True})
     assert open_store(path).attributes["novelty"] == {"kept": True}
-    for version in ("1.4", "1.10", "2.0", "10.3"):
+    for version in ("1.5", "1.10", "2.0", "10.3"):
         respecify(path, spec_version=version)
         with pytest.raises(StoreError, match=rf"{version}.*{version}"):
             open_store(path)

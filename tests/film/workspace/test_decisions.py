@@ -131,7 +131,7 @@ def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(scored
     assert made.redo("AB") is None  # something else was decided since
 
 
-def test_only_visible_decisions_and_is_ones_own_is_edited_or_deleted(scored_tt1):
+def test_only_a_standing_decision_of_ones_own_is_edited_or_deleted(scored_tt1):
     made = Decisions(*scored_tt1)
     name = judge(made, 10, 20)
     for who, other in (("CD", name), ("AB", "0" * 16 + "-1")):
@@ -227,8 +227,8 @@ def test_two_judgements_that_nobody_chose_between_are_shown_until_one_decides_ag
 
 
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["later in the ledger", "earlier in the ledger"])
-def test_until_one_decides_again_the_later_by_its_time_counts_in_tables_and_shares(place, is_reversed):
-    made, other = Decisions(*place), Decisions(*place)
+def test_until_one_decides_again_the_later_by_its_time_counts_in_tables_and_shares(scored_tt1, is_reversed):
+    made, other = Decisions(*scored_tt1), Decisions(*scored_tt1)
     judge(made, 10, 20)
     other.ledger.read()
     old = made.kept["judgement"][0].clip_id
