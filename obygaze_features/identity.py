@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from obygaze_features.templates import packaged_text
+from obygaze_features.text import normalised
 
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ")
 """Signs that programs write for each other."""
@@ -98,7 +99,7 @@ def as_typed(name: str) -> str:
     >>> as_typed("Ｄéjà  Vu"), as_typed("ISTANBUL") == as_typed("İstanbul")
     ('deja vu', True)
     """
-    text = unicodedata.normalize("NFKC", name).translate(_ALIKE)
+    text = normalised("NFKC", name).translate(_ALIKE)
     return _without_marks(" ".join(text.split()).casefold()).casefold()
 
 
@@ -110,7 +111,7 @@ def skeletons(name: str) -> frozenset[str]:
     it is, in small letters and in capitals: a Greek capital beta looks like B, but a small one like no Latin
     letter.
     """
-    text = unicodedata.normalize("NFKC", name).translate(_ALIKE)
+    text = normalised("NFKC", name).translate(_ALIKE)
     text = _without_marks(" ".join(text.split()))
     forms = (text, text.casefold(), text.upper())
     return frozenset(_replace_lookalikes(form).casefold() for form in forms)
@@ -125,8 +126,8 @@ def _without_marks(text: str) -> str:
     """Remove accents and other marks on letters, and signs without width."""
     if text.isascii():
         return text
-    kept = [sign for sign in unicodedata.normalize("NFD", text) if not _is_mark(sign)]
-    return unicodedata.normalize("NFC", "".join(kept))
+    kept = [sign for sign in normalised("NFD", text) if not _is_mark(sign)]
+    return normalised("NFC", "".join(kept))
 
 
 @lru_cache(1 << 16)

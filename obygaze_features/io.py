@@ -15,11 +15,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
-from unicodedata import normalize
 
 from obygaze_features.door import STANDARD, open_regular
 from obygaze_features.errors import ObygazeError, OutputError
-from obygaze_features.text import file_name
+from obygaze_features.text import file_name, normalised
 
 PARTIAL_SUFFIX: Final = ".partial"
 """Suffix of unfinished files and folders, which may be removed once their writer has ended."""
@@ -392,7 +391,7 @@ def in_any_form(folder: Path, inside: str) -> Path:
     path = folder
     for part in Path(inside).parts:
         stored = part
-        for form in (part, normalize("NFC", part), normalize("NFD", part)):
+        for form in (part, normalised("NFC", part), normalised("NFD", part)):
             if os.path.lexists(path / form):
                 stored = form
                 break

@@ -17,13 +17,13 @@ from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
-from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.limits import keep_to, limits_of, without_network
+from obygaze_features.text import normalised
 from obygaze_features.workers import Event, Parent, WorkerPool
 
 MOST_BYTES = 1 << 30
@@ -125,14 +125,14 @@ def match_to_clips(
     """
     clips_called: defaultdict[str, list[str]] = defaultdict(list)
     for clip, name in name_of.items():
-        clips_called[normalize("NFC", name)].append(clip)
+        clips_called[normalised("NFC", name)].append(clip)
     names_have_folders = any("/" in name for name in clips_called)
     features: dict[str, ImportItem] = {}
     unknown = []
     for path, item in items.items():
         posix_path = path.replace("\\", "/")  # ids may be paths of Windows
         last_part = posix_path.rpartition("/")[2]
-        name = normalize("NFC", posix_path if names_have_folders else last_part)
+        name = normalised("NFC", posix_path if names_have_folders else last_part)
         if name not in clips_called:
             name = _without_suffix(name, suffixes)
         if name not in clips_called:

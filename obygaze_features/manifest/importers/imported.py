@@ -16,6 +16,7 @@ from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.text_tables import counted
+from obygaze_features.text import normalised
 
 T = TypeVar("T")
 
@@ -138,7 +139,7 @@ def slug(text: str) -> str:
     >>> slug("Léa D.")
     'Lea-D'
     """
-    decomposed = unicodedata.normalize("NFKD", text)
+    decomposed = normalised("NFKD", text)
     without_accents = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
     return _NO_LETTERS.sub("-", without_accents).strip("-") or "x"
 
