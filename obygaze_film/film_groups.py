@@ -154,6 +154,16 @@ class ComparedFilm:
             return self.windows_of_group
         return ShareWindows(self.rate.n, self.rate.n_unsure)
 
+    @property
+    def judges_left_out(self) -> tuple[str, ...]:
+        """Its judges who count in its group and not in its own share: together they judged too few windows.
+
+        Its share is then that of one judge (`judged_rate.main_rate`).
+        """
+        if self.rate is None:
+            return ()
+        return tuple(name for name in self.sample.judges if name not in self.rate.annotators)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FilmComparison:
@@ -176,7 +186,7 @@ class FilmComparison:
         (or .1, .01, where films lie nearer together):
         `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
         films it rests, if there are fewer than three that have any positive window, or lack any, and whether
-        it accounts for who judged.
+        it accounts for who judged; and `has_unsure`, as of a group.
     notes : tuple of str
         What was left out, and why.
     by, model : str
@@ -875,9 +885,15 @@ def _place_in_draw(movie: str) -> float:
 def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
     """Complete a row of changes by the slope of films' rates on x [N], unless its `reason` says why not."""
     if row["reason"]:
-        return {**row, "note": "", **_values(Estimate())}
+        return {**row, "note": "", "has_unsure": False, **_values(Estimate())}
     contrast = estimate_contrast([film.sample for film in films], x)
-    return {**row, "note": _note_of(contrast), "reason": contrast.reason, **_values(contrast)}
+    return {
+        **row,
+        "note": _note_of(contrast),
+        "reason": contrast.reason,
+        "has_unsure": any(film.has_unsure for film in films),
+        **_values(contrast),
+    }
 
 
 def _note_of(contrast: Estimate) -> str:

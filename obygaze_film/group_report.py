@@ -38,7 +38,8 @@ FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _f
 
 def notes_of_shares(compared: FilmComparison) -> list[Said]:
     """Explain the shares of a comparison: of which time they are, and how to read the columns beside them."""
-    notes = [said("note_share")]
+    of_what = "_concept" if compared.positive.is_concept else ""
+    notes = [said(f"note_share{of_what}")]
     if compared.is_of_labels:
         who = judge_name(compared.model)
         alone, together = said("note_labels_alone", who=who), said("note_together_labels", who=who)
@@ -48,7 +49,9 @@ def notes_of_shares(compared: FilmComparison) -> list[Said]:
         notes.append(together)
     notes += [said("note_worth"), alone]
     if any(film.windows_of_share != film.windows_of_group for film in compared.films):
-        notes.append(said("note_windows"))
+        notes.append(said(f"note_windows{of_what}"))
+    if any(film.judges_left_out for film in compared.films):
+        notes.append(said(f"note_judges{of_what}"))
     return notes
 
 
@@ -72,7 +75,7 @@ def comparison_report(compared: FilmComparison) -> Report:
         ("year", "year", str),
         ("film", "title", str),
         *([] if compared.by == ALL else [group]),
-        ("by", "judges", str),
+        ("by", ("judges", "judges_left_out"), _of_whom),
         WINDOWS,
         FILM_SHARE,
         (alone, "expected", number),
@@ -109,6 +112,11 @@ def _expected(value: float, n_expected: int, n_films: int) -> str:
     return f"{text} ({n_expected} of {n_films} films)" if is_of_some else text
 
 
+def _of_whom(judges: str, left_out: str) -> str:
+    """Write whose share a film's is, and who judged it too and is left out of it."""
+    return f"{judges} (without {left_out})" if left_out else judges
+
+
 def _note(reason: str, note: str) -> str:
     """Write why there is no estimate of a change; of an estimate, the note on how few films it rests."""
     return str(reason or note)
@@ -129,6 +137,7 @@ def _films(compared: FilmComparison) -> pd.DataFrame:
             "title": film.facts["title"],
             "group": film.group,
             "judges": "",
+            "judges_left_out": ", ".join(map(judge_name, film.judges_left_out)),
             "n_windows": film.windows_of_share.n,
             "n_unsure": film.windows_of_share.n_unsure,
             "expected": film.expected,

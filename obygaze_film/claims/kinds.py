@@ -602,6 +602,9 @@ class JudgedShare(FilmClaim):
         Digest of the definitions that they judged under; empty where nothing says.
     agreement : tuple of PairKappa
         Of every two judges of a panel, or of a judge with every other.
+    left_out : tuple of str
+        Of a film among others: its judges who are left out of its share, as all of them together judged too
+        few windows surely. In the share of its group they count.
     """
 
     KIND: ClassVar[str] = "judged share"
@@ -618,6 +621,7 @@ class JudgedShare(FilmClaim):
     is_of_labels: bool = False
     definition: str = ""
     agreement: tuple[PairKappa, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def is_of_panel(self) -> bool:

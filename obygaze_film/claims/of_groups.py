@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
     from obygaze_film.film_groups import ComparedFilm, FilmComparison
     from obygaze_models.evaluation import Interval as FilmInterval
+
+
+SURE: Final = ClaimTime("sure")
+"""A film's time without black, credits and what was left out as judges were not sure."""
 
 
 @checked
@@ -77,7 +81,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
     conditions = (REFUSED,) if number is None else ()
     time = CONTENT
     if row["n_unsure"] or row.get("has_unsure"):
-        conditions, time = (*conditions, NOT_SURE), ClaimTime("sure")
+        conditions, time = (*conditions, NOT_SURE), SURE
     if row.get("is_mixed"):
         conditions = (*conditions, OTHER_JUDGES)
     if positive.is_concept:
@@ -104,13 +108,17 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
 def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
     """Make a claim of a row of `FilmComparison.changes`."""
     number = _known(row["value"])
+    conditions = (REFUSED,) if number is None else ()
+    time = CONTENT
+    if row.get("has_unsure"):
+        conditions, time = (*conditions, NOT_SURE), SURE
     return GroupChange(
         who=_judges(row),
         what=positive.text,
-        time=CONTENT,
+        time=time,
         number=number,
         interval=_interval(row),
-        conditions=(REFUSED,) if number is None else (),
+        conditions=conditions,
         change=row["change"],
         is_by_decade=row["change"] == LATER,
         n_films=int(row["n_films"]),
@@ -138,7 +146,7 @@ def _interval(row: Mapping[Any, Any]) -> Bounds | None:
 def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedShare | ExpectedShare:
     """Take the share of one of several films: that of its judges, else the model's, or that of labels."""
     if film.rate is not None:
-        return judged_share(film.rate)
+        return replace(judged_share(film.rate), left_out=film.judges_left_out)
     model = film.timeline.model(None if compared.is_of_labels else compared.model)
     claim = expected_share(model, film.timeline.rows(model.key))
     if compared.is_of_labels:

@@ -1181,6 +1181,9 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
     who = "panel" if len(claim.who) > 1 else "judge"
     names = words.listed([words.judge(name) for name in claim.who])
     counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=who == "panel")
+    if claim.definition and not claim.judged:
+        # They may have judged windows under it all the same, further down the list.
+        counted = words[f"first_elsewhere_{who}"]
     lacks = words["no_window_left"]
     if claim.left:
         lacks = words.again(needed_windows(claim.judged, claim.left, claim.least))
@@ -1356,9 +1359,14 @@ def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
     """
     if isinstance(claim, JudgedShare):
         who = words.listed([words.judge(name) for name in claim.who])
+        note = words.counted("windows_judged", claim.n, who=who)
         if claim.has(NOT_SURE):
-            return words.counted("windows_judged_surely", claim.n + claim.n_unsure, sure=claim.n, who=who)
-        return words.counted("windows_judged", claim.n, who=who)
+            note = words.counted("windows_judged_surely", claim.n + claim.n_unsure, sure=claim.n, who=who)
+        if claim.left_out:
+            everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
+            key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
+            note = f"{note}{words['semicolon']}{words.say(key, who=everybody)}"
+        return note
     if claim.number is None:
         return words["withheld"]
     if claim.has(OF_LABELS):

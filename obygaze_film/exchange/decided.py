@@ -55,14 +55,19 @@ class Decided:
 
     @property
     def facts(self) -> dict[str, object]:
-        """Its content by name, without what is empty, for formats that hold structured data."""
+        """Its content by name, without what is empty, for formats that hold structured data.
+
+        `how` of an agreed decision does not tell whether the score was in sight: `seen_score` does, 0 or 1 as
+        in the tables of judgements.
+        """
         facts = {
             "annotator": self.annotator,
             "how": self.how,
+            "seen_score": (0 if self.is_blind else 1) if self.level else "",
             "level": self.level,
             "concepts": list(self.concepts),
             "note": self.note,
             "decision": self.id,
             "definition": self.definition,
         }
-        return {name: value for name, value in facts.items() if value}
+        return {name: value for name, value in facts.items() if value or value == 0}

@@ -150,9 +150,10 @@ def _legend(compared: "FilmComparison", words: Words) -> list[str]:
     drawn = [film for film in compared.films if _can_be_drawn(film)]
     trend = _trend(compared)
     note = words.again(trend["note"]) if trend else ""
+    dots_key = "years_dots_concept" if compared.positive.is_concept else "years_dots"
     hollow_key = "years_hollow_labels" if compared.is_of_labels else "years_hollow"
     is_drawn = {
-        "years_dots": any(film.rate for film in drawn),
+        dots_key: any(film.rate for film in drawn),
         "years_intervals": any(film.rate and not film.rate.is_census for film in drawn),
         hollow_key: any(film.rate is None for film in drawn),
         "years_line_noted" if note else "years_line": trend is not None,

@@ -1,5 +1,6 @@
 """What is said of judges' shares holds of their judgements, in each language and on the page."""
 
+import html
 import re
 from dataclasses import replace
 from itertools import product
@@ -27,12 +28,15 @@ from obygaze_film.claims.of_groups import compared_share
 from obygaze_film.claims.of_judgements import decision, pair_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
+from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rate, correct_rates
+from obygaze_film.notes import Said, texts
 from obygaze_film.page.figures import years_figure, years_legend
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import JudgesAgreement
 from obygaze_film.windows_to_judge import choose_next
+from obygaze_models.report import plain
 from tests.film.page.invented import invented_film
 
 FILM = invented_film(n_rows=60, duration_s=900.0)
@@ -281,6 +285,13 @@ def test_who_has_no_share_is_told_what_one_needs(language):
     assert words.say("windows_needed", least=10, all=30) in phrases.sentence(many, words)
     with pytest.raises(FilmError, match="10 judged surely are needed, or all"):
         judged(AB=[POSITIVE])
+    # Under a second definition somebody may have judged windows, but not the first ones of the list.
+    known |= {"judged": 0, "sure": 0, "left": 30, "least": 10}
+    for who, key in ((("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")):
+        of_one = kinds.NoJudgedShare(**known | {"who": who})
+        of_several = replace(of_one, definition="f793a5b5a5d4")
+        assert words[key] in phrases.sentence(of_several, words)
+        assert words[key] not in phrases.sentence(of_one, words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -519,6 +530,66 @@ def test_a_group_says_that_what_one_of_two_judges_was_not_sure_of_is_left_out(ju
     assert claim.has(kinds.NOT_SURE)
     (sure_claim,) = group_claims(compare_films(films, by_ab.with_clips(by_cd)))[:1]
     assert not sure_claim.has(kinds.NOT_SURE)
+
+
+def keys_of(notes):
+    return [note.key for note in notes if isinstance(note, Said)]
+
+
+def with_doubts_of_cd(by_ab):
+    """Let CD judge what AB does, and be sure of 9 windows of each film: too few for a share of a film."""
+    doubts = {(clip.movie, int(clip.extras["place"])) for clip in by_ab if clip.level == NOT_SURE}
+    clips = []
+    for clip in by_ab:
+        place = int(clip.extras["place"])
+        level = NOT_SURE if place > 9 or (clip.movie, place) in doubts else clip.level
+        clips.append(replace(clip, annotator="CD", clip_id=f"CD-{clip.clip_id}", level=level))
+    return by_ab.with_clips([*by_ab, *clips])
+
+
+def test_a_change_of_shares_has_the_condition_of_its_groups(judged_films):
+    films, judgements = judged_films
+    claims = group_claims(compare_films(films, judgements, trend="year"))
+    shares = [claim for claim in claims if isinstance(claim, kinds.GroupShare)]
+    changes = [claim for claim in claims if isinstance(claim, kinds.GroupChange)]
+    assert shares
+    assert changes
+    for claim in (*shares, *changes):
+        assert claim.has(kinds.NOT_SURE)
+        assert claim.time.part == "sure"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_films_share_that_leaves_a_judge_out_says_so_wherever_it_is(judged_films, language):
+    films, by_ab = judged_films
+    words = Words(language)
+    compared = compare_films(films, with_doubts_of_cd(by_ab), trend="year")
+    assert {film.judges_left_out for film in compared.films} == {("CD",)}
+    said_of_both = words.say("judged_together", who=words.listed(["AB", "CD"]))
+    figure = years_figure(compared, words, is_own_file=True)
+    for film in compared.films:
+        assert said_of_both in phrases.film_share_note(compared_share(film, compared), words)
+    assert figure.count(said_of_both) == len(films)
+    report = comparison_report(compared)
+    assert "note_judges" in keys_of(report.notes)
+    assert "AB (without CD)" in plain(report)
+    assert html.escape(texts(language)["note_judges"]) in comparison_page(compared, language=language)
+    alone = compare_films(films, by_ab, trend="year")
+    assert "note_judges" not in keys_of(comparison_report(alone).notes)
+    assert said_of_both not in years_figure(alone, words, is_own_file=True)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_of_a_concept_no_window_is_said_to_be_left_out(judged_films, language):
+    """A doubt of the level is none of a concept: the share of a concept counts all windows."""
+    films, by_ab = judged_films
+    words = Words(language)
+    compared = compare_films(films, by_ab, trend="year")
+    of_concept = replace(compared, positive=replace(compared.positive, is_concept=True))
+    for of_what, key in ((compared, ""), (of_concept, "_concept")):
+        assert keys_of(comparison_report(of_what).notes)[0] == f"note_share{key}"
+        assert words[f"years_dots{key}"] in years_legend(of_what, words)
+    assert "not sure" not in str(comparison_report(of_concept).notes[0])
 
 
 def test_groups_say_that_windows_were_left_out_and_what_is_worth_is_more_than_was_judged(judged_films):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,7 +162,7 @@ def test_video_editors_readers_see_who_decided(film, kind, adapter, tmp_path):
     if kind == "otio":
         facts = [marker.metadata["obygaze"] for clip in read.find_clips() for marker in clip.markers]
         (own,) = [fact for fact in facts if fact["tier"] == "human: labels, blind@AB"]
-        assert (own["annotator"], own["how"], own["level"]) == ("AB", "blind", "S")
+        assert (own["annotator"], own["how"], own["level"], own["seen_score"]) == ("AB", "blind", "S", 0)
 
 
 def test_an_edit_list_names_who_decided(film, tmp_path):
@@ -189,6 +190,9 @@ def test_web_annotations_have_people_as_their_creators(film, tmp_path):
     assert [person["name"] for person in settled["creator"]] == ["AB", "C_D é"]
     facts = json.loads(settled["body"][2]["value"])
     assert (facts["how"], facts["level"], facts["concepts"]) == ("agreed", "HN", ["Body"])
+    assert facts["seen_score"] == 0  # the tier's name does not say it of what was agreed
+    assert replace(SETTLED, is_blind=False).facts["seen_score"] == 1
+    assert "seen_score" not in NOTE.facts
     assert {item["motivation"] for item in items} == {"classifying", "commenting"}
     assert len({item["id"] for item in items}) == len(items)
 
