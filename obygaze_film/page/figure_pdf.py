@@ -199,8 +199,9 @@ def _draw_image(element: ET.Element, axes: "Axes") -> None:
 
 
 def _without_comments(css: str) -> str:
-    """Remove the comments from a style sheet."""
-    return re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    """Remove the comments from a style sheet; one that is never closed goes on to the end."""
+    before, *parts = css.split("/*")
+    return before + "".join(part.partition("*/")[2] for part in parts)
 
 
 @cache
