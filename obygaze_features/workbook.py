@@ -247,26 +247,28 @@ def _is_number(cell: str) -> bool:
 
 
 def _join_sheets(sheets: Mapping[str, Records], header: Sequence[str]) -> Records:
-    """Join the rows of several sheets with the same header; a last column names the sheet of each row.
+    """Join the rows of several sheets with the same header; a column behind its headings names the sheet.
 
-    The header, and what stands above it, is taken from the first sheet.
+    The header, and what stands above it, is taken from the first sheet. Rows are filled up to the headings
+    alone: if they were filled up to the longest row of all, one long row would make all others as long.
     """
-    width = max(len(cells) for records in sheets.values() for _, cells in records)
+    n_headings = len(_trimmed_headings(header))
     joined: Records = []
     for name, records in sheets.items():
         header_index = _find_header(header, records) or 0
         if not joined:
             for index, (line, cells) in enumerate(records[: header_index + 1]):
-                last_cell = SHEET if index == header_index else ""
-                joined.append((line, [*_padded(cells, width), last_cell]))
+                cell = SHEET if index == header_index else ""
+                joined.append((line, _with_cell(cells, n_headings, cell)))
         for line, cells in records[header_index + 1 :]:
-            joined.append((line, [*_padded(cells, width), name]))
+            joined.append((line, _with_cell(cells, n_headings, name)))
     return joined
 
 
-def _padded(cells: Sequence[str], width: int) -> list[str]:
-    """Return cells with empty ones behind them, up to a number of cells."""
-    return [*cells, *[""] * (width - len(cells))]
+def _with_cell(cells: Sequence[str], index: int, cell: str) -> list[str]:
+    """Return the cells of a row with a further cell at an index, behind empty ones if the row is shorter."""
+    missing = [""] * (index - len(cells))
+    return [*cells[:index], *missing, cell, *cells[index:]]
 
 
 class Sheets(NamedTuple):

@@ -117,11 +117,16 @@ def test_a_sheet_of_notes_is_told_what_a_table_needs(read):
 
 def with_sheet(content, name, rows):
     """A workbook with one sheet more, in front."""
+    return with_sheet_of(content, name, sheet(rows))
+
+
+def with_sheet_of(content, name, other_book):
+    """A workbook with the only sheet of another one, in front."""
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
     part = f'<Relationship Id="rId3" Type="{kind}" Target="worksheets/sheet2.xml"/>'
     named = "<sheets>", f'<sheets><sheet name="{name}" sheetId="2" r:id="rId3"/>'
     out = io.BytesIO(patched(content, named, ('Target="styles.xml"/>', f'Target="styles.xml"/>{part}')))
-    with zipfile.ZipFile(io.BytesIO(sheet(rows))) as further, zipfile.ZipFile(out, "a") as book:
+    with zipfile.ZipFile(io.BytesIO(other_book)) as further, zipfile.ZipFile(out, "a") as book:
         book.writestr("xl/worksheets/sheet2.xml", further.read("xl/worksheets/sheet1.xml"))
     return out.getvalue()
 
@@ -253,6 +258,32 @@ def test_many_errors_in_a_sheet_take_time_in_proportion(read):
     start = time.process_time()
     with suppress(ManifestError):
         read({"a.xlsx": packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))})
+    assert time.process_time() - start < 3
+
+
+def book_of_two_sheets(far_cell=""):
+    """A workbook of two sheets with one header; in the first, a row may have a further cell on the right."""
+    header = ["movie", "start_s", "end_s", "level"]
+    many_rows = sheet([header, *(["a", second, second + 1, "S"] for second in range(5_000))])
+    one_row = sheet([header, ["b", 1, 5, "EN"]])
+    if far_cell:
+        text = f'<c r="{far_cell}2" t="inlineStr"><is><t>x</t></is></c>'
+        one_row = patched(one_row, ("</row></sheetData>", f"{text}</row></sheetData>"))
+    return with_sheet_of(many_rows, "B", one_row)
+
+
+@pytest.mark.parametrize("far_cell", ["", "G"])
+def test_sheets_of_one_header_are_read_together_also_where_a_row_has_a_cell_beyond_it(read, far_cell):
+    clips, _ = read({"a.xlsx": book_of_two_sheets(far_cell)})
+    assert len(clips) == 5_001
+    assert {clip.extras.get("sheet") for clip in clips} == {"B", "Sheet1"}
+
+
+def test_one_long_row_of_a_sheet_does_not_lengthen_the_rows_of_others(read):
+    """Else 5,000 rows of four cells would have 16,000 cells each, and be refused for their memory."""
+    start = time.process_time()
+    with pytest.raises(ManifestError, match="columns, where at most 1,000 are read"):
+        read({"a.xlsx": packed(book_of_two_sheets("XAA"))})
     assert time.process_time() - start < 3
 
 
