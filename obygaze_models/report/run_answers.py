@@ -129,6 +129,8 @@ class _BaselineComparison:
         Number of movies on which the model is better.
     mean : float
         Mean of the best model's metric by movie.
+    is_moved_auc : bool
+        Whether the difference is the model's AUC less .5, as the baseline's scores do not vary.
     """
 
     n_models: int
@@ -139,6 +141,7 @@ class _BaselineComparison:
     difference: Interval
     n_better: int
     mean: float
+    is_moved_auc: bool
 
 
 class _Lead(NamedTuple):
@@ -190,6 +193,7 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
         difference=difference,
         n_better=n_better,
         mean=float(values[best].mean()),
+        is_moved_auc=_has_known_auc(task, metric, baseline),
     )
 
 
@@ -200,12 +204,16 @@ def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_mode
     """
     sign = 1 if metric.higher_is_better else -1
     differences = (task.values[model] - task.values[baseline]) * sign
-    has_known_auc = metric.name == "auc" and baseline in task.constant
-    known_value = UNVARYING_AUC if has_known_auc else None
+    known_value = UNVARYING_AUC if _has_known_auc(task, metric, baseline) else None
     least, most = difference_bounds(metric.bounds, second=known_value)
     possible = (least, most) if sign > 0 else (-most, -least)
     interval_of_lead = t_interval(differences, 1 - 0.05 / n_models, covers="method", possible=possible)
     return _Lead(interval_of_lead, baseline, int((differences > 0).sum()))
+
+
+def _has_known_auc(task: _Task, metric: Metric, baseline: str) -> bool:
+    """Whether the metric of a baseline is an AUC that is .5 in every movie, as its scores do not vary."""
+    return metric.name == "auc" and baseline in task.constant
 
 
 def _baseline_sentences(prefix: str, comparison: _BaselineComparison, metric: Metric) -> list[str]:
@@ -225,12 +233,16 @@ def _baseline_sentences(prefix: str, comparison: _BaselineComparison, metric: Me
     if comparison.beating:
         sentence = f"better than each of the baselines {baselines}: {', '.join(comparison.beating)}"
     together = f" for {comparison.n_models} models together" if comparison.n_models > 1 else ""
+    scale = ""
+    if comparison.is_moved_auc and comparison.difference.high > comparison.difference.low:
+        # The table has an interval of the same quantity, on the logit scale: a reader sees two that differ.
+        scale = "; symmetric, unlike the AUC's own interval"
     where = f"on {comparison.n_better} of {counted(n_movies, 'movie')}"
     if comparison.difference.mean < 0:
         where = f"ahead {where}"
     line = (
         f"{prefix}{sentence}; {comparison.best} is {_describe_lead(comparison)} in {metric.title} by movie, "
-        f"{where} (95 %{together}, retrained)"
+        f"{where} (95 %{together}, retrained{scale})"
     )
     if metric.name != "auc":
         return [line]

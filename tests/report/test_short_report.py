@@ -68,6 +68,18 @@ def test_a_lead_is_that_over_the_nearest_baseline(strong):
     assert f"on {n_films_ahead} of 6 movies" in sentence
 
 
+def test_a_lead_over_a_constant_says_why_its_interval_is_not_that_of_the_auc(strong):
+    """The lead is the AUC less .5, and the table has the AUC's interval on another scale."""
+    (sentence,) = short_report(strong).answers
+    nearest = nearest_baseline(sentence)
+    comparison = compare(side(saved(strong), "linear"), side(saved(strong), nearest))
+    auc = t_interval(comparison.movies.query("metric == 'auc'")["a"], covers="method", bounds=(0, 1))
+    lead, _ = lead_over(strong, nearest)
+    assert lead.mean == pytest.approx(auc.mean - 0.5)
+    assert lead.low != pytest.approx(auc.low - 0.5, abs=0.001)
+    assert "retrained; symmetric, unlike the AUC's own interval)" in sentence
+
+
 def test_a_deficit_is_the_lead_the_other_way_round(knows_nothing):
     (sentence,) = short_report(knows_nothing).answers
     nearest = nearest_baseline(sentence)
