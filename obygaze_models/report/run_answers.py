@@ -236,7 +236,7 @@ def _baseline_sentences(prefix: str, comparison: _BaselineComparison, metric: Me
     scale = ""
     if comparison.is_moved_auc and comparison.difference.high > comparison.difference.low:
         # The table has an interval of the same quantity, on the logit scale: a reader sees two that differ.
-        scale = "; symmetric, unlike the AUC's own interval"
+        scale = "; on another scale than the AUC's own interval"
     where = f"on {comparison.n_better} of {counted(n_movies, 'movie')}"
     if comparison.difference.mean < 0:
         where = f"ahead {where}"

@@ -77,7 +77,7 @@ def test_a_lead_over_a_constant_says_why_its_interval_is_not_that_of_the_auc(str
     lead, _ = lead_over(strong, nearest)
     assert lead.mean == pytest.approx(auc.mean - 0.5)
     assert lead.low != pytest.approx(auc.low - 0.5, abs=0.001)
-    assert "retrained; symmetric, unlike the AUC's own interval)" in sentence
+    assert "retrained; on another scale than the AUC's own interval)" in sentence
 
 
 def test_a_deficit_is_the_lead_the_other_way_round(knows_nothing):
