@@ -380,15 +380,12 @@ class SameProbability(FilmClaim):
     ----------
     least, most : float
         The lowest and the highest of these probabilities.
-    is_nearly : bool
-        Whether they differ, and by too little to tell places apart.
     """
 
     KIND: ClassVar[str] = "one probability"
 
     least: float
     most: float
-    is_nearly: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

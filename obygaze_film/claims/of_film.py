@@ -408,7 +408,6 @@ def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | 
         number=float(np.median(known)),
         least=float(known.min()),
         most=float(known.max()),
-        is_nearly=bool(np.ptp(known) > SAME),
     )
 
 

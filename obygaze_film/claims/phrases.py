@@ -831,7 +831,7 @@ def same_sentence(claim: SameProbability, words: Words) -> str:
     Where the probabilities differ by a little, the lowest and the highest are said, with a third decimal.
     """
     least, most = words.number(claim.least, 3), words.number(claim.most, 3)
-    if claim.is_nearly and least != most:
+    if least != most:
         return words.say("nearly_same_probability", model=claim.who[0], least=least, most=most)
     p = words.probability(claim.number or 0.0)
     return words.say("same_probability", model=claim.who[0], p=p)

@@ -785,7 +785,7 @@ class Decisions:
         self._remove_open_agreements(kept, lines)
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
-        self.kept = {kind: _later_last(clips) for kind, clips in kept.items()}
+        self.kept = {kind: _in_order_of_time(clips) for kind, clips in kept.items()}
         n_changed = self.rules.n_changed(self.draw.law)
         if n_changed:
             notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
@@ -922,11 +922,11 @@ def _judged_span(clip: Clip) -> JudgedSpan:
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
 
 
-def _later_last(clips: Sequence[Clip]) -> list[Clip]:
-    """Put decisions that one person made of one place in the order of time, among the places that they have.
+def _in_order_of_time(clips: Sequence[Clip]) -> list[Clip]:
+    """Sort each person's decisions on one span by the time at which they were made; all others stay in order.
 
-    Such decisions were made where nobody knew of the other, and the ledger's order of them means nothing. In
-    tables, and wherever one is taken, the last counts.
+    Somebody has two decisions on a span who decided on two machines: the ledger's order of these says nothing
+    of their times. Tables list both, and wherever one is taken, the last counts.
     """
     indices_of: dict[JudgedSpan, list[int]] = {}
     for index, clip in enumerate(clips):
