@@ -5,6 +5,7 @@ import inspect
 import multiprocessing
 import re
 import shutil
+import tempfile
 from functools import cached_property
 from pathlib import Path
 
@@ -177,6 +178,7 @@ def test_the_examples_of_a_page_print_what_it_says(page, least, tmp_path, monkey
     from toy_films import write_toy_films
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # what the page puts aside goes with the test
     if page.startswith("film-"):
         write_toy_films(Path())
         write_toy_films(Path(), "more", first=6)
