@@ -298,7 +298,7 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
     if left_out:
         _note_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
     return group_rows_by_clip(
-        path, ids, {"": matrix}, options, columns=positions, read=columns.positions, about=texts
+        path, ids, {"": matrix}, options, columns=positions, read_column=columns.positions, about=texts
     )
 
 

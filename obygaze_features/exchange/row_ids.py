@@ -227,7 +227,7 @@ def group_rows_by_clip(
     options: TableOptions,
     *,
     columns: FrameColumns,
-    read: Callable[[str], Any],
+    read_column: Callable[[str], Any],
     about: Mapping[str, str],
 ) -> FileContent:
     """Group the rows of a table by clip: return id -> features, and texts about the file.
@@ -246,7 +246,7 @@ def group_rows_by_clip(
         Whether rows are frames, and whether their times follow from a rate.
     columns
         The columns that tell which frame of its clip a row is.
-    read
+    read_column
         Reads one of these columns.
     about
         Texts about the file, to which `rows` is added if rows are frames: a sentence that says so.
@@ -260,7 +260,7 @@ def group_rows_by_clip(
     vectors = next(iter(checked_arrays.values()))
     rows_are_vectors = len(checked_arrays) == 1 and vectors.ndim == 2
     if options.of_frames and rows_are_vectors:
-        items = frame_items(path, ids, vectors, columns, read, evenly=options.at_a_rate)
+        items = frame_items(path, ids, vectors, columns, read_column, must_be_even=options.at_a_rate)
         return items, {**about, "rows": describe_rows(columns)}
     if options.times is not None:
         raise StoreError(
