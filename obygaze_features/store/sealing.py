@@ -390,13 +390,13 @@ class _Written:
         The rows that count as done.
     digests
         File -> SHA-256 of every chunk and shard.
-    bad
+    damaged_rows
         Rows whose bytes are not those of their digests; if there are any, not all files are written.
     """
 
     rows: range
     digests: dict[str, str] = field(default_factory=dict)
-    bad: set[int] = field(default_factory=set)
+    damaged_rows: set[int] = field(default_factory=set)
 
 
 class _SealedRows(NamedTuple):
@@ -443,7 +443,7 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
         damaged_pieces = set[int]()
         files: dict[str, str] = {}
         for part in written:
-            damaged_pieces.update(row // PIECE_ROWS for row in part.bad)
+            damaged_pieces.update(row // PIECE_ROWS for row in part.damaged_rows)
             files |= part.digests
         if not damaged_pieces and not scattered_pieces:
             return _SealedRows(best, files)
@@ -509,8 +509,8 @@ def _write_chunks(root: Path, reader: StagedRows, best: Best, start: int) -> _Wr
         entry = best.get(row)
         record = reader.record(entry) if entry is not None and is_done(entry) else fill
         if record is None:
-            written.bad.add(row)
-        if record is None or written.bad:
+            written.damaged_rows.add(row)
+        if record is None or written.damaged_rows:
             continue  # the remaining rows are checked, too
         for (array, chunk), (_, values) in zip(chunks, layout.split(record), strict=True):
             index = row % array.block  # of the row in its chunk
@@ -570,8 +570,8 @@ def _write_frames(
             continue
         arrays = reader.frames(best[row], group)
         if arrays is None:
-            written.bad.add(row)
-        if arrays is None or written.bad:
+            written.damaged_rows.add(row)
+        if arrays is None or written.damaged_rows:
             continue  # the remaining rows are checked, too
         start = max(frames.start, clip_start) - clip_start
         end = min(frames.stop, clip_end) - clip_start
@@ -579,7 +579,7 @@ def _write_frames(
             n_bytes = len(array.fill)
             chunk.add(data[start * n_bytes : end * n_bytes])
     for chunk in chunks:
-        if not written.bad:
+        if not written.damaged_rows:
             chunk.close()
         written.digests |= chunk.digests
     return written
@@ -743,13 +743,13 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
         written.digests[file] = _write_file(root / file, [*fill_rows, shard.array.shard_index(n_rows)])
         return written
     try:
-        written.digests[file], written.bad = _checked_shard(shard)
+        written.digests[file], written.damaged_rows = _checked_shard(shard)
     except FileNotFoundError:
-        written.bad = set(shard.rows)
+        written.damaged_rows = set(shard.rows)
     if shard.digest and written.digests.get(file) != shard.digest:
-        row = min(written.bad or shard.rows)
+        row = min(written.damaged_rows or shard.rows)
         raise stage.reader().damaged_parent(stage.clips[row].clip_id, shard.array)
-    if not written.bad:
+    if not written.damaged_rows:
         try:
             os.link(shard.path, root / file)
         except OSError:
@@ -764,7 +764,7 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     If the index at its end is wrong, these are all its rows.
     """
     digest = hashlib.sha256()
-    bad = set[int]()
+    damaged_rows = set[int]()
     buffer = memoryview(bytearray(BLOCK))
     with open_regular(shard.path) as file:
         for row in shard.rows:
@@ -777,9 +777,9 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
             stored_checksum = file.read(CRC_BYTES) or b""
             digest.update(stored_checksum)
             if stored_checksum != checksum.to_bytes(CRC_BYTES, "little"):
-                bad.add(row)
+                damaged_rows.add(row)
         index = file.read() or b""
     digest.update(index)
     if index != shard.array.shard_index(len(shard.rows)):
-        bad |= set(shard.rows)
-    return digest.hexdigest(), bad
+        damaged_rows |= set(shard.rows)
+    return digest.hexdigest(), damaged_rows
