@@ -429,13 +429,7 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
     done_at_start = {row for row, entry in stage.best().items() if is_done(entry)}
     while True:
         best = stage.best()
-        lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
-        if lost:
-            raise StoreError(
-                f"{stage.path}: {counted(len(lost), 'clip is', 'clips are')} not what they "
-                "were when committed, the first is "
-                f"{stage.clips[lost[0]].clip_id}; they are marked missing now: extract again, then seal"
-            )
+        _refuse_lost_rows(stage, best, done_at_start)
         shards, scattered_pieces = _shards(stage, best)
         written: list[_Written] = []
         if not scattered_pieces:
@@ -450,6 +444,17 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
         with stage.writer([]) as writer:
             for piece in sorted(damaged_pieces.union(scattered_pieces)):
                 writer.rewrite_piece(piece)
+
+
+def _refuse_lost_rows(stage: Stage, best: Best, done_at_start: set[int]) -> None:
+    """Raise a StoreError if rows that had features when sealing began have none any more."""
+    lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
+    if lost:
+        raise StoreError(
+            f"{stage.path}: {counted(len(lost), 'clip is', 'clips are')} not what they "
+            "were when committed, the first is "
+            f"{stage.clips[lost[0]].clip_id}; they are marked missing now: extract again, then seal"
+        )
 
 
 def _write_parts(
@@ -510,8 +515,9 @@ def _write_chunks(root: Path, reader: StagedRows, best: Best, start: int) -> _Wr
         record = reader.record(entry) if entry is not None and is_done(entry) else fill
         if record is None:
             written.damaged_rows.add(row)
-        if record is None or written.damaged_rows:
-            continue  # the remaining rows are checked, too
+            continue
+        if written.damaged_rows:  # nothing is written any more, but the remaining rows are checked, too
+            continue
         for (array, chunk), (_, values) in zip(chunks, layout.split(record), strict=True):
             index = row % array.block  # of the row in its chunk
             row_start = array.offset(index)
@@ -571,8 +577,9 @@ def _write_frames(
         arrays = reader.frames(best[row], group)
         if arrays is None:
             written.damaged_rows.add(row)
-        if arrays is None or written.damaged_rows:
-            continue  # the remaining rows are checked, too
+            continue
+        if written.damaged_rows:  # nothing is written any more, but the remaining rows are checked, too
+            continue
         start = max(frames.start, clip_start) - clip_start
         end = min(frames.stop, clip_end) - clip_start
         for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
@@ -738,9 +745,7 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     written = _Written(shard.rows)
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
-        n_rows = len(shard.rows)
-        fill_rows = [with_checksum(shard.array.fill)] * n_rows
-        written.digests[file] = _write_file(root / file, [*fill_rows, shard.array.shard_index(n_rows)])
+        written.digests[file] = _write_empty_shard(root / file, shard)
         return written
     try:
         written.digests[file], written.damaged_rows = _checked_shard(shard)
@@ -756,6 +761,13 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
             with naming(root / file):
                 shutil.copyfile(shard.path, root / file)
     return written
+
+
+def _write_empty_shard(path: Path, shard: _Shard) -> str:
+    """Write a shard of rows without features, which have fill values; return its SHA-256."""
+    n_rows = len(shard.rows)
+    fill_rows = [with_checksum(shard.array.fill)] * n_rows
+    return _write_file(path, [*fill_rows, shard.array.shard_index(n_rows)])
 
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
