@@ -411,7 +411,7 @@ class _ParquetTable:
         `RaggedColumn`.
         """
         import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
-        import pyarrow.types as pt  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
+        import pyarrow.types as pt  # noqa: PLC0415 - the same
 
         values = self.read(name)
         row_lengths = _differing_lengths(values)
@@ -436,7 +436,7 @@ class _ParquetTable:
 
 def _is_list(column_type: Any) -> bool:
     """Return whether a type of pyarrow is one of lists, of any kind."""
-    import pyarrow.types as pt  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
+    import pyarrow.types as pt  # noqa: PLC0415 - no dependency of ours
 
     return bool(
         pt.is_list(column_type) or pt.is_fixed_size_list(column_type) or pt.is_large_list(column_type)
@@ -445,7 +445,7 @@ def _is_list(column_type: Any) -> bool:
 
 def _differing_lengths(column: Any) -> NDArray[Any] | None:
     """Return the length of each list in a column of lists of lists; None if all are equal, or for others."""
-    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
+    import pyarrow.compute as pc  # noqa: PLC0415 - no dependency of ours
 
     if not _is_list(column.type) or not _is_list(column.type.value_type):
         return None
