@@ -9,8 +9,8 @@ from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.store.format import FEATURE_ARRAYS, TIME_ARRAYS
 
-KNOWN = (*FEATURE_ARRAYS, *TIME_ARRAYS)
-"""Names of arrays that the format itself uses."""
+FORMAT_NAMES = (*FEATURE_ARRAYS, *TIME_ARRAYS)
+"""Names of arrays that the format itself uses, such as `pooled` and `time_s`."""
 
 
 @dataclass
@@ -49,7 +49,8 @@ class ArrayChoice:
         where
             The file or group, for messages.
         arrays
-            Name -> object with a `dtype` and an `ndim`; an object without these is no array.
+            Name -> array, or a description of it with `dtype` and `ndim`. Objects without these, such as
+            groups of HDF5, are never features.
 
         Raises
         ------
@@ -68,38 +69,50 @@ class ArrayChoice:
         return [*self._choose(where, others), *times]
 
     def _choose(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Choose the features among arrays that are not times, as `__call__` does.
-
-        The names chosen and left out are remembered. Names that were guessed must be the same in all files.
-        """
+        """Choose the features among the arrays of a file, and note which arrays are left out."""
         names = list(arrays)
-        is_single_without_name = names == [""]
-        if is_single_without_name and not self.patterns:
+        if names == [""] and not self.patterns:  # the only array of a .npy file, which has no name
             return names
-        known = [name for name in names if name in KNOWN and _n_axes(arrays[name]) > self.axes]
-        has_known_features = not set(known).isdisjoint(FEATURE_ARRAYS)
-        if not self.patterns and has_known_features:
-            chosen = known
-        elif not self.patterns and len(names) == 1:
+        format_names = [name for name in names if name in FORMAT_NAMES and _n_axes(arrays[name]) > self.axes]
+        has_format_features = not set(format_names).isdisjoint(FEATURE_ARRAYS)
+        if self.patterns:
+            chosen = self._choose_as_columns(where, arrays)
+        elif has_format_features:
+            chosen = format_names
+        elif len(names) == 1:
             chosen = names
         else:
-            chosen = choose_columns(
-                where, names, lambda name: column_kind(arrays, name, self.axes), self.patterns
-            )
+            chosen = self._choose_as_columns(where, arrays)
+        self._refuse_several(where, arrays, chosen)
+        is_guessed = not self.patterns and not has_format_features
+        if is_guessed and not self.axes:
+            self._refuse_other_guess(where, chosen)
+        self._last_chosen = chosen
+        self._note_left_out(set(names).difference(chosen))
+        return chosen
+
+    def _choose_as_columns(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
+        """Choose the features by the patterns, or, without patterns, by the rule for columns of a table."""
+        return choose_columns(
+            where, list(arrays), lambda name: column_kind(arrays, name, self.axes), self.patterns
+        )
+
+    def _refuse_several(self, where: Path | str, arrays: Mapping[str, Any], chosen: list[str]) -> None:
+        """Refuse several arrays of features, unless all have names of the format, or all are columns."""
+        have_format_names = set(chosen) <= set(FORMAT_NAMES)
         are_columns = self.axes > 0 and all(_n_axes(arrays[name]) == self.axes for name in chosen)
-        if len(chosen) > 1 and not set(chosen) <= set(KNOWN) and not are_columns:
+        if len(chosen) > 1 and not have_format_names and not are_columns:
             raise StoreError(
                 f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
             )
-        is_by_name = bool(self.patterns) or has_known_features
-        if not is_by_name and not self.axes and self._last_chosen not in (None, chosen):
+
+    def _refuse_other_guess(self, where: Path | str, chosen: list[str]) -> None:
+        """Refuse names that were guessed for one clip's file and differ from those of the file before."""
+        if self._last_chosen not in (None, chosen):
             raise StoreError(
                 f"{where}: its features would be {', '.join(chosen)}, and other clips' are "
                 f"{', '.join(self._last_chosen or ())}: name them (--columns)"
             )
-        self._last_chosen = chosen
-        self._note_left_out(set(names).difference(chosen))
-        return chosen
 
     def _note_left_out(self, names: set[str]) -> None:
         """Add names to those of the arrays left out so far, and list all of these in `about["left_out"]`."""
@@ -120,10 +133,10 @@ def _n_axes(array: Any) -> int:
 
 
 def column_kind(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:
-    """Return whether an array may hold features, in the terms of `choose_columns`.
+    """Return what an array holds, as `choose_columns` asks for each column of a table.
 
-    Vectors may ("list"), and if there are none, arrays of one number a row ("number"). Only if no array has
-    real numbers, whole numbers may be features. All other arrays are "other".
+    "list" means a vector for each row; "number" one number for each row, in a file without vectors; "other"
+    that the array holds no features. Arrays of whole numbers are "other" if any array has real numbers.
 
     Parameters
     ----------

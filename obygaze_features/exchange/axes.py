@@ -1,6 +1,6 @@
 """Bring the axes of another tool's array into the order of the format: frames first, then their numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from numpy.typing import NDArray
@@ -9,15 +9,12 @@ from obygaze_features.errors import StoreError
 from obygaze_features.text import counted
 
 Axes = Literal["TD", "DT", "T1D", "TD11"]
-"""Order of the axes of a clip's array: T frames (or tokens), D numbers of each, axes of length one."""
+"""Order of the axes of a clip's array: T frames (or tokens), D numbers of each, 1 for axes of length one.
 
-AXES_OF_ONE: Final[Mapping[Axes, tuple[int, int]]] = {
-    "TD": (0, 0),
-    "DT": (0, 0),
-    "T1D": (1, 1),
-    "TD11": (2, 3),
-}
-"""Fewest and most axes of length one beside T and D; networks for video have one more than for images."""
+TD11 is also the order of [T, D, 1, 1, 1], which networks for video give."""
+
+ORDERS: Final[tuple[Axes, ...]] = ("TD", "DT", "T1D", "TD11")
+"""All orders of axes that can be declared."""
 
 
 def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: str) -> NDArray[Any]:
@@ -100,15 +97,16 @@ def refuse_other_axes(array: str, shape: Sequence[int], n_axes: int, where: str,
 def _fits(shape: Sequence[int], axes: Axes) -> bool:
     """Return whether an array of some shape can have its axes in the order that `axes` names.
 
-    All axes except those of frames (T) and numbers (D) must have length one.
+    All axes except those of frames (T) and numbers (D) must have length one. For example, [7, 1, 16] fits T1D
+    and [1, 7, 16] fits TD.
     """
-    has_axis_before = axes in ("TD", "DT") and len(shape) == 3 and shape[0] == 1
-    if has_axis_before:
-        shape = shape[1:]
-    fewest, most = AXES_OF_ONE[axes]
-    n_axes_of_one = len(shape) - 2
-    axes_of_one = shape[1:2] if axes == "T1D" else shape[2:]
-    return fewest <= n_axes_of_one <= most and all(size == 1 for size in axes_of_one)
+    if axes in ("TD", "DT"):
+        is_matrix = len(shape) == 2
+        is_one_matrix = len(shape) == 3 and shape[0] == 1
+        return is_matrix or is_one_matrix
+    if axes == "T1D":
+        return len(shape) == 3 and shape[1] == 1
+    return len(shape) in (4, 5) and all(size == 1 for size in shape[2:])
 
 
 def _how_to_read(shape: Sequence[int], before: str = "") -> str:
@@ -123,8 +121,8 @@ def _how_to_read(shape: Sequence[int], before: str = "") -> str:
     """
     if len(shape) == 1:
         return "one vector a clip is --array pooled"
-    long_axes = [size for size in shape if size != 1]
-    orders = [order for order in AXES_OF_ONE if _fits(shape, order)]
+    long_axes = [size for size in shape if size != 1]  # those that may be of frames or of numbers
+    orders = [order for order in ORDERS if _fits(shape, order)]
     if len(long_axes) > 2:
         return (
             "no --axes reads more than two: save [T, D], such as the mean over places, or all places one "

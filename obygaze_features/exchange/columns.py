@@ -30,11 +30,12 @@ def choose_columns(
     patterns: Sequence[str] = (),
     never: Collection[str] = (),
 ) -> list[str]:
-    """Return the names of the columns that are features, so that no label with numbers is among them.
+    """Return the names of the columns that hold features.
 
     With patterns, these are the columns that match one. Without, they are one column of lists or one numbered
-    series (f0, f1, ...; 0, 1, ...; from 0 or 1 on, at least two, none missing) in the order of its numbers;
-    every other column of numbers must then be left out by name.
+    series (f0, f1, ...; 0, 1, ...; from 0 or 1 on, at least two, none missing) in the order of its numbers.
+    The table may then have no other column of numbers, because that could be a label; such columns have to be
+    left out by name.
 
     Parameters
     ----------
@@ -63,20 +64,15 @@ def choose_columns(
     >>> choose_columns(Path("a.csv"), [*kinds], kinds.get, ["f[0-9]*", "label"])
     ['f0', 'f1', 'label']
     """
-    candidates = [name for name in names if name not in never]
-    for name, n_columns in Counter(candidates).items():
-        if n_columns > 1:
-            raise StoreError(f"{path}: two columns are called {name!r}; give each a name of its own")
-    for pattern in patterns:
-        if not _matching(candidates, [pattern.removeprefix(LEAVE_OUT)]):
-            raise StoreError(
-                f"{path}: --columns {pattern!r} matches no column that may be a feature; "
-                f"found {first_few(candidates, SHOWN)}"
-            )
+    possible = [name for name in names if name not in never]
+    _refuse_equal_names(path, possible)
+    _refuse_patterns_without_match(path, possible, patterns)
     wanted_patterns = [pattern for pattern in patterns if not pattern.startswith(LEAVE_OUT)]
-    other_patterns = [pattern[1:] for pattern in patterns if pattern.startswith(LEAVE_OUT)]
-    left_out = set(_matching(candidates, other_patterns))
-    candidates = [name for name in candidates if name not in left_out]
+    unwanted_patterns = [
+        pattern.removeprefix(LEAVE_OUT) for pattern in patterns if pattern.startswith(LEAVE_OUT)
+    ]
+    left_out = set(_matching(possible, unwanted_patterns))
+    candidates = [name for name in possible if name not in left_out]
     if wanted_patterns:
         return _matching(candidates, wanted_patterns)
     feature_sets, numbers = _find_feature_sets(candidates, kind_of)
@@ -100,6 +96,23 @@ class _FeatureSets(NamedTuple):
 
     feature_sets: list[list[str]]
     numbers: list[str]
+
+
+def _refuse_equal_names(path: Path | str, names: Sequence[str]) -> None:
+    """Raise a StoreError if two columns have the same name."""
+    for name, n_columns in Counter(names).items():
+        if n_columns > 1:
+            raise StoreError(f"{path}: two columns are called {name!r}; give each a name of its own")
+
+
+def _refuse_patterns_without_match(path: Path | str, names: Sequence[str], patterns: Sequence[str]) -> None:
+    """Raise a StoreError if a pattern matches no column."""
+    for pattern in patterns:
+        if not _matching(names, [pattern.removeprefix(LEAVE_OUT)]):
+            raise StoreError(
+                f"{path}: --columns {pattern!r} matches no column that may be a feature; "
+                f"found {first_few(names, SHOWN)}"
+            )
 
 
 def _find_feature_sets(candidates: Sequence[str], kind_of: Callable[[str], ColumnKind]) -> _FeatureSets:

@@ -12,6 +12,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import Contrast, clipped, contrasts, same_numerics
+from obygaze_features.store.records import StoredClip
 from obygaze_features.store.store import Store
 from obygaze_features.text import counted, first_few
 
@@ -158,11 +159,6 @@ def diff(first: Store, second: Store) -> StoreDiff:
     second_clips = {clip.clip_id: clip for clip in second.clips}
     first_ids = {clip.clip_id for clip in first.clips}
     common = [(clip, second_clips[clip.clip_id]) for clip in first.clips if clip.clip_id in second_clips]
-    changed_clips = {}
-    for field in CLIP_FIELDS:
-        changed = [clip.clip_id for clip, other in common if getattr(clip, field) != getattr(other, field)]
-        if changed:
-            changed_clips[field] = tuple(changed)
     provenance: dict[str, Contrasts] = {}
     numerics: dict[str, tuple[str, ...]] = {}
     arrays: list[ArrayDiff] = []
@@ -176,16 +172,43 @@ def diff(first: Store, second: Store) -> StoreDiff:
         about=tuple(contrasts(dict(first.attributes), dict(second.attributes))),
         only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in second_clips),
         only_second=tuple(sorted(second_clips.keys() - first_ids)),
-        clips=changed_clips,
-        statuses=Counter(
-            (clip.status, other.status) for clip, other in common if clip.status != other.status
-        ),
+        clips=_changed_clips(common),
+        statuses=_changed_statuses(common),
         groups_first=tuple(name for name in first if name not in second),
         groups_second=tuple(name for name in second if name not in first),
         provenance=provenance,
         numerics=numerics,
         arrays=tuple(arrays),
     )
+
+
+def _changed_clips(common: Sequence[tuple[StoredClip, StoredClip]]) -> dict[str, tuple[str, ...]]:
+    """Return field -> ids of the clips in which it differs, without fields that are equal in all clips.
+
+    Parameters
+    ----------
+    common
+        Each clip that both stores have, as the first and as the second store record it.
+    """
+    changed_clips = {}
+    for field in CLIP_FIELDS:
+        changed = [
+            in_first.clip_id
+            for in_first, in_second in common
+            if getattr(in_first, field) != getattr(in_second, field)
+        ]
+        if changed:
+            changed_clips[field] = tuple(changed)
+    return changed_clips
+
+
+def _changed_statuses(common: Sequence[tuple[StoredClip, StoredClip]]) -> Counter[tuple[str, str]]:
+    """Count the clips with different statuses: (status in the first, in the second) -> number of clips."""
+    counter = Counter[tuple[str, str]]()
+    for in_first, in_second in common:
+        if in_first.status != in_second.status:
+            counter[in_first.status, in_second.status] += 1
+    return counter
 
 
 def _compare(first: Group, second: Group) -> list[ArrayDiff]:
@@ -301,32 +324,36 @@ def describe_differences(result: StoreDiff, first: str, second: str, *, most: in
     most
         Number of clips that a line names at most.
     """
-
-    def values(contrast: Contrast) -> str:
-        """Return a sentence with a field's values in both stores."""
-        in_first = f"{clipped(contrast.first)} in {first}"
-        in_second = f"{clipped(contrast.second)} in {second}"
-        return f"{contrast.field} is {in_first}, {in_second}"
-
-    lines = [f"store: {values(contrast)}" for contrast in result.about]
-    for where, clips, names in (
-        (first, result.only_first, result.groups_first),
-        (second, result.only_second, result.groups_second),
-    ):
-        if clips:
-            lines.append(f"clips: {len(clips)} only in {where}: {first_few(clips, most)}")
-        lines += [f"features of {name}: only in {where}" for name in names]
+    lines = [f"store: {_contrast_in_words(contrast, first, second)}" for contrast in result.about]
+    lines += _only_in_one(first, result.only_first, result.groups_first, most)
+    lines += _only_in_one(second, result.only_second, result.groups_second, most)
     for (status_in_first, status_in_second), n_clips in sorted(result.statuses.items()):
         lines.append(f"clips: {n_clips} {status_in_first} in {first}, {status_in_second} in {second}")
     for field, clips in result.clips.items():
         lines.append(f"clips: {field} differs for {len(clips)}: {first_few(clips, most)}")
     for name, differing in result.provenance.items():
         for contrast in differing:
-            line = f"provenance of {name}: {values(contrast)}"
+            line = f"provenance of {name}: {_contrast_in_words(contrast, first, second)}"
             if contrast.field in result.numerics[name]:
                 line += " (so the features must not be mixed)"
             lines.append(line)
     lines += [_array_in_words(array) for array in result.arrays if array.unlike or array.changed]
+    return lines
+
+
+def _contrast_in_words(contrast: Contrast, first: str, second: str) -> str:
+    """Return a field with its values in both stores, such as "licence is MIT in a, CC0-1.0 in b"."""
+    in_first = f"{clipped(contrast.first)} in {first}"
+    in_second = f"{clipped(contrast.second)} in {second}"
+    return f"{contrast.field} is {in_first}, {in_second}"
+
+
+def _only_in_one(store: str, clips: Sequence[str], groups: Sequence[str], most: int) -> list[str]:
+    """Return lines on the clips and the groups that only one store has; at most `most` clips are named."""
+    lines = []
+    if clips:
+        lines.append(f"clips: {len(clips)} only in {store}: {first_few(clips, most)}")
+    lines += [f"features of {name}: only in {store}" for name in groups]
     return lines
 
 

@@ -18,7 +18,7 @@ from obygaze_features.store.provenance import FILLED_IN
 from obygaze_features.store.records import WITHOUT_PICTURES, format_stretches
 from obygaze_features.store.store import Store
 
-SPAN = ("start_s", "end_s")
+NUMBER_COLUMNS = ("start_s", "end_s")
 """Columns of numbers beside the features; the others hold texts."""
 ClipTexts = Mapping[str, Mapping[str, str]]
 """Texts to write beside the features, such as level and concepts: name -> clip id -> text."""
@@ -52,18 +52,18 @@ def export_hdf5(
     rows = _usable_rows(group)
     arrays = (*group.arrays, *TIME_ARRAYS)
     columns = _clip_columns(store, group, rows, labels)
-    with _new_file(Path(path)) as (file, sink):
+    with _new_file(Path(path)) as (file, raw_file):
         for name, text in _origin(store, group).items():
             file.attrs[name] = text
-        streams = [rows_of(group, array, rows) for array in arrays]
-        for position, values in enumerate(zip(*streams, strict=True)):
+        values_by_array = [rows_of(group, array, rows) for array in arrays]  # iterators over the clips
+        for position, clip_values in enumerate(zip(*values_by_array, strict=True)):
             node = file.create_group(_group_name(columns["clip"][position]))
             for name, column in columns.items():
                 if column[position] is not None:
                     node.attrs[name] = column[position]
-            for array, value in zip(arrays, values, strict=True):
+            for array, value in zip(arrays, clip_values, strict=True):
                 node.create_dataset(array, data=value)
-            sink.check()
+            raw_file.raise_write_error()
     return len(rows), len(group) - len(rows)
 
 
@@ -98,15 +98,15 @@ def export_anndata(
     rows = _usable_rows(group)
     n_features = group.shape("pooled")[1]
     columns = _clip_columns(store, group, rows, labels)
-    with _new_file(Path(path)) as (file, sink):
-        _encode(file, "anndata", "0.1.0")
+    with _new_file(Path(path)) as (file, raw_file):
+        _mark_encoding(file, "anndata", "0.1.0")
         x = file.create_dataset("X", (len(rows), n_features), np.float32)
-        _encode(x, "array", "0.2.0")
+        _mark_encoding(x, "array", "0.2.0")
         for position, values in enumerate(rows_of(group, "pooled", rows)):
             x[position] = values
-            sink.check()
-        _dataframe(file, "obs", columns.pop("clip"), columns)
-        _dataframe(file, "var", [f"{backbone}-{feature}" for feature in range(n_features)], {})
+            raw_file.raise_write_error()
+        _write_dataframe(file, "obs", columns.pop("clip"), columns)
+        _write_dataframe(file, "var", [f"{backbone}-{feature}" for feature in range(n_features)], {})
         for name in ("layers", "obsm", "obsp", "varm", "varp"):
             _write(file, name, {})
         _write(file, "uns", _origin(store, group))
@@ -127,20 +127,18 @@ def _clip_columns(
     pictures; None where a clip has no such value.
     """
     clips = [store.clips[row] for row in rows]
-
-    def column(field: str) -> list[Any]:
-        """Return a field of all clips."""
-        return [getattr(clip, field) for clip in clips]
-
-    columns = {"clip": column("clip_id")}
-    for field in ("movie", "status", "reason"):
-        columns[field] = column(field)
+    columns: dict[str, list[Any]] = {
+        "clip": [clip.clip_id for clip in clips],
+        "movie": [clip.movie for clip in clips],
+        "status": [clip.status for clip in clips],
+        "reason": [clip.reason for clip in clips],
+    }
     if group.text:
-        columns["text"] = column("text")
+        columns["text"] = [clip.text for clip in clips]
     for name, texts in (labels or {}).items():
         columns[name] = [texts.get(clip.clip_id, "") for clip in clips]
-    for field in SPAN:
-        columns[field] = column(field)
+    columns["start_s"] = [clip.start_s for clip in clips]
+    columns["end_s"] = [clip.end_s for clip in clips]
     if any(clip.without_pictures_s for clip in clips):
         columns[WITHOUT_PICTURES] = [format_stretches(clip.without_pictures_s) for clip in clips]
     return columns
@@ -168,39 +166,39 @@ def _group_name(clip_id: str) -> str:
     return name
 
 
-def _encode(node: h5py.HLObject, kind: str, version: str) -> None:
+def _mark_encoding(node: h5py.HLObject, kind: str, version: str) -> None:
     """Mark a node with AnnData's name and version of its encoding."""
     node.attrs["encoding-type"] = kind
     node.attrs["encoding-version"] = version
 
 
-def _dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[str, list[Any]]) -> None:
+def _write_dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[str, list[Any]]) -> None:
     """Write columns as a data frame in AnnData's encoding."""
     node = file.create_group(name)
-    _encode(node, "dataframe", "0.2.0")
+    _mark_encoding(node, "dataframe", "0.2.0")
     node.attrs["_index"] = "_index"
     node.attrs.create("column-order", [*columns], (len(columns),), h5py.string_dtype())
     for column, values in {"_index": index, **columns}.items():
-        _write(node, column, np.array(values, np.float64) if column in SPAN else values)
+        _write(node, column, np.array(values, np.float64) if column in NUMBER_COLUMNS else values)
 
 
 def _write(parent: h5py.Group, name: str, element: object) -> None:
     """Write a dict, a list of texts, a text or an array into an HDF5 group, in AnnData's encoding."""
     if isinstance(element, Mapping):
         node = parent.create_group(name)
-        _encode(node, "dict", "0.1.0")
+        _mark_encoding(node, "dict", "0.1.0")
         for key, value in element.items():
             _write(node, key, value)
     elif isinstance(element, list):
         dataset = parent.create_dataset(name, (len(element),), h5py.string_dtype(), element)
-        _encode(dataset, "string-array", "0.2.0")
+        _mark_encoding(dataset, "string-array", "0.2.0")
     elif isinstance(element, str):
-        _encode(parent.create_dataset(name, None, h5py.string_dtype(), element), "string", "0.2.0")
+        _mark_encoding(parent.create_dataset(name, None, h5py.string_dtype(), element), "string", "0.2.0")
     else:
-        _encode(parent.create_dataset(name, None, None, element), "array", "0.2.0")
+        _mark_encoding(parent.create_dataset(name, None, None, element), "array", "0.2.0")
 
 
-class _Sink(FileIO):
+class _ErrorKeepingFile(FileIO):
     """The file that HDF5 writes into; it keeps the first OSError, and hides it from HDF5.
 
     When a write fails, HDF5 loses its buffers, then crashes at the end of the process or reports nothing.
@@ -208,28 +206,28 @@ class _Sink(FileIO):
 
     error: OSError | None = None
 
-    def check(self) -> None:
+    def raise_write_error(self) -> None:
         """Raise the first error of a write, if there was one."""
         if self.error is not None:
             raise self.error
 
     def write(self, data: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
-        """Write all bytes to the file; after an error, do nothing. HDF5 always gets a success."""
-        self._try(lambda: write_all(self.fileno(), data))
+        """Write all bytes to the file, or nothing after an error; HDF5 is always told that all is written."""
+        self._unless_failed(lambda: write_all(self.fileno(), data))
         return len(data)
 
     def truncate(self, size: int | None = None) -> int:
         """Set the size of the file, unless a write has failed."""
-        self._try(lambda: FileIO.truncate(self, size))
-        return size or 0
+        self._unless_failed(lambda: FileIO.truncate(self, size))
+        return 0 if size is None else size
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what HDF5 gives
         """Read back what was written; zeros replace what a failed write left out."""
         memoryview(buffer)[:] = bytes(len(buffer))
-        self._try(lambda: FileIO.readinto(self, buffer))
+        self._unless_failed(lambda: FileIO.readinto(self, buffer))
         return len(buffer)
 
-    def _try(self, work: Callable[[], object]) -> None:
+    def _unless_failed(self, work: Callable[[], object]) -> None:
         """Call a function, and store an OSError that it raises; do nothing if an earlier call failed."""
         if self.error is None:
             try:
@@ -239,13 +237,13 @@ class _Sink(FileIO):
 
 
 @contextmanager
-def _new_file(path: Path) -> Iterator[tuple[h5py.File, _Sink]]:
+def _new_file(path: Path) -> Iterator[tuple[h5py.File, _ErrorKeepingFile]]:
     """Create an HDF5 file atomically; the same data give the same bytes.
 
-    Yields the open file, and the `_Sink` that writes its bytes. `check` of the latter raises errors of
-    writing, which HDF5 itself would report late or not at all.
+    Yields the open file, and the ordinary file with its bytes, whose `raise_write_error` raises errors that
+    HDF5 itself would report late or not at all.
     """
-    with new_file(path) as work, _Sink(work, "w+") as sink:
-        with h5py.File(sink, "w") as file:
-            yield file, sink
-        sink.check()
+    with new_file(path) as temporary_path, _ErrorKeepingFile(temporary_path, "w+") as raw_file:
+        with h5py.File(raw_file, "w") as file:
+            yield file, raw_file
+        raw_file.raise_write_error()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import LEAVE_OUT
 from obygaze_features.exchange.import_items import Arrays, ImportItem, TableOptions
+from obygaze_features.store.format import TIME_ARRAYS
 
 _TIMES = re.compile(r"t|(frame_?)?time(s|stamps?)?(_?(s|sec|seconds|ms))?|seconds?|secs?|ms")
 """Names of columns of times: of the format, of OpenFace (timestamp), openSMILE (frameTime) and others."""
@@ -71,10 +72,10 @@ def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> Fr
     ]
     candidates = [name for name in names if not any(fnmatchcase(name, pattern) for pattern in left_out)]
     number_names = [name for name in candidates if _NUMBERS.fullmatch(_normalised(name))]
-    numbers = _only_column(path, number_names, "number the frames")
+    numbers = _only_or_format_column(path, number_names, "number the frames")
     if options.times is None:
         time_names = [name for name in candidates if _TIMES.fullmatch(_normalised(name))]
-        return FrameColumns(_only_column(path, time_names, "may be times of frames"), numbers)
+        return FrameColumns(_only_or_format_column(path, time_names, "may be times of frames"), numbers)
     if options.times not in names:
         found = ", ".join(names[:SHOWN])
         raise StoreError(f"{path}: has no column {options.times} (--times); found {found}")
@@ -83,33 +84,39 @@ def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> Fr
     return FrameColumns(options.times, numbers)
 
 
-def _only_column(path: Path, names: list[str], meaning: str) -> str:
-    """Choose one of the columns that may have a meaning, such as the times of frames; "" if there are none.
-
-    A column with the format's own name (`time_s`, or that of the frame index) is preferred.
+def _only_or_format_column(path: Path, candidates: list[str], predicate: str) -> str:
+    """Choose the column with a name of the format (`time_s`, `frame_index`), or else the only candidate.
 
     Parameters
     ----------
     path
         The table, for messages.
-    names
-        The columns that may have the meaning.
-    meaning
-        The meaning, for messages.
+    candidates
+        Columns whose names suggest times, or whose names suggest numbers of frames.
+    predicate
+        What the candidates do, for messages: "number the frames".
+
+    Returns
+    -------
+    str
+        The column; "" if there is no candidate.
 
     Raises
     ------
     StoreError
-        There are several columns, and none has the format's name.
+        There are several candidates, and none has a name of the format.
     """
-    for name in ("time_s", FILE_INDEX):
-        if names.count(name) == 1:
-            return name
-    if len(names) > 1:
-        raise StoreError(
-            f"{path}: columns {', '.join(names)} {meaning}: leave out all but one (--columns '!{names[1]}')"
-        )
-    return names[0] if names else ""
+    if not candidates:
+        return ""
+    if len(candidates) == 1:
+        return candidates[0]
+    for format_name in TIME_ARRAYS:
+        if candidates.count(format_name) == 1:
+            return format_name
+    raise StoreError(
+        f"{path}: columns {', '.join(candidates)} {predicate}: leave out all but one "
+        f"(--columns '!{candidates[1]}')"
+    )
 
 
 def _normalised(name: str) -> str:
@@ -162,9 +169,9 @@ def frame_items(
     ids: Sequence[str],
     vectors: Any,
     columns: FrameColumns,
-    read: Callable[[str], NDArray[Any]],
+    read_column: Callable[[str], NDArray[Any]],
     *,
-    evenly: bool,
+    must_be_even: bool,
 ) -> dict[str, ImportItem]:
     """Gather the rows of each clip in a table with a row for each frame: clip id -> its features.
 
@@ -179,16 +186,16 @@ def frame_items(
     columns
         Columns that order the rows of a clip: by the number of the frame, or else by its time. Without them,
         rows are in the order of the table.
-    read
+    read_column
         Reads one of these columns, [R].
-    evenly
-        Whether the times follow from a rate, so that frames must be evenly spaced.
+    must_be_even
+        Whether frame numbers must be evenly spaced, because the times will follow from a rate.
 
     Raises
     ------
     StoreError
-        If nothing shows that rows are frames, or a column lacks a number. Loading an item raises it if two
-        rows of the clip are the same frame.
+        If each clip has one row and no column orders rows, so that rows are probably no frames; or if a
+        column lacks a number. Loading an item raises it if two rows of the clip are the same frame.
     """
     rows_of_clip: dict[str, list[int]] = {}
     for row, clip in enumerate(ids):
@@ -203,12 +210,12 @@ def frame_items(
     positions = _FramePositions(
         path,
         columns,
-        numbers=_read_numbers(path, columns.numbers, read),
-        times=_read_numbers(path, columns.times, read),
+        numbers=_read_numbers(path, columns.numbers, read_column),
+        times=_read_numbers(path, columns.times, read_column),
     )
     items = {}
     for clip, rows in rows_of_clip.items():
-        load = partial(_load_clip, np.asarray(rows), clip, vectors, positions, evenly=evenly)
+        load = partial(_load_clip, np.asarray(rows), clip, vectors, positions, must_be_even=must_be_even)
         items[clip] = ImportItem(f"{path}, {clip}", load)
     return items
 
@@ -232,11 +239,23 @@ class _FramePositions(NamedTuple):
     times: NDArray[np.float64] | None
 
 
-def _read_numbers(path: Path, name: str, read: Callable[[str], NDArray[Any]]) -> NDArray[np.float64] | None:
-    """Read a column of numbers, and refuse one with a missing number; None for the column ""."""
+def _read_numbers(
+    path: Path, name: str, read_column: Callable[[str], NDArray[Any]]
+) -> NDArray[np.float64] | None:
+    """Read a column of numbers, and refuse one with a missing number; None if the table has no such column.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    name
+        Name of the column; "" if the table has none.
+    read_column
+        Reads a column, by its name.
+    """
     if not name:
         return None
-    values = np.asarray(read(name))
+    values = np.asarray(read_column(name))
     if values.ndim != 1 or values.dtype.kind not in "fiu":
         raise StoreError(f"{path}: column {name!r} holds {values.dtype}; expected a number for each row")
     values = values.astype(np.float64)
@@ -250,7 +269,7 @@ def _read_numbers(path: Path, name: str, read: Callable[[str], NDArray[Any]]) ->
 
 
 def _load_clip(
-    rows: NDArray[np.intp], clip: str, vectors: Any, positions: _FramePositions, *, evenly: bool
+    rows: NDArray[np.intp], clip: str, vectors: Any, positions: _FramePositions, *, must_be_even: bool
 ) -> Arrays:
     """Read the frames of one clip: their vectors in order, and their times and indices if these are known.
 
@@ -264,8 +283,8 @@ def _load_clip(
         The vectors of all rows.
     positions
         Numbers and times of all rows.
-    evenly
-        Whether the times follow from a rate, so that frames must be evenly spaced.
+    must_be_even
+        Whether frame numbers must be evenly spaced, because the times will follow from a rate.
 
     Returns
     -------
@@ -278,7 +297,7 @@ def _load_clip(
         rows = _sort_rows(rows, positions.numbers, columns.numbers, where)
     elif positions.times is not None:
         rows = _sort_rows(rows, positions.times, columns.times, where)
-    if evenly and positions.numbers is not None:
+    if must_be_even and positions.numbers is not None:
         refuse_uneven(where, positions.numbers[rows])
     arrays = {"": _read_rows(vectors, rows)}
     if positions.times is not None:

@@ -39,10 +39,12 @@ from obygaze_features.text import counted
 def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Read features from the matrix of a .npy file; the ids of its rows are in another file."""
     matrix = map_npy(path)
-    if {*options.columns} - {"*"}:
+    if not set(options.columns) <= {"*"}:
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
-    labels, _ = read_row_ids(path, (), options.ids, list)
-    yield group_rows_by_clip(path, labels, {"": matrix}, options, columns=FrameColumns(), read=list, about={})
+    # `list` stands for a function that reads a named column: a .npy file has none, so it is never called.
+    ids, _ = read_row_ids(path, (), options.ids, list)
+    no_columns = FrameColumns()
+    yield group_rows_by_clip(path, ids, {"": matrix}, options, columns=no_columns, read_column=list, about={})
 
 
 @contextmanager
@@ -56,8 +58,8 @@ def _table_content(
     path: Path,
     arrays: Mapping[str, Any],
     options: TableOptions,
-    read: Callable[[str], Any],
-    load: Callable[[str], Any],
+    read_ids: Callable[[str], Any],
+    open_array: Callable[[str], Any],
 ) -> FileContent:
     """Choose the ids and the features among arrays that have a row for each clip, or each frame.
 
@@ -69,21 +71,23 @@ def _table_content(
         Name -> description of the array, with its `dtype` and `ndim`.
     options
         Which arrays are to be read, and how.
-    read
+    read_ids
         Reads the array of ids, by its name.
-    load
-        Reads an array of features or of positions of frames.
+    open_array
+        Opens or reads another array, by its name: of features, or of times or numbers of frames.
     """
-    ids, id_array = read_row_ids(path, list(arrays), options.ids, read)
+    ids, id_array = read_row_ids(path, list(arrays), options.ids, read_ids)
     others = {name: array for name, array in arrays.items() if name != id_array}
-    columns = FrameColumns()
+    frame_order = FrameColumns()
     if options.of_frames:
-        one_number_a_row = [name for name, array in others.items() if getattr(array, "ndim", 0) == 1]
-        columns = frame_columns(path, one_number_a_row, options)
+        one_number_per_row = [name for name, array in others.items() if getattr(array, "ndim", 0) == 1]
+        frame_order = frame_columns(path, one_number_per_row, options)
+    candidates = {name: array for name, array in others.items() if name not in frame_order}
     choice = ArrayChoice(options.columns, axes=1)
-    chosen = choice(path, {name: array for name, array in others.items() if name not in columns})
-    features = {name: load(name) for name in chosen}
-    return group_rows_by_clip(path, ids, features, options, columns=columns, read=load, about=choice.about)
+    features = {name: open_array(name) for name in choice(path, candidates)}
+    return group_rows_by_clip(
+        path, ids, features, options, columns=frame_order, read_column=open_array, about=choice.about
+    )
 
 
 @contextmanager
@@ -123,11 +127,7 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
     choice = ArrayChoice(options.columns or ("X",), axes=1)
     matrices = _anndata_matrices(file)
     features = {name: matrices[name] for name in choice(path, matrices)}
-    for name, matrix in features.items():
-        if isinstance(matrix, h5py.Group):
-            raise StoreError(f"{path}: {name} is sparse; write it dense (adata.X = adata.X.toarray())")
-        if not isinstance(matrix, h5py.Dataset):
-            raise StoreError(f"{path}: {name} is no matrix of this file; name one (--columns)")
+    _refuse_sparse(path, features)
 
     def read(name: str) -> Any:
         """Read a column of `obs`."""
@@ -135,15 +135,28 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
 
     index_name = text_of(obs.attrs, "_index") or "_index"
     ids, _ = read_row_ids(path, list(obs), options.ids or index_name, read)
-    damage = {"status", "reason", WITHOUT_PICTURES}
-    columns = {name: id_texts(read(name), path) for name in set(obs) & damage}
-    for name, cells in columns.items():
+    status_columns = {}
+    names = list(obs)  # `in` would follow links to other files
+    for name in ("status", "reason", WITHOUT_PICTURES):  # parameters of `row_items`
+        if name not in names:
+            continue
+        cells = id_texts(read(name), path)
         if len(cells) != len(ids):
             raise StoreError(
                 f"{path}: obs/{name} has {counted(len(cells), 'row')}; expected {len(ids)}, one per id"
             )
+        status_columns[name] = cells
     about = choice.about | _anndata_texts(file, path)
-    return row_items(path, ids, features, **columns), about
+    return row_items(path, ids, features, **status_columns), about
+
+
+def _refuse_sparse(path: Path, matrices: Mapping[str, object]) -> None:
+    """Raise a StoreError if a chosen matrix is sparse (a group of arrays), or no plain dataset."""
+    for name, matrix in matrices.items():
+        if isinstance(matrix, h5py.Group):
+            raise StoreError(f"{path}: {name} is sparse; write it dense (adata.X = adata.X.toarray())")
+        if not isinstance(matrix, h5py.Dataset):
+            raise StoreError(f"{path}: {name} is no matrix of this file; name one (--columns)")
 
 
 def _anndata_matrices(file: h5py.File) -> dict[str, object]:

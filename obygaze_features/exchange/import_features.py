@@ -151,20 +151,20 @@ def import_features(
             f"the first is {absent[0]}; look at --pattern, or allow missing clips (--allow-missing)"
         )
     first = next(features[clip.clip_id] for clip in clips if clip.clip_id in features)
-    arrays = _load_arrays(first, declared, first.load())
+    arrays = _arrays_of_format(first, declared, first.load())
     with _file_named_in_errors(first):
         group = _group_spec(arrays, declared)
     with temporary_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
         stage = open_stage(clips, [group], corpus)
         try:
             written = _import_clips(stage, features, declared, progress)
-        except _OtherFrames:
+        except _DifferentFrameCounts:  # begin again with a group whose clips may have any number of frames
             remove_tree(stage.path)
             stage = open_stage(clips, [_as_ragged(group)], corpus)
             written = _import_clips(stage, features, declared, progress)
-        doubt = _warn_of_swapped_axes(stage.groups[0], declared, written.most_frames)
-        if doubt:
-            note(doubt)
+        warning = _warn_of_swapped_axes(stage.groups[0], declared, written.most_frames)
+        if warning:
+            note(warning)
         if written.constant:
             shown = (
                 f"{len(written.constant)} of {counted(len(clips), 'clip')} have one number as all "
@@ -182,7 +182,7 @@ def import_features(
         )
 
 
-class _OtherFrames(Exception):  # noqa: N818 - no error of a user: it ends a first try
+class _DifferentFrameCounts(Exception):  # noqa: N818 - no error of a user: the import begins again
     """A clip has another number of frames than the first: the group must be ragged."""
 
 
@@ -219,27 +219,28 @@ def _import_clips(
 
     Raises
     ------
-    _OtherFrames
+    _DifferentFrameCounts
         If a clip has another number of frames than the group declares.
     StoreError
         If features do not fit, or may be labels.
     """
     (group,) = stage.groups
     to_do = [clip for clip in stage.missing() if clip in features]
-    may_be_labels = not declared.named
+    may_be_labels = not declared.named  # until a clip has numbers that labels do not have
     constant = list[str]()
     most_frames = 0
     with stage.writer(to_do) as writer:
         for n_imported, clip in enumerate(to_do, start=1):
             item = features[clip]
             loaded = item.load()
-            may_be_labels = may_be_labels and not _looks_like_features(loaded, declared)
-            arrays = _load_arrays(item, declared, loaded)
+            if may_be_labels and _looks_like_features(loaded, declared):
+                may_be_labels = False
+            arrays = _arrays_of_format(item, declared, loaded)
             if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
                 constant.append(clip)
             if "frames" in arrays:
                 most_frames = max(most_frames, len(arrays["frames"]))
-                _refuse_other_frames(item, group, arrays["frames"])
+                _check_frames(item, group, arrays["frames"])
             result = _make_result(stage.clips[stage.rows[clip]], item, group, arrays, declared.per_second)
             with _file_named_in_errors(item):
                 writer.commit([result])
@@ -266,14 +267,14 @@ def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
     return False
 
 
-def _refuse_other_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> None:
+def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> None:
     """Check the frames [F, D] of a clip against the group that was declared from the first clip.
 
     Raises
     ------
     StoreError
         If a frame has another number of features, or the number of frames must be the same and is not.
-    _OtherFrames
+    _DifferentFrameCounts
         If only the number of frames differs, which a ragged group allows.
     """
     (spec,) = (spec for spec in group.arrays if spec.name == "frames")
@@ -294,7 +295,7 @@ def _refuse_other_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any
             "each for several of "
             f"{group.n_frames} that were sampled; this needs one number of frames for all clips"
         )
-    raise _OtherFrames
+    raise _DifferentFrameCounts
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
@@ -364,12 +365,12 @@ def _refuse_unknown_names(item: ImportItem, arrays: Arrays) -> None:
         raise StoreError(f"{item.where}: no features in it")
 
 
-def _load_arrays(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
-    """Check a clip's arrays, and bring them into the form of the format.
+def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
+    """Convert the arrays of a clip's file to arrays as the format has them, and check them.
 
-    They get the format's names (pooled, frames, tokens, time_s, frame_index), axes and data types. A single
-    array of features gets the declared name. Features are converted to another data type only if that is
-    declared.
+    The results have the format's names (pooled, frames, tokens, time_s, frame_index), axes and data types. A
+    single array of features gets the declared name. Features are converted to another data type only if that
+    is declared.
 
     Parameters
     ----------
@@ -388,22 +389,31 @@ def _load_arrays(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays
     if declared.times is not None:
         arrays = _with_times(item, declared.times, arrays)
     are_named = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
-    feature_names = arrays.keys() - set(TIME_ARRAYS)
-    if len(feature_names) == 1 and not are_named:
-        arrays = {name if name in TIME_ARRAYS else declared.array: values for name, values in arrays.items()}
-    _refuse_unknown_names(item, arrays)
-    if declared.axes is not None and arrays.keys().isdisjoint(("frames", "tokens")):
+    named_arrays = arrays if are_named else _with_declared_name(arrays, declared.array)
+    _refuse_unknown_names(item, named_arrays)
+    if declared.axes is not None and named_arrays.keys().isdisjoint(("frames", "tokens")):
         raise StoreError(
             f"{item.where}: --axes {declared.axes} orders frames or tokens: add --array frames, or tokens"
         )
-    if declared.per_second is not None and "time_s" in arrays:
+    if declared.per_second is not None and "time_s" in named_arrays:
         raise StoreError(f"{item.where}: holds time_s, and --rate says other times; give one of both")
     converted = {}
-    for name, values in arrays.items():
+    for name, values in named_arrays.items():
         converted[name] = _convert(values, name, item.where, declared, named=are_named)
         if not converted[name].size:
             raise StoreError(f"{item.where}: {name} is empty, {list(values.shape)}")
     return converted
+
+
+def _with_declared_name(arrays: Arrays, declared_name: str) -> Arrays:
+    """Return the arrays of a clip with the declared name for its array of features, if there is only one."""
+    feature_names = arrays.keys() - set(TIME_ARRAYS)
+    if len(feature_names) != 1:
+        return arrays
+    renamed = {}
+    for name, values in arrays.items():
+        renamed[name if name in TIME_ARRAYS else declared_name] = values
+    return renamed
 
 
 def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
@@ -451,27 +461,37 @@ def _convert(values: NDArray[Any], name: str, where: str, declared: Declared, *,
     StoreError
         If the array does not fit.
     """
-    dtype = declared.dtype
-    n_axes = len(ARRAYS[name].dims) - 1
+    n_axes = len(ARRAYS[name].dims) - 1  # without the axis of clips
     if values.ndim == 0:
         raise StoreError(f"{where}: {name} is one number; expected an array")
-    values = reorder_axes(values, n_axes, declared.axes, f"{where}, {name}")
+    reordered = reorder_axes(values, n_axes, declared.axes, f"{where}, {name}")
     if name in FEATURE_ARRAYS:
-        refuse_other_axes(name, values.shape, n_axes, where, named=named)
-    elif values.ndim != 1:
-        raise StoreError(f"{where}: the axes of {name} are {list(values.shape)}, expected [T]: one a frame")
-    dtypes = ARRAYS[name].dtypes
-    if name in FEATURE_ARRAYS and dtype is not None and values.dtype.kind in "fiu":
+        refuse_other_axes(name, reordered.shape, n_axes, where, named=named)
+    elif reordered.ndim != 1:
+        raise StoreError(
+            f"{where}: the axes of {name} are {list(reordered.shape)}, expected [T]: one a frame"
+        )
+    return _convert_type(reordered, name, where, declared.dtype)
+
+
+def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: str | None) -> NDArray[Any]:
+    """Return an array with a data type that the format has for arrays of its name; refuse other types.
+
+    Features are converted to the declared type, if there is one. Times and indices are converted to the
+    format's type, but only if no digit can be lost.
+    """
+    allowed_dtypes = ARRAYS[name].dtypes
+    if name in FEATURE_ARRAYS and declared_dtype is not None and values.dtype.kind in "fiu":
         with np.errstate(over="ignore"):  # inf is refused with its clip
-            values = values.astype(dtype)
-    elif name in TIME_ARRAYS and np.can_cast(values.dtype, dtypes[0]):
-        values = values.astype(dtypes[0])
-    if values.dtype.name not in dtypes:
+            values = values.astype(declared_dtype)
+    elif name in TIME_ARRAYS and np.can_cast(values.dtype, allowed_dtypes[0]):
+        values = values.astype(allowed_dtypes[0])
+    if values.dtype.name not in allowed_dtypes:
         remedy = "save features as such"
         if values.dtype.kind in "fiu":
-            remedy = f"nothing is converted unless asked for (--dtype {dtypes[0]})"
+            remedy = f"nothing is converted unless asked for (--dtype {allowed_dtypes[0]})"
         raise StoreError(
-            f"{where}: {name} is {values.dtype}, the format stores {' or '.join(dtypes)}; {remedy}"
+            f"{where}: {name} is {values.dtype}, the format stores {' or '.join(allowed_dtypes)}; {remedy}"
         )
     return values
 

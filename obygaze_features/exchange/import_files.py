@@ -23,8 +23,12 @@ from obygaze_features.file_kinds import HEAD_BYTES, NPY, NPZ, what, why_not
 from obygaze_features.store.store_files import NOT_ARRAYS, refuse_larger
 from obygaze_features.torch_files import load_torch
 
-OBJECTS = "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
-MORE = "more bytes behind its array, such as of another numpy.save: save each array in a file of its own"
+WHY_NO_OBJECTS = (
+    "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
+)
+WHY_NO_MORE_BYTES = (
+    "more bytes behind its array, such as of another numpy.save: save each array in a file of its own"
+)
 MOST_SUFFIXES = 5
 """Suffixes of other files that a message names at most."""
 ARRAY_SUFFIXES = (".npy", ".npz")
@@ -160,15 +164,17 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
         if not member.isfile() or member.issparse():
             raise StoreError(f"{where}: a link, or with holes: make the tar of whole files (cp -rL)")
         refuse_larger(member.size, where)
-        place = (member.offset_data, member.size)
-        yield name, ImportItem(where, partial(_read_file, path, where, choice, place))
+        part_of_tar = (member.offset_data, member.size)
+        yield name, ImportItem(where, partial(_read_file, path, where, choice, part_of_tar))
     if suffixes_left_out:
         choice.about["left_out"] = (
             f"files of the tar that hold no arrays: {', '.join(sorted(suffixes_left_out))}"
         )
 
 
-def _read_file(path: Path, where: str, choice: ArrayChoice, place: tuple[int, int] | None = None) -> Arrays:
+def _read_file(
+    path: Path, where: str, choice: ArrayChoice, part_of_tar: tuple[int, int] | None = None
+) -> Arrays:
     """Read the array of a .npy file, or the chosen arrays of a .npz: name -> array.
 
     The array of a .npy file has the name "". Other arrays of a .npz, such as pickled ones, are not read.
@@ -181,18 +187,19 @@ def _read_file(path: Path, where: str, choice: ArrayChoice, place: tuple[int, in
         What messages call the file.
     choice
         Chooses the arrays.
-    place
+    part_of_tar
         For a file in a tar: the byte at which it begins, and its size. None for a file of its own.
     """
     with open_regular(path) as file:
         content: IO[bytes] = file
-        if place is not None:
-            start, size = place
+        if part_of_tar is not None:
+            start, size = part_of_tar
             file.seek(start)
             content = io.BytesIO(file.read(size))
         if where.lower().endswith(".npy"):
             array = _read_array(content, where)
-            return dict.fromkeys(choice(where, {"": array}), array)
+            chosen = choice(where, {"": array})  # [""], or an error is raised
+            return dict.fromkeys(chosen, array)
         with open_npz(content, where) as (headers, load):
             return {name: load(name) for name in choice(where, headers)}
 
@@ -206,11 +213,12 @@ def map_npy(path: Path) -> NDArray[Any]:
         If it is not such a file.
     """
     with open_regular(path) as file, _explained_errors(str(path), file, NPY):
-        header = _read_header(file, str(path))
+        header = _read_header(file)
+        _refuse_objects(header, str(path))
         order: Literal["C", "F"] = "F" if header.is_fortran else "C"
         values = np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
         if values.offset + values.nbytes < file.seek(0, io.SEEK_END):
-            raise StoreError(f"{path}: {MORE}")
+            raise StoreError(f"{path}: {WHY_NO_MORE_BYTES}")
         return values
 
 
@@ -223,12 +231,13 @@ def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[
         If it holds Python objects, has more than `most` bytes, or if more bytes follow.
     """
     with _explained_errors(where, file, NPY):
-        header = _read_header(file, where)
+        header = _read_header(file)
+        _refuse_objects(header, where)
         size = math.prod(header.shape) * header.dtype.itemsize
         refuse_larger(size, where, most)
         values = np.frombuffer(file.read(max(size, 0)), header.dtype)
         if file.read(1):
-            raise StoreError(f"{where}: {MORE}")
+            raise StoreError(f"{where}: {WHY_NO_MORE_BYTES}")
         if header.is_fortran:
             return values.reshape(header.shape[::-1]).T
         return values.reshape(header.shape)
@@ -242,22 +251,17 @@ class _NpyHeader(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def _read_header(file: IO[bytes], where: str = "") -> _NpyHeader:
-    """Read the header of a .npy file, up to its data.
-
-    Parameters
-    ----------
-    file
-        The file, at its beginning.
-    where
-        What messages call it; given, an array of Python objects is refused.
-    """
+def _read_header(file: IO[bytes]) -> _NpyHeader:
+    """Read the header of a .npy file that is open at its beginning; the file is then at the first number."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    header = _NpyHeader(*read(file))
-    if where and header.dtype.hasobject:
-        raise StoreError(f"{where}: {OBJECTS}")
-    return header
+    return _NpyHeader(*read(file))
+
+
+def _refuse_objects(header: _NpyHeader, where: str) -> None:
+    """Raise a StoreError if a .npy file holds Python objects, which would have to be unpickled."""
+    if header.dtype.hasobject:
+        raise StoreError(f"{where}: {WHY_NO_OBJECTS}")
 
 
 @contextmanager
@@ -310,30 +314,47 @@ def open_npz(
     StoreError
         If it is no such file, or an array is there twice, is too large or would be unpickled.
     """
+    with _explained_errors(where, file, NPZ):
+        archive = zipfile.ZipFile(file)
+        headers = _read_headers(archive, file.seek(0, io.SEEK_END), where)
 
     def load(name: str) -> NDArray[Any]:
         """Read the array of one member."""
         with _explained_errors(f"{where}, {name}", file, NPZ), archive.open(f"{name}.npy") as member:
             return _read_array(member, f"{where}, {name}", most)
 
-    with _explained_errors(where, file, NPZ):
-        archive = zipfile.ZipFile(file)
-        n_bytes = file.seek(0, io.SEEK_END)
-        headers = dict[str, Any]()
-        for info in archive.infolist():
-            name = info.filename.removesuffix(".npy")
-            refuse_larger(info.compress_size, f"{where}, {name}", n_bytes)  # zipfile allocates that much
-            if name in headers:
-                raise StoreError(f"{where}, {name}: is in it twice; remove one")
-            if info.filename.endswith(".npy"):
-                with archive.open(info) as member:
-                    header = _read_header(member)
-                ndim = len(header.shape)
-                headers[name] = SimpleNamespace(dtype=header.dtype, ndim=ndim, shape=header.shape)
-            elif not info.is_dir():
-                headers[name] = None
     with archive:
         yield headers, load
+
+
+def _read_headers(archive: zipfile.ZipFile, archive_bytes: int, where: str) -> dict[str, Any]:
+    """Read the headers of the arrays in a .npz file: name -> `dtype`, `ndim` and `shape`.
+
+    None stands for a member that is no .npy file.
+
+    Parameters
+    ----------
+    archive
+        The file.
+    archive_bytes
+        Its size. A member that claims a larger one is refused, because zipfile allocates as much memory.
+    where
+        What messages call the file.
+    """
+    headers = dict[str, Any]()
+    for info in archive.infolist():
+        name = info.filename.removesuffix(".npy")
+        refuse_larger(info.compress_size, f"{where}, {name}", archive_bytes)
+        if name in headers:
+            raise StoreError(f"{where}, {name}: is in it twice; remove one")
+        if info.filename.endswith(".npy"):
+            with archive.open(info) as member:
+                header = _read_header(member)
+            ndim = len(header.shape)
+            headers[name] = SimpleNamespace(dtype=header.dtype, ndim=ndim, shape=header.shape)
+        elif not info.is_dir():
+            headers[name] = None
+    return headers
 
 
 @contextmanager

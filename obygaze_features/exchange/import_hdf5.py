@@ -25,11 +25,11 @@ from obygaze_features.file_kinds import AGAIN, HDF5, why_not
 from obygaze_features.store.records import WITHOUT_PICTURES
 from obygaze_features.store.store_files import refuse_larger
 
-MOST_TEXT = 1 << 27
+MOST_CHARACTERS = 1 << 27
 """Most characters in a column of texts."""
-TEXT_AT_ONCE = 1 << 24
+MOST_BYTES_AT_ONCE = 1 << 24
 """Most bytes of texts that are read at once: each of them may be as long as the file."""
-MOST_AT_ONCE = 1 << 16
+MOST_TEXTS_AT_ONCE = 1 << 16
 """Most texts that are read at once."""
 ID_BYTES = 64
 """Bytes of memory that an id takes at least, as a Python text."""
@@ -142,12 +142,12 @@ def explain_hdf5_damage(where: str) -> Iterator[None]:
 
 
 def _clips_in(
-    node: h5py.Group, where: str, name_at: dict[int, str], clips: frozenset[str]
+    node: h5py.Group, where: str, first_names: dict[int, str], clips: frozenset[str]
 ) -> Iterator[h5py.Group | h5py.Dataset]:
     """Yield the groups and datasets of a file that hold the features of one clip each.
 
-    These are the datasets of `node` itself, and all groups below it that hold datasets. But if a dataset in
-    such a group has the name of a clip, the datasets in the group are the clips.
+    A dataset of `node` is a clip, and so is a group below it that holds datasets, such as CLIP/pooled. But if
+    a dataset in a group has the name of a clip, as FILM/CLIP, the datasets of the group are the clips.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _clips_in(
         A group, or the file.
     where
         What messages call the file.
-    name_at
+    first_names
         Address of each group visited so far -> its first name; new ones are added. A group that is visited
         again is refused: hard links give a group many names, and a few levels of such groups have too many
         paths to visit.
@@ -169,17 +169,18 @@ def _clips_in(
             raise StoreError(f"{where}: {child_name} is a link; only plain groups are read")
         if isinstance(child, h5py.Group):
             address = h5py.h5o.get_info(child.id).addr
-            if address in name_at:
+            if address in first_names:
                 raise StoreError(
-                    f"{where}: {child_name} is the same group as {name_at[address]}; "
+                    f"{where}: {child_name} is the same group as {first_names[address]}; "
                     "expected one place for every group of clips"
                 )
-            name_at[address] = child_name
+            first_names[address] = child_name
             datasets = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
-            if datasets and datasets.isdisjoint(clips):
+            is_clip = len(datasets) > 0 and datasets.isdisjoint(clips)
+            if is_clip:
                 yield child
             else:
-                yield from _clips_in(child, where, name_at, clips)
+                yield from _clips_in(child, where, first_names, clips)
         elif isinstance(child, h5py.Dataset):
             yield child
 
@@ -217,29 +218,43 @@ def is_plain(node: object) -> TypeGuard[h5py.Dataset]:
 
 
 def refuse_unreadable(dataset: h5py.Dataset, where: str) -> None:
-    """Raise a StoreError if a dataset cannot be read safely.
+    """Refuse a dataset that has too large chunks, needs a missing filter, or was not written to its end."""
+    _refuse_large_chunks(dataset, where)
+    _refuse_missing_filters(dataset, where)
+    _refuse_unwritten_chunks(dataset, where)
 
-    It cannot if its chunks are larger than a clip may be, because reading one row decompresses a whole chunk;
-    if it needs a filter that is not installed; or if chunks were never written, which would be read as zeros.
-    """
+
+def _refuse_large_chunks(dataset: h5py.Dataset, where: str) -> None:
+    """Refuse chunks that are larger than a clip may be: reading one row decompresses a whole chunk."""
     chunk_bytes = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
     if chunk_bytes > MOST_BYTES:
         raise StoreError(
             f"{where}: chunks of {chunk_bytes} bytes; expected at most {MOST_BYTES}; save it with smaller "
             "chunks"
         )
+
+
+def _refuse_missing_filters(dataset: h5py.Dataset, where: str) -> None:
+    """Refuse a dataset that is compressed by a filter that is not installed."""
     settings = dataset.id.get_create_plist()
-    for number, _, _, name in map(settings.get_filter, range(settings.get_nfilters())):
+    for position in range(settings.get_nfilters()):
+        number, _, _, name = settings.get_filter(position)
         if not h5py.h5z.filter_avail(number):
             raise StoreError(
                 f"{where}: compressed by a filter that is not here ({number} {name!r}): save it with gzip "
                 "(h5repack -f GZIP=4)"
             )
+
+
+def _refuse_unwritten_chunks(dataset: h5py.Dataset, where: str) -> None:
+    """Refuse a dataset with chunks that were never written, which HDF5 reads as zeros.
+
+    A dataset without chunks counts as one part, which is empty until it is written.
+    """
     if dataset.chunks:
-        chunks_along = [
-            math.ceil(n / n_in_chunk) for n, n_in_chunk in zip(dataset.shape, dataset.chunks, strict=True)
-        ]
-        n_parts = math.prod(chunks_along)
+        n_parts = 1
+        for length, chunk_length in zip(dataset.shape, dataset.chunks, strict=True):
+            n_parts *= math.ceil(length / chunk_length)
         n_written = dataset.id.get_num_chunks()
     else:
         n_parts = 1 if dataset.size else 0
@@ -282,6 +297,7 @@ def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice
         if isinstance(node, h5py.Group):
             nodes = {name: plain_node(node, name) for name in node}
         for name, dataset in nodes.items():
+            # Groups may be there, but are not chosen as features below.
             if not is_plain(dataset) and not isinstance(dataset, h5py.Group):
                 raise StoreError(f"{where}: {name} is not a plain dataset of this file")
         chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(where, nodes)}
@@ -333,19 +349,35 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
     refuse_larger(int(node.size) * max(ID_BYTES, node.dtype.itemsize), str(path))
     refuse_unreadable(node, f"{path}, {node.name}")
     string_type = h5py.check_string_dtype(node.dtype)
-    if string_type is None and node.dtype.kind == "O":
+    if string_type is not None:
+        longest_bytes = string_type.length or node.file.id.get_filesize()
+        return _read_texts(node, path, longest_bytes)
+    if node.dtype.kind == "O":
         raise StoreError(f"{path}: {node.name} holds lists or references; expected texts or numbers")
-    if string_type is None:
-        return np.asarray(node[()])
-    # Texts without a fixed length may all point to one text that is as long as the file.
-    longest = string_type.length or node.file.id.get_filesize()
-    step = max(1, min(MOST_AT_ONCE, TEXT_AT_ONCE // longest))
+    return np.asarray(node[()])
+
+
+def _read_texts(dataset: h5py.Dataset, path: Path, longest_bytes: int) -> NDArray[Any]:
+    """Read a column of texts in batches, so that memory stays bounded; refuse one with too many characters.
+
+    Parameters
+    ----------
+    dataset
+        The column.
+    path
+        The file, for messages.
+    longest_bytes
+        Most bytes of one text. Texts without a fixed length may all point to one text as long as the file.
+    """
+    n_at_once = max(1, min(MOST_TEXTS_AT_ONCE, MOST_BYTES_AT_ONCE // longest_bytes))
     texts: list[str] = []
     n_characters = 0
-    for start in range(0, len(node), step):
-        batch = node.asstr()[start : start + step].tolist()
+    for start in range(0, len(dataset), n_at_once):
+        batch = dataset.asstr()[start : start + n_at_once].tolist()
         n_characters += sum(len(text) for text in batch)
-        if n_characters > MOST_TEXT:
-            raise StoreError(f"{path}: {node.name} has more than {MOST_TEXT} characters; expected ids")
+        if n_characters > MOST_CHARACTERS:
+            raise StoreError(
+                f"{path}: {dataset.name} has more than {MOST_CHARACTERS} characters; expected ids"
+            )
         texts += batch
     return np.array(texts, dtype=object)

@@ -38,6 +38,15 @@ OVER_TIME = f"signal {getattr(signal, 'SIGXCPU', 0)}"
 
 DAMAGED = "the file is damaged; get or write it again"
 
+REFUSED = "refused"
+"""Key of the worker's answer if the file was refused: the message."""
+
+TOO_LITTLE_MEMORY = "memory"
+"""Key of the worker's answer if memory was short."""
+
+SYSTEM_ERROR = "system"
+"""Key of the worker's answer to an error of the system: its number, text and file name."""
+
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -265,15 +274,21 @@ def read_in_worker(library: str, reader: Reader, path: Path, *arguments: object)
         n_megabytes = path.stat().st_size >> 20 if path.is_file() else 0
         answer, _ = _send_request(request, library, str(path), LIMIT_S + n_megabytes)
         items = {}
-        for clip, (key, where, *damage) in enumerate(answer["items"]):
-            items[key] = ImportItem(where, partial(load, clip, where), *damage)
+        for clip, (key, where, status, reason, without_pictures) in enumerate(answer["items"]):
+            load_clip = partial(load, clip, where)
+            items[key] = ImportItem(where, load_clip, status, reason, without_pictures)
         texts.update(answer["texts"])
         yield items, texts
     finally:
         is_open = False
-        for pool in _pools:
-            # The worker closes this file when it opens another: here, one of a reader without a file.
-            pool.put(None, _Request(next(_numbers), Path.cwd(), nullcontext, (({}, {}),)))
+        _close_file_of_worker()
+
+
+def _close_file_of_worker() -> None:
+    """Let the worker close its file, which it does when it opens another: here an empty content."""
+    empty_content: FileContent = ({}, {})
+    for pool in _pools:
+        pool.put(None, _Request(next(_numbers), Path.cwd(), nullcontext, (empty_content,)))
 
 
 def _send_request(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:
@@ -304,7 +319,7 @@ def _send_request(request: _Request, library: str, where: str, limit_s: float) -
         _pools.append(WorkerPool(1, _answer_request, most_bytes=MOST_BYTES))
     pool = _pools[0]
     key = next(_numbers)
-    parts = list[bytes]()
+    parts = list[bytes]()  # the answer as JSON, then the bytes of each array
     try:
         pool.put(key, request, limit_s)
         while True:
@@ -320,12 +335,12 @@ def _send_request(request: _Request, library: str, where: str, limit_s: float) -
     if event.kind != "done":
         raise StoreError(f"{where}: {library} {_explain_end(event, limit_s)}")
     answer = json.loads(parts[0])
-    if "refused" in answer:
-        raise StoreError(answer["refused"])
-    if "memory" in answer:
+    if REFUSED in answer:
+        raise StoreError(answer[REFUSED])
+    if TOO_LITTLE_MEMORY in answer:
         raise StoreError(f"{where}: {library} needs more memory to read it than this process may use")
-    if "system" in answer:
-        raise OSError(*answer["system"])
+    if SYSTEM_ERROR in answer:
+        raise OSError(*answer[SYSTEM_ERROR])
     return answer, parts[1:]
 
 
@@ -400,36 +415,48 @@ def _answer_request(request: _Request, parent: Parent) -> None:
     without_network()
     os.chdir(request.folder)
     keep_to(limits_of(_largest_file_bytes(request.arguments[0])))
-    arrays: dict[str, NDArray[Any]] = {}
     answer: dict[str, Any]
+    arrays: dict[str, NDArray[Any]] = {}
     try:
         _open_file.open(request)
         if request.clip is None:
-            items = [
-                (key, item.where, item.status, item.reason, item.without_pictures)
-                for key, item in _open_file.items
-            ]
-            answer = {"items": items, "texts": _open_file.texts}
+            answer = _describe_items()
         else:
-            _, item = _open_file.items[request.clip]
-            arrays = _load_numbers(item)
-            descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
-            new_texts = {name: text for name, text in _open_file.texts.items() if name == "left_out"}
-            answer = {"arrays": descriptions, "texts": new_texts}
+            answer, arrays = _load_clip(request.clip)
     except ObygazeError as error:
-        answer = {"refused": str(error)}
+        answer = {REFUSED: str(error)}
     except MemoryError:
-        answer = {"memory": True}
+        answer = {TOO_LITTLE_MEMORY: True}
     except OSError as error:
         if error.errno is None:  # raised by h5py, not by the system
             raise
         if error.errno == errno.ENOMEM:
-            answer = {"memory": True}
+            answer = {TOO_LITTLE_MEMORY: True}
         else:
-            answer = {"system": [error.errno, error.strerror, error.filename]}
+            answer = {SYSTEM_ERROR: [error.errno, error.strerror, error.filename]}
     parent.send(json.dumps(answer).encode())
     for array in arrays.values():
         parent.send(array.reshape(-1).view(np.uint8).data)
+
+
+def _describe_items() -> dict[str, Any]:
+    """Return the answer that lists the items of the open file, and its texts."""
+    items = [
+        (key, item.where, item.status, item.reason, item.without_pictures) for key, item in _open_file.items
+    ]
+    return {"items": items, "texts": _open_file.texts}
+
+
+def _load_clip(clip: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the answer that describes the arrays of one item, by its position in the file, and the arrays.
+
+    Loading a clip may add names to the text `left_out`, so that text is sent again.
+    """
+    _, item = _open_file.items[clip]
+    arrays = _load_numbers(item)
+    descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+    new_texts = {name: text for name, text in _open_file.texts.items() if name == "left_out"}
+    return {"arrays": descriptions, "texts": new_texts}, arrays
 
 
 def _load_numbers(item: ImportItem) -> dict[str, NDArray[Any]]:

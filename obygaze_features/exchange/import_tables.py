@@ -46,7 +46,7 @@ NO_FEATURES = frozenset(
 )
 """Columns of manifests, of our exports and of pandas's indexes: never features, though they hold numbers."""
 
-INDEX = "__index_level_0__"
+PANDAS_INDEX = "__index_level_0__"
 """Column of a data frame's index in Parquet."""
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -99,8 +99,8 @@ def table_items(
     StoreError
         Naming the file and the column or array at fault.
     """
-    never = NO_FEATURES | frozenset(labels)
-    options = TableOptions(ids, tuple(columns), never, of_frames, times, at_a_rate)
+    no_features = NO_FEATURES | frozenset(labels)
+    options = TableOptions(ids, tuple(columns), no_features, of_frames, times, at_a_rate)
     parts = walk(path, TABLES) if path.is_dir() else [path]
     if not parts or parts[0].suffix.lower() not in READERS:
         raise _not_a_table(path)
@@ -110,21 +110,26 @@ def table_items(
             open_regular(part).close()  # HDF5 and others open the name themselves, and would wait for a pipe
             read = READERS[part.suffix.lower()]
             contents.append(still_open.enter_context(read(part, options)))
-        first_items, texts = contents[0]
-        items = dict(first_items)
-        for part, (items_of_part, texts_of_part) in zip(parts[1:], contents[1:], strict=True):
-            for clip in items_of_part:
-                if clip in items:
-                    both = f"{items_of_part[clip].where} and {items[clip].where}"
-                    raise StoreError(f"{both}: both are of {clip!r}")
-            if texts_of_part["features"] != texts["features"]:
-                raise StoreError(
-                    f"{part}: its features are not those of {parts[0]}, or in another order: name them "
-                    "(--columns), and give all parts one order"
-                )
-            items.update(items_of_part)
-            _note_left_out(texts, texts_of_part.get("left_out", ""))
-        yield items, texts
+        yield _join_parts(parts, contents)
+
+
+def _join_parts(parts: Sequence[Path], contents: Sequence[FileContent]) -> FileContent:
+    """Join the contents of the parts of a table, which must have the same features and no clip in common."""
+    first_items, texts = contents[0]
+    items = dict(first_items)
+    for part, (items_of_part, texts_of_part) in zip(parts[1:], contents[1:], strict=True):
+        for clip in items_of_part:
+            if clip in items:
+                both = f"{items_of_part[clip].where} and {items[clip].where}"
+                raise StoreError(f"{both}: both are of {clip!r}")
+        if texts_of_part["features"] != texts["features"]:
+            raise StoreError(
+                f"{part}: its features are not those of {parts[0]}, or in another order: name them "
+                "(--columns), and give all parts one order"
+            )
+        items.update(items_of_part)
+        _note_left_out(texts, texts_of_part.get("left_out", ""))
+    return items, texts
 
 
 def _not_a_table(path: Path) -> StoreError:
@@ -155,7 +160,8 @@ def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]
     records, delimiter, notes = text_rows(path)
     if not records:
         raise StoreError(f"{path}: empty; expected a header and a row per clip")
-    (_, header), *rows = records
+    _, header = records[0]
+    rows = records[1:]
     for line, row in rows:
         if len(row) != len(header):
             raise StoreError(f"{path}: line {line}: another number of cells than the header's {len(header)}")
@@ -165,7 +171,7 @@ def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]
         cells=cells.columns.__getitem__,
         kind_of=cells.kind_of,
         numbers=partial(cells.numbers, dtype=np.float32),
-        positions=partial(cells.numbers, dtype=np.float64),
+        positions=partial(cells.numbers, dtype=np.float64),  # times need more digits than features
     )
     items, texts = _read_content(path, columns, options)
     _note_left_out(texts, *notes)
@@ -289,8 +295,8 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
     if options.of_frames:
         positions = frame_columns(path, [name for name in header if name != id_column], options)
     indices_of_pandas = {name for name in header if name.startswith("Unnamed: ")}
-    never = {id_column, *options.never, *indices_of_pandas, *positions}
-    features = choose_columns(path, header, columns.kind_of, options.columns, never)
+    no_features = {id_column, *options.never, *indices_of_pandas, *positions}
+    features = choose_columns(path, header, columns.kind_of, options.columns, no_features)
     matrix = _feature_matrix(path, [columns.numbers(name) for name in features])
     texts = {"features": "\n".join(features)}
     used = {*features, id_column, *(name for name in positions if name)}
@@ -298,7 +304,7 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
     if left_out:
         _note_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
     return group_rows_by_clip(
-        path, ids, {"": matrix}, options, columns=positions, read=columns.positions, about=texts
+        path, ids, {"": matrix}, options, columns=positions, read_column=columns.positions, about=texts
     )
 
 
@@ -361,56 +367,92 @@ class RaggedColumn:
 def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Open a Parquet file in this process, as `table_items` does in a subprocess."""
     types, read = open_parquet(path)
-    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
-    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
-
-    header = [name for name in types if name != INDEX]
-    if INDEX in types and not set(ID_NAMES) & set(header):
+    header = [name for name in types if name != PANDAS_INDEX]
+    if PANDAS_INDEX in types and not set(ID_NAMES) & set(header):
         header = list(types)  # a data frame's index holds the ids
-        options = options._replace(ids=options.ids or INDEX)
+        options = options._replace(ids=options.ids or PANDAS_INDEX)
+    table = _ParquetTable(path, types, read)
+    columns = _Columns(header, read, table.kind_of, table.numbers, table.numbers)
+    yield _read_content(path, columns, options)
 
-    def is_list(column_type: Any) -> bool:
-        """Return whether a column holds lists of any kind."""
-        return bool(
-            pa.types.is_list(column_type)
-            or pa.types.is_fixed_size_list(column_type)
-            or pa.types.is_large_list(column_type)
-        )
 
-    def kind_of(name: str) -> ColumnKind:
+@dataclass(frozen=True)
+class _ParquetTable:
+    """The columns of a Parquet file.
+
+    Attributes
+    ----------
+    path
+        The file, for messages.
+    types
+        Name of each column -> its type.
+    read
+        Reads a column, by its name.
+    """
+
+    path: Path
+    types: Mapping[str, Any]
+    read: Callable[[str], Any]
+
+    def kind_of(self, name: str) -> ColumnKind:
         """Return what a column holds, by its type."""
-        if is_list(types[name]):
-            return "list"
-        number_types = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
-        return "number" if any(is_type(types[name]) for is_type in number_types) else "other"
+        import pyarrow.types as pt  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
 
-    def numbers(name: str) -> Any:
+        column_type = self.types[name]
+        if _is_list(column_type):
+            return "list"
+        number_types = (pt.is_floating, pt.is_integer, pt.is_boolean, pt.is_decimal)
+        return "number" if any(is_type(column_type) for is_type in number_types) else "other"
+
+    def numbers(self, name: str) -> Any:
         """Read a column of numbers, or of nested lists of numbers, as an array with an axis for each level.
 
         Lists at one level must have the same length, except the outer ones of lists of lists: these become a
         `RaggedColumn`.
         """
-        values = read(name)
-        shape = [-1]
-        lengths: NDArray[Any] | None = None
-        while is_list(values.type):
-            sizes = pc.unique(pc.list_value_length(values)).to_pylist()
-            is_first_depth = shape == [-1] and lengths is None
-            if len(sizes) == 1 and sizes[0]:
-                shape.append(sizes[0])
-            elif len(sizes) != 1 and is_first_depth and is_list(values.type.value_type):
-                lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0).to_numpy())
-            else:
-                break
+        import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
+        import pyarrow.types as pt  # noqa: PLC0415 - the same
+
+        values = self.read(name)
+        row_lengths = _differing_lengths(values)
+        if row_lengths is not None:
             values = pc.list_flatten(values)
-        if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+        shape = [-1]
+        while _is_list(values.type):
+            lengths = pc.unique(pc.list_value_length(values)).to_pylist()
+            have_one_length = len(lengths) == 1 and lengths[0]
+            if not have_one_length:
+                break  # refused below: these are lists, and no numbers
+            shape.append(lengths[0])
+            values = pc.list_flatten(values)
+        if not (pt.is_floating(values.type) or pt.is_integer(values.type)):
             raise StoreError(
-                f"{path}: column {name!r} holds {types[name]}; expected numbers, or lists of one length"
+                f"{self.path}: column {name!r} holds {self.types[name]}; expected numbers, or lists of one "
+                "length"
             )
         array = np.asarray(values.to_numpy()).reshape(shape)
-        return array if lengths is None else RaggedColumn(array, np.cumsum(lengths))
+        return array if row_lengths is None else RaggedColumn(array, np.cumsum(row_lengths))
 
-    yield _read_content(path, _Columns(header, read, kind_of, numbers, numbers), options)
+
+def _is_list(column_type: Any) -> bool:
+    """Return whether a type of pyarrow is one of lists, of any kind."""
+    import pyarrow.types as pt  # noqa: PLC0415 - no dependency of ours
+
+    return bool(
+        pt.is_list(column_type) or pt.is_fixed_size_list(column_type) or pt.is_large_list(column_type)
+    )
+
+
+def _differing_lengths(column: Any) -> NDArray[Any] | None:
+    """Return the length of each list in a column of lists of lists; None if all are equal, or for others."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - no dependency of ours
+
+    if not _is_list(column.type) or not _is_list(column.type.value_type):
+        return None
+    lengths = pc.list_value_length(column)
+    if len(pc.unique(lengths)) == 1:
+        return None
+    return np.asarray(pc.fill_null(lengths, 0).to_numpy())
 
 
 READERS: Final[Mapping[str, Callable[..., AbstractContextManager[FileContent]]]] = {

@@ -84,7 +84,8 @@ def merge(
     store_of_clip = {
         clip_id: position for clip_id, (clip, position) in sources.items() if clip.status != _MISSING
     }
-    results = [_read_results(store, position, store_of_clip) for position, store in enumerate(stores)]
+    # For each store an iterator over the clips that are copied from it; clips are read one by one below.
+    results_of = [_read_results(store, position, store_of_clip) for position, store in enumerate(stores)]
     # Streams and GPUs of clips can be added up if no clip is in two stores.
     are_disjoint = sum(len(store.clips) for store in stores) == len(sources)
     counted = [store.attributes for store in stores] if are_disjoint else []
@@ -95,7 +96,7 @@ def merge(
         stage = open_stage(planned, groups, _common_corpus(stores, corpus))
         with stage.writer(store_of_clip) as writer:
             for n_copied, position in enumerate(store_of_clip.values(), start=1):
-                writer.commit([next(results[position])])
+                writer.commit([next(results_of[position])])
                 show(n_copied, len(planned))
         return seal(
             stage.path,
@@ -160,8 +161,9 @@ def _choose_rows(stores: Sequence[Store]) -> dict[str, _ChosenRow]:
     sources: dict[str, _ChosenRow] = {}
     for position, store in enumerate(stores):
         for clip in store.clips:
-            source = sources.setdefault(clip.clip_id, _ChosenRow(clip, position))
-            if source.position == position:
+            source = sources.get(clip.clip_id)
+            if source is None:
+                sources[clip.clip_id] = _ChosenRow(clip, position)
                 continue
             difference = _first_difference(source.clip, clip)
             if difference:
@@ -262,23 +264,15 @@ def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int])
         Clip id -> position of the store that its row is copied from, without missing clips.
     """
     rows = [row for row, clip in enumerate(store.clips) if store_of_clip.get(clip.clip_id) == position]
-    # By group and array: an iterator over the values of its clips, which are read while results are yielded.
-    streams: dict[str, dict[str, Iterator[NDArray[Any]]]] = {}
-    for name in store:
-        rows_with_features = [row for row in rows if store.clips[row].within(name).status in DONE]
-        arrays = (*store[name].arrays, *TIME_ARRAYS)
-        streams[name] = {array: rows_of(store[name], array, rows_with_features) for array in arrays}
+    values_of = {name: _values_of_group(store, name, rows) for name in store}
     for row in rows:
         clip = store.clips[row]
         features: dict[str, ClipFeatures] = {}
-        for name, streams_of_group in streams.items():
+        for name in store:
             if clip.within(name).status not in DONE:
                 continue
-            values = {array: next(stream) for array, stream in streams_of_group.items()}
-            for array, row_values in values.items():
-                if sha256_of(row_view(row_values)) != clip.digests.get(f"{name}/{array}"):
-                    where = f"{store.where}: clip {clip.clip_id}, array {name}/{array}"
-                    raise damaged(f"{where}: not what {TABLE} has a digest of", store.where)
+            values = {array: next(iterator) for array, iterator in values_of[name].items()}
+            _refuse_other_digests(store, clip, name, values)
             time_s = values.pop("time_s")
             frame_index = values.pop("frame_index")
             features[name] = ClipFeatures(time_s, frame_index, values)
@@ -292,3 +286,20 @@ def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int])
             clip.absent,
             clip.without_pictures_s,
         )
+
+
+def _values_of_group(store: Store, name: str, rows: Sequence[int]) -> dict[str, Iterator[NDArray[Any]]]:
+    """Return array -> iterator over its values for the clips of some rows that have features in a group."""
+    group = store[name]
+    rows_with_features = [row for row in rows if store.clips[row].within(name).status in DONE]
+    return {array: rows_of(group, array, rows_with_features) for array in (*group.arrays, *TIME_ARRAYS)}
+
+
+def _refuse_other_digests(
+    store: Store, clip: StoredClip, group: str, values: Mapping[str, NDArray[Any]]
+) -> None:
+    """Raise a StoreError if a clip's values in an array do not have the digest that the store records."""
+    for array, row_values in values.items():
+        if sha256_of(row_view(row_values)) != clip.digests.get(f"{group}/{array}"):
+            where = f"{store.where}: clip {clip.clip_id}, array {group}/{array}"
+            raise damaged(f"{where}: not what {TABLE} has a digest of", store.where)

@@ -5,6 +5,7 @@ import stat
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from threading import Lock
@@ -36,6 +37,7 @@ from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_f
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import RepoFile
     from obstore.store import ObjectStore
 
 WRITERS = 4
@@ -131,8 +133,8 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     n_total = sum(sizes.values())
     n_written = 0
     with (
-        new_file(out) as partial,
-        zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
+        new_file(out) as temporary_path,
+        zipfile.ZipFile(temporary_path, "w", zipfile.ZIP_STORED) as archive,
         shown_progress(progress, "pack", "B", scaled=True) as show,
     ):
         for name in names:
@@ -293,10 +295,11 @@ def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
             n_sent += len(data)
             progress(n_files, len(digests), n_sent)
 
-    manifests = {TAG_DIGESTS, DIGESTS}
-    run_in_threads(upload, [name for name in missing if name == TAG_DIGESTS], WRITERS)
-    run_in_threads(upload, [name for name in missing if name not in manifests], WRITERS)
-    run_in_threads(upload, [name for name in missing if name == DIGESTS], WRITERS)
+    if TAG_DIGESTS in missing:
+        upload(TAG_DIGESTS)
+    run_in_threads(upload, [name for name in missing if name not in (TAG_DIGESTS, DIGESTS)], WRITERS)
+    if DIGESTS in missing:
+        upload(DIGESTS)
     return url
 
 
@@ -363,18 +366,25 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
     folder = target.folder.rstrip("/") or None
     with explain_hub_errors(target.where):
         parent = api.dataset_info(target.repository).sha  # another push meanwhile is refused by the Hub
-        for part, patterns, left_out in (("files", None, manifests), ("digests", manifests, None)):
-            commit = api.upload_folder(
-                repo_id=target.repository,
-                repo_type="dataset",
-                folder_path=source.path,
-                path_in_repo=folder,
-                commit_message=f"{source.name}: {part}",
-                allow_patterns=patterns,
-                ignore_patterns=left_out,
-                parent_commit=parent,
-            )
-            parent = commit.oid
+        upload = partial(
+            api.upload_folder,
+            repo_id=target.repository,
+            repo_type="dataset",
+            folder_path=source.path,
+            path_in_repo=folder,
+        )
+        commit = upload(
+            commit_message=f"{source.name}: files",
+            allow_patterns=None,
+            ignore_patterns=manifests,
+            parent_commit=parent,
+        )
+        commit = upload(
+            commit_message=f"{source.name}: digests",
+            allow_patterns=manifests,
+            ignore_patterns=None,
+            parent_commit=commit.oid,
+        )
         pushed = replace(target, commit=commit.oid)
         tree = api.list_repo_tree(
             target.repository, folder, repo_type="dataset", revision=commit.oid, recursive=True
@@ -383,18 +393,23 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
     # All files are compared, because only the first of the library's commits demands the parent commit.
     digests = {**read_digests(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     for name, digest in digests.items():
-        entry = entries.get(target.folder + name)
-        if entry is None:
-            is_same = False
-        elif entry.lfs:
-            is_same = entry.lfs.sha256 == digest
-        else:
-            is_same = entry.blob_id == _git_digest(source, name)
-        if not is_same:
+        if not _is_on_hub(entries.get(target.folder + name), source, name, digest):
             raise StoreError(
                 f"{pushed.where}/{name}: another push came in between: push again, which goes on"
             )
     return pushed.where
+
+
+def _is_on_hub(entry: "RepoFile | None", source: FolderFiles, name: str, digest: str) -> bool:
+    """Return whether an entry of a repository is a file of the store, by its digest.
+
+    The Hub states the SHA-256 of large files, which it stores with LFS, and for others the SHA-1 of Git.
+    """
+    if entry is None:
+        return False
+    if entry.lfs:
+        return bool(entry.lfs.sha256 == digest)
+    return bool(entry.blob_id == _git_digest(source, name))
 
 
 def _git_digest(files: StoreFiles, name: str) -> str:

@@ -136,14 +136,14 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
     pa.set_io_thread_count(1)
 
     @contextmanager
-    def naming_damage_of_parquet() -> Iterator[None]:
+    def explained_errors() -> Iterator[None]:
         """Replace the library's errors by one that says what is wrong with the file."""
         try:
             yield
         except (pa.ArrowException, OSError):
             raise StoreError(f"{path}: {why_not(path, PARQUET)}") from None
 
-    with naming_damage_of_parquet():
+    with explained_errors():
         file = pq.ParquetFile(path)
     schema = file.schema_arrow
     for name, n_columns in Counter(schema.names).items():
@@ -154,7 +154,7 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
         """Read a column, unless it would take too much memory."""
         n_values = _n_parquet_values(file.metadata, name)
         refuse_larger(NUMBER_BYTES * n_values, f"{path}, column {name!r}", MOST_UNPACKED)
-        with naming_damage_of_parquet():
+        with explained_errors():
             return file.read(columns=[name]).column(name)
 
     return dict(zip(schema.names, schema.types, strict=True)), read
@@ -227,7 +227,7 @@ def group_rows_by_clip(
     options: TableOptions,
     *,
     columns: FrameColumns,
-    read: Callable[[str], Any],
+    read_column: Callable[[str], Any],
     about: Mapping[str, str],
 ) -> FileContent:
     """Group the rows of a table by clip: return id -> features, and texts about the file.
@@ -246,7 +246,7 @@ def group_rows_by_clip(
         Whether rows are frames, and whether their times follow from a rate.
     columns
         The columns that tell which frame of its clip a row is.
-    read
+    read_column
         Reads one of these columns.
     about
         Texts about the file, to which `rows` is added if rows are frames: a sentence that says so.
@@ -260,7 +260,7 @@ def group_rows_by_clip(
     vectors = next(iter(checked_arrays.values()))
     rows_are_vectors = len(checked_arrays) == 1 and vectors.ndim == 2
     if options.of_frames and rows_are_vectors:
-        items = frame_items(path, ids, vectors, columns, read, evenly=options.at_a_rate)
+        items = frame_items(path, ids, vectors, columns, read_column, must_be_even=options.at_a_rate)
         return items, {**about, "rows": describe_rows(columns)}
     if options.times is not None:
         raise StoreError(
@@ -333,16 +333,7 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     checked_arrays: dict[str, Any] = {}
     for name, array in arrays.items():
         where = f"{path}, {name}" if name else str(path)
-        if isinstance(array, h5py.Dataset):
-            if not is_plain(array):
-                raise StoreError(f"{where}: lies in another file; only plain datasets are read")
-            refuse_unreadable(array, where)
-        if array.dtype.kind not in "fiub":
-            raise StoreError(f"{where}: holds {array.dtype}, expected numbers")
-        checked_arrays[name] = undo_matlab_order(array, where, MOST_UNPACKED)
-        n_rows = len(checked_arrays[name]) if array.ndim else 0
-        if n_rows != n_ids:
-            raise StoreError(f"{where}: {counted(n_rows, 'row')} and {n_ids} ids")
+        checked_arrays[name] = _check_array(array, where, n_ids)
     are_columns = "" not in checked_arrays and all(array.ndim == 1 for array in checked_arrays.values())
     if are_columns:
         refuse_larger(n_ids * len(checked_arrays) * NUMBER_BYTES, str(path))
@@ -352,8 +343,24 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
         if array.ndim < 2:
             raise StoreError(f"{path}: expected a row of features for each id; found {list(array.shape)}")
         if len(array):
-            refuse_larger(math.prod(array.shape[1:]) * array.dtype.itemsize, str(path))
+            row_bytes = math.prod(array.shape[1:]) * array.dtype.itemsize
+            refuse_larger(row_bytes, str(path))
     return checked_arrays
+
+
+def _check_array(array: Any, where: str, n_ids: int) -> Any:
+    """Check that an array has numbers, a row for each id; return it with axes from MATLAB put in order."""
+    if isinstance(array, h5py.Dataset):
+        if not is_plain(array):
+            raise StoreError(f"{where}: lies in another file; only plain datasets are read")
+        refuse_unreadable(array, where)
+    if array.dtype.kind not in "fiub":
+        raise StoreError(f"{where}: holds {array.dtype}, expected numbers")
+    ordered = undo_matlab_order(array, where, MOST_UNPACKED)
+    n_rows = len(ordered) if array.ndim else 0
+    if n_rows != n_ids:
+        raise StoreError(f"{where}: {counted(n_rows, 'row')} and {n_ids} ids")
+    return ordered
 
 
 def _read_row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -130,29 +130,51 @@ def wanted_files(
     chunks = _find_chunks(names)
     _refuse_unknown(arrays or (), clips or (), {array for _, array, _ in chunks.values()}, row_of_clip.keys())
     rows = [row_of_clip[clip] for clip in clips or ()]
-    wanted_chunks: dict[str, set[int]] = {}  # by array
-    for array in CUT_BY_CLIPS:
-        block = block_rows(array, len(table))
-        wanted_chunks[array] = {row // block for row in rows}
-    wanted_ragged_chunks: dict[tuple[str, str], set[int]] = {}  # by group and array
-    for group, sizes in row_sizes.items():
-        for array in RAGGED_ARRAYS:
-            wanted_ragged_chunks[group, array] = _ragged_chunks(array, sizes, rows)
-
-    def is_wanted(name: str) -> bool:
-        """Return whether a file is metadata, or a chunk with wanted rows of a wanted array."""
+    numbers_of_clips = _chunk_numbers_of_clips(chunks, rows, len(table), row_sizes)
+    wanted = set()
+    for name in names:
         if name not in chunks:
-            return True
+            wanted.add(name)  # metadata
+            continue
         group, array, number = chunks[name]
-        if arrays is not None and array in FEATURE_ARRAYS and array not in arrays:
-            return False
-        if clips is None or array not in CUT_BY_CLIPS:
-            return True
-        if group in row_sizes and array in RAGGED_ARRAYS:
-            return number in wanted_ragged_chunks[group, array]
-        return number in wanted_chunks[array]
+        is_array_wanted = arrays is None or array in arrays or array not in FEATURE_ARRAYS
+        has_wanted_clips = (
+            clips is None or array not in CUT_BY_CLIPS or number in numbers_of_clips[group, array]
+        )
+        if is_array_wanted and has_wanted_clips:
+            wanted.add(name)
+    return wanted
 
-    return {name for name in names if is_wanted(name)}
+
+def _chunk_numbers_of_clips(
+    chunks: Mapping[str, tuple[str, str, int]],
+    rows: Sequence[int],
+    n_clips: int,
+    row_sizes: Mapping[str, NDArray[np.int64]],
+) -> dict[tuple[str, str], set[int]]:
+    """Return (group, array) -> numbers of the chunks that hold some clips, for the arrays of `CUT_BY_CLIPS`.
+
+    Parameters
+    ----------
+    chunks
+        File name -> (group, array, number) of all chunks of the store.
+    rows
+        Rows of the clips.
+    n_clips
+        Number of clips of the store.
+    row_sizes
+        Name of a ragged group -> number of frames of every clip.
+    """
+    numbers: dict[tuple[str, str], set[int]] = {}
+    for group, array, _ in chunks.values():
+        if array not in CUT_BY_CLIPS or (group, array) in numbers:
+            continue
+        if group in row_sizes and array in RAGGED_ARRAYS:
+            numbers[group, array] = _ragged_chunks(array, row_sizes[group], rows)
+        else:
+            rows_per_chunk = block_rows(array, n_clips)
+            numbers[group, array] = {row // rows_per_chunk for row in rows}
+    return numbers
 
 
 def _refuse_unknown(
@@ -247,7 +269,7 @@ def file_progress_shown(progress: FileProgress | bool | None, verb: str) -> Iter
         yield progress
         return
     with shown_progress(progress, verb, "file") as show:
-        yield lambda n_done, total, octets: show(n_done, total, f"{octets / 1e6:.1f} MB")
+        yield lambda n_done, n_total, n_bytes: show(n_done, n_total, f"{n_bytes / 1e6:.1f} MB")
 
 
 def download(
@@ -383,8 +405,8 @@ class _Transfer:
         self._destination = destination
         self._building = building
         self._digests = digests
-        self._is_growing = (destination / DIGESTS).is_file()
-        self._root = destination if self._is_growing else building
+        self._extends_copy = (destination / DIGESTS).is_file()
+        self._root = destination if self._extends_copy else building
         self._progress = progress
         self._lock = Lock()
         self._most_bytes = MOST_INFO
@@ -406,7 +428,7 @@ class _Transfer:
         row_sizes = self._row_sizes() if clips else {}
         wanted = wanted_files(self._digests, table, arrays, clips, row_sizes)
         present = set[str]()
-        if self._is_growing:
+        if self._extends_copy:
             present = {name for name in self._digests if (self._destination / name).is_file()}
         self._n_wanted = len(wanted)
         # A new copy gets its list of digests last, in `_finish`, because that marks it as complete.
@@ -446,38 +468,42 @@ class _Transfer:
             Files of the store that the copy does not have.
         """
         root = self._root
-        if not self._is_growing:
-            self._fetch(DIGESTS)
-            # Written from the digests that were read first, so that a source that changes meanwhile cannot
-            # mix two stores in one copy.
-            tag_digests = {
-                name: digest for name, digest in self._digests.items() if not name.startswith(f"{PAYLOAD}/")
-            }
-            write_whole(root / TAG_DIGESTS, digests_bytes(tag_digests), links=False)
-            self._sweep({*(self._digests.keys() - left_out), TAG_DIGESTS})
-            self._refuse_unreadable()
+        if not self._extends_copy:
+            self._complete_new_copy(left_out)
         sync_all({root, *(path.parent for path in root.rglob("*"))})
         if left_out:
             write_whole(root / FETCH, fetch_bytes(left_out, self._files.where), links=False)
         else:
             (root / FETCH).unlink(missing_ok=True)
             sync(root)
-        if self._is_growing:
+        if self._extends_copy:
             remove_tree(self._building)
         else:
             root.rename(self._destination)
         sync(self._destination.absolute().parent)
+
+    def _complete_new_copy(self, left_out: set[str]) -> None:
+        """Write the manifests of a new copy, remove files of earlier transfers, and check that it opens."""
+        self._fetch(DIGESTS)
+        # Written from the digests that were read first, so that a source that changes meanwhile cannot
+        # mix two stores in one copy.
+        tag_digests = {
+            name: digest for name, digest in self._digests.items() if not name.startswith(f"{PAYLOAD}/")
+        }
+        write_whole(self._root / TAG_DIGESTS, digests_bytes(tag_digests), links=False)
+        self._remove_files_except({*(self._digests.keys() - left_out), TAG_DIGESTS})
+        self._refuse_unreadable()
 
     def _refuse_unreadable(self) -> None:
         """Raise a StoreError if a group of the new copy cannot be opened, before the copy is renamed."""
         try:
             store = open_files(FolderFiles(self._building))
             for name in store:
-                store[name]
+                _group = store[name]  # opened, and so checked
         except StoreError as error:
             raise StoreError(f"{self._files.where}: is no store that can be read: {error}") from None
 
-    def _sweep(self, keep: set[str]) -> None:
+    def _remove_files_except(self, keep: set[str]) -> None:
         """Remove the files of an earlier, stopped transfer that this one does not want."""
         for path in list(self._root.rglob("*")):
             if not path.is_dir() and path.relative_to(self._root).as_posix() not in keep:
@@ -493,7 +519,7 @@ class _Transfer:
             for folder in (partial.parent, path.parent):
                 folder.mkdir(parents=True, exist_ok=True)
             with naming(partial):
-                download_file(self._files, name, partial, expected, self._count)
+                download_file(self._files, name, partial, expected, self._count_bytes)
             sync(partial)
             partial.replace(path)
         with self._lock:  # called from several threads; progress never goes back
@@ -503,8 +529,8 @@ class _Transfer:
             if self._progress:
                 self._progress(self._n_done, self._n_wanted, self._n_bytes)
 
-    def _count(self, name: str, size: int, n_bytes: int) -> None:
-        """Add received bytes to the total; raise StoreError if a file is larger than its whole store."""
+    def _count_bytes(self, name: str, size: int, n_bytes: int) -> None:
+        """Add the received bytes to the total; refuse a file that is larger than its whole store."""
         with self._lock:
             self._n_bytes += n_bytes
         if size > self._most_bytes:

@@ -9,7 +9,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import cache, partial
 from io import SEEK_END, BytesIO, FileIO
 from threading import Lock
@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import ArgumentError, StoreError
 from obygaze_features.schema import Count, fits
-from obygaze_features.store.format import ARRAYS, RAGGED_ARRAYS, TABLE, block_rows, chunk_file, kind_of
+from obygaze_features.store.format import (
+    ARRAYS,
+    RAGGED_ARRAYS,
+    TABLE,
+    ArrayKind,
+    block_rows,
+    chunk_file,
+    kind_of,
+)
 from obygaze_features.store.store_files import (
     READ_AT_ONCE,
     FolderFiles,
@@ -74,17 +82,19 @@ def array_layout(
         Whether the array is in a ragged group.
     """
     document: dict[str, Any] = json.loads(_common_layout())
+    # The packaged file has the codecs of strings, and those of all numbers as "others".
     codecs = document["codecs"].get(dtype, document["codecs"]["others"])
+    row_shape = shape[1:]
     if ARRAYS[name].sharded:
         sharding = {
-            "chunk_shape": [1, *shape[1:]],
+            "chunk_shape": [1, *row_shape],
             "codecs": codecs,
             "index_codecs": codecs,
             "index_location": "end",
         }
         codecs = [{"name": "sharding_indexed", "configuration": sharding}]
     n_rows = block_rows(name, shape[0], ragged=ragged)
-    document["chunk_grid"]["configuration"]["chunk_shape"] = [n_rows, *shape[1:]]
+    document["chunk_grid"]["configuration"]["chunk_shape"] = [n_rows, *row_shape]
     fill = ARRAYS[name].fill
     return document | {
         "shape": list(shape),
@@ -235,26 +245,35 @@ class SealedArray:
         self._where = f"{files.where}, array {self._name}"
         self.ragged = ragged and name in RAGGED_ARRAYS
         array_kind = kind_of(name, ragged=ragged)
+        self._refuse_other_shape(array_kind, metadata)
+        self.shape: tuple[int, ...] = tuple(metadata["shape"])
+        self.dtype: np.dtype[Any] = _numpy_type(metadata["data_type"])
+        self._refuse_other_layout(name, metadata, ragged=ragged)
+        self._recent = _RecentChunks()
+        self._block_rows = block_rows(name, self.shape[0], ragged=ragged)  # of a chunk or shard
+        self._sharded = array_kind.sharded
+
+    def _refuse_other_shape(self, array_kind: ArrayKind, metadata: Mapping[str, Any]) -> None:
+        """Raise an error unless data type and number of axes fit the kind, and all sizes are at least 1.
+
+        Only a ragged array may have no row: that of a group without any features.
+        """
         shape = metadata["shape"]
         dtype = metadata["data_type"]
         fits_kind = dtype in array_kind.dtypes and len(shape) == len(array_kind.dims)
-        # All sizes must be at least 1, except that a ragged array may have no frame at all.
         has_no_frames = self.ragged and shape[:1] == [0]
         sizes = shape[1:] if has_no_frames else shape
         if not fits_kind or not fits(sizes, list[Count]):
             raise StoreError(f"{self._where}: {dtype} {shape} does not fit the format")
-        self.shape: tuple[int, ...] = tuple(shape)
-        self.dtype: np.dtype[Any] = (
-            np.dtypes.StringDType() if dtype == "string" else np.dtype(dtype).newbyteorder("<")
-        )
-        expected = without_empty_fields(array_layout(name, self.shape, dtype, (), ragged=ragged))
+
+    def _refuse_other_layout(self, name: str, metadata: Mapping[str, Any], *, ragged: bool) -> None:
+        """Raise an error unless chunks, codecs and fill value are those with which sealing writes it."""
+        layout = array_layout(name, self.shape, metadata["data_type"], (), ragged=ragged)
+        expected = without_empty_fields(layout)
         stated = without_empty_fields(metadata)
         for field in LAYOUT:
             if stated[field] != expected[field]:
                 raise StoreError(f"{self._where}: {field}: not as the format demands, so it is not read")
-        self._recent = _RecentChunks()
-        self._block_rows = block_rows(name, self.shape[0], ragged=ragged)  # of a chunk or shard
-        self._sharded = array_kind.sharded
 
     def read(self, rows: slice = slice(None), out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Read rows as they are stored, whatever their status.
@@ -306,6 +325,7 @@ class SealedArray:
         with ExitStack() as open_files:
             if isinstance(self._files, FolderFiles) and self._sharded:
                 open_file = self._files.open
+                # The cache returns the file that an earlier call opened; it is closed at the end.
                 open_once = cache(lambda name: open_files.enter_context(open_file(name)))
             for start in range(rows.start, rows.stop, self.rows_per_read):
                 piece = range(start, min(start + self.rows_per_read, rows.stop))
@@ -347,8 +367,8 @@ class SealedArray:
         end_block = math.ceil(rows.stop / self._block_rows) if rows else 0
         blocks = range(first_block, end_block)
 
-        def fill_from(block: int) -> None:
-            """Read the rows that lie in one chunk or shard."""
+        def read_block(block: int) -> None:
+            """Read the rows that lie in one chunk or shard into their place in `values`."""
             block_start = block * self._block_rows
             start = max(rows.start, block_start)
             stop = min(rows.stop, block_start + self._block_rows)
@@ -357,10 +377,10 @@ class SealedArray:
 
         if len(blocks) == 1 or self._files.readers == 1:
             for block in blocks:
-                fill_from(block)
+                read_block(block)
         else:
             with ThreadPoolExecutor(self._files.readers) as threads:
-                for _ in threads.map(fill_from, blocks):  # raises what a thread has raised
+                for _ in threads.map(read_block, blocks):  # raises what a thread has raised
                     pass
         return values
 
@@ -410,29 +430,45 @@ class SealedArray:
         From a local folder, rows are read one by one. From a server or zip, all rows from the first to the
         last are read in one request.
         """
-        index_bytes = INDEX_BYTES * self._block_rows + CRC_BYTES
         if not isinstance(self._files, FolderFiles):
-            index = self._index(self._files.read(name, -index_bytes), rows)
-            if index is None:
-                return False
-            # One request for all bytes from the first of the rows to the last.
-            present = [place for place in index if place != _ABSENT]
-            first_byte = min((offset for offset, _ in present), default=0)
-            end_byte = max((offset + size for offset, size in present), default=0)
-            row_data = BytesIO(self._files.read(name, first_byte, end_byte))
-            return _read_rows(row_data, index, first_byte, values)
-        with self._files.open(name) if open_once is None else nullcontext(open_once(name)) as file:
-            file_bytes = file.seek(0, SEEK_END)
-            file.seek(max(0, file_bytes - index_bytes))
-            index = self._index(file.read(index_bytes), rows)
-            return index is not None and _read_rows(file, index, 0, values)
+            return self._fill_in_one_request(name, rows, values)
+        if open_once is not None:
+            return self._fill_from_open_shard(open_once(name), rows, values)
+        with self._files.open(name) as file:
+            return self._fill_from_open_shard(file, rows, values)
+
+    def _fill_from_open_shard(self, file: FileIO, rows: slice, values: NDArray[Any]) -> bool:
+        """Read rows of a shard in a local folder, one by one; return False if a checksum is wrong."""
+        file_bytes = file.seek(0, SEEK_END)
+        file.seek(max(0, file_bytes - self._index_bytes))
+        index = self._index(file.read(self._index_bytes), rows)
+        return index is not None and _read_rows(file, index, 0, values)
+
+    def _fill_in_one_request(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
+        """Read rows of a shard on a server or in a zip, from the first to the last in one request.
+
+        Return False if a checksum is wrong.
+        """
+        index = self._index(self._files.read(name, -self._index_bytes), rows)
+        if index is None:
+            return False
+        present = [place for place in index if place != _ABSENT]
+        first_byte = min((offset for offset, _ in present), default=0)
+        end_byte = max((offset + size for offset, size in present), default=0)
+        row_data = BytesIO(self._files.read(name, first_byte, end_byte))
+        return _read_rows(row_data, index, first_byte, values)
+
+    @property
+    def _index_bytes(self) -> int:
+        """Bytes of the index at the end of a shard, with its checksum."""
+        return INDEX_BYTES * self._block_rows + CRC_BYTES
 
     def _index(self, data: bytes, rows: slice) -> list[list[int]] | None:
         """Decode the index at a shard's end: [offset, size] in bytes for each of some rows.
 
         Rows without features have the entry `_ABSENT`. None if the index is damaged.
         """
-        has_right_size = len(data) == INDEX_BYTES * self._block_rows + CRC_BYTES
+        has_right_size = len(data) == self._index_bytes
         if not has_right_size or not has_right_checksum(memoryview(data)):
             return None
         index: list[list[int]] = (
@@ -507,6 +543,13 @@ def with_checksum(data: bytes | bytearray | memoryview) -> bytes:
     return b"".join((data, crc32c(data).to_bytes(CRC_BYTES, "little")))
 
 
+def _numpy_type(dtype: str) -> np.dtype[Any]:
+    """Return NumPy's data type for one that Zarr names, such as "string" or "float32"; little-endian."""
+    if dtype == "string":
+        return np.dtypes.StringDType()
+    return np.dtype(dtype).newbyteorder("<")
+
+
 def string_chunk(strings: Sequence[str], rows: int) -> bytes:
     """Encode a chunk of strings, without checksum; empty strings fill it up to `rows` rows."""
     n_empty = rows - len(strings)
@@ -536,32 +579,37 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
     The table of clips (clips.csv) has the same strings. A chunk that says it holds more bytes than the table
     is therefore damaged or hostile, and is refused before memory is allocated for it.
     """
-
-    def refuse_more(size: int) -> None:
-        """Raise an error if a chunk of `size` bytes would have more bytes of strings than the table."""
-        if size <= TRUSTED_STRING_BYTES:  # not worth a request for the size of the table
-            return
-        header_bytes = 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and 4 for their number
-        most = files.size(TABLE) + header_bytes
-        if size > most:
-            claim = f"this chunk claims more than {most} bytes of strings, which {TABLE} does not have"
-            raise damaged(f"{files.where}/{name}: {claim}", files.where)
-
     stored = bytearray()
     for block in files.stream(name):
         stored += block
-        refuse_more(len(stored))
+        _refuse_more_than_table(files, name, len(stored), count)
     compressed = bytes(stored[:-CRC_BYTES])
     size = _zstd_size(compressed)
-    refuse_more(size or 0)
-    if size is not None and has_right_checksum(memoryview(stored)):
-        try:
-            return _split_strings(bytes(Zstd().decode(compressed)), count)
-        except (ValueError, RuntimeError) as error:
-            reason = str(error)
-    else:
+    if size is not None:
+        _refuse_more_than_table(files, name, size, count)
+    if size is None or not has_right_checksum(memoryview(stored)):
         reason = "its checksum is wrong, or it does not say how long it is"
-    raise damaged(f"{files.where}/{name}: this chunk is damaged ({reason})", files.where)
+        raise _damaged_chunk_error(files, name, reason)
+    try:
+        return _split_strings(bytes(Zstd().decode(compressed)), count)
+    except (ValueError, RuntimeError) as error:
+        raise _damaged_chunk_error(files, name, str(error)) from None
+
+
+def _refuse_more_than_table(files: StoreFiles, name: str, n_bytes: int, count: int) -> None:
+    """Refuse a chunk of `count` strings that has more bytes than the table of clips can have of strings."""
+    if n_bytes <= TRUSTED_STRING_BYTES:  # not worth a request for the size of the table
+        return
+    header_bytes = 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and 4 for their number
+    most = files.size(TABLE) + header_bytes
+    if n_bytes > most:
+        claim = f"this chunk claims more than {most} bytes of strings, which {TABLE} does not have"
+        raise damaged(f"{files.where}/{name}: {claim}", files.where)
+
+
+def _damaged_chunk_error(files: StoreFiles, name: str, reason: str) -> StoreError:
+    """Return the error for a chunk of strings that cannot be decoded."""
+    return damaged(f"{files.where}/{name}: this chunk is damaged ({reason})", files.where)
 
 
 def _zstd_size(data: bytes) -> int | None:

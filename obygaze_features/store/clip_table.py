@@ -96,10 +96,10 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
             absent.setdefault(group, {})[row] = reason
         for name, digest in clip.digests.items():
             column = digests.setdefault(name, bytearray())
-            _fill_up(column, row)
+            _add_empty_digests(column, row)
             column.extend(bytes.fromhex(digest))
     for column in digests.values():
-        _fill_up(column, len(clip_ids))
+        _add_empty_digests(column, len(clip_ids))
     return ClipTable(
         clip_ids=clip_ids,
         movies=movies,
@@ -114,7 +114,7 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
     )
 
 
-def _fill_up(column: bytearray, n_rows: int) -> None:
+def _add_empty_digests(column: bytearray, n_rows: int) -> None:
     """Extend a column of digests by empty digests to a number of rows, for rows without features."""
     n_missing = n_rows - len(column) // SHA256_BYTES
     column.extend(NO_DIGEST * n_missing)

@@ -23,7 +23,18 @@ PAGE = 4096
 _METADATA_BYTES = 4200
 """Bytes of an array's metadata in a store, which has three copies of it, and in its list of digests."""
 _CLIP_BYTES = 300
-"""Bytes of a clip in the plan and in a line of the journal; half as many in the table of a store."""
+"""Bytes of a clip in the plan and in a line of the journal, without its id and text."""
+_TABLE_CLIP_BYTES = 150
+"""Bytes of a clip in the table of a store, without its id, text and digests."""
+_NODES_OF_GROUP = 3
+"""Zarr nodes of a group besides its arrays of features and times: itself, its ids and its statuses."""
+_COPIES_OF_PROVENANCE = 3
+"""Number of times that a store has the provenance of its groups."""
+_FILES_OF_GROUP = 5
+"""Files of a group besides those of its features and times: its metadata; metadata and chunk of ids and of
+statuses."""
+_FILES_OF_ROOT = 8
+"""Files of a store besides those of its groups: the root's metadata, the table of clips and the tag files."""
 
 _NOT_OFFERED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR)
 """Errors of a file system that cannot reserve space."""
@@ -79,22 +90,22 @@ def estimate_disk(
     digest_bytes = len(clips) * len(layout.names) * SHA256_HEX
     provenance_bytes = len(json_bytes([dict(group.provenance) for group in groups]))
 
-    # The stage: shards, rows of the other arrays, and the plan and journals, which both have ids and texts.
+    # The stage has shards, rows of the other arrays, the plan and journals.
     rows_bytes = layout.n_pieces * _on_disk(PIECE_ROWS * layout.record_bytes)
-    journal_bytes = len(clips) * _CLIP_BYTES + 2 * text_bytes + digest_bytes + provenance_bytes
-    stage_bytes = shard_bytes + rows_bytes + ragged_bytes + journal_bytes
+    plan_and_journal_bytes = len(clips) * _CLIP_BYTES + 2 * text_bytes  # both have the ids and texts
+    stage_bytes = (
+        shard_bytes + rows_bytes + ragged_bytes + plan_and_journal_bytes + digest_bytes + provenance_bytes
+    )
 
-    # The store: shards, chunks, the table of clips, and the metadata of each group, of its feature arrays,
-    # and of its arrays of ids and statuses.
-    n_nodes = len(layout.names) + 3 * len(groups)
-    metadata_bytes = n_nodes * (_METADATA_BYTES + PAGE) + 3 * provenance_bytes
-    table_bytes = len(clips) * _CLIP_BYTES // 2 + text_bytes + digest_bytes
+    # The store has shards, chunks, the table of clips, and metadata.
+    n_nodes = len(layout.names) + _NODES_OF_GROUP * len(groups)
+    metadata_bytes = n_nodes * (_METADATA_BYTES + PAGE) + _COPIES_OF_PROVENANCE * provenance_bytes
+    table_bytes = len(clips) * _TABLE_CLIP_BYTES + text_bytes + digest_bytes
     store_bytes = shard_bytes + sum(chunks) + ragged_bytes + table_bytes + metadata_bytes
     shared_bytes = shard_bytes if links else 0
 
-    # Each array has a file of metadata; each group has one too, and two each for ids and statuses: 5. The
-    # root's metadata, the table and the tag files are 8 more.
-    store_files = len(shards) + len(chunks) + len(layout.names) + 5 * len(groups) + 8
+    metadata_files = len(layout.names) + _FILES_OF_GROUP * len(groups)
+    store_files = len(shards) + len(chunks) + metadata_files + _FILES_OF_ROOT
     return DiskEstimate(
         stage_bytes=stage_bytes,
         store_bytes=store_bytes,
@@ -167,8 +178,10 @@ def free_space(path: Path) -> FreeSpace:
 
 def existing_folder(path: Path) -> Path:
     """Return the path itself if it exists, else the nearest folder above it that exists."""
-    path = path.absolute()
-    return next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
+    folder = path.absolute()
+    while not os.path.lexists(folder) and folder != folder.parent:
+        folder = folder.parent
+    return folder
 
 
 def links_work(folder: Path) -> bool:

@@ -112,8 +112,8 @@ class ArrayKind:
         """Value of all numbers in rows without features; `status` says which rows these are."""
         if self.empty is not None:
             return self.empty
-        fills: dict[str, float | int | str] = {"string": "", "uint8": 0, "int64": -1}
-        return fills.get(self.dtypes[0], float("nan"))
+        fill_of_type: dict[str, float | int | str] = {"string": "", "uint8": 0, "int64": -1}
+        return fill_of_type.get(self.dtypes[0], float("nan"))
 
 
 ARRAYS: Final = {

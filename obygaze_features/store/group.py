@@ -130,22 +130,28 @@ class Group:
             if array in metadata
         }
         self.arrays = tuple(array for array in FEATURE_ARRAYS if array in self._stored)
-        n_clips = self.shape("status")[0]
-        with required_file(files, TABLE):
-            # Each clip takes more than a byte of the table. A larger number is damage, and is refused before
-            # memory is allocated for so many ids.
-            most_clips = files.size(TABLE)
-        n_rows = {array.shape[0] for array in self._stored.values() if not array.ragged}
-        if n_rows != {n_clips} or n_clips > most_clips:
-            raise StoreError(
-                f"{self._where}, group {name}: its arrays differ in clips, or have more than {TABLE}"
-            )
+        self._refuse_other_numbers_of_clips()
         self.clip_ids = tuple(self.raw("clip").tolist())
         self.status: NDArray[np.uint8] = self.raw("status")
         self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
         self.n_frames: int = ANY_NUMBER if self.ragged else self.shape("time_s")[1]
         if self.ragged:
             self._check_row_sizes()
+
+    def _refuse_other_numbers_of_clips(self) -> None:
+        """Raise an error if the arrays differ in their number of clips, or have more than the table can have.
+
+        Each clip takes more than a byte of the table. A larger number is damage, and is refused before memory
+        is allocated for so many ids.
+        """
+        n_clips = self.shape("status")[0]
+        with required_file(self._store.files, TABLE):
+            most_clips = self._store.files.size(TABLE)
+        n_rows = {array.shape[0] for array in self._stored.values() if not array.ragged}
+        if n_rows != {n_clips} or n_clips > most_clips:
+            raise StoreError(
+                f"{self._where}, group {self.name}: its arrays differ in clips, or have more than {TABLE}"
+            )
 
     def _check_row_sizes(self) -> None:
         """Check the number of frames of each clip in a ragged group.
@@ -446,17 +452,17 @@ class Group:
         StoreError
             If bytes are damaged or gone, or the array is ragged (`rows_of` reads those).
         """
-        self._array(array)  # refused here if there is none
+        self._refuse_unknown_array(array)
         if self.is_ragged(array):
             raise StoreError(
                 f"{self._where}: clips have any number of {array} of {self.name}, not one: read them clip by "
                 "clip (read, rows_of), or a vector a clip (pooled)"
             )
         n_clips = len(self.clip_ids)
-        size = block_rows(array, n_clips)
-        block_start = start // size * size
-        for first in range(block_start, n_clips, size):
-            rows = range(first, min(first + size, n_clips))
+        rows_per_block = block_rows(array, n_clips)
+        block_with_start = start // rows_per_block
+        for first in range(block_with_start * rows_per_block, n_clips, rows_per_block):
+            rows = range(first, min(first + rows_per_block, n_clips))
             for row, values in self.read_slices(array, rows):
                 yield row, self._refuse_lost_rows(array, row, values)
 
@@ -541,26 +547,28 @@ class Group:
         edges = [*firsts, len(self.clip_ids)]
         return [slice(first, end) for first, end in pairwise(edges)]
 
-    def _first_frames(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
-        """Return which frames of a ragged array are to be checked to find lost ones.
+    def _frames_to_check(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
+        """Return which of some frames are to be checked, so that no lost chunk of a clip is overlooked.
+
+        A lost chunk reads as NaN. So the first frame of each clip and of each stored object is checked.
 
         Parameters
         ----------
         array
-            Name of the array.
+            Name of the ragged array.
         start, stop
-            The first frame, and the one after the last, counted over all clips.
+            The first of the frames, and the one after the last, counted over all clips.
 
         Returns
         -------
         NDArray
             `start`, and the frames up to `stop` with which a clip or a stored object begins.
         """
-        block = self._array(array).rows_per_read
-        first, end = np.searchsorted(self.frame_ends, [start, stop])
-        clip_starts = self.frame_ends[first:end]  # a clip begins where the one before ends
-        next_object = (start // block + 1) * block
-        object_starts = np.arange(next_object, stop, block)
+        rows_per_object = self._array(array).rows_per_read
+        first_clip, end_clip = np.searchsorted(self.frame_ends, [start, stop])  # those that end in between
+        clip_starts = self.frame_ends[first_clip:end_clip]  # a clip begins where the one before ends
+        next_object = start // rows_per_object + 1
+        object_starts = np.arange(next_object * rows_per_object, stop, rows_per_object)
         return np.concatenate([[start], clip_starts, object_starts])
 
     def read_slices(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -577,9 +585,13 @@ class Group:
 
     def _array(self, name: str) -> SealedArray:
         """Return one of the stored arrays; raise an error if the group does not have it."""
+        self._refuse_unknown_array(name)
+        return self._stored[name]
+
+    def _refuse_unknown_array(self, name: str) -> None:
+        """Raise an error if the group does not have an array."""
         if name not in self._stored:
             raise StoreError(f"{self._where}: group {self.name} has no {name}, but {', '.join(self.arrays)}")
-        return self._stored[name]
 
     @property
     def _where(self) -> str:
@@ -623,15 +635,15 @@ class Group:
         """
         if name not in FEATURE_ARRAYS or not len(values):
             return values
-        is_empty = np.isnan(values.reshape(len(values), -1)[:, 0])
+        is_nan = np.isnan(values.reshape(len(values), -1)[:, 0])
         if self.is_ragged(name):
-            frames = self._first_frames(name, start, start + len(values))
-            empty_frames = frames[is_empty[frames - start]]
+            frames = self._frames_to_check(name, start, start + len(values))
+            nan_frames = frames[is_nan[frames - start]]
             # The clip of a frame is the first that ends behind it.
-            empty_clips = np.unique(np.searchsorted(self.frame_ends, empty_frames, side="right"))
+            nan_clips = np.unique(np.searchsorted(self.frame_ends, nan_frames, side="right"))
         else:
-            empty_clips = start + np.flatnonzero(is_empty)
-        lost_clips = empty_clips[self.usable[empty_clips]]
+            nan_clips = start + np.flatnonzero(is_nan)
+        lost_clips = nan_clips[self.usable[nan_clips]]
         if len(lost_clips):
             lost = f"nothing is stored for {counted(len(lost_clips), 'clip')} that should have features"
             first_lost = self.clip_ids[lost_clips[0]]
@@ -673,14 +685,13 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
     if group.is_ragged(array):
         yield from frames_of(group, array, rows, partial(group.stored_rows, array))
         return
-    remaining = iter(rows)
-    row = next(remaining, None)
+    n_read = 0
     for start, block in group.blocks(array):
         end = start + len(block)
-        while row is not None and row < end:
-            yield block[row - start]
-            row = next(remaining, None)
-        if row is None:
+        while n_read < len(rows) and rows[n_read] < end:
+            yield block[rows[n_read] - start]
+            n_read += 1
+        if n_read == len(rows):
             return
 
 
@@ -704,29 +715,63 @@ def frames_of(
         damaged.
     """
     n_frames = group.shape(array)[0]
-    block_size = block_rows(array, n_frames, ragged=True)
-    # The stored object that was read last: frames from `block_start` to `block_end`.
-    block = np.empty((0, *group.shape(array)[1:]), group.dtype(array))
-    block_start = 0
-    block_end = 0
+    no_frames = np.empty((0, *group.shape(array)[1:]), group.dtype(array))
+    reader = _FrameReader(read, n_frames, block_rows(array, n_frames, ragged=True), no_frames)
     clips = np.asarray(rows, np.intp)
     ends = group.frame_ends[clips]
     starts = ends - group.row_size[clips]
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        if block_start <= start and end <= block_end:
-            yield block[start - block_start : end - block_start]
-            continue
+        yield reader.frames(start, end)
+
+
+class _FrameReader:
+    """Reads frames of a ragged array by whole stored objects, and keeps the object that was read last.
+
+    Parameters
+    ----------
+    read
+        Reads a slice of the frames of all clips.
+    n_frames
+        Number of these frames.
+    frames_per_object
+        Number of frames in a stored object; the last object may have fewer.
+    no_frames
+        An array without frames, with the right type and further axes.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[slice], NDArray[Any]],
+        n_frames: int,
+        frames_per_object: int,
+        no_frames: NDArray[Any],
+    ) -> None:
+        """Hold no object yet."""
+        self._read = read
+        self._n_frames = n_frames
+        self._frames_per_object = frames_per_object
+        self._no_frames = no_frames
+        self._object = no_frames
+        self._object_start = 0
+        self._object_end = 0
+
+    def frames(self, start: int, end: int) -> NDArray[Any]:
+        """Read the frames from `start` up to `end`, counted over all clips, from one object or several."""
         parts: list[NDArray[Any]] = []
         frame = start
         while frame < end:
-            if not block_start <= frame < block_end:
-                block_start = frame // block_size * block_size
-                block_end = min(block_start + block_size, n_frames)
-                block = read(slice(block_start, block_end))
-            part_end = min(end, block_end)
-            parts.append(block[frame - block_start : part_end - block_start])
+            self._load_object_of(frame)
+            part_end = min(end, self._object_end)
+            parts.append(self._object[frame - self._object_start : part_end - self._object_start])
             frame = part_end
-        if len(parts) == 1:
-            yield parts[0]
-        else:
-            yield np.concatenate(parts or [block[:0]])
+        if not parts:
+            return self._no_frames
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _load_object_of(self, frame: int) -> None:
+        """Read the stored object that holds a frame, unless it was read last."""
+        if self._object_start <= frame < self._object_end:
+            return
+        self._object_start = frame // self._frames_per_object * self._frames_per_object
+        self._object_end = min(self._object_start + self._frames_per_object, self._n_frames)
+        self._object = self._read(slice(self._object_start, self._object_end))

@@ -206,21 +206,22 @@ def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
     others, ok is better than partial, and partial better than failed; of equal ones, the latest attempt is
     best. Further fields are compared only so that the choice does not depend on the order of the entries.
     """
-    last_annulled: dict[int, int] = {}
+    last_annulled_attempt: dict[int, int] = {}  # by row
     for entry in entries:
         if entry.status == "missing":
-            last_annulled[entry.row] = max(entry.attempt, last_annulled.get(entry.row, 0))
-
-    def order(entry: JournalEntry) -> tuple[int, int, str, str, str]:
-        """Return a key by which better entries come first."""
-        return RANKS[entry.status], -entry.attempt, entry.reason, entry.sha256, entry.writer
-
+            annulled_before = last_annulled_attempt.get(entry.row, 0)
+            last_annulled_attempt[entry.row] = max(entry.attempt, annulled_before)
     best: dict[int, JournalEntry] = {}
     for entry in entries:
-        is_annulled = entry.attempt <= last_annulled.get(entry.row, -1)
+        is_annulled = entry.attempt <= last_annulled_attempt.get(entry.row, -1)
         if is_annulled:
             continue
         best_so_far = best.get(entry.row)
-        if best_so_far is None or order(entry) < order(best_so_far):
+        if best_so_far is None or _preference(entry) < _preference(best_so_far):
             best[entry.row] = entry
     return best
+
+
+def _preference(entry: JournalEntry) -> tuple[int, int, str, str, str]:
+    """Return a key by which better entries come first."""
+    return RANKS[entry.status], -entry.attempt, entry.reason, entry.sha256, entry.writer

@@ -121,12 +121,11 @@ def frame_of(
     }
     features = [f"f{number}" for number in range(X.shape[1])]
     if labels is not None:
-        labelled_clips = [labels.by_id[clip.clip_id] for clip in stored_clips]
-        columns["level"] = pd.Series([clip.level for clip in labelled_clips], dtype="str")
+        columns["level"] = pd.Series([labels.by_id[clip.clip_id].level for clip in stored_clips], dtype="str")
         for concept in labels.codebook.concept_names:
             if concept in {*columns, *features}:
                 raise StoreError(f"{where}: the concept {concept!r} has the name of another column")
-            is_marked = [concept in clip.concepts if _annotated(clip) else None for clip in labelled_clips]
+            is_marked = [_is_marked(labels, clip.clip_id, concept) for clip in stored_clips]
             columns[concept] = pd.array(is_marked, dtype="boolean")
     frame = pd.concat([pd.DataFrame(columns), pd.DataFrame(X[rows], columns=features)], axis="columns")
     frame.attrs["left_out"] = dict(sorted(left_out.items()))
@@ -136,6 +135,12 @@ def frame_of(
 def _annotated(clip: LabelledClip) -> bool:
     """Return whether a clip is annotated: it has a level or concepts."""
     return clip.level is not None or bool(clip.concepts)
+
+
+def _is_marked(labels: LabelledManifest, clip_id: str, concept: str) -> bool | None:
+    """Return whether a concept is marked in a clip; None if nobody annotated the clip."""
+    clip = labels.by_id[clip_id]
+    return concept in clip.concepts if _annotated(clip) else None
 
 
 def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:

@@ -278,6 +278,13 @@ def _hub_licence(licence: str) -> str:
     return str(names["others"].get(licence, "other"))
 
 
+def _size_category(n_rows: int) -> str:
+    """Return the Hub's category of sizes for a number of rows, such as "1K<n<10K"."""
+    n_digits = len(str(n_rows))  # the categories are powers of ten, from three digits on
+    position = min(max(0, n_digits - 3), len(_SIZES) - 1)
+    return _SIZES[position]
+
+
 def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
     """Return the text of README.md: the front matter of a dataset card of the Hub, then a description.
 
@@ -291,16 +298,13 @@ def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
     """
     kind = "text-features" if facts.rows == TEXTS else "video-features"
     group_names = [name for name, *_ in facts.groups]
-    # The Hub's size categories are powers of ten, of which the first is up to 1,000.
-    n_digits = len(str(facts.total))
-    size = _SIZES[min(max(0, n_digits - 3), len(_SIZES) - 1)]
     missing_last = (*STATUSES[1:], STATUSES[0])  # the first status is "missing"
     values = {
         "facts": facts,
         "citing": citing,
         "about": facts.about,
-        "known": _hub_licence(facts.about["licence"].lower()),
-        "size": size,
+        "hub_licence": _hub_licence(facts.about["licence"].lower()),
+        "size": _size_category(facts.total),
         "tags": ["obygaze", kind, "zarr", *group_names],
         "counts": ", ".join(f"{facts.counts[status]} {status}" for status in missing_last),
         "table": TABLE,

@@ -78,7 +78,7 @@ class MissingVideoCheck:
         # The first result that failed because its video was lost during the run.
         self._lost_result: ClipResult | None = None
         if self._videos:
-            self._note_absent()
+            self._write_absent_ids()
         finds_none = len(self._absent) > 0 and len(self._absent) == len(self._videos)
         if has_work and finds_none:
             raise StoreError(
@@ -87,7 +87,7 @@ class MissingVideoCheck:
             )
         self._refuse_found_elsewhere()
 
-    def _note_absent(self) -> None:
+    def _write_absent_ids(self) -> None:
         """Write the ids of clips whose videos this machine does not find into its file in the stage.
 
         Other machines compare it with what they find.
@@ -97,8 +97,8 @@ class MissingVideoCheck:
         machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
         # Clips of the parent store that failed because their video was absent, and that this manifest does
         # not have, have no video to look for.
-        unnamed = _lost_clips(self._stage) - self._videos.keys()
-        absent = sorted(self._absent | unnamed)
+        without_video_path = _lost_clips(self._stage) - self._videos.keys()
+        absent = sorted(self._absent | without_video_path)
         write_whole(folder / f"{machine}.json", json.dumps(absent) + "\n")
 
     @property

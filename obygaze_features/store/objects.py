@@ -58,36 +58,54 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     StoreError
         If the file is not there, a whole download has a wrong digest twice, or nothing arrives any more.
     """
-    failures = 0
-    n_wrong = 0
-    most_bytes = 0
-    while n_wrong < MOST_WRONG:
+    n_wrong_digests = 0
+    pauses = _Pauses()
+    while n_wrong_digests < MOST_WRONG:
         with os.fdopen(_open_to_append(partial), "a+b") as file:
             bytes_before = partial.stat().st_size
             try:
-                digest = _append(files, name, file, expected, count)
+                digest = _append_rest(files, name, file, expected, count)
             except NoRangesError:
                 if not bytes_before:
                     raise
                 file.truncate(0)  # the server gives whole files only: start again
                 continue
             except InterruptedTransferError:
-                n_bytes = partial.stat().st_size
-                made_progress = n_bytes >= most_bytes + LEAST_BYTES
-                failures = 1 if made_progress else failures + 1
-                most_bytes = max(most_bytes, n_bytes)
-                if failures >= ATTEMPTS:
+                if pauses.is_last_failure(partial.stat().st_size):
                     raise
-                time.sleep(FIRST_WAIT_S * 2**failures)
+                pauses.wait()
                 continue
             if digest == expected:
                 return
             if not bytes_before:  # else the bytes of an earlier run may be at fault
-                n_wrong += 1
+                n_wrong_digests += 1
             file.truncate(0)
     raise StoreError(
         f"{files.where}/{name}: what comes is not what its digest says, twice; it is damaged there"
     )
+
+
+class _Pauses:
+    """Counts the interruptions of a download in a row without progress, and pauses after each."""
+
+    def __init__(self) -> None:
+        """Begin a download."""
+        self._n_failures = 0
+        self._most_bytes = 0
+
+    def is_last_failure(self, n_bytes: int) -> bool:
+        """Count an interruption after `n_bytes` bytes of the file; return whether the download has failed.
+
+        An interruption after `LEAST_BYTES` more bytes than ever before begins a new count.
+        """
+        made_progress = n_bytes >= self._most_bytes + LEAST_BYTES
+        self._n_failures = 1 if made_progress else self._n_failures + 1
+        self._most_bytes = max(self._most_bytes, n_bytes)
+        return self._n_failures >= ATTEMPTS
+
+    def wait(self) -> None:
+        """Pause, twice as long as after the interruption before."""
+        time.sleep(FIRST_WAIT_S * 2**self._n_failures)
 
 
 def _open_to_append(partial: Path) -> int:
@@ -95,7 +113,7 @@ def _open_to_append(partial: Path) -> int:
     return open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0))
 
 
-def _append(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
+def _append_rest(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
     """Download and append the bytes that a partial file lacks; return the SHA-256 of the whole file.
 
     A file that has the `expected` digest already is not requested.

@@ -285,25 +285,25 @@ def unknown_provenance() -> dict[str, Any]:
 
     It has all required fields except `name`, which the importer adds.
     """
-
-    def unknown(kind: Any) -> object:
-        """Return the value that means unknown for a type: null, or the empty value of the type."""
-        if NoneType in choices(kind) or kind is Any:
-            return None
-        schema = nested(kind)
-        if schema:
-            # `fields` also lists nested fields, with a dot in their names; their parent's value has them.
-            return {name: unknown(inner) for name, inner, _ in fields(schema) if "." not in name}
-        if kind is Licence:
-            return NO_LICENCE
-        return {} if kind is Object else ""
-
     provenance = {}
     for name, kind, required in fields(ImportedProvenance):
         is_nested = "." in name
         if required and not is_nested and name != "name":
-            provenance[name] = unknown(kind)
+            provenance[name] = _unknown_value(kind)
     return provenance
+
+
+def _unknown_value(kind: Any) -> object:
+    """Return the value of a field of a type that means unknown: null, or else the empty value of the type."""
+    if NoneType in choices(kind) or kind is Any:
+        return None
+    schema = nested(kind)
+    if schema:
+        # `fields` also lists nested fields, with a dot in their names; their parent's value has them.
+        return {name: _unknown_value(inner) for name, inner, _ in fields(schema) if "." not in name}
+    if kind is Licence:
+        return NO_LICENCE
+    return {} if kind is Object else ""
 
 
 def validate_licence(licence: str) -> str:

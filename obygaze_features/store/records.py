@@ -152,8 +152,12 @@ class GroupSpec:
 
     def dimensions(self, array: str) -> tuple[str, ...]:
         """Return the names of the dimensions of an array of the group, clips (or their frames) first."""
-        shapes: dict[str, tuple[int, ...]] = {spec.name: spec.shape for spec in self.arrays}
-        return dimensions(array, (0, *shapes.get(array, (self.n_frames,))), self.n_frames)
+        n_clips = 0  # any number: the names do not depend on it
+        clip_shape: tuple[int, ...] = (self.n_frames,)  # of arrays of times
+        for spec in self.arrays:
+            if spec.name == array:
+                clip_shape = spec.shape
+        return dimensions(array, (n_clips, *clip_shape), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         """Return the arrays of times and of features: name -> (shape for one clip, little-endian data type).
@@ -439,8 +443,8 @@ def absent_counts(clips: Iterable[StoredClip]) -> dict[str, int]:
     return dict(sorted(counter.items()))
 
 
-_OPTIONAL_AT = COLUMNS.index("reason") + 1
-"""Where the optional columns about damage and absence stand."""
+_AFTER_REASON = COLUMNS.index("reason") + 1
+"""Position of the columns `without_pictures_s` and `absent:<group>`, which only some tables have."""
 
 
 def clips_csv_bytes(
@@ -462,14 +466,7 @@ def clips_csv_bytes(
     has_text = any(clip.text is not None for clip in clips)
     has_stretches = any(clip.without_pictures_s for clip in clips)
     absent_groups = list(absent_counts(clips))
-    header = [*COLUMNS[:_OPTIONAL_AT]]
-    if has_stretches:
-        header.append(WITHOUT_PICTURES)
-    header += [ABSENT_PREFIX + name for name in absent_groups]
-    header += COLUMNS[_OPTIONAL_AT:]
-    if has_text:
-        header.append(TEXT_COLUMN)
-    header += [DIGEST_PREFIX + name for name in arrays]
+    header = _header(arrays, absent_groups, has_stretches=has_stretches, has_text=has_text)
     table = io.BytesIO()  # a list of a million lines would take three times the memory
     table.write(csv_line(header).encode())
     for row, (clip, clip_digests) in enumerate(zip(clips, digests, strict=True)):
@@ -484,6 +481,21 @@ def clips_csv_bytes(
         cells += [clip_digests.get(name, "") for name in arrays]
         table.write(csv_line(cells).encode())
     return table.getvalue()
+
+
+def _header(
+    arrays: Sequence[str], absent_groups: Sequence[str], *, has_stretches: bool, has_text: bool
+) -> list[str]:
+    """Return the names of the columns of a table of clips, in order."""
+    header = [*COLUMNS[:_AFTER_REASON]]
+    if has_stretches:
+        header.append(WITHOUT_PICTURES)
+    header += [ABSENT_PREFIX + name for name in absent_groups]
+    header += COLUMNS[_AFTER_REASON:]
+    if has_text:
+        header.append(TEXT_COLUMN)
+    header += [DIGEST_PREFIX + name for name in arrays]
+    return header
 
 
 def _cell(value: object) -> str:
@@ -535,14 +547,14 @@ def _columns_of(header: list[str], where: str) -> _Columns:
         If one of the required columns is missing or in another place.
     """
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
-    has_stretches = header[_OPTIONAL_AT : _OPTIONAL_AT + 1] == [WITHOUT_PICTURES]
-    optional_end = _OPTIONAL_AT + len(absent_groups) + (1 if has_stretches else 0)
-    columns = header[:_OPTIONAL_AT] + header[optional_end:]
-    if tuple(columns[: len(COLUMNS)]) != COLUMNS:
+    has_stretches = header[_AFTER_REASON : _AFTER_REASON + 1] == [WITHOUT_PICTURES]
+    optional_end = _AFTER_REASON + len(absent_groups) + (1 if has_stretches else 0)
+    usual_columns = header[:_AFTER_REASON] + header[optional_end:]
+    if tuple(usual_columns[: len(COLUMNS)]) != COLUMNS:
         raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
-    further = columns[len(COLUMNS) :]
-    has_text = further[:1] == [TEXT_COLUMN]
-    digest_columns = further[1:] if has_text else further
+    last_columns = usual_columns[len(COLUMNS) :]  # the text, if there is one, and digests
+    has_text = last_columns[:1] == [TEXT_COLUMN]
+    digest_columns = last_columns[1:] if has_text else last_columns
     arrays = [name.removeprefix(DIGEST_PREFIX) for name in digest_columns]
     return _Columns(has_stretches, absent_groups, has_text, arrays)
 
@@ -625,16 +637,16 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     ValueError
         It is not the line of this row, or a cell does not fit.
     """
-    absent_at = _OPTIONAL_AT + (1 if columns.has_stretches else 0)
-    absent_end = absent_at + len(columns.absent_groups)
-    reasons = cells[absent_at:absent_end]
-    usual_cells = cells[:_OPTIONAL_AT] + cells[absent_end:]
+    absent_start = _AFTER_REASON + (1 if columns.has_stretches else 0)
+    absent_end = absent_start + len(columns.absent_groups)
+    absent_cells = cells[absent_start:absent_end]
+    usual_cells = cells[:_AFTER_REASON] + cells[absent_end:]
     number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *further = usual_cells
     text = None
-    digests = further
+    digest_cells = further
     if columns.has_text and further:
-        text, *digests = further
-    if number != str(row) or len(digests) != len(columns.arrays):
+        text, *digest_cells = further
+    if number != str(row) or len(digest_cells) != len(columns.arrays):
         raise ValueError(f"expected row {row} with {columns.n_cells} cells")
     source: dict[str, object] = {}
     if size:
@@ -643,16 +655,14 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
         source["duration_s"] = float(duration)
     if source_digest:
         source["sha256"] = source_digest
-    digest_of = {name: digest for name, digest in zip(columns.arrays, digests, strict=True) if digest}
-    for name, digest in digest_of.items():
-        if not _is_sha256(digest):
-            raise ValueError(f"expected 64 hexadecimal digits as {DIGEST_PREFIX}{name}, found {digest!r}")
-    absent = {name: reason for name, reason in zip(columns.absent_groups, reasons, strict=True) if reason}
+    digests = _read_digests(columns.arrays, digest_cells)
+    absent_reasons = zip(columns.absent_groups, absent_cells, strict=True)
+    absent = {group: why_absent for group, why_absent in absent_reasons if why_absent}
     start_s = float(start) if start else None
     end_s = float(end) if end else None
     stretches: Stretches = ()
-    if columns.has_stretches and cells[_OPTIONAL_AT]:
-        stretches = parse_stretches(cells[_OPTIONAL_AT])
+    if columns.has_stretches and cells[_AFTER_REASON]:
+        stretches = parse_stretches(cells[_AFTER_REASON])
         check_stretches(stretches, start_s, end_s)
         if status != "partial":
             raise ValueError(f"{WITHOUT_PICTURES} of a clip that is {status}; only a partial one has some")
@@ -664,8 +674,20 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
         start_s=start_s,
         end_s=end_s,
         source=source,
-        digests=digest_of,
+        digests=digests,
         text=text,
         absent=absent,
         without_pictures_s=stretches,
     )
+
+
+def _read_digests(arrays: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
+    """Return array -> digest from the cells of a line, without empty cells; refuse what is no SHA-256."""
+    digests = {}
+    for name, digest in zip(arrays, cells, strict=True):
+        if not digest:
+            continue
+        if not _is_sha256(digest):
+            raise ValueError(f"expected 64 hexadecimal digits as {DIGEST_PREFIX}{name}, found {digest!r}")
+        digests[name] = digest
+    return digests

@@ -390,13 +390,13 @@ class _Written:
         The rows that count as done.
     digests
         File -> SHA-256 of every chunk and shard.
-    bad
+    damaged_rows
         Rows whose bytes are not those of their digests; if there are any, not all files are written.
     """
 
     rows: range
     digests: dict[str, str] = field(default_factory=dict)
-    bad: set[int] = field(default_factory=set)
+    damaged_rows: set[int] = field(default_factory=set)
 
 
 class _SealedRows(NamedTuple):
@@ -429,13 +429,7 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
     done_at_start = {row for row, entry in stage.best().items() if is_done(entry)}
     while True:
         best = stage.best()
-        lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
-        if lost:
-            raise StoreError(
-                f"{stage.path}: {counted(len(lost), 'clip is', 'clips are')} not what they "
-                "were when committed, the first is "
-                f"{stage.clips[lost[0]].clip_id}; they are marked missing now: extract again, then seal"
-            )
+        _refuse_lost_rows(stage, best, done_at_start)
         shards, scattered_pieces = _shards(stage, best)
         written: list[_Written] = []
         if not scattered_pieces:
@@ -443,13 +437,24 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
         damaged_pieces = set[int]()
         files: dict[str, str] = {}
         for part in written:
-            damaged_pieces.update(row // PIECE_ROWS for row in part.bad)
+            damaged_pieces.update(row // PIECE_ROWS for row in part.damaged_rows)
             files |= part.digests
         if not damaged_pieces and not scattered_pieces:
             return _SealedRows(best, files)
         with stage.writer([]) as writer:
             for piece in sorted(damaged_pieces.union(scattered_pieces)):
                 writer.rewrite_piece(piece)
+
+
+def _refuse_lost_rows(stage: Stage, best: Best, done_at_start: set[int]) -> None:
+    """Raise a StoreError if rows that had features when sealing began have none any more."""
+    lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
+    if lost:
+        raise StoreError(
+            f"{stage.path}: {counted(len(lost), 'clip is', 'clips are')} not what they "
+            "were when committed, the first is "
+            f"{stage.clips[lost[0]].clip_id}; they are marked missing now: extract again, then seal"
+        )
 
 
 def _write_parts(
@@ -509,9 +514,10 @@ def _write_chunks(root: Path, reader: StagedRows, best: Best, start: int) -> _Wr
         entry = best.get(row)
         record = reader.record(entry) if entry is not None and is_done(entry) else fill
         if record is None:
-            written.bad.add(row)
-        if record is None or written.bad:
-            continue  # the remaining rows are checked, too
+            written.damaged_rows.add(row)
+            continue
+        if written.damaged_rows:  # nothing is written any more, but the remaining rows are checked, too
+            continue
         for (array, chunk), (_, values) in zip(chunks, layout.split(record), strict=True):
             index = row % array.block  # of the row in its chunk
             row_start = array.offset(index)
@@ -570,16 +576,17 @@ def _write_frames(
             continue
         arrays = reader.frames(best[row], group)
         if arrays is None:
-            written.bad.add(row)
-        if arrays is None or written.bad:
-            continue  # the remaining rows are checked, too
+            written.damaged_rows.add(row)
+            continue
+        if written.damaged_rows:  # nothing is written any more, but the remaining rows are checked, too
+            continue
         start = max(frames.start, clip_start) - clip_start
         end = min(frames.stop, clip_end) - clip_start
         for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
             n_bytes = len(array.fill)
             chunk.add(data[start * n_bytes : end * n_bytes])
     for chunk in chunks:
-        if not written.bad:
+        if not written.damaged_rows:
             chunk.close()
         written.digests |= chunk.digests
     return written
@@ -738,18 +745,16 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     written = _Written(shard.rows)
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
-        n_rows = len(shard.rows)
-        fill_rows = [with_checksum(shard.array.fill)] * n_rows
-        written.digests[file] = _write_file(root / file, [*fill_rows, shard.array.shard_index(n_rows)])
+        written.digests[file] = _write_empty_shard(root / file, shard)
         return written
     try:
-        written.digests[file], written.bad = _checked_shard(shard)
+        written.digests[file], written.damaged_rows = _checked_shard(shard)
     except FileNotFoundError:
-        written.bad = set(shard.rows)
+        written.damaged_rows = set(shard.rows)
     if shard.digest and written.digests.get(file) != shard.digest:
-        row = min(written.bad or shard.rows)
+        row = min(written.damaged_rows or shard.rows)
         raise stage.reader().damaged_parent(stage.clips[row].clip_id, shard.array)
-    if not written.bad:
+    if not written.damaged_rows:
         try:
             os.link(shard.path, root / file)
         except OSError:
@@ -758,13 +763,20 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     return written
 
 
+def _write_empty_shard(path: Path, shard: _Shard) -> str:
+    """Write a shard of rows without features, which have fill values; return its SHA-256."""
+    n_rows = len(shard.rows)
+    fill_rows = [with_checksum(shard.array.fill)] * n_rows
+    return _write_file(path, [*fill_rows, shard.array.shard_index(n_rows)])
+
+
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     """Return the SHA-256 of a shard's file, and the rows whose checksum is wrong.
 
     If the index at its end is wrong, these are all its rows.
     """
     digest = hashlib.sha256()
-    bad = set[int]()
+    damaged_rows = set[int]()
     buffer = memoryview(bytearray(BLOCK))
     with open_regular(shard.path) as file:
         for row in shard.rows:
@@ -777,9 +789,9 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
             stored_checksum = file.read(CRC_BYTES) or b""
             digest.update(stored_checksum)
             if stored_checksum != checksum.to_bytes(CRC_BYTES, "little"):
-                bad.add(row)
+                damaged_rows.add(row)
         index = file.read() or b""
     digest.update(index)
     if index != shard.array.shard_index(len(shard.rows)):
-        bad |= set(shard.rows)
-    return digest.hexdigest(), bad
+        damaged_rows |= set(shard.rows)
+    return digest.hexdigest(), damaged_rows

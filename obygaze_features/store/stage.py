@@ -7,7 +7,6 @@ Its plan is fixed when it is made: the clips in the order of the store's rows.
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
@@ -203,12 +202,7 @@ class Stage:
         parent_store = None if parent is None else ParentStore.of(parent)
         layout = RAGGED_LAYOUT if any(group.ragged for group in sorted_groups) else LAYOUT
         record = _Record(layout, sorted_groups, validate_corpus(corpus), parent_store)
-        _refuse_repeated([clip.clip_id for clip in sorted_clips], "clip")
-        _refuse_repeated([group.name for group in sorted_groups], "group")
-        if not sorted_clips or not sorted_groups:
-            raise StoreError(f"{path}: a stage needs at least one clip and one group")
-        if len({clip.text is None for clip in sorted_clips}) > 1:
-            raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
+        _refuse_impossible_plan(path, sorted_clips, sorted_groups)
         if not path.is_dir() or not any(path.iterdir()):
             _create(path, sorted_clips, record)
         with locked(path, wait=True):  # another process may be resuming it at the same time
@@ -459,6 +453,18 @@ def shard_rows(n_clips: int, shard: tuple[int, int]) -> list[int]:
     return [row for row in range(n_clips) if row // PIECE_ROWS % count == index]
 
 
+def _refuse_impossible_plan(
+    path: Path, clips: tuple[PlannedClip, ...], groups: tuple[GroupSpec, ...]
+) -> None:
+    """Refuse clips or groups, sorted by name, that repeat, are none, or mix clips with texts."""
+    _refuse_repeated([clip.clip_id for clip in clips], "clip")
+    _refuse_repeated([group.name for group in groups], "group")
+    if not clips or not groups:
+        raise StoreError(f"{path}: a stage needs at least one clip and one group")
+    if len({clip.text is None for clip in clips}) > 1:
+        raise StoreError(f"{path}: some rows have a text and others none; a store has one kind of rows")
+
+
 def _refuse_repeated(names: list[str], noun: str) -> None:
     """Raise an error if one of the sorted names occurs twice; `noun` says what they name."""
     for name, next_name in pairwise(names):
@@ -549,19 +555,31 @@ def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
     A damaged line is refused, because it would shift the rows of all clips after it.
     """
     clips: list[PlannedClip] = []
-    row_decoder = msgspec.json.Decoder(_PlanLine)
-    clip_decoder = msgspec.json.Decoder(PlannedClip)
     for row, line in enumerate(read_bytes(path / PLAN, MOST_LINES).splitlines()):
-        entry = checked_entry(line) or b""
-        with suppress(*UNREADABLE):
-            if row_decoder.decode(entry).row == row:
-                clips.append(clip_decoder.decode(entry))
-        is_damaged = len(clips) == row  # no clip was added for this line
-        if is_damaged:
+        clip = _decode_clip(line, row)
+        if clip is None:
             raise StoreError(
                 f"{path / PLAN}, line {row + 1}: damaged; rows can no longer be told apart: begin another "
                 "stage"
             )
+        clips.append(clip)
     if not clips:
         raise StoreError(f"{path / PLAN}: no clips; begin another stage")
     return tuple(clips)
+
+
+_ROW_DECODER = msgspec.json.Decoder(_PlanLine)
+_CLIP_DECODER = msgspec.json.Decoder(PlannedClip)
+
+
+def _decode_clip(line: bytes, row: int) -> PlannedClip | None:
+    """Decode the clip in a line of the plan; None if the line is damaged, or is that of another row."""
+    entry = checked_entry(line)
+    if entry is None:
+        return None
+    try:
+        if _ROW_DECODER.decode(entry).row != row:
+            return None
+        return _CLIP_DECODER.decode(entry)
+    except UNREADABLE:
+        return None

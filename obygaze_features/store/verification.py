@@ -42,6 +42,7 @@ from obygaze_features.store.format import (
     block_rows,
     chunk_file,
     is_newer,
+    kind_of,
     spec_version,
 )
 from obygaze_features.store.group import Group, frames_of, spec_of
@@ -221,28 +222,35 @@ def _check_files(
         Called with the number of files measured, and of all.
     """
     most = largest_file_bytes(_read(files, BAG_INFO) or b"")
-
-    def check(name: str) -> FileCheck | None:
-        """Measure one file; None for what is no plain file."""
-        if not files.is_plain(name):
-            return None
-        if digests:
-            return _digest(files, name, most)
-        return FileCheck(files.size(name), "")
-
-    def check_if_there(name: str) -> dict[str, FileCheck | None]:
-        """Measure one file; return an empty dict if it does not exist."""
-        try:
-            return {name: check(name)}
-        except FileNotFoundError:
-            return {}
-
+    check_file = partial(_check_file, files, digests=digests, most=most)
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
         checks: dict[str, FileCheck | None] = {}
-        for n_done, check_of_file in enumerate(threads.map(check_if_there, names), start=1):
+        for n_done, check_of_file in enumerate(threads.map(check_file, names), start=1):
             checks |= check_of_file
             progress(n_done, len(names))
         return checks
+
+
+def _check_file(files: StoreFiles, name: str, *, digests: bool, most: int) -> dict[str, FileCheck | None]:
+    """Measure one file: its name -> size and digest, or None for what is no plain file; empty if it is gone.
+
+    Parameters
+    ----------
+    files, name
+        The files of the store, and the name of the file.
+    digests
+        Whether the file is read for its digest; else only its size is measured.
+    most
+        Bytes after which reading it stops.
+    """
+    try:
+        if not files.is_plain(name):
+            return {name: None}
+        if digests:
+            return {name: _digest(files, name, most)}
+        return {name: FileCheck(files.size(name), "")}
+    except FileNotFoundError:
+        return {}
 
 
 def _digest(files: StoreFiles, name: str, most: int) -> FileCheck:
@@ -344,10 +352,8 @@ def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
     group, array, number = chunk
     ragged = array in RAGGED_ARRAYS and name == chunk_file(f"{group}/{array}", number, ragged=True)
     rows = "frames" if ragged else "rows"
-    # A chunk has fewer rows only in an array with fewer rows than a chunk, and then it is the first one.
-    more_rows_than_a_chunk = 2**31
-    rows_per_chunk = block_rows(array, more_rows_than_a_chunk, ragged=ragged)
-    first = number * rows_per_chunk
+    # All chunks before this one are full: only an array with a single chunk has fewer rows in it.
+    first = number * kind_of(array, ragged=ragged).chunk
     return f"{reason}; it holds {rows} from {first} on of {group}/{array}"
 
 
@@ -391,12 +397,7 @@ def check_content(
     for name in store.names:
         problems += _problems_of(f"{FEATURES}/{name}", partial(_check_group, store, name, nodes))
         blocks += _blocks(store, name, absent)
-
-    def check_block(block: BlockRows) -> list[Problem]:
-        """Return the problems of the rows of one block."""
-        group, array, _ = block
-        return _problems_of(f"{FEATURES}/{group.name}/{array}", partial(_check_rows, store, *block))
-
+    check_block = partial(_problems_of_block, store)
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
         for n_done, problems_of_block in enumerate(threads.map(check_block, blocks), start=1):
             problems += problems_of_block
@@ -405,6 +406,12 @@ def check_content(
     for name, n_absent in absent_counts(store.clips).items():
         counts[f"absent in {name}"] = n_absent
     return problems, counts
+
+
+def _problems_of_block(store: Store, block: BlockRows) -> list[Problem]:
+    """Return the problems of the rows of one block."""
+    group, array, rows = block
+    return _problems_of(f"{FEATURES}/{group.name}/{array}", partial(_check_rows, store, group, array, rows))
 
 
 def _check_attributes(store: Store) -> Iterator[Problem]:

@@ -180,18 +180,17 @@ class StageWriter:
             raise StoreError(
                 f"{self._journal.path}: this writer was closed, or stopped at an error: begin another"
             )
-        rows_of_result: dict[int, dict[str, _CheckedRow]] = {}
-        result_of_row: dict[int, ClipResult] = {}
+        checked_results: dict[int, tuple[ClipResult, dict[str, _CheckedRow]]] = {}  # by row of the clip
         for result in results:
             checked_rows = self._check(result)
             row = self._row_of[result.clip_id]
-            if row in result_of_row:
+            if row in checked_results:
                 raise StoreError(f"clip {result.clip_id}: committed twice at once")
-            result_of_row[row] = result
-            rows_of_result[row] = checked_rows
+            checked_results[row] = (result, checked_rows)
         try:
-            for row, result in sorted(result_of_row.items()):
-                self._write(row, result, rows_of_result[row])
+            for row in sorted(checked_results):
+                result, checked_rows = checked_results[row]
+                self._write(row, result, checked_rows)
         except BaseException:
             with suppress(OSError, StoreError):
                 self.close()
