@@ -193,8 +193,8 @@ def outcome_of(model_type: str, folder: Path) -> Outcome:
         call = call_of(cls, "image", cls.__name__)
     except ObygazeError as error:
         return Outcome(model_type, "", "takes no pictures alone", first_line(error))
-    if call.further and not call.is_packed:
-        needed = ", ".join(call.further)
+    if call.other_arguments and not call.is_packed:
+        needed = ", ".join(call.other_arguments)
         return Outcome(model_type, "", "takes no pictures alone", f"it needs {needed} beside pictures")
     try:
         processor = default_processor(Weights(seed=0, network=model_type), cls)

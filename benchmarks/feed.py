@@ -46,7 +46,7 @@ class Pretended:
         Copy the frames into memory that is kept, as is done for a card.
     """
 
-    compute = SimpleNamespace(first_size=lambda: 1)
+    compute = SimpleNamespace(initial_batch_size=lambda: 1)
     card = "cpu"
 
     def __init__(self, n_frames: int, outputs: tuple[BackboneOutput, ...], *, copies: bool) -> None:

@@ -357,12 +357,14 @@ def test_the_time_of_a_comparison_grows_with_its_pairs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("announced_from_s", "is_announced"), [(store_duplicates.SAID_S, False), (0, True)], ids=["short", "long"]
+    ("announced_from_s", "is_announced"),
+    [(store_duplicates.LEAST_ANNOUNCED_S, False), (0, True)],
+    ids=["short", "long"],
 )
 def test_a_comparison_that_takes_long_is_announced(
     tmp_path, capsys, monkeypatch, announced_from_s, is_announced
 ):
-    monkeypatch.setattr(store_duplicates, "SAID_S", announced_from_s)
+    monkeypatch.setattr(store_duplicates, "LEAST_ANNOUNCED_S", announced_from_s)
     store_of(tmp_path / "a", {"one": moving(0), "two": moving(1)})
     assert obygaze("store", "duplicates", tmp_path / "a-1.0.0") == 0
     assert ("CPU s" in capsys.readouterr().err) == is_announced

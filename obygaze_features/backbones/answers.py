@@ -62,31 +62,35 @@ def is_multi_label(config: Any) -> bool:
 
 
 def answers_fields(
-    names: Sequence[str], network: str, *, of_frames: bool = True, meaning: str = "probability of each class"
+    class_names: Sequence[str],
+    network_type: str,
+    *,
+    of_frames: bool = True,
+    meaning: str = "probability of each class",
 ) -> dict[str, Any]:
-    """Return the provenance fields of class probabilities that differ from those of the network's vectors.
+    """Return the provenance fields of a group of class probabilities.
+
+    They replace the fields of the same names in the provenance of the network's own group.
 
     Parameters
     ----------
-    names
+    class_names
         Names of the classes.
-    network
+    network_type
         Type of the network.
     of_frames
-        Whether the classifier is applied to each frame alone.
+        Whether the classifier takes single frames, so that a clip has the mean over its frames.
     meaning
-        What one number means, of a frame or of a clip.
+        What one probability means.
     """
-    if of_frames:
-        meaning += ", mean over the frames"
     fields: dict[str, Any] = {
         "head": CLASSIFIER,
         "layer": "probabilities of classes",
-        "arrays": {"pooled": meaning},
-        "architecture": {"type": network, "features": list(names)},
+        "arrays": {"pooled": f"{meaning}, mean over the frames" if of_frames else meaning},
+        "architecture": {"type": network_type, "features": list(class_names)},
     }
     if of_frames:
-        fields["perceives"] = list(PICTURES)
+        fields["perceives"] = list(PICTURES)  # single frames show no motion
     return fields
 
 
@@ -106,7 +110,7 @@ class ClassifierBase(nn.Module):
     """
 
     def __init__(self, classifier: Any, inside: nn.Module, *, keeps_pooler: bool = True) -> None:
-        """Register a hook, so that each call through the classifier stores what `inside` returned."""
+        """Register a hook on `inside`, so that `forward` can return its output and not the classifier's."""
         super().__init__()
         self.classifier = classifier
         self.config = classifier.config
@@ -115,7 +119,7 @@ class ClassifierBase(nn.Module):
         self._keeps_pooler = keeps_pooler
         self._output: Any = None
         self._logits: torch.Tensor | None = None
-        inside.register_forward_hook(lambda _network, _inputs, output: self._keep(output))
+        inside.register_forward_hook(lambda _network, _inputs, output: self._store_output(output))
 
     @property
     def inside(self) -> nn.Module:
@@ -128,7 +132,7 @@ class ClassifierBase(nn.Module):
         self._logits = self.classifier(**inputs).logits
         output = self._output
         self._output = None
-        if not self._keeps_pooler:
+        if not self._keeps_pooler:  # its pooling layer may be untrained
             output.pooler_output = None
         return output
 
@@ -140,8 +144,8 @@ class ClassifierBase(nn.Module):
             raise RuntimeError("the classifier was not called")
         return logits
 
-    def _keep(self, output: Any) -> None:
-        """Keep the output of the network inside until `forward` returns it."""
+    def _store_output(self, output: Any) -> None:
+        """Store the output of the network inside until `forward` returns it."""
         self._output = output
 
 
@@ -151,18 +155,18 @@ class WithClassProbabilities(nn.Module):
     Parameters
     ----------
     network
-        Takes clips `[B, F, 3, h, w]`, and calls `base` with frames or with clips.
-    base
+        Takes clips `[B, F, 3, h, w]`, and calls `classifier` with frames or with clips.
+    classifier
         A `ClassifierBase`, which keeps the logits of each call.
     """
 
-    def __init__(self, network: nn.Module, base: Any) -> None:
-        """Hold both, and read from the configuration whether a frame may have several classes."""
+    def __init__(self, network: nn.Module, classifier: Any) -> None:
+        """Hold the network and its classifier, and read whether several classes may be right at once."""
         super().__init__()
         self.network = network
         # In a list, so that torch does not register it: it is a part of `network` already.
-        self._base = [base]
-        self._is_multi_label = is_multi_label(base.config)
+        self._classifier = [classifier]
+        self._is_multi_label = is_multi_label(classifier.config)
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`.
@@ -170,7 +174,7 @@ class WithClassProbabilities(nn.Module):
         `answers/pooled` [B, Q] has the mean class probabilities of each clip.
         """
         results = dict(self.network(pixels))
-        logits = self._base[0].take_logits().float()  # a row a frame or a clip, [N, Q]
+        logits = self._classifier[0].take_logits().float()  # [N, Q], a row for each frame or each clip
         probabilities = logits.sigmoid() if self._is_multi_label else logits.softmax(dim=-1)
         by_clip = probabilities.reshape(len(pixels), -1, probabilities.shape[-1])  # [B, rows of a clip, Q]
         results[f"{ANSWERS}/pooled"] = by_clip.mean(dim=1)

@@ -45,8 +45,8 @@ LANGUAGE_PARTS = ("language_model", "text_model", "lm_head", "decoder")
 """Parts of networks that read or write texts, which no picture passes: they are dropped once loaded."""
 DOCUMENTATION_URL = "https://huggingface.co/docs/transformers/model_doc/"
 """Address of the pages on families of networks, without the family's name."""
-SEEING_HALVES: Mapping[str, str] = TABLES["seeing_halves"]
-"""Type of networks that join pictures and sound -> where the configuration of the half that sees stands."""
+VISION_CONFIGS: Mapping[str, str] = TABLES["seeing_halves"]
+"""Type of networks that join pictures and sound -> path of the vision half's configuration in theirs."""
 N_FRAMES = 32
 """Frames of a clip, of networks that see pictures one by one."""
 USUAL_CLIP_FRAMES = 16
@@ -86,38 +86,36 @@ class InspectedType:
     is_half: bool = False
 
     def network(self) -> nn.Module:
-        """Load the network without the parts that read texts, or inside its classifier if there is one."""
+        """Load the network: inside its classifier, or alone and without the parts that read texts."""
         if self.in_classifier:
             keeps_pooler = POOLER_ARGUMENT not in settings_of(self.cls)
             return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
-        unused = [*HEADS]
+        unused_tensors = [*HEADS]  # regular expressions of names
         if self.is_half:
             # The tensors of this half have names that begin with its prefix; all others are unused.
-            unused.append(rf"(?!{re.escape(self.cls.base_model_prefix)}\.).*")
-        model = load_pretrained(
-            self.cls, self.weights, self.config, allow_unexpected=unused, **settings_of(self.cls)
+            unused_tensors.append(rf"(?!{re.escape(self.cls.base_model_prefix)}\.).*")
+        network: nn.Module = load_pretrained(
+            self.cls, self.weights, self.config, allow_unexpected=unused_tensors, **settings_of(self.cls)
         )
-        if self.call.method != "forward":
+        calls_vision_part_alone = self.call.method != "forward"
+        if calls_vision_part_alone:
             for part in LANGUAGE_PARTS:
-                if isinstance(getattr(model, part, None), nn.Module):
-                    setattr(model, part, None)
-        network: nn.Module = model
+                if isinstance(getattr(network, part, None), nn.Module):
+                    setattr(network, part, None)
         return network
 
     def seeing_config(self) -> Any:
         """Return the configuration of the vision part, or the whole one if it has no such part."""
         return getattr(self.config, "vision_config", None) or self.config
 
-    def frames(self, backbone: str, wanted: int | None) -> int:
-        """Return the number of frames of a clip.
-
-        It is `wanted`; if that is None, the number of the configuration, or a default if it names none.
+    def frames(self, backbone: str, typed: int | None) -> int:
+        """Return the number of frames of a clip: the typed one, else the configuration's, else a default.
 
         Parameters
         ----------
         backbone
             `image` or `video`, the backbone that the user named.
-        wanted
+        typed
             Number of frames that the user gave; None if the user gave none.
 
         Raises
@@ -126,15 +124,17 @@ class InspectedType:
             If the network takes single pictures and `backbone` is `video`, or it takes clips and `backbone`
             is `image`.
         """
-        sees = "video" if self.call.form == "clips" else "image"
-        if sees != backbone:
-            what = "clips" if sees == "video" else "pictures"
+        takes_clips = self.call.form == "clips"
+        right_backbone = "video" if takes_clips else "image"
+        if backbone != right_backbone:
+            what = "clips" if takes_clips else "pictures"
             raise BackboneError(
-                f"{self.weights.name}: a network of type {self.model_type!r} sees {what}: --backbone {sees}"
+                f"{self.weights.name}: a network of type {self.model_type!r} sees {what}: "
+                f"--backbone {right_backbone}"
             )
-        if wanted:
-            return wanted
-        if sees == "image":
+        if typed:
+            return typed
+        if not takes_clips:
             return N_FRAMES
         config = self.seeing_config()
         field = clip_fields(config).frames
@@ -175,18 +175,19 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
         is missing.
     """
     config = auto_config(weights, model_type)
-    half = SEEING_HALVES.get(model_type, "")
-    if half:
-        config = attrgetter(half)(config)
-    cls = network_class(config.model_type if half else model_type, weights.name)
+    vision_config = VISION_CONFIGS.get(model_type)
+    is_half = vision_config is not None
+    if vision_config is not None:
+        config = attrgetter(vision_config)(config)
+    cls = network_class(config.model_type if is_half else model_type, weights.name)
     in_classifier = answers or is_of_a_classifier(weights, model_type)
     called_class = classifier_class(weights, model_type) if in_classifier else cls
     call = call_of(called_class, backbone, weights.name)
     fields = clip_fields(getattr(config, "vision_config", None) or config)
     if call.form == "pictures" and fields.frames:
-        # Its argument is called as that of pictures is, and its configuration names the frames of a clip.
+        # Some networks of clips call their argument `pixel_values` too; their configuration tells them apart.
         call = replace(call, form="clips")
-    return InspectedType(weights, model_type, cls, config, call, in_classifier, bool(half))
+    return InspectedType(weights, model_type, cls, config, call, in_classifier, is_half)
 
 
 def module_of(
@@ -198,9 +199,10 @@ def module_of(
         return DenseClips(model, inspected.call)
     if not inspected.call.is_packed:
         return DensePictures(model, inspected.call)
-    frame = np.zeros((64, 64, 3), np.uint8)
-    further = call_processor(processor.name, processor.settings, frame).further
-    return PackedPictures(model, inspected.call, processor, further)
+    # The processor gives these arguments the same values for all frames, so a black one will do.
+    black_frame = np.zeros((64, 64, 3), np.uint8)
+    prepared = call_processor(processor.name, processor.settings, black_frame)
+    return PackedPictures(model, inspected.call, processor, prepared.other_arguments)
 
 
 class Vectors(NamedTuple):
@@ -218,7 +220,7 @@ class Vectors(NamedTuple):
     meaning: str
 
 
-def picture_vectors(output: Any, counts: Sequence[int]) -> Vectors:
+def picture_vectors(output: Any, patch_counts: Sequence[int]) -> Vectors:
     """Reduce the output of a network to one vector `[D]` for each of N pictures.
 
     The vector is `pooler_output` where there is one for each picture, else the mean of `last_hidden_state`.
@@ -227,7 +229,7 @@ def picture_vectors(output: Any, counts: Sequence[int]) -> Vectors:
     ----------
     output
         Output of a transformers network for N pictures.
-    counts
+    patch_counts
         Number of patches of each picture, in order, if patches are packed; otherwise N times 1.
 
     Raises
@@ -235,25 +237,36 @@ def picture_vectors(output: Any, counts: Sequence[int]) -> Vectors:
     RowsError
         If no output has one row, or a whole number of rows, for each picture.
     """
-    pooled = _pooler_vectors(output, len(counts))
+    n_pictures = len(patch_counts)
+    pooled = _pooler_vectors(output, n_pictures)
     if pooled is not None:
         return Vectors(pooled, POOLER)
-    hidden = output if torch.is_tensor(output) else getattr(output, HIDDEN, None)
-    if hidden is None:
-        hidden = getattr(output, POOLER, None)  # of several vectors a picture
-    if isinstance(hidden, tuple | list):
-        return _means_of_list(hidden, len(counts))
+    hidden = _hidden_state(output)
     if not torch.is_tensor(hidden):
-        outputs = ", ".join(output.keys()) if isinstance(output, Mapping) else type(output).__name__
-        raise RowsError(f"its output has neither {POOLER} nor {HIDDEN} ({outputs})")
-    if hidden.ndim == 2 and len(hidden) != len(counts):
+        return _means_of_list(hidden, n_pictures)
+    if len(hidden) == n_pictures:
+        return _means_of_places(hidden)
+    if hidden.ndim == 2:
         # The rows of all pictures lie one after the other.
-        rows_by_picture = torch.split(hidden, _rows_of_pictures(len(hidden), counts))
+        rows_by_picture = torch.split(hidden, _rows_of_pictures(len(hidden), patch_counts))
         means = [rows.mean(dim=0) for rows in rows_by_picture]
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
-    if len(hidden) != len(counts):
-        raise RowsError(f"{counted(len(counts), 'picture')} gave {counted(len(hidden), 'row')}")
-    return _means_of_places(hidden)
+    raise RowsError(f"{counted(n_pictures, 'picture')} gave {counted(len(hidden), 'row')}")
+
+
+def _hidden_state(output: Any) -> Any:
+    """Return the vectors before pooling: a tensor, or a list with a tensor `[T, D]` for each picture.
+
+    Networks that give several pooled vectors a picture, and no `last_hidden_state`, have them in
+    `pooler_output`.
+    """
+    hidden = output if torch.is_tensor(output) else getattr(output, HIDDEN, None)
+    if hidden is None:
+        hidden = getattr(output, POOLER, None)
+    if torch.is_tensor(hidden) or isinstance(hidden, tuple | list):
+        return hidden
+    outputs = ", ".join(output.keys()) if isinstance(output, Mapping) else type(output).__name__
+    raise RowsError(f"its output has neither {POOLER} nor {HIDDEN} ({outputs})")
 
 
 def _pooler_vectors(output: Any, n_pictures: int) -> torch.Tensor | None:
@@ -261,7 +274,7 @@ def _pooler_vectors(output: Any, n_pictures: int) -> torch.Tensor | None:
     pooled = getattr(output, POOLER, None)
     if not torch.is_tensor(pooled) or pooled.ndim < 2 or len(pooled) != n_pictures:
         return None
-    # Networks of maps give a map of one place, [N, D, 1, 1].
+    # Convolutional networks give [N, D, 1, 1].
     is_vector = pooled[0].numel() == pooled.shape[1]
     return pooled.flatten(1) if is_vector else None
 
@@ -275,25 +288,30 @@ def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
 
 
 def _means_of_places(hidden: torch.Tensor) -> Vectors:
-    """Average the tokens `[N, T, D]`, or the positions of maps `[N, D, h, w]` or `[N, h, w, D]`."""
+    """Average tokens `[N, T, D]`, or the positions of maps `[N, D, h, w]` or `[N, h, w, D]`, to `[N, D]`.
+
+    Vectors `[N, D]` stay as they are.
+    """
     if hidden.ndim == 2:
         return Vectors(hidden, HIDDEN)
     if hidden.ndim == 3:
         return Vectors(hidden.mean(dim=1), f"mean of {HIDDEN} over its tokens")
     # Pictures are square, so the two equal axes are height and width, and the other one is the channels.
     channels_last = hidden.shape[1] == hidden.shape[2] != hidden.shape[3]
-    places = (1, 2) if channels_last else (2, 3)
-    return Vectors(hidden.mean(dim=places), f"mean of {HIDDEN} over its places")
+    height_and_width = (1, 2) if channels_last else (2, 3)
+    return Vectors(hidden.mean(dim=height_and_width), f"mean of {HIDDEN} over its places")
 
 
-def _rows_of_pictures(n_rows: int, counts: Sequence[int]) -> list[int]:
-    """Return how many output rows each picture has; a row stands for one patch, or for a fixed number merged.
+def _rows_of_pictures(n_rows: int, patch_counts: Sequence[int]) -> list[int]:
+    """Return how many rows of the output belong to each picture.
+
+    Some networks merge patches: 4 patches to a row, for example. The number is the same for all rows.
 
     Parameters
     ----------
     n_rows
         Number of rows of the output, of all pictures together.
-    counts
+    patch_counts
         Number of patches of each picture.
 
     Raises
@@ -301,12 +319,12 @@ def _rows_of_pictures(n_rows: int, counts: Sequence[int]) -> list[int]:
     RowsError
         If the rows cannot be divided among the pictures.
     """
-    n_patches = sum(counts)
+    n_patches = sum(patch_counts)
     patches_per_row = n_patches // max(n_rows, 1)
-    is_whole = patches_per_row > 0 and all(count % patches_per_row == 0 for count in counts)
+    is_whole = patches_per_row > 0 and all(count % patches_per_row == 0 for count in patch_counts)
     if not is_whole or n_rows * patches_per_row != n_patches:
-        raise RowsError(f"{counted(len(counts), 'picture')} gave {counted(n_rows, 'row')}")
-    return [count // patches_per_row for count in counts]
+        raise RowsError(f"{counted(len(patch_counts), 'picture')} gave {counted(n_rows, 'row')}")
+    return [count // patches_per_row for count in patch_counts]
 
 
 class DensePictures(nn.Module):
@@ -349,7 +367,7 @@ class DenseClips(nn.Module):
         self.meaning = ""
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, T, 3, h, w]`: `pooled` [B, D], and perhaps `frames` [B, T, D]."""
+        """Encode clips `[B, T, 3, h, w]`: `pooled` [B, D], and `frames` [B, T, D] if tokens are of frames."""
         output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels})
         vectors, self.meaning = picture_vectors(output, [1] * len(pixels))
         results = {"pooled": vectors.float()}
@@ -362,13 +380,16 @@ class DenseClips(nn.Module):
 class PackedPictures(nn.Module):
     """A network that takes packed patches in place of pictures, applied to all frames of clips.
 
+    A frame comes from `OwnProcessor` as `[3, P + 1, D / 3]`, that is P + 1 rows of D numbers: a row with the
+    number of patches and their grid, then room for P patches.
+
     Parameters
     ----------
     model, call
         The network, and how it is called.
     processor
         What prepared the pictures; its scale and shift are applied here to the values of a patch.
-    further
+    other_arguments
         Values of the other arguments of the network, by name, as its processor gives them.
     """
 
@@ -376,44 +397,59 @@ class PackedPictures(nn.Module):
     shift: torch.Tensor
 
     def __init__(
-        self, model: nn.Module, call: ClassCall, processor: OwnProcessor, further: Mapping[str, Any]
+        self, model: nn.Module, call: ClassCall, processor: OwnProcessor, other_arguments: Mapping[str, Any]
     ) -> None:
         """Store the network and the arguments of its call, and the constants that normalise its patches."""
         super().__init__()
         self.model, self.call = model, call
         self.meaning = ""
+        # Height and width in patches; for the form `grid` time comes before them.
         self.n_sides = 2 if call.form == "shapes" else 3
-        self.further: dict[str, NDArray[Any]] = {}
-        for name in call.further:
-            if name not in further:
+        self.other_arguments: dict[str, NDArray[Any]] = {}
+        for name in call.other_arguments:
+            if name not in other_arguments:
                 raise BackboneError(f"{type(model).__name__}.{call.method} needs {name} beside pictures")
-            self.further[name] = np.asarray(further[name])
+            self.other_arguments[name] = np.asarray(other_arguments[name])
         self.register_buffer("scale", torch.tensor(processor.scale), persistent=False)
         self.register_buffer("shift", torch.tensor(processor.shift), persistent=False)
 
     def forward(self, prepared: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, D], `pooled` [B, D]."""
+        """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, E], `pooled` [B, E]."""
         n_clips, n_frames = prepared.shape[:2]
         pictures = prepared.flatten(0, 1).permute(0, 2, 3, 1).flatten(2)  # [N, P + 1, D]
-        # The first row of a picture holds its number of patches and how they lie; the others are patches.
+        # The first row of a picture holds its number of patches and their grid; the others are patches.
         numbers = _decode_numbers(pictures[:, 0], 1 + self.n_sides)  # [N, 1 + sides]
+        counts = numbers[:, 0]
         patches = pictures[:, 1:] * self.scale + self.shift  # [N, P, D]
-        counts = numbers[:, 0].tolist()
-        arguments = self._repeated_arguments(len(pictures), prepared.device)
-        arguments[self.call.grid] = numbers[:, 1:]
-        if self.call.form == "shapes":
-            used = torch.arange(patches.shape[1], device=prepared.device) < numbers[:, :1]
-            # Patches that stand for nothing are 0, as in the processor.
-            arguments[self.call.pixels] = patches * used[:, :, None]
-            if self.call.mask:
-                arguments[self.call.mask] = used.long()
-        else:
-            rows = [picture[:count] for picture, count in zip(patches, counts, strict=True)]
-            arguments[self.call.pixels] = torch.cat(rows)
+        arguments = {
+            **self._repeated_arguments(len(pictures), prepared.device),
+            **self._patch_arguments(patches, counts),
+            self.call.grid: numbers[:, 1:],
+        }
         output = getattr(self.model, self.call.method)(**arguments)
-        vectors, self.meaning = self._vectors(output, counts)
+        vectors, self.meaning = self._vectors(output, counts.tolist())
         frames = vectors.reshape(n_clips, n_frames, -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
+
+    def _patch_arguments(self, patches: torch.Tensor, counts: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return the arguments that hold the patches, and the mask if the network takes one.
+
+        Parameters
+        ----------
+        patches
+            Patches of each picture, `[N, P, D]`; those after its count are unused.
+        counts
+            Number of patches of each picture, `[N]`.
+        """
+        if self.call.form == "grid":
+            rows = [picture[:count] for picture, count in zip(patches, counts.tolist(), strict=True)]
+            return {self.call.pixels: torch.cat(rows)}
+        is_used = torch.arange(patches.shape[1], device=patches.device) < counts[:, None]
+        # Unused patches are 0, as in the processor.
+        arguments = {self.call.pixels: patches * is_used[:, :, None]}
+        if self.call.mask:
+            arguments[self.call.mask] = is_used.long()
+        return arguments
 
     def used_rows(self, prepared: torch.Tensor) -> torch.Tensor:
         """Return which rows of packed clips `[B, F, 3, P + 1, D / 3]` are used, bool `[B, F, P + 1]`."""
@@ -428,9 +464,10 @@ class PackedPictures(nn.Module):
 
         The mean over padded patches leaves out those that are not used.
         """
+        has_pooled_vectors = _pooler_vectors(output, len(counts)) is not None
         hidden = getattr(output, HIDDEN, None)
         is_padded = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(counts)
-        if not is_padded or _pooler_vectors(output, len(counts)) is not None:
+        if has_pooled_vectors or not is_padded:
             return picture_vectors(output, counts)
         means = []
         for picture, count in enumerate(counts):
@@ -438,10 +475,10 @@ class PackedPictures(nn.Module):
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
 
     def _repeated_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
-        """Repeat the further arguments for each of the pictures, and move them to the device."""
+        """Repeat the other arguments of the network for each of the pictures, on the device."""
         arguments: dict[str, Any] = {}
-        for name, value in self.further.items():
-            arguments[name] = torch.from_numpy(value.reshape(1, -1)[0]).to(device).repeat(n_pictures)
+        for name, value in self.other_arguments.items():
+            arguments[name] = torch.from_numpy(value.ravel()).to(device).repeat(n_pictures)
         return arguments
 
 

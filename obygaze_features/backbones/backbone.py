@@ -265,7 +265,7 @@ def descriptor(
     arrays: Sequence[str] = ("frames", "pooled"),
     dtype: Literal["float32", "float16"] = "float32",
     hears: Hearing | None = None,
-    **more: Any,
+    **other_fields: Any,
 ) -> Backbone:
     """Make the backbone of classical descriptors, which have no weights and need no device.
 
@@ -283,7 +283,7 @@ def descriptor(
         Papers that describe the descriptors.
     arrays, dtype
         Names and data type of the arrays that `encode` returns.
-    hears, more
+    hears, other_fields
         Further fields of `Backbone`.
     """
     shapes = {"frames": (n_frames, len(features)), "pooled": (len(features),)}
@@ -307,5 +307,5 @@ def descriptor(
         provenance,
         encode_in_worker=True,
         hears=hears,
-        **more,
+        **other_fields,
     )

@@ -133,7 +133,7 @@ def camera_motion(before: Grey, after: Grey) -> Motion | None:
     corners = _corners(before[rows, columns]) + np.array((columns.start, rows.start), np.float32)
     motion = _motion(before, after, corners, np.zeros(2, np.float32))
     if motion is None and len(corners):
-        # A fast motion loses the corners: they are looked for again near the shift of the whole picture.
+        # A fast motion loses the corners: they are tracked again, from the shift of the whole picture on.
         window = cv2.createHanningWindow(before.shape[::-1], cv2.CV_32F)
         shift, _ = cv2.phaseCorrelate(np.float32(before), np.float32(after), window)
         motion = _motion(before, after, corners, np.array(shift, np.float32))
@@ -194,42 +194,62 @@ def _motion(before: Grey, after: Grey, corners: Points, shift: Points) -> Motion
     shift
         Expected shift of all corners, at which tracking starts, `[2]`.
     """
-    cv2 = opencv()
     if len(corners) < LEAST_CORNERS:
         return None
-    settings = {"winSize": (15, 15), "maxLevel": 4, "flags": cv2.OPTFLOW_USE_INITIAL_FLOW}
-    tracked, has_forward, _ = cv2.calcOpticalFlowPyrLK(before, after, corners, corners + shift, **settings)
-    returned, has_backward, _ = cv2.calcOpticalFlowPyrLK(after, before, tracked, tracked - shift, **settings)
-    is_back = np.abs(returned - corners).max(axis=(1, 2)) < BACKWARD_MISS
-    is_tracked = is_back & (has_forward & has_backward).astype(bool)[:, 0]
+    tracked, is_tracked = _track(before, after, corners, shift)
     if is_tracked.sum() < LEAST_CORNERS:
         return None
-    similarity, inliers = cv2.estimateAffinePartial2D(
-        corners[is_tracked], tracked[is_tracked], method=cv2.RANSAC, ransacReprojThreshold=FIT_MISS
+    # [2, 3]: rotation and growth in the first two columns, translation in the last one.
+    similarity, inliers = opencv().estimateAffinePartial2D(
+        corners[is_tracked], tracked[is_tracked], method=opencv().RANSAC, ransacReprojThreshold=FIT_MISS
     )
     if similarity is None or inliers.sum() < LEAST_CORNERS:
         return None
-    rotation = similarity[:, :2]  # rotation and growth in one matrix
-    translation = similarity[:, 2]
     height, width = before.shape
-    moved = corners[:, 0] @ rotation.T + translation
+    moved = corners[:, 0] @ similarity[:, :2].T + similarity[:, 2]
     # Corners that leave the picture could not agree; half of them at least are counted.
     stays = ((moved >= 0) & (moved < (width, height))).all(axis=1)
     share = min(float(inliers.sum() / max(stays.sum(), len(corners) / 2)), 1.0)
     if share < LEAST_INLIERS:
         return None
+    return (*_camera_of(similarity, height, width), share)
+
+
+def _track(before: Grey, after: Grey, corners: Points, shift: Points) -> tuple[Points, NDArray[np.bool_]]:
+    """Track corners to the second picture and back, by Lucas and Kanade.
+
+    Returns
+    -------
+    tuple
+        The corners in the second picture, `[N, 1, 2]`; and `[N]`, True for those that come back to where they
+        were.
+    """
+    cv2 = opencv()
+    settings = {"winSize": (15, 15), "maxLevel": 4, "flags": cv2.OPTFLOW_USE_INITIAL_FLOW}
+    tracked, has_forward, _ = cv2.calcOpticalFlowPyrLK(before, after, corners, corners + shift, **settings)
+    returned, has_backward, _ = cv2.calcOpticalFlowPyrLK(after, before, tracked, tracked - shift, **settings)
+    is_back = np.abs(returned - corners).max(axis=(1, 2)) < BACKWARD_MISS
+    return tracked, is_back & (has_forward & has_backward).astype(bool)[:, 0]
+
+
+def _camera_of(similarity: NDArray[Any], height: int, width: int) -> tuple[float, float, float, float]:
+    """Convert how a picture moved, a similarity transform `[2, 3]`, to the camera's pan, tilt, zoom and roll.
+
+    Pictures move against the camera: to the left as it pans to the right, down as it tilts up.
+    """
+    rotation = similarity[:, :2]  # times the growth
+    translation = similarity[:, 2]
     centre = np.array([width - 1, height - 1]) / 2
     right, down = (rotation @ centre + translation - centre) / width
     growth = float(np.log(np.hypot(*rotation[:, 0])))
     turn = float(np.arctan2(rotation[1, 0], rotation[0, 0]))
-    # Pictures move against the camera: to the left as it pans to the right, down as it tilts up.
-    return -float(right), float(down), growth, -turn, share
+    return -float(right), float(down), growth, -turn
 
 
 def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
     """Return the rows and columns between the black bars of pictures.
 
-    All of them if too few would be left.
+    All of them if a cell of the grid would have less than two pixels a side.
     """
     is_lit = np.max(pictures, axis=0) > BAR_LEVEL
     rows = np.flatnonzero(is_lit.any(axis=1))

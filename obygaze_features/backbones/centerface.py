@@ -96,22 +96,27 @@ class CenterFace:
         larger = padded(picture, SIDE_STEP)
         values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]
         outputs = _session(self.path).run(None, {INPUT: values})
-        scores, sizes, centres, points = [output[0] for output in outputs]  # each [numbers, rows, columns]
+        scores, log_sizes, centres, points = [
+            output[0] for output in outputs
+        ]  # each [numbers, rows, columns]
         rows, columns = np.nonzero(scores[0] >= LEAST_SCORE)
         if not len(rows):
             return no_faces()
-        # From here on one row for each sure cell; height before width, in pixels.
-        lengths = np.exp(sizes[:, rows, columns].T.astype(np.float64)) * CELL
+        # From here on one row for each cell with a face; down before across, in pixels unless said.
+        face_sizes = np.exp(log_sizes[:, rows, columns].T.astype(np.float64)) * CELL
         middles = np.column_stack([rows, columns]) + 0.5 + centres[:, rows, columns].T  # in cells
-        top_left = middles * CELL - lengths / 2
-        sides = np.array(picture.shape[:2], np.float64)
-        corners = np.hstack([top_left, top_left + lengths]) / np.tile(sides, 2)  # shares of the picture
-        boxes = np.column_stack([corners[:, [1, 0, 3, 2]], scores[0, rows, columns]])
+        top_left = middles * CELL - face_sizes / 2
+        picture_size = np.array(picture.shape[:2], np.float64)
+        corners = np.hstack([top_left, top_left + face_sizes]) / np.tile(picture_size, 2)  # shares
+        left_top_right_bottom = corners[:, [1, 0, 3, 2]]
+        boxes = np.column_stack([left_top_right_bottom, scores[0, rows, columns]])
         chosen = without_duplicates(boxes)
-        face_points = points[:, rows, columns].T.reshape(-1, 5, 2)  # shares of the face, down before across
+        face_points = points[:, rows, columns].T.reshape(-1, 5, 2)  # in shares of the face
         eyes_and_noses = face_points[chosen, :EYES_AND_NOSE].astype(np.float64)
-        positions = (top_left[chosen, None] + eyes_and_noses * lengths[chosen, None]) / sides
-        noses = noses_of(boxes[chosen], positions[:, :, ::-1], float(sides[0] / sides[1]))
+        positions = (top_left[chosen, None] + eyes_and_noses * face_sizes[chosen, None]) / picture_size
+        across_before_down = positions[:, :, ::-1]
+        height_by_width = float(picture_size[0] / picture_size[1])
+        noses = noses_of(boxes[chosen], across_before_down, height_by_width)
         return Faces(boxes[chosen], noses)
 
 

@@ -130,17 +130,19 @@ def _check_files(
     allowed
         Regular expressions of tensors that the network does not use.
     """
-    integers = set()  # ends of names
+    # The last parts of the names alone, since the files may have other prefixes than the network.
+    integer_suffixes = set()
     for name, tensor in network_tensors.items():
         if not tensor.is_floating_point():
-            integers.add(name.rpartition(".")[2])
+            integer_suffixes.add(name.rpartition(".")[2])
     file_of_tensor: dict[str, Path] = {}
     for path in paths:
-        types = _types_in(path)
-        unused = [name for name in types if name not in network_tensors and _matches(name, allowed)]
-        for name in unused:
-            del types[name]
-        check_types(str(path), types, tuple(integers))
+        types = {
+            name: type_name
+            for name, type_name in _types_in(path).items()
+            if name in network_tensors or not _matches(name, allowed)  # the others are not used
+        }
+        check_types(str(path), types, tuple(integer_suffixes))
         repeated = sorted(file_of_tensor.keys() & types.keys())
         if repeated:
             earlier = file_of_tensor[repeated[0]]
@@ -268,21 +270,22 @@ def check_keys(
 def _prefixes(missing: Sequence[str], unexpected: Sequence[str], allowed: Sequence[str]) -> Iterator[str]:
     """Yield each prefix whose removal turns the unexpected names into the missing ones.
 
+    An example: `model.head.weight` is unexpected, `head.weight` is missing, and the prefix is `model.`.
     Unexpected names that are allowed without the prefix do not count.
     """
     if not missing:
         return
-    for key in unexpected:
-        prefix = key.removesuffix(missing[0])
-        if prefix in {"", key}:
+    for name in unexpected:
+        if name == missing[0] or not name.endswith(missing[0]):
             continue
+        prefix = name.removesuffix(missing[0])
         without_prefix = [other.removeprefix(prefix) for other in unexpected]
         remaining = [other for other in without_prefix if not _matches(other, allowed)]
         if sorted(remaining) == sorted(missing):
             yield prefix
 
 
-def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] = ()) -> None:
+def check_types(name: str, types: Mapping[str, str], integer_suffixes: tuple[str, ...] = ()) -> None:
     """Refuse tensors of another type than the network's, which torch would cast silently.
 
     Parameters
@@ -291,7 +294,7 @@ def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] =
         The weights, for messages.
     types
         Tensor -> its type, such as float16.
-    integers
+    integer_suffixes
         Ends of the names of tensors that are whole numbers in the network.
 
     Raises
@@ -302,7 +305,7 @@ def check_types(name: str, types: Mapping[str, str], integers: tuple[str, ...] =
     wrong = []
     for key, dtype in types.items():
         is_integer = re.fullmatch(r"u?int\d+", dtype) is not None
-        fits = is_integer if key.endswith(integers) else dtype in REAL_TYPES
+        fits = is_integer if key.endswith(integer_suffixes) else dtype in REAL_TYPES
         if not fits:
             wrong.append(f"{key} is {dtype}")
     if wrong:
@@ -327,8 +330,8 @@ def refuse_quantised(weights: Weights) -> None:
             "merge both (merge_and_unload of peft), or move it away"
         )
     config = weights.config()
-    halves = [value for value in config.values() if isinstance(value, dict)]  # as of a CLIP
-    for fields in (config, *halves):
+    inner_configs = [value for value in config.values() if isinstance(value, dict)]  # `vision_config`, ...
+    for fields in (config, *inner_configs):
         for field in ("quantization_config", "compression_config"):
             quantisation = fields.get(field)
             if not quantisation:
@@ -345,7 +348,7 @@ def check_tensors(
     tensors: Mapping[str, torch.Tensor],
     wanted: Mapping[str, Sequence[int]],
     *,
-    optional: tuple[str, ...] = (),
+    optional_integers: tuple[str, ...] = (),
 ) -> None:
     """Refuse tensors that are not exactly the wanted ones, by name, shape and type.
 
@@ -357,11 +360,11 @@ def check_tensors(
         The tensors by name.
     wanted
         Name -> shape.
-    optional
-        Ends of the names of tensors that may be missing, and are whole numbers.
+    optional_integers
+        Ends of the names of tensors of whole numbers, which may be missing.
     """
     types = {key: _type(tensor) for key, tensor in tensors.items() if key in wanted}
-    check_types(name, types, optional)
+    check_types(name, types, optional_integers)
     mismatched = []
     for key in wanted.keys() & tensors.keys():
         shape = list(tensors[key].shape)
@@ -369,13 +372,13 @@ def check_tensors(
             mismatched.append(f"{key} {shape}, not {list(wanted[key])}")
     check_keys(
         name,
-        missing=[key for key in wanted.keys() - tensors.keys() if not key.endswith(optional)],
+        missing=[key for key in wanted.keys() - tensors.keys() if not key.endswith(optional_integers)],
         unexpected=list(tensors.keys() - wanted.keys()),
         mismatched=mismatched,
     )
 
 
-def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | None = None) -> Any:
+def auto_config(weights: Weights, random_type: str = "", changes: Mapping[str, Any] | None = None) -> Any:
     """Read the configuration of weights, of any type that transformers supports.
 
     Code in the folder is never run; by default, transformers would ask the user for permission.
@@ -384,8 +387,9 @@ def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | N
     ----------
     weights
         The weights.
-    kind
-        `model_type` of random weights, whose default configuration is made; empty reads the folder's.
+    random_type
+        `model_type` of random weights, which have the default configuration of this type. Without effect for
+        other weights.
     changes
         Fields to set in that default configuration, or in the vision part if it has one.
 
@@ -394,22 +398,24 @@ def auto_config(weights: Weights, kind: str = "", changes: Mapping[str, Any] | N
     BackboneError
         If there is none, or transformers does not support its type or a field's value.
     """
-    if weights.seed is not None and kind:
+    if weights.seed is not None and random_type:
         with quiet():
-            config = AutoConfig.for_model(kind)
+            config = AutoConfig.for_model(random_type)
         for name, value in (changes or {}).items():
             setattr(getattr(config, "vision_config", config), name, value)
         return config
-    kind = str(weights.config().get("model_type"))  # raises a clear error if there is none
+    model_type = str(weights.config().get("model_type"))  # raises a clear error if there is none
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
-        if kind in CONFIG_MAPPING:
+        if model_type in CONFIG_MAPPING:
             field = re.search(r"for field '(\w+)'", str(error))
             value = f"the value of {field[1]}" if field else f"something ({type(error).__name__})"
-            reason = f"{value} is none that a network of type {kind!r} has; is it that of these weights?"
+            reason = (
+                f"{value} is none that a network of type {model_type!r} has; is it that of these weights?"
+            )
         else:
-            reason = f"transformers has no network of type {kind!r}"
+            reason = f"transformers has no network of type {model_type!r}"
         raise BackboneError(f"{weights.name}/{CONFIG}: {reason}") from None
 
 
@@ -590,7 +596,7 @@ def load_exactly(network: nn.Module, weights: Weights, rename: Callable[[str], s
             tensors[name] = tensor
     wanted = {name: value.shape for name, value in network.state_dict().items()}
     # Old files lack the counters of training batches.
-    check_tensors(weights.name, tensors, wanted, optional=("num_batches_tracked",))
+    check_tensors(weights.name, tensors, wanted, optional_integers=("num_batches_tracked",))
     network.load_state_dict(tensors, strict=False)
 
 

@@ -7,7 +7,7 @@ patches of each picture, `[N, P, D]`, a mask of those that are used, and their h
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +20,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 from obygaze_features.errors import BackboneError, first_line
 
 Form = Literal["pictures", "clips", "grid", "shapes"]
+Parameters = Mapping[str, inspect.Parameter]
 
 FEATURE_METHODS = {"image": "get_image_features", "video": "get_video_features"}
 """Backbone -> the method by which networks that read texts too give what they see alone."""
@@ -53,7 +54,7 @@ class ClassCall:
         Argument that takes grids `[N, 3]` or shapes `[N, 2]`; empty in a dense form.
     mask
         Argument that takes the mask of used patches; empty without.
-    further
+    other_arguments
         Other arguments without a default, which the processor must give.
     """
 
@@ -62,7 +63,7 @@ class ClassCall:
     pixels: str
     grid: str = ""
     mask: str = ""
-    further: tuple[str, ...] = ()
+    other_arguments: tuple[str, ...] = ()
 
     @property
     def is_packed(self) -> bool:
@@ -128,27 +129,35 @@ def call_of(cls: Any, backbone: str, where: str) -> ClassCall:
     """
     method = _method(cls, backbone)
     parameters = inspect.signature(getattr(cls, method)).parameters
-    pixels = next((name for name in PIXELS_ARGUMENTS if name in parameters), None)
-    if pixels is None or not _takes_pictures_first(cls, method, pixels):
+    pixels = _first_parameter(PIXELS_ARGUMENTS, parameters)
+    if not pixels or not _takes_pictures_alone(method, parameters, pixels):
         raise BackboneError(
             f"{where}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
             f"({cls.__name__}.{method})"
         )
-    grid = next((name for name in GRID_ARGUMENTS if name in parameters), "")
     form: Form = "clips" if pixels == CLIPS_ARGUMENT else "pictures"
+    grid = _first_parameter(GRID_ARGUMENTS, parameters)
     mask = ""
     if grid:
         form = "grid"
     elif SHAPES_ARGUMENT in parameters:
-        grid, form = SHAPES_ARGUMENT, "shapes"
-        mask = next((name for name in MASK_ARGUMENTS if name in parameters), "")
-    used = {"self", pixels, grid, mask}
-    further = []
+        form = "shapes"
+        grid = SHAPES_ARGUMENT
+        mask = _first_parameter(MASK_ARGUMENTS, parameters)
+    other_arguments = []
     for name, parameter in parameters.items():
         is_required = parameter.default is parameter.empty and parameter.kind != parameter.VAR_KEYWORD
-        if is_required and name not in used:
-            further.append(name)
-    return ClassCall(method, form, pixels, grid, mask, tuple(further))
+        if is_required and name not in {"self", pixels, grid, mask}:
+            other_arguments.append(name)
+    return ClassCall(method, form, pixels, grid, mask, tuple(other_arguments))
+
+
+def _first_parameter(names: Sequence[str], parameters: Parameters) -> str:
+    """Return the first of some names that a method has as a parameter; empty if it has none of them."""
+    for name in names:
+        if name in parameters:
+            return name
+    return ""
 
 
 def _method(cls: Any, backbone: str) -> str:
@@ -161,22 +170,23 @@ def _method(cls: Any, backbone: str) -> str:
     return "forward"
 
 
-def _takes_pictures_first(cls: Any, method: str, pixels: str) -> bool:
+def _takes_pictures_alone(method: str, parameters: Parameters, pixels: str) -> bool:
     """Return whether a method can be called with pictures alone, without a text.
+
+    A `forward` that needs a text too takes the text first, and pictures are optional.
 
     Parameters
     ----------
-    cls, method
-        A class of transformers, and one of its methods.
+    method, parameters
+        Name of the method, and its parameters by name.
     pixels
-        Name of the argument that takes pictures.
+        Name of the parameter that takes pictures.
     """
-    parameters = list(inspect.signature(getattr(cls, method)).parameters.values())
-    arguments = [parameter for parameter in parameters if parameter.name != "self"]
-    is_required = any(
-        argument.name == pixels and argument.default is argument.empty for argument in arguments
-    )
-    return method != "forward" or is_required or arguments[0].name == pixels
+    if method != "forward":  # a method for the features of pictures or videos
+        return True
+    is_required = parameters[pixels].default is inspect.Parameter.empty
+    arguments = [name for name in parameters if name != "self"]
+    return is_required or arguments[0] == pixels
 
 
 def settings_of(cls: Any) -> dict[str, bool]:
@@ -188,10 +198,10 @@ def settings_of(cls: Any) -> dict[str, bool]:
 def processor_names(family: str) -> list[str]:
     """List the transformers processors of pictures, then of videos, for a family of networks.
 
-    Those that use Pillow come first.
+    Those that use Pillow, whose names end in `Pil`, come first.
     """
     names: list[str] = []
-    # Not that of auto_mappings, to which this module adds families that share a processor.
+    # This mapping has the families that share a processor too; that of auto_mappings does not.
     of_pictures: Mapping[str, Any] = vars(image_processing_auto)["IMAGE_PROCESSOR_MAPPING_NAMES"]
     for mapping in (of_pictures, VIDEO_PROCESSOR_MAPPING_NAMES):
         for model_type, entry in mapping.items():

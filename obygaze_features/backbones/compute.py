@@ -115,7 +115,7 @@ class Compute:
             return self.storage
         return "float32" if self.precision == "float32" else "float16"
 
-    def first_size(self) -> int:
+    def initial_batch_size(self) -> int:
         """Return the number of clips per call of the network to start with, before any lack of memory."""
         if self.clips_at_once is not None:
             return self.clips_at_once
@@ -135,7 +135,7 @@ class Compute:
             The attention implementation; None for a network without attention.
         """
         device = self.torch_device()
-        at_once = self.first_size()
+        at_once = self.initial_batch_size()
         record: dict[str, Any] = {
             "dtype": "bfloat16" if self.precision == "bfloat16-weights" else "float32",
             "autocast": self.precision if self.precision in AUTOCAST else None,

@@ -164,23 +164,18 @@ def check(inspected: InspectedType, n_frames: int | None = None, *, even_if_pass
     even_if_passed
         Whether to check even if the cache has a pass.
     """
-    processor, finding = _processor(inspected)
-    if processor is None and inspected.call.is_packed:  # nothing else says how patches are made
-        unprepared = Conformance(
-            weights=inspected.weights.name,
-            model_type=inspected.model_type,
-            pooled="",
-            shapes={},
-            findings=(finding,),
-        )
-        return Checked(unprepared, module=None, processor=None)
-    module = module_of(inspected, processor) if processor is not None else _without_processor(inspected)
+    processor, processor_finding = _load_processor(inspected)
+    if processor is None and inspected.call.is_packed:  # only its processor can make the patches
+        conformance = Conformance(inspected.weights.name, inspected.model_type, "", {}, (processor_finding,))
+        return Checked(conformance, module=None, processor=None)
+    module = _load_module(inspected, processor)
     key = _key(inspected, processor, n_frames)
-    conformance = None if even_if_passed else _read_pass(key)
-    if conformance is None:
-        conformance = _measure(inspected, module, processor, finding, n_frames)
-        if conformance.passed:
-            _write_pass(key, conformance)
+    earlier_pass = None if even_if_passed else _read_pass(key)
+    if earlier_pass is not None:
+        return Checked(earlier_pass, module, processor)
+    conformance = _run_checks(inspected, module, processor, processor_finding, n_frames)
+    if conformance.passed:
+        _write_pass(key, conformance)
     return Checked(conformance, module, processor)
 
 
@@ -202,13 +197,15 @@ def check_weights(name: str) -> Conformance:
     return check(inspect_type(weights, model_type, "image"), even_if_passed=True).conformance
 
 
-def _without_processor(inspected: InspectedType) -> nn.Module:
-    """Load a network of whole pictures whose processor is unusable, so that the rest can be checked."""
-    unused = OwnProcessor("", "{}", (1.0,) * 3, (0.0,) * 3, (1, 1))
-    return module_of(inspected, unused)
+def _load_module(inspected: InspectedType, processor: OwnProcessor | None) -> nn.Module:
+    """Load the network; one of whole pictures is loaded even without a processor, to check the rest of it."""
+    if processor is None:
+        # A network of whole pictures does not look at it.
+        processor = OwnProcessor("", "{}", scale=(1.0,) * 3, shift=(0.0,) * 3, sides=(1, 1))
+    return module_of(inspected, processor)
 
 
-def _processor(inspected: InspectedType) -> tuple[OwnProcessor | None, Finding]:
+def _load_processor(inspected: InspectedType) -> tuple[OwnProcessor | None, Finding]:
     """Load the network's processor; return it and the result of the check `processor`.
 
     The processor is None if it is unusable.
@@ -223,11 +220,11 @@ def _processor(inspected: InspectedType) -> tuple[OwnProcessor | None, Finding]:
     return processor, Finding("processor", passed=True, detail=detail)
 
 
-def _measure(
+def _run_checks(
     inspected: InspectedType,
     module: nn.Module,
     processor: OwnProcessor | None,
-    first: Finding,
+    processor_finding: Finding,
     n_frames: int | None,
 ) -> Conformance:
     """Run all checks of a loaded network on two clips of noise.
@@ -236,23 +233,25 @@ def _measure(
     ----------
     inspected, module, processor
         The network, the module that runs it, and its processor, if there is one.
-    first
-        Result of the check of the processor.
+    processor_finding
+        Result of the check of the processor, the first of the results.
     n_frames
         Frames of a clip, of networks that take clips.
     """
     sees_clips = inspected.call.form == "clips"
     frames = inspected.frames("video", n_frames) if sees_clips else N_PICTURES
     clips = _clips(processor, _side(inspected), frames)
-    findings = [first]
-    shapes: dict[str, list[int]] = {}
     with torch.inference_mode():
         try:
             results = module(clips)
         except Exception as error:  # noqa: BLE001 - networks raise anything
-            findings.append(Finding("runs", passed=False, detail=first_line(error) or type(error).__name__))
+            failure = Finding("runs", passed=False, detail=first_line(error) or type(error).__name__)
+            findings = [processor_finding, failure]
             return Conformance(inspected.weights.name, inspected.model_type, "", {}, tuple(findings))
-        findings.append(Finding("runs", passed=True, detail=f"2 clips of {frames} frames"))
+        findings = [
+            processor_finding,
+            Finding("runs", passed=True, detail=f"2 clips of {frames} frames"),
+        ]
         shapes = {name: list(values.shape[1:]) for name, values in results.items()}
         checks: Sequence[tuple[str, Callable[[], Outcome]]] = (
             ("deterministic", lambda: _is_deterministic(module, clips, results)),

@@ -97,7 +97,8 @@ class DetectorFile:
         if output.rows.shape[1] not in {BOX, BOX_AND_POINTS}:
             raise self._unexpected(output.rows.shape)
         rows = self._above_threshold(output.rows)
-        boxes = self._checked_boxes(rows[:, :BOX] / [*output.filled, *output.filled, 1])
+        left_top_right_bottom_score = rows[:, :BOX]
+        boxes = self._checked_boxes(left_top_right_bottom_score / [*output.filled, *output.filled, 1])
         chosen = without_duplicates(boxes)
         noses = np.full(len(chosen), np.nan)
         if rows.shape[1] == BOX_AND_POINTS:
@@ -110,8 +111,9 @@ class DetectorFile:
         if output.rows.shape[1] != PERSON:
             raise self._unexpected(output.rows.shape)
         rows = self._above_threshold(output.rows)
-        # The last five are top, left, bottom, right and score.
-        boxes = self._checked_boxes(rows[:, [-4, -5, -2, -3, -1]] / [*output.filled, *output.filled, 1])
+        # The last five columns are top, left, bottom, right and score.
+        left_top_right_bottom_score = rows[:, [-4, -5, -2, -3, -1]]
+        boxes = self._checked_boxes(left_top_right_bottom_score / [*output.filled, *output.filled, 1])
         joints = rows[:, :-BOX].reshape(-1, N_JOINTS, 3)[:, :, [1, 0, 2]] / [*output.filled, 1]
         if not np.isfinite(joints).all():
             raise self._unexpected(output.rows.shape)

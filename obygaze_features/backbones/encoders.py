@@ -228,15 +228,21 @@ class Half(Generic[AnyKind]):
 
     Parameters
     ----------
-    usual
+    weights
+        The weights of the whole network, or of this half alone.
+    kinds
+        `model_type` -> how this half of such a network is read.
+    default_type
         `model_type` of random weights that name none.
-    part
-        Field of the whole configuration that holds that of this half, such as `vision_config`.
+    config_field
+        Field of the whole network's configuration that holds that of this half, such as `vision_config`.
 
     Attributes
     ----------
-    seeing_kind
-        Kind of the vision half; random weights of both halves are made together.
+    kind
+        How this half is read.
+    vision_kind
+        How the vision half is read; it states the paper and the loading of both halves.
     config, half_config
         The configuration of the whole network, and the part of it on this half.
     is_siglip2
@@ -248,22 +254,27 @@ class Half(Generic[AnyKind]):
         If the network is of none of the kinds.
     """
 
-    def __init__(self, weights: Weights, kinds: Mapping[str, AnyKind], usual: str, part: str) -> None:
+    def __init__(
+        self, weights: Weights, kinds: Mapping[str, AnyKind], default_type: str, config_field: str
+    ) -> None:
         """Look up the kind by the type of the weights, and read the configuration of this half."""
         self.weights = weights
-        self.type = _type_of_half(weights, usual)
+        self.type = _type_of_half(weights, default_type)
         if self.type not in kinds:
             known = f"expected {' or '.join(kinds)}"
             if weights.seed is not None:
                 known += f", as random:{weights.seed}:TYPE"
             raise BackboneError(f"{weights.name}: a network of type {self.type!r} is not read here: {known}")
         self.kind = kinds[self.type]
-        self.seeing_kind: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
-        self.config: Any = auto_config(weights, self.type, self.seeing_kind.untrained)
-        self.half_config: Any = getattr(self.config, part, self.config)
-        if isinstance(self.half_config, dict):  # as it stands in the file: the type knows no such field
-            raise BackboneError(f"{weights.name}/{CONFIG}: a network of type {self.type!r} has no {part}")
-        self.is_siglip2 = bool(self.seeing_kind.second) and second_siglip(weights)
+        self.vision_kind: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
+        self.config: Any = auto_config(weights, self.type, self.vision_kind.untrained)
+        # The configuration of a half that was saved alone has no such field.
+        self.half_config: Any = getattr(self.config, config_field, self.config)
+        if isinstance(self.half_config, dict):  # transformers converts the fields that the type has
+            raise BackboneError(
+                f"{weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
+            )
+        self.is_siglip2 = bool(self.vision_kind.second) and second_siglip(weights)
         if getattr(self.config, "projection_dim", None) and hasattr(self.half_config, "projection_dim"):
             # In some repositories the half's own copy is outdated.
             self.half_config.projection_dim = self.config.projection_dim
@@ -271,37 +282,38 @@ class Half(Generic[AnyKind]):
     def network(self) -> Any:
         """Load the network of this half, without the parts that only the other half uses."""
         cls = getattr(transformers, self.kind.network)
+        # The class is that of the whole network, or that of this half.
         config = self.config if isinstance(self.config, cls.config_class) else self.half_config
-        sees = self.kind is self.seeing_kind
-        parts_of_other_half = PARTS_OF_TEXTS if sees else PARTS_OF_PICTURES
+        is_vision_half = self.kind is self.vision_kind
+        parts_of_other_half = PARTS_OF_TEXTS if is_vision_half else PARTS_OF_PICTURES
         tensors_of_other_half = [rf"{part}(\..*)?" for part in parts_of_other_half]
         model = load_pretrained(
             cls,
             self.weights,
             config,
             allow_unexpected=(*HEADS, *tensors_of_other_half),
-            **self.seeing_kind.settings,
+            **self.vision_kind.settings,
         )
         for part in parts_of_other_half:
             if hasattr(model, part):
                 delattr(model, part)
         return model
 
-    def record(self, kind: str) -> dict[str, Any]:
-        """Return the provenance fields of the network: its configuration as type `kind`, and its paper."""
-        architecture: dict[str, Any] = {"type": kind}
+    def record(self, type_name: str) -> dict[str, Any]:
+        """Return the provenance fields of the network: its type by the given name, its sizes and paper."""
+        architecture: dict[str, Any] = {"type": type_name}
         if hasattr(self.config, "projection_dim"):
             architecture["projection_dim"] = self.config.projection_dim
         architecture |= plain_config(self.half_config)
-        citation = self.seeing_kind.second if self.is_siglip2 else self.seeing_kind.citation
+        citation = self.vision_kind.second if self.is_siglip2 else self.vision_kind.citation
         return {"architecture": architecture, "citation": citation}
 
 
-def _type_of_half(weights: Weights, usual: str) -> str:
-    """Return the `model_type` of weights; random weights that name none are of the usual type."""
+def _type_of_half(weights: Weights, default_type: str) -> str:
+    """Return the `model_type` of weights; random weights that name none are of the default type."""
     if weights.seed is None:
         return str(weights.config().get("model_type"))
-    return weights.network or usual
+    return weights.network or default_type
 
 
 class SeeingHalf(Half[EncoderKind]):
@@ -409,7 +421,7 @@ class SeeingHalf(Half[EncoderKind]):
         return load_classifier(self.weights, self.type, self.config)
 
     def module(
-        self, name: str, tokens: str, step: int, base: ClassifierBase | None = None
+        self, name: str, tokens: str, step: int, classifier: ClassifierBase | None = None
     ) -> "Pictures | Clips":
         """Load the network as a module that takes clips `[B, F, 3, h, w]`.
 
@@ -421,7 +433,7 @@ class SeeingHalf(Half[EncoderKind]):
             Which tokens to return besides vectors, such as `patches`, or `none`.
         step
             Frames of one step in time.
-        base
+        classifier
             The network inside its classifier, if that is loaded already.
 
         Raises
@@ -435,8 +447,9 @@ class SeeingHalf(Half[EncoderKind]):
                 f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(kind.tokens)}"
             )
         if kind.of_clips and not kind.mixes:
-            return Clips(base or self.network(), kind, step, tokens)
-        return Pictures(base or self.network(), kind.reader(), kind.vector, self.prefix(), tokens, kind=kind)
+            return Clips(classifier or self.network(), kind, step, tokens)
+        model = classifier or self.network()
+        return Pictures(model, kind.reader(), kind.vector, self.prefix(), tokens, kind=kind)
 
     def prefix(self) -> int:
         """Return the number of tokens before the patch tokens: class tokens and registers."""
@@ -469,21 +482,21 @@ def _build(
         return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
     half = SeeingHalf(source, kinds, name, VISION)
     length = half.frames(name, n_frames)
-    chosen = half.preset(preset, presets, named=name == "clip")
+    chosen_preset = half.preset(preset, presets, named=name == "clip")
     in_classifier = answers or (name == "image" and half.needs_its_classifier())
-    base = half.enter_classifier() if in_classifier else None
+    classifier = half.enter_classifier() if in_classifier else None
     kind = half.kind
-    module = half.module(name, tokens, length.step, base)
+    module = half.module(name, tokens, length.step, classifier)
     attention = module.model.config._attn_implementation
     network: nn.Module = module
     side_groups: dict[str, dict[str, Any]] = {}
-    if base is not None and answers:
-        network = WithClassProbabilities(module, base)
-        side_groups[ANSWERS] = _fields_of_answers(base, source, half.type, of_frames=not kind.of_clips)
+    if classifier is not None and answers:
+        network = WithClassProbabilities(module, classifier)
+        side_groups[ANSWERS] = _fields_of_answers(classifier, source, half.type, of_frames=not kind.of_clips)
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
-        inner = module.model if base is None else base.inside
-        depths = depths_of(inner, kind.stacks, wanted_layers, f"backbone '{name}', {source.name}")
+        model = module.model if classifier is None else classifier.inside
+        depths = depths_of(model, kind.stacks, wanted_layers, f"backbone '{name}', {source.name}")
         network = WithLayers(
             network,
             depths,
@@ -492,25 +505,32 @@ def _build(
             n_moments=length.n_frames // length.step,
         )
         side_groups |= layer_groups(depths, wanted_layers)
-    # Stores of `xclip` have no field `space`: the name and the weights say it (`embedding_space`).
-    # Both arrays share their space with the text embeddings of the same weights.
-    space: Any = {"space": space_of(kind.family, source)} if kind.family and name != "xclip" else {}
     return network_backbone(
         name,
         network,
         n_frames=length.n_frames,
-        shapes=output_shapes(source, network, length.n_frames, chosen.geometry.size),
+        shapes=output_shapes(source, network, length.n_frames, chosen_preset.geometry.size),
         meanings=module.meanings,
         weights=source,
-        preset=chosen,
+        preset=chosen_preset,
         compute=compute or Compute(),
         attention=attention,
         head=kind.head,
         layer=kind.layer,
         beside=side_groups,
         **half.record(kind.family if name == "clip" else half.type),
-        **space,
+        **_space_fields(name, kind, source),
     )
+
+
+def _space_fields(name: str, kind: EncoderKind, source: Weights) -> dict[str, Any]:
+    """Return the provenance field `space`, which vectors share with those of texts; empty for other networks.
+
+    Stores of `xclip` have no such field: the name and the weights say it (`embedding_space`).
+    """
+    if not kind.family or name == "xclip":
+        return {}
+    return {"space": space_of(kind.family, source)}
 
 
 def _type_without_a_row(name: str, source: Weights) -> str:
@@ -548,10 +568,12 @@ def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[st
             )
 
 
-def _fields_of_answers(base: Any, source: Weights, model_type: str, *, of_frames: bool) -> dict[str, Any]:
+def _fields_of_answers(
+    classifier: Any, source: Weights, model_type: str, *, of_frames: bool
+) -> dict[str, Any]:
     """Return the provenance fields of the class probabilities that the classifier around a network gives."""
-    classes = named_classes(base.config, source.name)
-    of_what = "each class alone" if is_multi_label(base.config) else "each class"
+    classes = named_classes(classifier.config, source.name)
+    of_what = "each class alone" if is_multi_label(classifier.config) else "each class"
     return answers_fields(classes, model_type, of_frames=of_frames, meaning=f"probability of {of_what}")
 
 
@@ -568,14 +590,14 @@ def _backbone_of_any_type(
         raise BackboneError(f"{source.name}: no processor prepares its pictures")
     shapes = {}
     for array, shape in checked.conformance.shapes.items():
-        # The check ran with fewer frames, each of which has a row.
+        # The check may have run with another number of frames; `frames` has a row for each.
         shapes[array] = (frames, *shape[1:]) if array == "frames" else tuple(shape)
     vector = checked.conformance.pooled
     is_of_frames = inspected.call.form != "clips"
-    meanings = {
-        "frames": f"{vector} of each frame" if is_of_frames else "last_hidden_state, a row a frame",
-        "pooled": "its mean over the frames" if is_of_frames else vector,
-    }
+    if is_of_frames:
+        meanings = {"frames": f"{vector} of each frame", "pooled": "its mean over the frames"}
+    else:
+        meanings = {"frames": "last_hidden_state, a row a frame", "pooled": vector}
     network: nn.Module = module
     side_groups: dict[str, dict[str, Any]] = {}
     if answers:
@@ -584,7 +606,8 @@ def _backbone_of_any_type(
         side_groups[ANSWERS] = fields
         shapes[f"{ANSWERS}/pooled"] = (len(fields["architecture"]["features"]),)
     space: Any = {}
-    if inspected.model_type in PICTURES_BY_CLASS and not inspected.in_classifier:  # whose file has no texts
+    has_text_half = not inspected.in_classifier
+    if inspected.model_type in PICTURES_BY_CLASS and has_text_half:
         space["space"] = space_of(PICTURES_BY_CLASS[inspected.model_type].family, source)
     return network_backbone(
         name,

@@ -112,13 +112,14 @@ def _constants(manifest: Sequence[Mapping[str, Any]], weights: bytes) -> dict[st
     start = 0
     for group in manifest:
         for entry in group["weights"]:
-            stored = np.dtype(entry.get("quantization", entry)["dtype"])
+            # Quantised weights are stored in another type than the network computes in.
+            stored_type = np.dtype(entry.get("quantization", entry)["dtype"]).newbyteorder("<")
             shape = tuple(entry["shape"])
-            n_bytes = int(np.prod(shape, dtype=np.int64)) * stored.itemsize
-            values = np.frombuffer(weights[start : start + n_bytes], stored.newbyteorder("<")).reshape(shape)
+            n_bytes = int(np.prod(shape, dtype=np.int64)) * stored_type.itemsize
+            values = np.frombuffer(weights[start : start + n_bytes], stored_type).reshape(shape)
             start += n_bytes
-            kind = np.float32 if entry["dtype"] == "float32" else np.int64
-            constants[str(entry["name"])] = values.astype(kind)
+            type_here = np.float32 if entry["dtype"] == "float32" else np.int64
+            constants[str(entry["name"])] = values.astype(type_here)
     if start != len(weights):
         raise ValueError(f"{len(weights):,} bytes of weights, and {start:,} were expected")
     return constants
@@ -390,7 +391,7 @@ def _cast(converter: Converter, node: Node) -> None:
 
 
 def _whole_quotient(converter: Converter, node: Node) -> None:
-    """Convert a floor division as a division, which is the same for whole numbers that are not negative."""
+    """Convert FloorDiv to Div, which is the same for whole numbers that are not negative."""
     if node.attributes["T"] != "DT_INT32":
         raise BackboneError(f"node {node.name}: whole quotients of {node.attributes['T']} are not known here")
     converter.add("Div", node.inputs, [node.name])
@@ -453,13 +454,14 @@ def _strided_slice(converter: Converter, node: Node) -> None:
     for position, step in enumerate(steps):
         bit = 1 << position
         if masks["new_axis_mask"] & bit:
-            new_axes.append(axis - len(removed_axes) + len(new_axes))
+            n_kept_axes = axis - len(removed_axes)  # before it in the result, with earlier new ones
+            new_axes.append(n_kept_axes + len(new_axes))
             continue
         begin = begins[position]
         stop = stops[position]
         if masks["shrink_axis_mask"] & bit:
             removed_axes.append(axis)
-            stop = begin + 1 or TO_THE_END  # index -1 ends at the end, not at 0
+            stop = TO_THE_END if begin == -1 else begin + 1
         else:
             begin = 0 if masks["begin_mask"] & bit else begin
             stop = TO_THE_END if masks["end_mask"] & bit else stop

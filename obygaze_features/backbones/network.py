@@ -49,7 +49,7 @@ def network_backbone(
     attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers"),
     beside: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-    **more: object,
+    **other_fields: object,
 ) -> Backbone:
     """Build a backbone from a frozen network, in which `fuse_layers` replaces slow layers.
 
@@ -78,7 +78,7 @@ def network_backbone(
         Distributions whose versions affect the numbers.
     beside
         Side group -> the fields in which its provenance differs, `arrays` among them.
-    more
+    other_fields
         Further fields of the provenance.
     """
     dtypes: dict[str, Any] = {"pooled": "float32", "frames": compute.frames_dtype(), "tokens": "float16"}
@@ -98,7 +98,7 @@ def network_backbone(
         "preset": preset.record(),
         "compute": {**compute.record(attention), **fused},
         "citation": citation,
-        **more,
+        **other_fields,
     }
     side_groups = []
     for side, fields in beside.items():
@@ -168,7 +168,7 @@ def text_backbone(
     layer: str = "text embedding",
     attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers", "tokenizers"),
-    **more: object,
+    **other_fields: object,
 ) -> TextBackbone:
     """Build a text backbone from a frozen network.
 
@@ -192,7 +192,7 @@ def text_backbone(
         Implementation of attention.
     libraries
         Distributions whose versions affect the numbers.
-    more
+    other_fields
         Further fields of the provenance.
     """
     compute = compute or Compute()
@@ -214,7 +214,7 @@ def text_backbone(
             "tokenizer": tokenizer.record(),
             "compute": compute.record(attention),
             "citation": citation,
-            **more,
+            **other_fields,
         },
         libraries=libraries,
     )

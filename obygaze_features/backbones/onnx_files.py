@@ -435,21 +435,20 @@ def _check_description(described: Description, path: Path) -> None:
 
 def _fits(described: Description) -> bool:
     """Return whether `size`, `shortest`, `step` and the filter suit the fit: pad, squash or crop."""
-    if described.fit == "pad":
-        if not isinstance(described.size, int) or not described.step or described.shortest:
-            return False
-        return described.size % described.step == 0
-    if described.step:
-        return False
+    size, shortest, step = described.size, described.shortest, described.step
     if described.fit == "squash":
-        return not described.shortest
-    is_inside = isinstance(described.size, int) and described.size <= (described.shortest or 0)
-    return is_inside and described.resize != "opencv-bilinear"
+        return not shortest and not step
+    if not isinstance(size, int):  # only squashed pictures may have a height and a width
+        return False
+    if described.fit == "pad":
+        return isinstance(step, int) and size % step == 0 and not shortest
+    is_within_shortest = isinstance(shortest, int) and size <= shortest
+    return is_within_shortest and not step and described.resize != "opencv-bilinear"
 
 
 @lru_cache(maxsize=4)
 def _session(path: Path, sha256: str, layer: str = "") -> Any:
-    """Load a network into onnxruntime; a layer inside it becomes one more output.
+    """Load a network into onnxruntime. A layer that is none of its outputs becomes one more output.
 
     Parameters
     ----------
@@ -467,10 +466,10 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
 
     outputs = []
     if layer:
-        network = _session(path, sha256)
-        outputs = [output.name for output in network.get_outputs()]
+        session_without_layer = _session(path, sha256)
+        outputs = [output.name for output in session_without_layer.get_outputs()]
         if layer in outputs:
-            return network
+            return session_without_layer
     content = read_bytes(path, MOST_NETWORK)
     if sha256_of(content) != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
@@ -518,8 +517,16 @@ def _encoded_output(layer: str) -> bytes:
     They are appended to the bytes of the model: a message that occurs twice is merged.
     """
     message = layer.encode()
+    # From the inside outwards, each message is a field of the next: its tag, its length, its bytes.
     for tag in (0x0A, 0x62, 0x3A):  # ValueInfoProto.name, GraphProto.output, ModelProto.graph
-        # The length in four groups of 7 bits, the lowest first; 0x80 says that another group follows.
-        low_groups = [len(message) >> shift & 0x7F | 0x80 for shift in (0, 7, 14)]
-        message = bytes([tag, *low_groups, len(message) >> 21]) + message
+        message = bytes([tag]) + _encoded_length(len(message)) + message
     return message
+
+
+def _encoded_length(length: int) -> bytes:
+    """Encode a length as a varint of protocol buffers, in four bytes of 7 bits each, the lowest first.
+
+    The highest bit of a byte says that another one follows.
+    """
+    low_bytes = [length >> shift & 0x7F | 0x80 for shift in (0, 7, 14)]
+    return bytes([*low_bytes, length >> 21])

@@ -60,13 +60,13 @@ class Picture(NamedTuple):
         `[3, h, w]`, or patches `[P, D]`.
     grid
         Of patches: time, height and width, or height and width; empty for pictures.
-    further
+    other_arguments
         Other outputs by their names, such as the side of merged patches.
     """
 
     values: NDArray[np.float32]
     grid: tuple[int, ...]
-    further: Mapping[str, Any]
+    other_arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -200,11 +200,10 @@ def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
     BackboneError
         If there is no processor, it cannot be loaded, or its pictures do not fit into 8 bits.
     """
-    processor = _make(weights, call, cls)
-    samples = _samples(processor, weights)
-    prepared = _of_patches(samples) if call.is_packed else _of_pictures(samples)
-    _compare(prepared, samples)
-    return prepared
+    samples = _samples(_load_processor(weights, call, cls), weights)
+    processor = _of_patches(samples) if call.is_packed else _of_pictures(samples)
+    _refuse_if_inexact(processor, samples)
+    return processor
 
 
 def _samples(processor: Any, weights: Weights) -> Samples:
@@ -217,7 +216,7 @@ def _samples(processor: Any, weights: Weights) -> Samples:
     try:
         noise = [call_processor(name, settings, _noise(*sides)) for sides in TRIED_SIDES]
         of_black = call_processor(name, settings, black)
-        of_white = call_processor(name, settings, ~black)
+        of_white = call_processor(name, settings, 255 - black)
     except Exception as error:  # noqa: BLE001 - a stranger's settings raise anything
         raise BackboneError(f"{where} cannot prepare a picture: {first_line(error)}") from None
     return Samples(where, name, settings, noise, of_black, of_white)
@@ -283,17 +282,16 @@ def _of_patches(samples: Samples) -> OwnProcessor:
     )
 
 
-def _compare(prepared: OwnProcessor, samples: Samples) -> None:
-    """Refuse a processor whose result on noise differs from what 8 bits can hold by more than rounding."""
+def _refuse_if_inexact(processor: OwnProcessor, samples: Samples) -> None:
+    """Refuse a processor whose values on noise differ, once stored in 8 bits, by more than rounding."""
     expected = samples.noise[0].values
-    frame = prepared(_noise(*TRIED_SIDES[0])).astype(np.float64)
-    scale, shift = np.array(prepared.scale), np.array(prepared.shift)
-    if prepared.is_packed:
-        patches = frame.reshape(prepared.sides[0], -1)[1 : len(expected) + 1]  # [P, D]
-        levels = np.abs(patches * scale + shift - expected) / np.abs(scale)
+    stored = processor(_noise(*TRIED_SIDES[0])).astype(np.float64)
+    scale, shift = np.array(processor.scale), np.array(processor.shift)
+    if processor.is_packed:
+        stored = stored.reshape(processor.sides[0], -1)[1 : len(expected) + 1]  # [P, D]
     else:
-        picture = expected.transpose(1, 2, 0)  # [h, w, 3]
-        levels = np.abs(frame * scale + shift - picture) / np.abs(scale)
+        expected = expected.transpose(1, 2, 0)  # [h, w, 3]
+    levels = np.abs(stored * scale + shift - expected) / np.abs(scale)
     if levels.max() > LEVEL_SLACK:
         raise BackboneError(
             f"{samples.where} does more than resize, cut and scale: of a picture of noise, values differ by "
@@ -306,23 +304,20 @@ def _noise(height: int, width: int) -> NDArray[np.uint8]:
     return np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def _make(weights: Weights, call: ClassCall, cls: Any) -> Any:
+def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
     """Load the transformers processor from the folder of the weights; random weights have the default one."""
     if weights.seed is not None:
         return default_processor(weights, cls)
     for name in PROCESSOR_FILES:
         file_of(weights, name)  # fetches it, if the weights are the hub's
     written = read_processor(weights)
-    if not written and "pretrained_cfg" not in weights.config():  # in which timm keeps it
+    is_in_config = "pretrained_cfg" in weights.config()  # where timm writes it
+    if not written and not is_in_config:
         raise BackboneError(
             f"{weights.name}: no processor beside the weights ({' or '.join(PROCESSOR_FILES)}) says how "
             "pictures are prepared"
         )
-    newer_file = PROCESSOR_FILES[0]
-    older_file = PROCESSOR_FILES[-1]
-    has_image_processor = bool(object_beside(weights, newer_file).get("image_processor"))
-    has_image_processor = has_image_processor or bool(object_beside(weights, older_file))
-    wants_video_processor = call.pixels == CLIPS_ARGUMENT or not has_image_processor
+    wants_video_processor = call.pixels == CLIPS_ARGUMENT or not _has_image_processor(weights)
     if "video_processor_type" in written and wants_video_processor:
         if not is_torchvision_available():
             raise BackboneError(
@@ -336,6 +331,15 @@ def _make(weights: Weights, call: ClassCall, cls: Any) -> Any:
             f"{weights.name}: its processor {type(processor).__name__} is none of transformers'"
         )
     return processor
+
+
+def _has_image_processor(weights: Weights) -> bool:
+    """Return whether the weights come with a processor of pictures, in the newer or the older file."""
+    newer_file = PROCESSOR_FILES[0]
+    older_file = PROCESSOR_FILES[-1]
+    return bool(
+        object_beside(weights, newer_file).get("image_processor") or object_beside(weights, older_file)
+    )
 
 
 def default_processor(weights: Weights, cls: Any) -> Any:
@@ -384,26 +388,30 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
     results = _run(_processor(name, settings), frame)
     values: NDArray[np.float32] | None = None
     grid: tuple[int, ...] = ()
-    further: dict[str, Any] = {}
+    other_arguments: dict[str, Any] = {}
     for key, result in results.items():
-        plain = key.removeprefix("image_").removeprefix("video_")
+        argument = key.removeprefix("image_").removeprefix("video_")
         if key.startswith("pixel_values"):
             values = np.asarray(result, dtype=np.float32)
-        elif plain in ("grid_thw", SHAPES_ARGUMENT):
+        elif argument in ("grid_thw", SHAPES_ARGUMENT):
             grid = tuple(int(side) for side in np.asarray(result).reshape(-1))
         else:
-            further[plain] = result
+            other_arguments[argument] = result
     if values is None:
         raise ValueError(f"it gives {', '.join(results)} and no pixel_values")
-    # Of one picture, axes for pictures, clips and parts of a picture are 1 long.
-    n_axes = 2 if grid else 3
-    while values.ndim > n_axes and len(values) == 1:
-        values = values[0]
-    masks = [further[name] for name in MASK_ARGUMENTS if name in further]
+    values = _without_batch_axes(values, n_axes=2 if grid else 3)  # [P, D] or [3, h, w]
+    masks = [other_arguments[name] for name in MASK_ARGUMENTS if name in other_arguments]
     if grid and masks:
         n_patches = int(np.asarray(masks[0]).sum())
-        values = values[:n_patches]
-    return Picture(values, grid, further)
+        values = values[:n_patches]  # the others are padding
+    return Picture(values, grid, other_arguments)
+
+
+def _without_batch_axes(values: NDArray[np.float32], n_axes: int) -> NDArray[np.float32]:
+    """Drop the leading axes of length 1 (pictures, clips, parts of a picture), down to `n_axes` axes."""
+    while values.ndim > n_axes and len(values) == 1:
+        values = values[0]
+    return values
 
 
 def _run(processor: Any, frame: NDArray[np.uint8]) -> Mapping[str, Any]:

@@ -343,19 +343,18 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
 def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | None]) -> int:
     """Classify a picture as close, medium or long by its largest face; without faces by a torso.
 
-    A person as high as the picture has a face of the size of a medium picture: the picture is long if the
-    whole body of this face is seen.
+    A face of medium size may belong to a person who is seen from head to foot: such a picture is long.
     """
     if not len(faces.boxes):
         return _scale_by_torso(persons)
     face_heights = _heights(faces.boxes)
     largest = int(face_heights.argmax())
-    face = float(face_heights[largest])
+    face_height = float(face_heights[largest])
     owner = owners[largest]
-    scale = _scale(face)
+    scale = _scale(face_height)
     if scale == MEDIUM and owner is not None:
-        sees_whole_body = _heights(persons.boxes)[owner] >= WHOLE_BODY * face
-        if sees_whole_body:
+        shows_whole_body = _heights(persons.boxes)[owner] >= WHOLE_BODY * face_height
+        if shows_whole_body:
             return LONG
     return scale
 
@@ -396,12 +395,18 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
     Returns
     -------
     dict
-        Those of `COLUMNS` that can be computed. `present`: 1 if anybody is in the median frame. `persons`:
-        median number of persons, 3 for more than two. `screen`: share of frames with anybody. `face`: median
-        height of the largest face over the frames with a face, if these are half of those with anybody.
-        `height`: the same of the largest person. `close`, `medium` and `long`: 1 for the scale that over half
-        of the frames with anybody have, and absent if no scale has so many. `profile`: share of faces in
-        profile. `people_frames`: number of frames.
+        Those of `COLUMNS` that can be computed.
+
+        - `persons`: median number of persons, 3 for more than two
+        - `present`: 1 if that median is above 0, else 0
+        - `screen`: share of frames with anybody
+        - `face`: median height of the largest face over the frames with a face; absent if these are less than
+          half of the frames with anybody
+        - `height`: the same of the largest person
+        - `close`, `medium`, `long`: 1 for the scale of over half of the frames with anybody, 0 for the other
+          two; absent if no scale has so many
+        - `profile`: share of faces in profile
+        - `people_frames`: number of frames
     """
     column = dict(zip(FEATURES, frames.T.astype(np.float64), strict=True))  # feature -> [F]
     has_people = column["persons"] > 0
@@ -411,14 +416,14 @@ def people_values(frames: NDArray[Any]) -> dict[str, float]:
         "persons": persons,
         "screen": float(has_people.mean()),
     }
-    for name in ("face", "height"):
-        is_known = column[name] > 0
-        has_half = is_known.any() and 2 * is_known.sum() >= has_people.sum()
-        if persons > 0 and has_half:
-            values[name] = float(np.median(column[name][is_known]))
     if persons == 0:
         values |= dict.fromkeys(SCALES, 0.0)
     else:
+        for name in ("face", "height"):
+            is_known = column[name] > 0
+            is_known_in_half = is_known.any() and 2 * is_known.sum() >= has_people.sum()
+            if is_known_in_half:
+                values[name] = float(np.median(column[name][is_known]))
         values |= _majority_scale(column["scale"][has_people])
     if column["sides"].any():
         values["profile"] = float(column["profiles"].sum() / column["sides"].sum())

@@ -191,10 +191,8 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
     if name not in allowed:
         raise BackboneError(f"preset '{name}' is none of this backbone's, which are {', '.join(allowed)}")
     preset = PRESETS[allowed[0] if name == SQUASHED else name]
-    if name == SQUASHED:
+    if name == SQUASHED:  # normalised as by the backbone's first preset, from which only the affine remains
         preset = replace(preset, name=name, geometry=SQUASH)
     geometry = preset.geometry
-    if size != geometry.size:
-        shortest = geometry.shortest and geometry.shortest * size // geometry.size
-        geometry = replace(geometry, size=size, shortest=shortest)
-    return replace(preset, geometry=geometry)
+    shortest = None if geometry.shortest is None else geometry.shortest * size // geometry.size
+    return replace(preset, geometry=replace(geometry, size=size, shortest=shortest))

@@ -91,19 +91,15 @@ def preset_of_processor(
         than the network's; the message names the field.
     """
     configuration = read_processor(weights)
-    name = usual
-    for field in ("video_processor_type", "image_processor_type", "feature_extractor_type"):
-        if configuration.get(field):
-            name = str(configuration[field])
-            break
-    for part, name_here in ALIASES.items():
-        name = name.replace(part, name_here)
+    name = _class_name(configuration, usual)
     where = "its processor's configuration" if configuration else CONFIG
     fields = _ProcessorFields(f"{weights.name}: {where}", configuration)
     if name not in PROCESSORS:
         raise fields.refusal("image_processor_type", name, " or ".join(PROCESSORS))
+    # Without a configuration, the default sizes of the class are scaled to the network's.
     geometry = fields.geometry(PROCESSORS[name], None if configuration else side)
-    if geometry.size % multiple or side not in (None, geometry.size):
+    suits_network = geometry.size % multiple == 0 and side in (None, geometry.size)
+    if not suits_network:
         wanted = side or f"a multiple of {multiple}"
         raise fields.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
     preset = Preset(name, geometry, fields.affine(PROCESSORS[name]))
@@ -112,6 +108,18 @@ def preset_of_processor(
         if known is not None:
             return known
     return preset
+
+
+def _class_name(configuration: Mapping[str, Any], usual: str) -> str:
+    """Return the processor's class, by its name in `PROCESSORS`; the usual one if none is configured."""
+    name = usual
+    for field in ("video_processor_type", "image_processor_type", "feature_extractor_type"):
+        if configuration.get(field):
+            name = str(configuration[field])
+            break
+    for part, name_here in ALIASES.items():
+        name = name.replace(part, name_here)
+    return name
 
 
 def read_processor(weights: Weights) -> dict[str, Any]:
@@ -205,26 +213,31 @@ class _ProcessorFields:
             if self.read(field, Flag, wanted) is not wanted:
                 raise self.refusal(field, self.get(field), wanted)
         resample: Any = f"{usual.library}-{FILTERS[self.read('resample', Filter, usual.resample)]}"
-        usual_side = usual.crop or usual.size
+        usual_side = usual.crop or usual.size  # of the result
         result_side = side or usual_side
         crops = self.read("do_center_crop", Flag, usual.crop is not None)
         crop = self._side("crop_size", self.get("crop_size", result_side)) if crops else None
         size = self.get("size", usual.size * result_side // usual_side)
         if isinstance(size, int) and usual.crop is not None:
-            size = {"shortest_edge": size}
-        has_shortest_edge = isinstance(size, dict) and set(size) == {"shortest_edge"}
-        if not has_shortest_edge:  # the whole picture is squashed
-            squashed = self._side("size", size)
-            if crop not in (None, squashed):
-                raise self.refusal(
-                    "crop_size", crop, f"{squashed}, the size of the whole picture, or no crop"
-                )
-            return Geometry(resample, squashed)
+            size = {"shortest_edge": size}  # what a number means in classes that crop
+        if isinstance(size, dict) and set(size) == {"shortest_edge"}:
+            return self._cropped(resample, size, crop)
+        return self._squashed(resample, size, crop)
+
+    def _cropped(self, resample: Any, size: dict[str, Any], crop: int | None) -> Geometry:
+        """Return the geometry that resizes the shortest edge and crops; refuse no crop, or a larger one."""
         shortest = self._side("size", size["shortest_edge"])
         if crop is None or crop > shortest:
-            asked_for = f"{size} with do_center_crop {crops}, crop_size {crop}"
+            asked_for = f"{size} with do_center_crop {crop is not None}, crop_size {crop}"
             raise self.refusal("size", asked_for, "a square, or a crop within the shortest edge")
         return Geometry(resample, crop, shortest)
+
+    def _squashed(self, resample: Any, size: Any, crop: int | None) -> Geometry:
+        """Return the geometry that squashes the whole picture to a square; refuse a crop to another size."""
+        side = self._side("size", size)
+        if crop not in (None, side):
+            raise self.refusal("crop_size", crop, f"{side}, the size of the whole picture, or no crop")
+        return Geometry(resample, side)
 
     def _side(self, field: str, value: Any) -> int:
         """Return the side of a square in pixels, which a field gives as a number or as height and width."""

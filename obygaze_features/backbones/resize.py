@@ -294,11 +294,12 @@ def _taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
     scale = size / n
     stretch = max(scale, 1.0)
     reach = support * stretch
-    centre = (np.arange(n) + 0.5) * scale
-    first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)  # truncated, as the original's cast does
-    last = np.minimum((centre + reach + 0.5).astype(np.int64), size)
-    taps = np.arange(int((last - first).max()))[:, None]
-    is_used = taps < last - first
+    centre = (np.arange(n) + 0.5) * scale  # of each output, in pixels of the image
+    # An output takes the pixels from `first` up to, not including, `end`. The casts truncate, as Pillow's.
+    first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
+    end = np.minimum((centre + reach + 0.5).astype(np.int64), size)
+    taps = np.arange(int((end - first).max()))[:, None]  # 0, 1, 2, ... from `first` on
+    is_used = taps < end - first  # [taps, n]
     weights = kernel((taps + first - centre + 0.5) * (1.0 / stretch)) * is_used
     total = np.zeros(n)
     for row in weights:  # summed in their order: another order may change the last bit

@@ -189,7 +189,7 @@ class Runner:
         self.card = card_of(self.device)
         self.busy_s = 0.0
         self._on_card = self.device.type == "cuda"
-        self._size = BatchSize(name, compute.first_size(), "clip", self.device)
+        self._size = BatchSize(name, compute.initial_batch_size(), "clip", self.device)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self.network: Any = network.eval()
         self._affine = affine
@@ -375,7 +375,7 @@ class TextRunner:
         self.device = compute.torch_device()
         dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else None
         self.network: Any = network.to(device=self.device, dtype=dtype).eval()
-        self._size = BatchSize(name, compute.first_size(), "text", self.device)
+        self._size = BatchSize(name, compute.initial_batch_size(), "text", self.device)
 
     def __call__(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
         """Encode tokens of texts, int64 `[B, L]`, to vectors, float32 `[B, D]`.

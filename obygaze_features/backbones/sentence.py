@@ -127,7 +127,7 @@ def _tokenizer(
 def _config(weights: Weights) -> Any:
     """Read the configuration of the network; raise an error if it is not an encoder of texts."""
     config = auto_config(weights, "" if weights.network else "bert", UNTRAINED)
-    # Networks of images have no vocabulary, those of both have it in a configuration inside.
+    # Networks of images have no vocabulary; those of images and texts have it in their `text_config`.
     reads_texts = hasattr(config, "vocab_size") and hasattr(config, "hidden_size")
     if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not reads_texts:
         raise BackboneError(f"{weights.name}: a network of type {config.model_type!r} is no sentence encoder")
@@ -169,7 +169,9 @@ def read_pooling(weights: Weights) -> Pooling:
     except (TypeError, KeyError):
         raise BackboneError(f"{weights.name}/{MODULES}: expected a list of modules") from None
     kinds = [kind for kind, _ in steps]
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]) or steps[0][1]:
+    is_known = kinds in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"])
+    is_network_in_folder_itself = is_known and steps[0][1] == ""
+    if not is_network_in_folder_itself:
         shown = ", ".join(f"{kind} in {path!r}" for kind, path in steps)
         raise BackboneError(
             f"{weights.name}/{MODULES}: asks for {shown}; "

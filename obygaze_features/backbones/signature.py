@@ -28,7 +28,7 @@ VIEWS = {
     "middle": (0.0, 1.0, 0.125, 0.875),
 }
 """Top, bottom, left and right of each view, as shares of height and width."""
-OF_FRAME = ("frame", "upper")
+VIEWS_OF_FRAME = ("frame", "upper")
 """Views of the frame; the others are of the picture."""
 SIGNS = 2 * CELLS * (CELLS - 1)
 """Signs of a view: [12, 11] across, then [11, 12] down."""
@@ -85,12 +85,12 @@ def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     picture = clip[:, top:bottom, left:right]
     columns = []
     for name, (y0, y1, x0, x1) in VIEWS.items():
-        frames = clip if name in OF_FRAME else picture
+        frames = clip if name in VIEWS_OF_FRAME else picture  # with or without flat borders
         height, width = frames.shape[1:]
         rows = slice(round(y0 * height), round(y1 * height))
         view = frames[:, rows, round(x0 * width) : round(x1 * width)]
         columns.append(_difference_signs(cell_means(view)))
-    levels = picture.reshape(len(clip), -1) // (256 // LEVELS)
+    levels = picture.reshape(len(clip), -1) // (256 // LEVELS)  # 0 to 31, [F, pixels]
     commonest = [np.bincount(frame, minlength=LEVELS).max() / frame.size for frame in levels]
     texture = 1 - np.array(commonest)[:, None]
     return np.concatenate([*columns, texture], axis=1)
@@ -99,7 +99,7 @@ def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
 def _difference_signs(means: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the signs of the differences between neighbouring cells `[F, 12, 12]`: `[F, SIGNS]`.
 
-    The sign of a difference within the dead zone is 0, or -0.0 if the difference is negative.
+    A difference of at most `DEAD_ZONE` counts as none: its sign is 0 (as a float, -0.0 for a negative one).
     """
     across = np.diff(means, axis=2).reshape(len(means), -1)
     down = np.diff(means, axis=1).reshape(len(means), -1)
@@ -110,9 +110,9 @@ def _difference_signs(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def lines_between_borders(clip: NDArray[np.uint8], along: int) -> tuple[int, int]:
-    """Find the rows or columns of a clip `[F, h, w]` between flat borders.
+    """Return the first row (or column) of a clip `[F, h, w]` between flat borders, and one past the last.
 
-    Return the first and one past the last.
+    If there are no such borders, or little would be left between them, these are all rows.
 
     Parameters
     ----------
@@ -122,10 +122,10 @@ def lines_between_borders(clip: NDArray[np.uint8], along: int) -> tuple[int, int
         Axis along which a line runs: 2 for rows, 1 for columns.
     """
     low, high = np.percentile(clip, (3, 97), axis=along, method="nearest")  # [F, lines]
-    # A line is flat if it is so in nine of ten frames.
+    # The range of a line that nine of ten frames do not exceed, [lines]: it is flat if it is so in these.
     ranges = np.percentile(high.astype(int) - low, 90, axis=0, method="nearest")
     not_flat = np.flatnonzero(ranges > FLAT)
-    n_lines = clip.shape[3 - along]
+    n_lines = len(ranges)
     if not len(not_flat):
         return 0, n_lines
     first = int(not_flat[0])

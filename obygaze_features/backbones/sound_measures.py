@@ -54,6 +54,8 @@ FEATURES = (*(f"log_mel_{k}" for k in range(BANDS)), "loudness", "flux", "flatne
 # (frequency in Hz, Q, gain in dB; of the high pass the gain is none).
 _SHELF = (1681.974450955533, 0.7071752369554196, 3.999843853973347)
 _HIGH_PASS = (38.13547087602444, 0.5003270373238773)
+_BAND_EXPONENT = 0.4996667741545416
+"""Power of the shelf's gain that its numerator has at the corner frequency."""
 
 
 def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
@@ -163,19 +165,24 @@ def k_weighting(rate: int) -> NDArray[np.float64]:
 
     At 48 kHz they are the tables of the recommendation.
     """
-
-    def polynomial(frequency: float, q: float, high: float = 1.0, band: float = 1.0) -> list[float]:
-        """Return the numerator or denominator of a section, from its prototype by the bilinear transform."""
-        k = float(np.tan(np.pi * frequency / rate))
-        return [high + band * k / q + k * k, 2 * (k * k - high), high - band * k / q + k * k]
-
     frequency, q, gain_db = _SHELF
     gain = 10 ** (gain_db / 20)
-    shelf = [*polynomial(frequency, q, gain, gain**0.4996667741545416), *polynomial(frequency, q)]
-    high_pass = polynomial(*_HIGH_PASS)
+    numerator = _polynomial(rate, frequency, q, gain, gain**_BAND_EXPONENT)
+    shelf = [*numerator, *_polynomial(rate, frequency, q)]
+    high_pass = _polynomial(rate, *_HIGH_PASS)
     scale = high_pass[0]  # so that the numerator is 1, -2, 1 once all is divided by it
     sections = np.array([shelf, [scale, -2 * scale, scale, *high_pass]])
     return np.asarray(sections / sections[:, 3:4])
+
+
+def _polynomial(rate: int, frequency: float, q: float, high: float = 1.0, band: float = 1.0) -> list[float]:
+    """Return the numerator or denominator of a digital filter, as the factors of 1, 1/z and 1/z^2.
+
+    It is the bilinear transform of the analogue filter's polynomial `high s^2 + band s / q + 1`, where s is
+    in units of the corner frequency (Hz), which is mapped exactly.
+    """
+    k = float(np.tan(np.pi * frequency / rate))
+    return [high + band * k / q + k * k, 2 * (k * k - high), high - band * k / q + k * k]
 
 
 def _windows(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:

@@ -83,14 +83,15 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
     if source.seed is not None:
         return ByteTokenizer(limit, config.vocab_size, padded=kind.padded)
     tokenizer = Tokenizer(source, limit, pad=kind.padded)
-    is_siglip = kind.sees.family in ("siglip", "siglip2")
-    # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
-    wants_lower_case = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.is_siglip2)
-    tokenizer.lower = is_siglip and bool(wants_lower_case) and tokenizer.sees_case()
+    family = kind.sees.family
+    if family in ("siglip", "siglip2"):
+        # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
+        wants_lower_case = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.is_siglip2)
+        tokenizer.lower = bool(wants_lower_case) and tokenizer.sees_case()
     # VideoPrism's network masks its own padding token.
-    if kind.sees.family == "videoprism" and tokenizer.filling != config.pad_token_id:
+    if family == "videoprism" and tokenizer.pad_id != config.pad_token_id:
         raise BackboneError(
-            f"{source.name}: the tokenizer fills texts up with {tokenizer.filling}, and the network's "
+            f"{source.name}: the tokenizer fills texts up with {tokenizer.pad_id}, and the network's "
             f"pad_token_id is {config.pad_token_id}"
         )
     if not kind.padded:
@@ -114,7 +115,7 @@ class ByteTokenizer:
     """
 
     def __init__(self, limit: int, vocabulary: int, *, padded: bool, bytes_a_token: int = 1) -> None:
-        """Hold the limits; the last number of the vocabulary is the end token."""
+        """Hold the settings; the end token is the last number of the vocabulary."""
         self.limit = limit
         self.bytes_a_token = bytes_a_token
         self.end = vocabulary - 1
@@ -124,16 +125,19 @@ class ByteTokenizer:
         """Turn texts into tokens, cut at the limit."""
         tokens = []
         for text in texts:
-            kept_bytes = text.encode("utf-8")[:: self.bytes_a_token]
-            tokens.append(self._tokens_of_bytes(kept_bytes))
+            # Every n-th byte makes a token, so that there are about as many as of a real tokenizer.
+            token_bytes = text.encode("utf-8")[:: self.bytes_a_token]
+            tokens.append(self._tokens_of_bytes(token_bytes))
         return tokens
 
-    def _tokens_of_bytes(self, kept_bytes: bytes) -> Tokens:
-        """Turn each byte into a token between 0, the padding, and the end token; then add the end token."""
+    def _tokens_of_bytes(self, token_bytes: bytes) -> Tokens:
+        """Make a token of each byte and add the end token, within the limit; pad them if asked."""
         n_kept = self.limit - 1  # leaves room for the end token
-        ids = [1 + byte % (self.end - 1) for byte in kept_bytes[:n_kept]]
+        ids = [
+            1 + byte % (self.end - 1) for byte in token_bytes[:n_kept]
+        ]  # neither 0, the padding, nor the end
         ids.append(self.end)
-        n_tokens = len(kept_bytes) + 1
+        n_tokens = len(token_bytes) + 1
         if self.padded:
             ids += [0] * (self.limit - len(ids))
         return Tokens(tuple(ids), n_tokens, self.limit)

@@ -62,8 +62,8 @@ class Tokenizer:
                 f"{weights.name}: a text may have {self.limit} tokens, "
                 f"and begin and end alone are {n_special}"
             )
-        self.filling: int | None = self._tokenizer.pad_token_id
-        if pad and self.filling is None:
+        self.pad_id: int | None = self._tokenizer.pad_token_id
+        if pad and self.pad_id is None:
             raise BackboneError(f"{weights.name}: its tokenizer has no token to fill texts up with")
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
@@ -123,15 +123,15 @@ class CaptionTokenizer(Tokenizer):
         if weights.folder is None and weights.files:
             weights = replace(weights, folder=weights.files[0].parent)
         super().__init__(weights, max_words, lower=True)
-        self.limit = max_words
+        self.limit = max_words  # also if the tokenizer's own limit is lower
         self.files = _files_of(weights, self.digests)
         n_tokens = len(self._tokenizer)
-        (text,) = super().__call__(["a"])
-        end = text.ids[-1:]
-        # The sentence is pooled at the largest id, so this must be the end token.
-        if end != (vocabulary - 1,) or n_tokens != vocabulary:
+        (ids,) = self._ids(["a"])
+        end = ids[-1:]
+        # The network reads a sentence at its largest id, which must be that of the end token.
+        if end != [vocabulary - 1] or n_tokens != vocabulary:
             raise BackboneError(
-                f"{weights.name}: its tokenizer has {n_tokens} tokens and ends with {list(end)}; "
+                f"{weights.name}: its tokenizer has {n_tokens} tokens and ends with {end}; "
                 f"expected {vocabulary} and [{vocabulary - 1}], as the network has them"
             )
 

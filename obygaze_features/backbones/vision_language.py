@@ -100,18 +100,18 @@ class Answerer:
         images = [Image.fromarray(frame) for frame in clip]
         prompt = self.prompt(question, len(images))
         inputs = self.processor(images=[images], text=[prompt], return_tensors="pt")
-        answers_ids = self.processor.tokenizer([*ANSWERS], add_special_tokens=False).input_ids
-        # The last token of an answer is not an input, so answers that differ in it alone share a call.
-        log_probabilities: dict[tuple[int, ...], torch.Tensor] = {}
-        scores = []
-        for ids in answers_ids:
-            beginning = tuple(ids[:-1])
-            if beginning not in log_probabilities:
-                log_probabilities[beginning] = self._log_probabilities(inputs, beginning)
-            of_tokens = log_probabilities[beginning].gather(1, torch.tensor([ids]).T)
-            scores.append(float(of_tokens.double().sum()))
-        yes, no = scores
-        return float(1 / (1 + np.exp(no - yes)))
+        ids_of_answers = self.processor.tokenizer([*ANSWERS], add_special_tokens=False).input_ids
+        # The network gets all tokens of an answer but the last. Answers that differ in it alone share a call.
+        rows_after: dict[tuple[int, ...], torch.Tensor] = {}
+        log_probabilities = []
+        for ids in ids_of_answers:
+            first_ids = tuple(ids[:-1])
+            if first_ids not in rows_after:
+                rows_after[first_ids] = self._log_probabilities(inputs, first_ids)
+            of_ids = rows_after[first_ids].gather(1, torch.tensor([ids]).T)  # [tokens of the answer, 1]
+            log_probabilities.append(float(of_ids.double().sum()))
+        yes, no = log_probabilities
+        return float(1 / (1 + np.exp(no - yes)))  # exp(yes) / (exp(yes) + exp(no))
 
     def prompt(self, question: str, n_images: int) -> str:
         """Write the prompt for a question about images, by the chat template of the model if it has one."""
@@ -124,15 +124,17 @@ class Answerer:
         image_token = getattr(self.processor, "image_token", "<image>")
         return " ".join([image_token] * n_images + [question])
 
-    def _log_probabilities(self, inputs: Mapping[str, Any], beginning: tuple[int, ...]) -> torch.Tensor:
-        """Return the log-probabilities of every token after the prompt, `[1 + len(beginning), tokens]`.
+    def _log_probabilities(self, inputs: Mapping[str, Any], first_ids: tuple[int, ...]) -> torch.Tensor:
+        """Return the log-probabilities of each next token, `[1 + len(first_ids), vocabulary]`.
+
+        The first row is for the token after the prompt, the others for those after each of the first tokens.
 
         Parameters
         ----------
         inputs
             The prompt and images, as the processor prepares them.
-        beginning
-            First tokens of an answer; a further row gives the log-probabilities after each of them.
+        first_ids
+            Tokens of an answer that are put after the prompt.
         """
         prompt_ids = inputs["input_ids"]
         n_prompt = prompt_ids.shape[1]
@@ -140,19 +142,20 @@ class Answerer:
         for name, value in inputs.items():
             if not torch.is_tensor(value):
                 continue
-            extended = value
-            if value.shape == prompt_ids.shape:
+            argument = value
+            if value.shape == prompt_ids.shape:  # an id, a mask or a type for each token
                 # Masks and types of the answer's tokens are those of the prompt's last token.
-                of_answer = value[:, -1:].expand(-1, len(beginning))
-                extended = torch.cat([value, of_answer], dim=1)
+                of_answer = value[:, -1:].expand(-1, len(first_ids))
+                argument = torch.cat([value, of_answer], dim=1)
             if name == "input_ids":
-                extended[0, n_prompt:] = torch.tensor(beginning)
-            extended = extended.to(self.device)
-            if self.has_half_weights and extended.is_floating_point():
-                extended = extended.bfloat16()
-            arguments[name] = extended
+                argument[0, n_prompt:] = torch.tensor(first_ids)
+            argument = argument.to(self.device)
+            if self.has_half_weights and argument.is_floating_point():
+                argument = argument.bfloat16()
+            arguments[name] = argument
+        n_rows = 1 + len(first_ids)
         with inference(self.compute, self.device):
-            logits = self.model(**arguments).logits[0, -len(beginning) - 1 :].float()
+            logits = self.model(**arguments).logits[0, -n_rows:].float()
         return torch.log_softmax(logits, dim=-1).cpu()
 
 

@@ -226,18 +226,21 @@ def waveform(
         )
     audio_config = kind.hearing_config(config)
     for masking in ("mask_time_prob", "mask_feature_prob"):
-        if hasattr(audio_config, masking):  # of training, where a tensor stands for what is masked
+        if hasattr(audio_config, masking):  # done in training, with a tensor that is not needed then
             setattr(audio_config, masking, 0.0)
     extractor = _extractor(source, kind, audio_config)
-    load = _load_classifier if answers else _load
-    loaded = load(source, kind, audio_config)
-    gives = _encoder_parts(
+    if answers:
+        loaded = _load_classifier(source, kind, audio_config)
+    else:
+        loaded = _load_network(source, kind, audio_config)
+    contents = _encoder_parts(
         loaded, kind, audio_config, Layers.of(layers), f"backbone 'waveform', {source.name}"
     )
+    parts = contents.parts
     compute = compute or Compute()
-    outputs = _outputs(gives.parts, n_frames, compute.frames_dtype(), of_layers=gives.has_layer_frames)
+    outputs = _outputs(parts, n_frames, compute.frames_dtype(), of_layers=contents.has_layer_frames)
     encoder = WaveformEncoder(
-        loaded.called, audio_config, extractor, kind, compute, depths=gives.depths, parts=gives.parts
+        loaded.called, audio_config, extractor, kind, compute, depths=contents.depths, parts=parts
     )
     provenance = {
         "head": "projection" if config.model_type == "clap" else None,
@@ -257,7 +260,7 @@ def waveform(
         "citation": kind.citation,
     }
     side_groups = []
-    for side, fields in gives.side_fields.items():
+    for side, fields in contents.side_fields.items():
         side_groups.append(side_group("waveform", side, outputs, provenance, fields))
     return Backbone(
         name="waveform",
@@ -359,7 +362,7 @@ class LoadedSound(NamedTuple):
     classes: tuple[str, ...]
 
 
-def _load(source: Weights, kind: WaveformKind, config: Any) -> LoadedSound:
+def _load_network(source: Weights, kind: WaveformKind, config: Any) -> LoadedSound:
     """Load an audio network without a classifier; of a Whisper, the encoder is called."""
     cls = getattr(transformers, kind.network)
     network: Any = load_pretrained(cls, source, config, allow_unexpected=kind.unexpected)
@@ -550,12 +553,14 @@ class WaveformEncoder:
         steps = [STEPS[self._kind.reads](output, self._config, n_samples)]
         read_layer = STEPS[self._kind.reads_layers or self._kind.reads]
         for depth in self._depths:
-            tokens = SimpleNamespace(last_hidden_state=self._hooks.take(depth))
-            steps.append(read_layer(tokens, self._config, n_samples))
+            # The tokens of a layer are read as those of the last one.
+            layer_output = SimpleNamespace(last_hidden_state=self._hooks.take(depth))
+            steps.append(read_layer(layer_output, self._config, n_samples))
         if isinstance(self._network, ClassifierBase):
-            of_windows = self._probabilities(self._network.take_logits())
-            # A window has one answer, which stands at each of its steps.
-            steps.append(of_windows[:, None].expand(-1, steps[0].shape[1], -1))
+            probabilities = self._probabilities(self._network.take_logits())  # [B, Q]
+            # A window has one answer, which is repeated for each of its steps.
+            n_steps = steps[0].shape[1]
+            steps.append(probabilities[:, None].expand(-1, n_steps, -1))
         return steps
 
     def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
@@ -577,11 +582,11 @@ def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
     cls = getattr(transformers, kind.extractor)
     if source.seed is not None:
         return cls()
-    fields = object_beside(source, EXTRACTOR)
     where = f"{source.name}/{EXTRACTOR}"
-    named_type = fields.get("feature_extractor_type", kind.extractor) if fields else None
-    if named_type != kind.extractor:
-        problem = f"is of {named_type!r}" if named_type else "is missing"
+    fields = object_beside(source, EXTRACTOR)
+    configured_type = fields.get("feature_extractor_type", kind.extractor)
+    if not fields or configured_type != kind.extractor:
+        problem = f"is of {configured_type!r}" if fields and configured_type else "is missing"
         raise BackboneError(
             f"{where} {problem}; how samples are prepared stands in that of a {kind.extractor}"
         )
@@ -597,6 +602,7 @@ def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
             f"{where}: {extractor.sampling_rate} samples a second and windows of {longest_s:g} s; expected "
             f"{SLOWEST_RATE} to {FASTEST_RATE}, and at most {2 * LONGEST_S:g} s"
         )
+    # Such as the number of mel bands, which the network and its extractor each state.
     for extractor_field, config_field in kind.agree.items():
         prepared = getattr(extractor, extractor_field)
         expected = getattr(config, config_field)

@@ -368,26 +368,35 @@ def how_to_get(name: str) -> str:
     from huggingface_hub import constants  # noqa: PLC0415 - obygaze[extract]
 
     repository = name.partition("@")[0]
-    names = {repository}  # by which `HUB` may have these weights
-    for model_name, model in OPENCLIP.items():
-        if model.repository == repository:
-            names.add(model_name)
-    backbones = [backbone for backbone, weights in HUB.items() if weights in names]
     if repository in OPENCLIP:
         repository = OPENCLIP[repository].repository
-    is_usual = len(backbones) > 0 and "@" not in name
-    fetched = backbones[0] if is_usual else quote(name)
-    there = " (unset HF_HUB_OFFLINE there)" if _offline() else ""
+    on_that_machine = " (unset HF_HUB_OFFLINE there)" if _offline() else ""
     cache = constants.HF_HUB_CACHE
     folder = f"models--{repository.replace('/', '--')}"
     layout = TRANSFORMERS if named_architecture(repository) is None else OPEN_CLIP
     licence = LICENCES.get(repository, "stated on its card on the hub")
+    fetch_command = f"obygaze weights fetch {_name_to_fetch(name)}"
     return (
-        f"Three ways to get them: (1) on a machine with a network{there}: obygaze weights fetch "
-        f"{fetched}; (2) for a machine without one, carry the folder {folder} from such a machine's cache "
+        f"Three ways to get them: (1) on a machine with a network{on_that_machine}: {fetch_command}; "
+        f"(2) for a machine without one, carry the folder {folder} from such a machine's cache "
         f"into this one's, {cache} (HF_HUB_CACHE sets which), and set HF_HUB_OFFLINE=1; (3) from files that "
         f"you have: --weights FOLDER, with {layout.config} and {layout.single[0]}. Their licence: {licence}"
     )
+
+
+def _name_to_fetch(name: str) -> str:
+    """Return the argument of `obygaze weights fetch` for weights: the backbone whose default they are.
+
+    For other weights, and for a revision, it is their own name in quotes.
+    """
+    names = {name}  # by which `HUB` may have these weights
+    for model_name, model in OPENCLIP.items():
+        if model.repository == name:
+            names.add(model_name)
+    for backbone, default_weights in HUB.items():
+        if default_weights in names:
+            return backbone
+    return quote(name)
 
 
 def hub_name(source: object) -> str:
@@ -511,7 +520,8 @@ def digest(files: Sequence[Path]) -> str:
     """Compute the SHA-256 of a file; for several files, that of the lines `digest  name`, sorted by name."""
     digests = {path.name: file_sha256(path) for path in files}
     if len(digests) == 1:
-        return next(iter(digests.values()))
+        (only_digest,) = digests.values()
+        return only_digest
     lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     return sha256_of(lines.encode())
 

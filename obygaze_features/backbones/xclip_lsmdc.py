@@ -126,7 +126,7 @@ def xclip_lsmdc(
         A checkpoint of the original code (`pytorch_model.bin.4`, or the same tensors as safetensors), the
         folder of a run of `obygaze train xclip-lsmdc`, or `random:SEED`. There is no public one to fetch.
     tokens
-        `frames` stores v; `none` leaves it out.
+        `frames` also stores the vectors of single frames, before the temporal transformer; `none` does not.
     layers
         Layers of CLIP's vision transformer to store in addition, each in its own group of the store.
     """
@@ -182,10 +182,14 @@ class XClipLsmdcTokens(nn.Module):
         self.network = network
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`: `tokens` v and `frames` u [B, F, E], and `pooled` [B, E]."""
-        frames = self.network.encode_frames(pixels)
-        related = self.network.relate_frames(frames)
-        return {"frames": related, "pooled": self.network.video_vector(related), "tokens": frames}
+        """Encode clips `[B, F, 3, h, w]`.
+
+        `tokens` [B, F, E] are the vectors of single frames (v in the paper), `frames` [B, F, E] those after
+        the temporal transformer (u), and `pooled` [B, E] is the vector of the clip.
+        """
+        single = self.network.encode_frames(pixels)
+        related = self.network.relate_frames(single)
+        return {"frames": related, "pooled": self.network.video_vector(related), "tokens": single}
 
 
 def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBackbone:

@@ -171,12 +171,14 @@ class LsmdcFormat:
         originals: dict[str, torch.Tensor] = {}
         for port_name in port:
             third = THIRD_OF_TENSOR.search(port_name)
-            if third is not None and third[1] != "q":  # joined with the queries
-                continue
-            value = port[port_name]
-            if third is not None:
+            if third is None:
+                value = port[port_name]
+            elif third[1] == "q":
+                # The original has queries, keys and values in one tensor, in this order.
                 names = [THIRD_OF_TENSOR.sub(f".{part}_proj.", port_name) for part in "qkv"]
                 value = torch.cat([port[name] for name in names])
+            else:  # keys and values are joined to their queries
+                continue
             original = self.original_name(port_name)
             if original in TRANSPOSED:
                 value = value.T

@@ -132,6 +132,8 @@ def guess(
 def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codebook: Path) -> str:
     """Write the command that imports a table with the codebook that was guessed from its words.
 
+    The import is tried here: if it needs further options, its error names them.
+
     Parameters
     ----------
     source
@@ -156,7 +158,7 @@ def _command_that_reads(source: Path, columns: Sequence[str], wide: str, codeboo
     except manifests.UnreadColumnsError as error:
         options = list(error.options)
     except ManifestError:
-        pass  # For example a wrong row: the command itself will report it.
+        pass  # such as a wrong row, which the command itself will report
     parts = ["obygaze manifest import spans", quote(str(source)), *options]
     return " ".join([*parts, "--codebook", quote(str(codebook)), "--videos FOLDER --out clips.csv"])
 

@@ -365,9 +365,8 @@ def extract(
         raise click.UsageError(str(error)) from None
     if texts:
         _refuse_options_of_frames(ctx, names)
-    if ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT and (
-        gpu_indices or not _only_networks(names)
-    ):
+    is_device_of_site = ctx.get_parameter_source("device") == ParameterSource.ENVIRONMENT
+    if is_device_of_site and (gpu_indices or not _only_networks(names)):
         # A site may set the device in the environment for all commands: here it is ignored, not refused.
         device = None
     recipes = read_recipes(
@@ -653,16 +652,19 @@ def with_layers(
             "--layer-norm and --layer-frames say how layers are stored: name them by --layers"
         )
     names = [recipe.name for recipe in recipes]
-    wanted: dict[str, backbones.Layers] = {}
+    layers_of_backbone: dict[str, backbones.Layers] = {}
     for text in layers:
         for name, value in values_by_backbone(text, names).items():
             if "layers" not in backbones.backbone_options(name):
                 raise click.UsageError(_not_taken_message(name, "layers", value, names))
-            wanted[name] = backbones.Layers.parse(value, norm=norm, frames=frames)
+            layers_of_backbone[name] = backbones.Layers.parse(value, norm=norm, frames=frames)
     layered = []
     for recipe in recipes:
-        more = {"layers": wanted[recipe.name]} if recipe.name in wanted else {}
-        layered.append(replace(recipe, options={**recipe.options, **more}))
+        if recipe.name in layers_of_backbone:
+            options = {**recipe.options, "layers": layers_of_backbone[recipe.name]}
+            layered.append(replace(recipe, options=options))
+        else:
+            layered.append(recipe)
     return tuple(layered)
 
 

@@ -107,12 +107,10 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
         "run": report.record(),
         "stopped_by": None if stop.signal is None else stop.signal.name,
     }
-    statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
     lines = _table_of_faults(faults, unit)
-    if n_left:
-        lines.append(f"{statuses}, {n_left} left to do in the whole stage")
-    else:
-        lines.append(f"{statuses}, 0 left to do")
+    statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
+    where = " in the whole stage" if n_left else ""
+    lines.append(f"{statuses}, {n_left} left to do{where}")
     if sealed is not None:
         lines.append(f"sealed: {sealed}" if report.clips else f"nothing to do; sealed: {sealed}")
         if stage.parent_store is not None:

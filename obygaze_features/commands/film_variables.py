@@ -101,37 +101,32 @@ def variables(
     from obygaze_features.extraction.variables import VARIABLES, film_variables
 
     refuse_existing(out, force=force)
-    finder = load_people(people) if people else None
+    people_detectors = load_people(people) if people else None
     windows = _find_windows(films, source)
     camera_of_clip = _read_camera_rows(source)
     people_of_clip = None if people else _read_people_rows(source)
-    parts = _read_shots(windows, shots, source)
-    if finder is not None:
-        click.echo(finder.cost(sum(map(len, windows.values()))), err=True)
+    shots_of_movie = _read_shots(windows, shots, source)
+    if people_detectors is not None:
+        click.echo(people_detectors.cost(sum(map(len, windows.values()))), err=True)
     rows: list[tuple[Window, Values]] = []
     code = 0
     for path, film_windows in windows.items():
         spans = [(window.start_s, window.end_s) for window in film_windows]
-        camera_rows = None
-        if camera_of_clip is not None:
-            camera_rows = [camera_of_clip.get(window.clip_id) for window in film_windows]
-        people_rows = None
-        if people_of_clip is not None:
-            people_rows = [people_of_clip.get(window.clip_id) for window in film_windows]
         with progress_bar(f"variables of {path.name}", "window") as show:
             measured = film_variables(
                 path,
                 spans,
-                shots=parts.get(film_windows[0].movie),
-                camera_rows=camera_rows,
-                people_rows=people_rows,
+                shots=shots_of_movie.get(film_windows[0].movie),
+                camera_rows=_rows_of_windows(camera_of_clip, film_windows),
+                people_rows=_rows_of_windows(people_of_clip, film_windows),
                 speech=sound,
-                people=finder,
+                people=people_detectors,
                 note=lambda line: click.echo(line, err=True),
                 show=show,
             )
         rows += zip(film_windows, measured, strict=True)
-        if not any("cuts" in values for values in measured):
+        has_pictures = any("cuts" in values for values in measured)
+        if not has_pictures:
             code = PROBLEMS_FOUND
     columns = [name for name in VARIABLES if any(name in values for _, values in rows)]
     lines = [csv_line([*Window._fields, *columns])]
@@ -143,6 +138,15 @@ def variables(
     perceives = {name: manifests.OF_VARIABLES[name] for name in columns}
     document = {"file": str(out), "windows": len(rows), "columns": columns, "perceives": perceives}
     return Answer(document, f"{out}: {counted(len(rows), 'window')}; {', '.join(columns)}", code=code)
+
+
+def _rows_of_windows(
+    rows_of_clip: "Mapping[str, Rows] | None", windows: Sequence[Window]
+) -> "list[Rows | None] | None":
+    """Return the stored features of each window, None for one without any; None if no store was read."""
+    if rows_of_clip is None:
+        return None
+    return [rows_of_clip.get(window.clip_id) for window in windows]
 
 
 def _read_shots(
@@ -205,17 +209,16 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
     read_films = [_read_film(path) for path in films]
     clips, file_of_clip = _read_clips(read_films, source)
     film_of_file = {film.path.resolve(): film for film in read_films}
-    movies = {clip.movie: "" for clip in clips}
+    movies = dict.fromkeys((clip.movie for clip in clips), "")  # in order, each once
     movie_of_file = {film.path: manifests.find_film(film.movie, movies) for film in read_films}
     windows: dict[Path, list[Window]] = {path: [] for path in movie_of_file}
     for clip in clips:
         file = file_of_clip.get(clip.clip_id)
+        films_of_clip = []
         if file in film_of_file:
             films_of_clip = [film_of_file[file]]
         elif clip.start_s is not None:
             films_of_clip = [film for film in read_films if movie_of_file[film.path] == clip.movie]
-        else:
-            films_of_clip = []
         if len(films_of_clip) > 1:
             raise ManifestError(f"{source}: two files have the window {clip.clip_id}: give one file a film")
         for film in films_of_clip:

@@ -93,10 +93,10 @@ def film(
     hop_s = _parse_seconds(hop, "auto", "'--hop'")
     typed_window_s = None if window is None else _parse_seconds(window, "train", "'--window'")
     folder = folder_for(out, force=force)
-    beside = None if shots == "none" else manifests.shots_file(out)
-    if beside is not None and out == STANDARD:
+    shots_file = None if shots == "none" else manifests.shots_file(out)
+    if shots_file is not None and out == STANDARD:
         raise click.UsageError("--out - has no place for shots: give --shots none, or --out FILE")
-    refuse_existing(beside, force=force)
+    refuse_existing(shots_file, force=force)
     if out.stem.endswith(".shots"):
         raise click.UsageError(f"--out {out}: so the table of shots of another manifest is called")
     if stride is not None and frames is None:
@@ -118,19 +118,20 @@ def film(
         manifests.read_parts(scenes, movies) if scenes else None,
         frames=None if frames is None else (frames, stride or frames),
     )
-    cut = _clips_of_films(imported)
-    if beside is None:
-        return write_imported(imported, out, more={"shots": None, "films": cut})
+    films_in_document = _clips_of_films(imported)
+    if shots_file is None:
+        return write_imported(imported, out, more={"shots": None, "films": films_in_document})
     if shots in DETECTORS:
         parts = {film.movie: _find_shots(film, shots) for film in read_films}
         detector = shots
     else:
         parts = manifests.read_parts(Path(shots), movies)
         detector = Path(shots).name
-    table = manifests.shots_bytes(parts, detector)
-    answer = write_imported(imported, out, beside={beside: table}, more={"shots": str(beside), "films": cut})
-    n_shots = table.count(b"\n") - 1
-    remark = f"{beside}: {counted(n_shots, 'shot')} ({detector})"
+    shots_table = manifests.shots_bytes(parts, detector)
+    more = {"shots": str(shots_file), "films": films_in_document}
+    answer = write_imported(imported, out, beside={shots_file: shots_table}, more=more)
+    n_shots = shots_table.count(b"\n") - 1  # without the header
+    remark = f"{shots_file}: {counted(n_shots, 'shot')} ({detector})"
     return replace(answer, text=f"{answer.text}\n{remark}", remarks=[remark] if json else [])
 
 
@@ -188,14 +189,16 @@ def _require_one_way_to_cut(
 def _read_film(path: Path, *, with_frames: bool) -> "manifests.Film":
     """Read a film's end and damage and, if asked, the times of all its frames.
 
-    A film whose file is cut off ends when the file says, so that what could not be read is a part of it. But
-    windows of frames are of those that are there.
+    The file of a damaged film may state a later end than that of its pictures. The film then has this end,
+    so that the windows of the missing part are listed, and fail. If windows are counted in frames, it ends
+    with its last frame.
     """
     probed = of.probe(path)
     end_s = probed.start_s + probed.duration_s
     if with_frames:
         return manifests.Film(path, end_s, probed.damage, video.frame_times(path).tolist())
-    if math.isnan(probed.stated_end_s):
+    states_later_end = not math.isnan(probed.stated_end_s)
+    if not states_later_end:
         return manifests.Film(path, end_s, probed.damage)
     damage = (
         f"{probed.damage}; its pictures end at {end_s:.1f} s, and not at {probed.stated_end_s:.1f} s, as it "

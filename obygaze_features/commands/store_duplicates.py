@@ -1,8 +1,9 @@
 """`obygaze store duplicates`: find clips that look alike."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -49,7 +50,7 @@ def duplicates(
     if other is not None:
         stores.append(of.open_store(other))
     least_s, most_s = expected_s(*stores)
-    if most_s >= SAID_S:
+    if most_s >= LEAST_ANNOUNCED_S:
         note(f"all clips are compared with all: {least_s:.0f} CPU s, up to {most_s:.0f} where all look alike")
     result = find(*stores, progress=True)
     names = tuple(SameClip.__dataclass_fields__)
@@ -60,22 +61,27 @@ def duplicates(
     summary = _summary_line(result)
     if other is None and len({clip.movie for clip in stores[0].clips}) == 1:
         summary += "; all are of one movie, which is not compared with itself: give OTHER"
+    lines = [*_table_lines(rows, names), *_lines_on_movies(result), summary]
+    return Answer(asdict(result), "\n".join(lines))
 
-    def text() -> str:
-        """Format the first clips found as a table, the movies that share clips, and the summary."""
-        lines = []
-        if rows:
-            shown = [(*row[:4], f"{row[4]:.3f}") for row in rows[:MOST]]
-            lines.append(table(shown, names, right=(0, 3, 4)))
-        if len(rows) > MOST:
-            lines.append(f"and {len(rows) - MOST} more: --out FILE has all")
-        lines += [
-            f"{pair.movie_a} and {pair.movie_b} share {counted(pair.clips, 'clip')} in a row"
-            for pair in result.movies
-        ]
-        return "\n".join([*lines, summary])
 
-    return Answer(asdict(result), text)
+def _table_lines(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[str]:
+    """Format the first clips that were found as a table, and say how many more there are."""
+    if not rows:
+        return []
+    shown = [(*row[:4], f"{row[4]:.3f}") for row in rows[:MOST_SHOWN]]
+    lines = [table(shown, names, right=(0, 3, 4))]
+    if len(rows) > MOST_SHOWN:
+        lines.append(f"and {len(rows) - MOST_SHOWN} more: --out FILE has all")
+    return lines
+
+
+def _lines_on_movies(result: "Duplicates") -> list[str]:
+    """Name the pairs of movies that share several clips in a row."""
+    return [
+        f"{pair.movie_a} and {pair.movie_b} share {counted(pair.clips, 'clip')} in a row"
+        for pair in result.movies
+    ]
 
 
 def _summary_line(result: "Duplicates") -> str:
@@ -95,8 +101,8 @@ def _summary_line(result: "Duplicates") -> str:
     return summary
 
 
-MOST = 40
+MOST_SHOWN = 40
 """Largest number of clips that are printed."""
 
-SAID_S = 10
+LEAST_ANNOUNCED_S = 10
 """CPU seconds from which on a note announces how long the comparison takes."""

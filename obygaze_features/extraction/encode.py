@@ -244,7 +244,7 @@ def _wait_for(call: _Call) -> _Encoded:
     if encoded.at_once is None or not uses_gpu(call.backbone):
         return _Encoded(encoded.arrays, encoded.finite, ())
     encode = cast("Any", call.backbone.encode)
-    usual_size = encode.compute.first_size()
+    usual_size = encode.compute.initial_batch_size()
     devices = []
     for size in encoded.at_once.tolist():
         device = encode.card

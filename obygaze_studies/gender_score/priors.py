@@ -52,7 +52,7 @@ def lm(texts: Path, model: str, out: Path, *, device: str = "auto", force: bool 
 
     compute = Compute(device)
     loaded = language_model(model, compute)
-    batch_size = compute.first_size()
+    batch_size = compute.initial_batch_size()
     journal = out.with_name(f"{out.name}.partial")
     with progress_bar("scoring", "text") as progress:
         priors = measure_priors(
