@@ -217,8 +217,6 @@ ADVICE = (
 )
 
 
-@checked
-@without_gc()
 def _repeated_id(first: Clip, second: Clip) -> ManifestError:
     """Return the error for a clip id of two clips that are not two annotators' rows of one span."""
     annotator = first.annotator or "nobody"
@@ -234,6 +232,7 @@ def _repeated_id(first: Clip, second: Clip) -> ManifestError:
 
 
 @checked
+@without_gc()
 def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
     """Read and check a manifest file, and its codebook.
 
