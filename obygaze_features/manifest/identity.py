@@ -68,7 +68,7 @@ def _refuse_one_name_in_two_spellings(column: str, names: _Places, found: SameNa
     found
         The pairs of spellings that `_same_names` found.
     """
-    for name, twin in found.one:
+    for name, twin in found.same:
         file, place = names[name]
         place_of_name = f"{file}: {place}" if file else place
         raise ManifestError(
@@ -88,7 +88,7 @@ def same_films(names: Iterable[str]) -> list[tuple[str, str]]:
     >>> same_films(["tt0054215", "Psycho", "54215", "PSYCHO"])
     [('54215', 'tt0054215'), ('PSYCHO', 'Psycho')]
     """
-    return _same_names("movie", names).one
+    return _same_names("movie", names).same
 
 
 def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]:
@@ -154,7 +154,7 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
         if first != name:
             respelled.append((name, first))
     pairs = same_names(first_of_key.values())
-    return SameNames([*respelled, *pairs.one], pairs.doubtful)
+    return SameNames([*respelled, *pairs.same], pairs.doubtful)
 
 
 def _note_on_foreign_letter(name: str, twin: str) -> str:
