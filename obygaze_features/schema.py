@@ -179,7 +179,7 @@ def _own_fields(schema: Schema) -> tuple[Field, ...]:
         kind = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
         kinds = tuple(choice for choice in choices(kind) if choice is not UnsetType)
         may_be_unset = len(kinds) < len(choices(kind))  # an optional field of a Struct
-        union = Union[kinds]  # noqa: UP007 - made at run time
+        union: Any = Union[kinds]  # noqa: UP007 - made at run time
         listed.append(Field(name, union, is_required=not may_be_unset and name not in optional_names))
     return tuple(listed)
 
