@@ -185,7 +185,7 @@ class KeptReader:
     def reader(self) -> Iterator[apart.Child]:
         """Give the process, and start it first where there is none."""
         if self._child is None:
-            self._child = self._open.enter_context(apart.readers_apart())
+            self._child = self._open.enter_context(apart.reader_process())
         yield self._child
 
     def end(self) -> None:
@@ -201,7 +201,7 @@ def foreign_spans() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     """Give a file of each kind that `import_spans` reads, told by its content and read as that kind."""
     from tests.manifest.spans.files import EXAMPLES, sheet
 
-    spans.readers_apart = SPAN_READER.reader
+    spans.reader_process = SPAN_READER.reader
 
     def read(kind: str, path: Path) -> None:
         for kind_given in (kind, ""):

@@ -20,10 +20,10 @@ NEAR = 0.6
 """Cosine of the nearest name from which on a text is taken to be about a class the network knows."""
 
 SHARPNESS = 0.05
-"""Of cosines to names: a name this much farther counts 1 / e of a nearer one."""
+"""Difference of two cosines at which the farther class counts 1 / e as much as the nearer one."""
 
 SHOWN = 3
-"""Names that are named where none is near."""
+"""Number of classes that a message names."""
 
 
 class NearClasses(NamedTuple):
@@ -32,9 +32,9 @@ class NearClasses(NamedTuple):
     Attributes
     ----------
     names : tuple of str
-        The nearest first.
+        Names of the classes, the nearest first.
     cosines : ndarray, shape [Q]
-        In that order.
+        Cosines of the text with the classes, in that order.
     shares : ndarray, shape [Q]
         What each class counts for the text, in the order of the store; they add up to 1.
     """
@@ -65,8 +65,11 @@ def near_classes(names: tuple[str, ...], text: str, encoder: TextBackbone) -> Ne
     vectors = encoded(encoder, [text, *names])
     cosines = vectors[1:] @ vectors[0]
     order = np.argsort(-cosines, kind="stable")
-    nearest = tuple(names[place] for place in order.tolist())
-    return NearClasses(nearest, cosines[order], softmax(cosines / SHARPNESS))
+    return NearClasses(
+        names=tuple(names[class_number] for class_number in order.tolist()),
+        cosines=cosines[order],
+        shares=softmax(cosines / SHARPNESS),
+    )
 
 
 def encoded(encoder: TextBackbone, texts: list[str]) -> NDArray[np.float64]:

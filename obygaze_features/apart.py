@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import pickle
+import re
 import signal
 import struct
 import sys
@@ -27,7 +28,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from obygaze_features import errors
 from obygaze_features.errors import InputError, ManifestError, ObygazeError
 from obygaze_features.limits import (
-    IS_KEPT,
+    SYSTEM_KEEPS_LIMITS,
     Limits,
     Used,
     end_with_parent,
@@ -39,12 +40,15 @@ from obygaze_features.limits import (
 )
 from obygaze_features.workers import Event, Parent, WorkerPool
 
+REQUEST: Final = b"r"
+"""Kind of the messages to a child."""
+
 PART: Final = b"p"
 DONE: Final = b"d"
 FAILED: Final = b"f"
 """Kinds of messages from a child: a part of the answer, the end of a request, and its failure."""
 
-GIVEN_UP: Final = (
+WHAT_TO_DO: Final = (
     "divide a long file into several; one that is damaged, or made to take long, get or write again"
 )
 """Advice at the end of messages on a file that took too much, or crashed its reader."""
@@ -56,7 +60,7 @@ CRASH_MEMORY_SHARE: Final = 0.6
 """Share of the memory that a child may use from which on a crash is put down to its lack of memory."""
 
 WALL_FACTOR: Final = 10.0
-"""Seconds by the clock for each of processor time: a child that waits is given up too."""
+"""Seconds by the clock for each second of processor time: a child that only waits is ended too."""
 
 WATCH_S: Final = 0.2
 """Seconds between two measurements of a worker."""
@@ -97,7 +101,7 @@ class Request:
 
 
 class Child:
-    """A child that answers requests; `readers_apart` makes and ends it.
+    """A child that answers requests; `reader_process` makes and ends it.
 
     Parameters
     ----------
@@ -124,10 +128,11 @@ class Child:
         ------
         ObygazeError, OSError
             If the function raised it, if the child exceeded its time or memory or crashed, or if it yielded
-            more bytes than its memory.
+            more bytes than it may have memory.
         """
         size = path.stat().st_size if path.is_file() else 0
-        return self._ask(Request(work, arguments, Path.cwd(), limits_of(size)), str(path))
+        request = Request(work, arguments, folder=Path.cwd(), limits=limits_of(size))
+        return self._ask(request, str(path))
 
 
 def is_child() -> bool:
@@ -136,13 +141,15 @@ def is_child() -> bool:
 
 
 @contextmanager
-def readers_apart() -> Iterator[Child]:
-    """Yield a child process that reads untrusted files, and end it after the `with` block.
+def reader_process() -> Iterator[Child]:
+    """Yield a child process that reads untrusted files.
 
-    In a process that is such a child itself, files are read in this process.
+    It is a fork of this process, which ends after the `with` block, or where forks are not safe a worker
+    process, which is kept for the next files. In a process that is such a child itself, files are read in
+    this process.
     """
     if is_child():
-        yield Child(lambda request, _: request.work(*request.arguments))
+        yield Child(_call_here)
     elif _may_fork():
         forked = _Forked()
         try:
@@ -151,6 +158,11 @@ def readers_apart() -> Iterator[Child]:
             forked.end()
     else:
         yield Child(_ask_worker)
+
+
+def _call_here(request: Request, _where: str) -> Iterable[bytes]:
+    """Do a request in this process."""
+    return request.work(*request.arguments)
 
 
 _state = {"is child": False}
@@ -164,22 +176,25 @@ def _may_fork() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1
 
 
-def _do_request(request: Request, send: Callable[[bytes], None]) -> tuple[bytes, bytes]:
-    """Do a request in the child process, and send each part of the answer to the parent.
+class _Message(NamedTuple):
+    """What a child and its parent send each other.
 
-    Parameters
+    Attributes
     ----------
-    request
-        The request.
-    send
-        Sends a part.
+    kind
+        REQUEST, PART, DONE or FAILED.
+    content
+        A pickled request, a part of an answer, nothing, or an error as JSON.
+    """
 
-    Returns
-    -------
-    bytes
-        DONE, or FAILED.
-    bytes
-        The error, as JSON, if the request failed; else empty.
+    kind: bytes
+    content: bytes
+
+
+def _do_request(request: Request, send: Callable[[bytes], None]) -> _Message:
+    """Do a request in the child process, and return how it ended: DONE, or FAILED.
+
+    `send` sends a part of the answer to the parent process.
     """
     try:
         keep_to(request.limits)
@@ -193,17 +208,17 @@ def _do_request(request: Request, send: Callable[[bytes], None]) -> tuple[bytes,
             "column": getattr(error, "column", ""),
         }
     except MemoryError:
-        failure = {"memory": "1"}
+        failure = {"out of memory": True}
     except OSError as error:
         if error.errno == errno.ENOMEM:
-            failure = {"memory": "1"}
+            failure = {"out of memory": True}
         else:
             failure = {"system": [error.errno, error.strerror, error.filename and str(error.filename)]}
     except Exception as error:  # noqa: BLE001 - a bug, whose traceback the parent raises
         failure = {"bug": "".join(traceback.format_exception(error))}
     else:
-        return DONE, b""
-    return FAILED, json.dumps(failure).encode()
+        return _Message(DONE, b"")
+    return _Message(FAILED, json.dumps(failure).encode())
 
 
 def _nearest_known_class(error: ObygazeError) -> str:
@@ -217,71 +232,77 @@ def _nearest_known_class(error: ObygazeError) -> str:
     raise AssertionError(error)
 
 
-def _raise_failure(kind: bytes, answer: bytes, request: Request, where: str) -> None:
+def _raise_failure(ending: _Message, request: Request, where: str) -> None:
     """Raise the error with which a child's request failed; do nothing if it succeeded.
 
     Parameters
     ----------
-    kind, answer
+    ending
         How the request has ended, as `_do_request` returns it.
     request
         The request.
     where
         What messages call the file.
     """
-    if kind == DONE:
+    if ending.kind == DONE:
         return
-    failure = json.loads(answer)
+    failure = json.loads(ending.content)
     if "refused" in failure:
-        message = str(failure["refused"])
-        if failure["error"] == ManifestError.__name__:
-            raise ManifestError(message, str(failure["column"]))
-        error_class = getattr(errors, str(failure["error"]), ObygazeError)
-        is_ours = isinstance(error_class, type) and issubclass(error_class, ObygazeError)
-        if not is_ours:  # what a child sends is not trusted
-            error_class = ObygazeError
-        raise error_class(message)
+        raise _error_of_ours(str(failure["error"]), str(failure["refused"]), str(failure["column"]))
     if "system" in failure:
         raise OSError(*failure["system"])
-    if "memory" in failure:
+    if "out of memory" in failure:
         raise _memory_error(request, where)
     raise RuntimeError(f"in the process that reads {where}:\n{failure['bug']}")
 
 
+def _error_of_ours(class_name: str, message: str, column: str) -> ObygazeError:
+    """Make the error that a child raised; one of no class in `errors` becomes an ObygazeError.
+
+    `column` is that of a ManifestError. What a child sends is not trusted.
+    """
+    if class_name == ManifestError.__name__:
+        return ManifestError(message, column)
+    error_class = getattr(errors, class_name, ObygazeError)
+    if isinstance(error_class, type) and issubclass(error_class, ObygazeError):
+        return error_class(message)
+    return ObygazeError(message)
+
+
 def _memory_error(request: Request, where: str) -> InputError:
     """Return the error for a file that takes more memory to read than the request's limits allow."""
-    most = request.limits.memory >> 20
-    return InputError(f"{where}: to read it takes more than {most:,} MB of memory: {GIVEN_UP}")
+    limit_mb = request.limits.memory >> 20
+    return InputError(f"{where}: to read it takes more than {limit_mb:,} MB of memory: {WHAT_TO_DO}")
 
 
 def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
-    """Raise an error if an answer has more bytes than the child's memory limit: it is held in memory here."""
+    """Refuse an answer of more bytes than the child's memory limit, as this process holds it in memory."""
     if n_bytes > request.limits.memory:
         raise _memory_error(request, where)
 
 
 def _time_error(request: Request, where: str) -> InputError:
     """Return the error for a file that takes more processor time to read than it may."""
-    return InputError(f"{where}: to read it takes more than {request.limits.cpu_s} s: {GIVEN_UP}")
+    return InputError(f"{where}: to read it takes more than {request.limits.cpu_s} s: {WHAT_TO_DO}")
 
 
-def _crash_error(how: str, request: Request, where: str) -> InputError:
+def _crash_error(cause: str, request: Request, where: str) -> InputError:
     """Return the error for a child that ended without an answer.
 
     Parameters
     ----------
-    how
-        How it ended, as `_ProcessEnd.how` tells.
+    cause
+        Why it ended, as `_ProcessEnd.cause` returns it.
     request
         What it was to do.
     where
         What messages call the file.
     """
-    if how == "time":
+    if cause == "time":
         return _time_error(request, where)
-    if how == "memory":
+    if cause == "memory":
         return _memory_error(request, where)
-    return InputError(f"{where}: the process that reads it crashed ({how}): {GIVEN_UP}")
+    return InputError(f"{where}: the process that reads it crashed ({cause}): {WHAT_TO_DO}")
 
 
 class _ProcessEnd(NamedTuple):
@@ -299,31 +320,36 @@ class _ProcessEnd(NamedTuple):
     peak: int
 
     @classmethod
-    def of(cls, text: str, peak: int) -> "_ProcessEnd":
-        """Parse how a process ended, given as `signal 11` or `exit code 1`; `peak` is its memory in bytes."""
-        _, _, last_word = text.rpartition(" ")
-        number = int(last_word) if last_word.isdecimal() else 1
-        return cls(-number if text.startswith("signal ") else number, peak)
+    def parse(cls, text: str, peak: int) -> "_ProcessEnd":
+        """Parse how a worker ended, such as "signal 11" or "exit code 1"; any other text is exit code 1."""
+        match = re.fullmatch(r"(signal|exit code) (\d+)", text)
+        if match is None:
+            return cls(1, peak)
+        number = int(match[2])
+        return cls(-number if match[1] == "signal" else number, peak)
 
-    def how(self, limits: Limits) -> str:
+    def cause(self, limits: Limits) -> str:
         """Return why the child ended without an answer.
 
         This is "time" or "memory" if it exceeded one of its limits, and otherwise its signal or exit code in
         words, such as "signal 11".
         """
-        if sys.platform != "win32" and self.code == -signal.SIGXCPU:
+        if self.code >= 0:
+            return f"exit code {self.code}"
+        ended_by = -self.code  # the number of a signal, on systems other than Windows
+        if sys.platform != "win32" and ended_by == signal.SIGXCPU:
             return "time"
-        if sys.platform != "win32" and self.code in {-signal.SIGKILL, -signal.SIGABRT}:
+        if sys.platform != "win32" and ended_by in {signal.SIGKILL, signal.SIGABRT}:
             return "memory"  # the system had none left, or a library could get no more
-        if self.code < 0 and self.peak > CRASH_MEMORY_SHARE * limits.memory:
+        if self.peak > CRASH_MEMORY_SHARE * limits.memory:
             return "memory"  # a library used memory without a check that it had got it
-        return f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
+        return f"signal {ended_by}"
 
 
 # --- a fork of this process
 # ---------------------------------------------------------------------------
 class _Forked:
-    """A fork of this process, made for the first file; another one where it died."""
+    """A fork of this process, made for the first file, and made again if it has died."""
 
     def __init__(self) -> None:
         """Hold no process yet; `ask` forks one when it is needed."""
@@ -340,7 +366,7 @@ class _Forked:
         n_bytes = 0
         try:
             with suppress(BrokenPipeError):  # the fork has died: reading its answer shows how
-                _send(self._requests, DONE, pickle.dumps(request))
+                _send(self._requests, _Message(REQUEST, pickle.dumps(request)))
             message = _receive(self._answers)
             while message.kind == PART:
                 n_bytes += len(message.content)
@@ -348,11 +374,11 @@ class _Forked:
                 yield message.content
                 message = _receive(self._answers)
         except EOFError:
-            raise _crash_error(self.end().how(request.limits), request, where) from None
+            raise _crash_error(self.end().cause(request.limits), request, where) from None
         except BaseException:  # Ctrl-C, or the caller closes this generator
             self.end()
             raise
-        _raise_failure(message.kind, message.content, request, where)
+        _raise_failure(message, request, where)
 
     def _start(self) -> None:
         """Fork this process, with a pipe for requests and one for answers."""
@@ -369,16 +395,17 @@ class _Forked:
         self._requests, self._answers = os.fdopen(requests[1], "wb"), os.fdopen(answers[0], "rb")
 
     def end(self) -> _ProcessEnd:
-        """Kill the forked process if it still runs; return how it ended."""
+        """Kill the forked process if it still runs, and return how it ended; exit code 0 if there is none."""
         if self._requests is None or self._answers is None:
-            return _ProcessEnd(0, 0)
+            return _ProcessEnd(code=0, peak=0)
         with suppress(OSError):
-            os.kill(self._pid, signal.SIGKILL)  # one that has ended keeps how it did
+            os.kill(self._pid, signal.SIGKILL)  # changes nothing if it has ended already
             self._requests.close()
         self._answers.close()
         self._requests = self._answers = None
         _, status, usage = os.wait4(self._pid, 0)
-        return _ProcessEnd(os.waitstatus_to_exitcode(status), (usage.ru_maxrss << 10) - self._memory_before)
+        peak = 1024 * usage.ru_maxrss  # Linux counts in KiB
+        return _ProcessEnd(os.waitstatus_to_exitcode(status), peak - self._memory_before)
 
 
 def _serve(requests: int, answers: int) -> None:
@@ -394,19 +421,28 @@ def _serve(requests: int, answers: int) -> None:
     try:
         end_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both; the parent ends this one
-        _state["is child"] = True
-        gc.disable()  # as the parent reads: many records, and hardly circles of them
-        gc.freeze()  # what the parent has made is not looked at again
         requests, answers = _close_other_files(requests, answers)
-        without_network()
+        _prepare_child()
         with os.fdopen(requests, "rb") as source, os.fdopen(answers, "wb") as sink:
             while True:
                 request = pickle.loads(_receive(source).content)  # noqa: S301 - from our own process
-                _send(sink, *_do_request(request, lambda part: _send(sink, PART, part)))
+                ending = _do_request(request, lambda part: _send(sink, _Message(PART, part)))
+                _send(sink, ending)
                 del request
                 gc.collect()
     except BaseException:  # noqa: BLE001 - a fork never goes on as this process does
         os._exit(1)
+
+
+def _prepare_child() -> None:
+    """Make this process one that reads files: without network, and without garbage collection as it reads.
+
+    Reading makes many objects and hardly any reference cycles. Garbage is collected after each request.
+    """
+    _state["is child"] = True
+    gc.disable()
+    gc.freeze()  # objects that exist already are never scanned
+    without_network()
 
 
 def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
@@ -434,18 +470,11 @@ def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
     return new_requests, new_answers
 
 
-def _send(stream: BinaryIO, kind: bytes, message: bytes) -> None:
-    """Write a message to a pipe: its kind and its size, then its bytes."""
-    stream.write(_HEAD.pack(kind, len(message)))
-    stream.write(message)
+def _send(stream: BinaryIO, message: _Message) -> None:
+    """Write a message to a pipe: its kind and its size, then its content."""
+    stream.write(_HEAD.pack(message.kind, len(message.content)))
+    stream.write(message.content)
     stream.flush()
-
-
-class _Message(NamedTuple):
-    """What a fork and its parent send each other; `kind` is PART, DONE or FAILED."""
-
-    kind: bytes
-    content: bytes
 
 
 def _receive(stream: BinaryIO) -> _Message:
@@ -474,38 +503,47 @@ _asking = threading.Lock()
 def _ask_worker(request: Request, where: str) -> list[bytes]:
     """Send a request to a worker process, where forks are not possible; return the parts of its answer."""
     with _asking:
-        search_path = tuple(sys.path)
-        if search_path not in _pools:
-            end_children()
-            _pools[search_path] = WorkerPool(1, _do_worker_task, most_bytes=MOST_BYTES)
-        watch = _Watch(_pools[search_path], request.limits)
+        pool = _current_pool()
+        watch = _Watch(pool, request.limits)
         try:
-            answer = _answer_of_worker(_pools[search_path], request, where, watch)
+            answer = _answer_of_worker(pool, request, where, watch)
         except BaseException:  # Ctrl-C, too large an answer, or a bug
             end_children()
             raise
     if answer.last.kind == "late":
         raise _time_error(request, where)
     if answer.last.kind == "died":
-        end = _ProcessEnd.of(str(answer.last.value), watch.peak)
-        raise _crash_error(watch.exceeded or end.how(request.limits), request, where)
-    *parts, ending = answer.parts
-    kind, failure = ending[:1], ending[1:]  # as `_do_worker_task` joins them
-    _raise_failure(kind, failure, request, where)
+        end = _ProcessEnd.parse(str(answer.last.value), watch.peak)
+        raise _crash_error(watch.exceeded or end.cause(request.limits), request, where)
+    *parts, ending = answer.items
+    _raise_failure(_Message(kind=ending[:1], content=ending[1:]), request, where)
     return parts
 
 
-class _Answer(NamedTuple):
-    """The parts of a worker's answer, the last of which says how its work ended; and its last event."""
+def _current_pool() -> WorkerPool:
+    """Return the pool of the worker that was kept; a new one if `sys.path` has changed since."""
+    search_path = tuple(sys.path)
+    if search_path not in _pools:
+        end_children()
+        _pools[search_path] = WorkerPool(1, _do_worker_task, most_bytes=MOST_BYTES)
+    return _pools[search_path]
 
-    parts: list[bytes]
+
+class _Answer(NamedTuple):
+    """What a worker sent for a request, and its last event.
+
+    The items of a worker that did not die are the parts of the answer, and last how the request ended: the
+    kind of that message, which is one byte, and its content.
+    """
+
+    items: list[bytes]
     last: Event
 
 
 class _Watch:
     """Measures what a worker uses for one request, and ends a worker that uses more than its limits.
 
-    Where the system itself ends such a worker (`IS_KEPT`), the largest memory alone is noted.
+    Where the system itself ends such a worker (`SYSTEM_KEEPS_LIMITS`), only the largest memory is noted.
 
     Attributes
     ----------
@@ -523,46 +561,47 @@ class _Watch:
         """Begin to watch the one worker of a pool."""
         self._pool = pool
         self._limits = limits
-        self._next_measurement_s = time.monotonic() + WATCH_S  # by the clock of `time.monotonic`
+        self._next_check_s = time.monotonic() + WATCH_S
         self.used_before: Used | None = None
         self.peak = 0
         self.exceeded = ""
 
-    def measure(self) -> None:
-        """Measure the worker's use of time and memory, if the last measurement is `WATCH_S` seconds ago."""
-        if self.used_before is None or self.exceeded or time.monotonic() < self._next_measurement_s:
+    def check(self) -> None:
+        """Measure what the worker uses, and end it if it exceeds a limit; at most every `WATCH_S` seconds."""
+        is_due = time.monotonic() >= self._next_check_s
+        if self.used_before is None or self.exceeded or not is_due:
             return
-        self._next_measurement_s = time.monotonic() + WATCH_S
-        for pid in self._pool.pids():
-            if IS_KEPT:
+        self._next_check_s = time.monotonic() + WATCH_S
+        for pid in self._pool.pids():  # there is one worker, or none
+            if SYSTEM_KEEPS_LIMITS:
                 self.peak = max(self.peak, used_by(pid).memory - self.used_before.memory)
                 continue
-            self.exceeded = self.exceeded or excess(pid, self._limits, self.used_before)
+            self.exceeded = excess(pid, self._limits, self.used_before)
             if self.exceeded:
-                with suppress(OSError):  # it has just ended
+                with suppress(OSError):  # it has just ended by itself
                     os.kill(pid, signal.SIGTERM)
 
 
 def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Watch) -> _Answer:
     """Send a request to a worker, and collect the parts of its answer, until it is done or has died.
 
-    Meanwhile `watch` measures what the worker uses.
+    Meanwhile `watch` checks what the worker uses.
     """
     key = next(_keys)
     pool.put(key, request, WALL_FACTOR * request.limits.cpu_s)
-    parts: list[bytes] = []
+    items: list[bytes] = []
     n_bytes = 0
     while True:
         event = pool.get(WATCH_S)
-        watch.measure()
+        watch.check()
         if event is None or event.key != key:  # nothing came in time, or it is of an earlier request
             continue
         if event.kind != "item":
-            return _Answer(parts, event)
-        if watch.used_before is None:  # the first item
+            return _Answer(items, event)
+        if watch.used_before is None:  # the first item says what the worker had used before the request
             watch.used_before = Used(*json.loads(event.value))
             continue
-        parts.append(event.value)
+        items.append(event.value)
         n_bytes += len(event.value)
         _refuse_large(n_bytes, request, where)
 
@@ -574,13 +613,10 @@ def _do_worker_task(request: Request, parent: Parent) -> None:
     request ended.
     """
     if not is_child():
-        _state["is child"] = True
-        gc.disable()
-        gc.freeze()
-        without_network()
+        _prepare_child()
     parent.send(json.dumps(used_by(os.getpid())).encode())
-    kind, answer = _do_request(request, parent.send)
-    parent.send(kind + answer)
+    ending = _do_request(request, parent.send)
+    parent.send(ending.kind + ending.content)
     gc.collect()
 
 

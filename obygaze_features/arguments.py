@@ -26,13 +26,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
 _MADE_BY: dict[type, str] = {}
-"""Class -> a line that makes one."""
+"""Class -> the Python expression that makes an instance of it."""
 
 MOST_ITEMS = 1000
-"""Items of a collection that are looked at, so that a check costs a bounded time."""
+"""Largest number of items of a collection that are checked, so that a check takes a limited time."""
 
-LONGEST = 60
-"""Characters of a value that a message shows."""
+LONGEST_SHOWN = 60
+"""Largest number of characters of a value that a message shows."""
 
 
 def made_by(line: str) -> Callable[[C], C]:
@@ -44,12 +44,12 @@ def made_by(line: str) -> Callable[[C], C]:
         Such an expression, with capitals for what the user fills in: `open_store(PATH)`.
     """
 
-    def note(kind: C) -> C:
-        """Remember the line for a class."""
-        _MADE_BY[kind] = line
-        return kind
+    def decorate(decorated: C) -> C:
+        """Store the expression for a class."""
+        _MADE_BY[decorated] = line
+        return decorated
 
-    return note
+    return decorate
 
 
 def checked(function: F) -> F:
@@ -83,53 +83,63 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 @cache
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the type of each parameter that takes one value; annotations written as text are evaluated."""
-    names = _Names(getattr(function, "__globals__", {}))
-    several = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-    expected = {}
+    """Return the type of each parameter of a function, except of ``*args`` and ``**kwargs``.
+
+    Annotations that are written as text are evaluated.
+    """
+    names = _NamesOfModule(getattr(function, "__globals__", {}))
+    types = {}
     for name, parameter in _signature(function).parameters.items():
         annotation = parameter.annotation
-        if annotation is inspect.Parameter.empty or parameter.kind in several:
+        takes_many = parameter.kind in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        if annotation is inspect.Parameter.empty or takes_many:
             continue
         if isinstance(annotation, str):
             annotation = eval(annotation, {}, names)  # noqa: S307 - our own source
-        expected[name] = annotation
-    return expected
+        types[name] = annotation
+    return types
 
 
-# --- names that are imported for type checkers alone
+# --- stand-ins for classes that are imported only for type checkers
 # ---------------------------------------------------------------------------
-class _ByName(type):
-    """Metaclass of a stand-in for a class that is not imported: classes of its name count as it."""
+# A module may import `torch` only for type checkers. If an annotation of it is `torch.Tensor`, both `torch`
+# and its attribute `Tensor` are replaced by a stand-in. A value is of a stand-in if its class has that name.
+class _StandIn(type):
+    """Metaclass of stand-ins."""
 
     def __instancecheck__(cls, value: object) -> bool:
         """Return whether the class of a value, or a base class of it, has the stand-in's name."""
         return any(kind.__name__ == cls.__name__ for kind in type(value).__mro__)
 
     def __getitem__(cls, _: object) -> type:
-        """Ignore what stands in brackets, as in `Array[float]`."""
+        """Return the stand-in of `Array` for `Array[float]`: what is in the brackets is not checked."""
         return cls
 
     def __getattr__(cls, name: str) -> type:
-        """Take `module.Class` as the class of this name."""
+        """Return the stand-in for an attribute, such as `Tensor` of the stand-in `torch`."""
         if name.startswith("_"):
             raise AttributeError(name)
-        return _by_name(name)
+        return _stand_in(name)
 
 
-def _by_name(name: str) -> type:
-    """Return a stand-in for a class that is not imported, given its name, with or without its module."""
-    return _ByName(name.rpartition(".")[2], (), {})
+def _stand_in(name: str) -> type:
+    """Return the stand-in for a class, given its name with or without its module."""
+    return _StandIn(_last_part(name), (), {})
 
 
-class _Names(dict[str, Any]):
-    """Names of a module, and stand-ins for those that it does not import when it runs."""
+def _last_part(dotted_name: str) -> str:
+    """Return the name of a class without its module: `Tensor` for `torch.Tensor`."""
+    return dotted_name.rsplit(".", maxsplit=1)[-1]
+
+
+class _NamesOfModule(dict[str, Any]):
+    """Names of a module; a name that it imports only for type checkers has a stand-in."""
 
     def __missing__(self, name: str) -> type:
-        """Return a stand-in for a name that is neither the module's nor built in."""
+        """Return the stand-in for a name, unless it is one of Python's own."""
         if hasattr(builtins, name):
             raise KeyError(name)
-        return _by_name(name)
+        return _stand_in(name)
 
 
 # --- whether an annotation allows a value
@@ -149,33 +159,36 @@ def allows(annotation: Any, value: object) -> bool:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is None:
         return _is_of_class(annotation, value)
-    if origin in _RULES:
-        return _RULES[origin](arguments, value)
+    if origin in _RULE_OF_ORIGIN:
+        return _RULE_OF_ORIGIN[origin](arguments, value)
     if _is_ndarray(origin):
         return hasattr(value, "__array__")
-    if isinstance(origin, type) and issubclass(origin, Iterable):
+    if not isinstance(origin, type):
+        return True  # a form of annotation that is not checked
+    if issubclass(origin, Iterable):
         return _is_allowed_collection(origin, arguments, value)
-    return not isinstance(origin, type) or isinstance(value, origin)
+    return isinstance(value, origin)
 
 
 def _is_of_class(annotation: Any, value: object) -> bool:
-    """Return whether a value is of a class, or has what a protocol asks for."""
+    """Return whether a value is an instance of a class, or has all members of a protocol."""
     if isinstance(annotation, ForwardRef):
-        annotation = _by_name(annotation.__forward_arg__)
-    kind = _SIMPLE.get(annotation, annotation)
-    if kind is Any or not isinstance(kind, type):  # the second is a variable of types
+        annotation = _stand_in(annotation.__forward_arg__)
+    kind = _WIDER_CLASS.get(annotation, annotation)
+    is_type_variable = not isinstance(kind, type)
+    if kind is Any or is_type_variable:
         return True
     if getattr(kind, "_is_protocol", False):
         return _has_members(kind, value)
     return isinstance(value, kind)
 
 
-_SIMPLE: Mapping[Any, type] = {int: Integral, float: Real, Fraction: Rational, None: NoneType}
-"""What is more lenient than the annotation."""
+_WIDER_CLASS: Mapping[Any, type] = {int: Integral, float: Real, Fraction: Rational, None: NoneType}
+"""Annotation -> the class whose instances it allows, if that is not itself."""
 
 
 def _has_members(protocol: type, value: object) -> bool:
-    """Return whether a value has all that a protocol asks for; nothing is called."""
+    """Return whether a value has all public members of a protocol; properties are not computed."""
     missing = object()
     members = [name for name in dir(protocol) if not name.startswith("_")]
     return all(inspect.getattr_static(value, name, missing) is not missing for name in members)
@@ -191,31 +204,36 @@ def _is_ndarray(kind: Any) -> bool:
     return getattr(kind, "__name__", "") == "ndarray"
 
 
-def _is_any_of(choices: tuple[Any, ...], value: object) -> bool:
+def _union_allows(members: tuple[Any, ...], value: object) -> bool:
     """Return whether a member of a union allows a value."""
-    if _has_array_like(choices):
-        others = tuple(choice for choice in choices if not _is_of_array_like(choice))
-        return _is_array_like(value) or _is_any_of(others, value)
-    return any(allows(choice, value) for choice in choices)
+    if _has_array_like(members):
+        return _is_array_like(value) or _union_allows(_without_array_like(members), value)
+    return any(allows(member, value) for member in members)
 
 
-# numpy's ArrayLike is a union of scalars and protocols, one of which any object would have; no function here
-# takes a text as an array.
-def _has_array_like(choices: tuple[Any, ...]) -> bool:
-    """Return whether numpy's ArrayLike is part of a union, which shows by one of its protocols."""
-    return any(getattr(get_origin(choice), "__name__", "") == "_NestedSequence" for choice in choices)
+# numpy's ArrayLike is itself a union, of numpy's classes, protocols, complex, bytes and str. Python merges it
+# with the union that it is part of. Its members are not checked one by one, as any object would fit one of
+# its protocols, and as no function here takes a text as an array.
+def _has_array_like(members: tuple[Any, ...]) -> bool:
+    """Return whether numpy's ArrayLike is part of a union: whether one of its protocols is a member."""
+    return any(getattr(get_origin(member), "__name__", "") == "_NestedSequence" for member in members)
 
 
-def _is_of_array_like(choice: Any) -> bool:
-    """Return whether a part of a union with numpy's ArrayLike is one of those that make it."""
-    kind = get_origin(choice) or choice
-    return kind in {complex, bytes, str} or getattr(kind, "__module__", "").startswith("numpy")
+def _without_array_like(members: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the members of a union without those of numpy's ArrayLike."""
+    others = []
+    for member in members:
+        kind = get_origin(member) or member
+        is_of_numpy = getattr(kind, "__module__", "").startswith("numpy")
+        if not is_of_numpy and kind not in {complex, bytes, str}:
+            others.append(member)
+    return tuple(others)
 
 
 def _is_array_like(value: object) -> bool:
     """Return whether numpy can make an array of a value.
 
-    Such values are arrays, numbers, buffers, and nested sequences of these, of texts or of None.
+    It can of arrays, numbers and buffers, and of nested sequences of these, of texts or of None.
     """
     if hasattr(value, "__array__") or isinstance(value, Real | memoryview | bytearray):
         return True
@@ -225,14 +243,14 @@ def _is_array_like(value: object) -> bool:
     return all(isinstance(item, str | None) or _is_array_like(item) for item in items)
 
 
-_RULES: Mapping[Any, Callable[[tuple[Any, ...], object], bool]] = {
+_RULE_OF_ORIGIN: Mapping[Any, Callable[[tuple[Any, ...], object], bool]] = {
     Annotated: lambda arguments, value: allows(arguments[0], value),
     Callable: lambda _arguments, value: callable(value),
     Literal: _is_literal,
-    Union: _is_any_of,
-    UnionType: _is_any_of,
+    Union: _union_allows,
+    UnionType: _union_allows,
 }
-"""Origin of an annotation -> whether its arguments allow a value."""
+"""Origin of an annotation, such as `Union` -> function that tells whether its arguments allow a value."""
 
 _COLLECTIONS: Sequence[tuple[type, Any]] = (
     (Mapping, Mapping),
@@ -241,7 +259,7 @@ _COLLECTIONS: Sequence[tuple[type, Any]] = (
     (Collection, Sequence | Set | Mapping),
     (Iterable, Sequence | Set | Mapping | Iterator),
 )
-"""An annotation's kind of collection, the narrower before the wider, and what is accepted as one."""
+"""A kind of collection in annotations, and the classes that are accepted for it; narrow kinds come first."""
 
 
 def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: object) -> bool:
@@ -256,19 +274,25 @@ def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: obje
     value
         The value that was given.
     """
-    # A text is no sequence of texts to its caller, and our own objects are no collections, although Python
-    # can iterate over both.
+    # A text, or an object of ours such as a store, can be iterated over. Given for a list, it is a mistake.
     if isinstance(value, str | bytes) or any(kind in _MADE_BY for kind in type(value).__mro__):
         return False
-    has_type_of_items = hasattr(value, "dtype")
-    if has_type_of_items and getattr(value, "ndim", 1) == 0:
-        # A single number of numpy's.
-        return False
-    if has_type_of_items and not issubclass(origin, Mapping):
-        # An array, or a column of a table: all its items have the type of the first.
-        return _allows_all(arguments[0], islice(iter(cast("Iterable[object]", value)), 1))
-    accepted = next(kinds for kind, kinds in _COLLECTIONS if issubclass(origin, kind))
-    return isinstance(value, accepted) and _allows_items(origin, arguments, value)
+    is_of_numpy_or_pandas = hasattr(value, "dtype")
+    if is_of_numpy_or_pandas and getattr(value, "ndim", 1) == 0:
+        return False  # a single number
+    if is_of_numpy_or_pandas and not issubclass(origin, Mapping):
+        # All items of an array, or of a column of a table, have the type of the first.
+        first_item = islice(iter(cast("Iterable[object]", value)), 1)
+        return _allows_all(arguments[0], first_item)
+    return isinstance(value, _accepted_collections(origin)) and _allows_items(origin, arguments, value)
+
+
+def _accepted_collections(origin: type) -> Any:
+    """Return the classes that are accepted for a kind of collection: a list also for a tuple."""
+    for kind, accepted in _COLLECTIONS:
+        if issubclass(origin, kind):
+            return accepted
+    raise AssertionError(origin)
 
 
 def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
@@ -316,18 +340,17 @@ def _message_of_refusal(
     expected
         The type of each parameter.
     """
-    called = function.__qualname__
     *other_kinds, last_kind = dict.fromkeys(_describe_kinds(expected[name]))
-    wanted = f"{', '.join(other_kinds)} or {last_kind}" if other_kinds else last_kind
+    kinds = f"{', '.join(other_kinds)} or {last_kind}" if other_kinds else last_kind
     example = _example_call(function, name, expected)
-    return f"{called}: {name} is {_describe_value(value)}; expected {wanted}: {example}"
+    return f"{function.__qualname__}: {name} is {_describe_value(value)}; expected {kinds}: {example}"
 
 
 def _describe_value(value: object) -> str:
     """Describe a value in a message: a short text or number itself, of anything else its class."""
     if value is None or isinstance(value, bool):
         return repr(value)
-    is_plain = isinstance(value, str | int | float) and len(repr(value)) <= LONGEST
+    is_plain = isinstance(value, str | int | float) and len(repr(value)) <= LONGEST_SHOWN
     if is_plain and isinstance(value, str):
         return f"the text {value!r}"
     if is_plain:
@@ -355,19 +378,20 @@ _WORDS: Mapping[Any, str] = {
 def _describe_kinds(annotation: Any) -> Iterator[str]:
     """Yield a few words for each kind of value that an annotation allows, such as "a whole number"."""
     origin, arguments = get_origin(annotation), get_args(annotation)
+    kind = annotation if origin is None else origin
     if origin in {Union, UnionType}:
         if _has_array_like(arguments):
             yield "an array or a list of numbers"
-            arguments = tuple(choice for choice in arguments if not _is_of_array_like(choice))
-        for choice in arguments:
-            yield from _describe_kinds(choice)
+            arguments = _without_array_like(arguments)
+        for member in arguments:
+            yield from _describe_kinds(member)
     elif origin is Annotated:
         yield from _describe_kinds(arguments[0])
     elif origin is Literal:
         yield from map(repr, arguments)
     elif _is_ndarray(origin):
         yield "an array"
-    elif (kind := annotation if origin is None else origin) in _WORDS:
+    elif kind in _WORDS:
         yield _WORDS[kind]
     elif isinstance(origin, type) and issubclass(origin, Mapping):
         yield "a dict by name"
@@ -375,21 +399,21 @@ def _describe_kinds(annotation: Any) -> Iterator[str]:
         items = " or ".join(dict.fromkeys(_describe_kinds(arguments[0])))
         yield f"a list, each item {items}"
     else:
-        yield _with_article(_name(annotation).rpartition(".")[2])
+        yield _with_article(_class_name(annotation))
 
 
-def _name(annotation: Any) -> str:
-    """Return the name of a class, or of the text that stands for one."""
+def _class_name(annotation: Any) -> str:
+    """Return the name of a class without its module, also if the annotation is a text (`ForwardRef`)."""
     for attribute in ("__forward_arg__", "__name__"):
         if hasattr(annotation, attribute):
-            return str(getattr(annotation, attribute))
-    return str(annotation)
+            return _last_part(str(getattr(annotation, attribute)))
+    return _last_part(str(annotation))
 
 
 def _example_call(function: Callable[..., Any], wrong: str, expected: Mapping[str, Any]) -> str:
     """Write a right call of a function, with its required arguments and the one that was wrong.
 
-    Each argument is the line of Python that makes one of its type, or its name in capitals.
+    Each argument is a Python expression that makes a value of its type, or its name in capitals.
     """
     parts = []
     for name, parameter in _signature(function).parameters.items():
@@ -403,9 +427,9 @@ def _example_call(function: Callable[..., Any], wrong: str, expected: Mapping[st
 
 
 def _example_value(annotation: Any) -> str:
-    """Return a line of Python that makes a value of an annotated type; "" if none is known.
+    """Return a Python expression that makes a value of an annotated type; "" if none is known.
 
-    Of a union, the first type that has a line counts.
+    Of a union, it is that of the first type that has one.
     """
     origin = get_origin(annotation)
     if origin is Literal:
@@ -413,10 +437,11 @@ def _example_value(annotation: Any) -> str:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return f"{{NAME: {_example_value(get_args(annotation)[1]) or 'VALUE'}}}"
     if origin is None:
-        lines = {kind.__name__: line for kind, line in _MADE_BY.items()}
-        return lines.get(_name(annotation).rpartition(".")[2], "")
+        expression_of_class = {kind.__name__: expression for kind, expression in _MADE_BY.items()}
+        return expression_of_class.get(_class_name(annotation), "")
+    is_list = isinstance(origin, type) and issubclass(origin, Iterable)
     for argument in get_args(annotation):
-        if line := _example_value(argument):
-            is_list = isinstance(origin, type) and issubclass(origin, Iterable)
-            return f"[{line}]" if is_list else line
+        expression = _example_value(argument)
+        if expression:
+            return f"[{expression}]" if is_list else expression
     return ""

@@ -4,11 +4,12 @@ import os
 import sys
 from pathlib import Path
 
-NODE_GPUS = Path("/proc/driver/nvidia/gpus")  # of NVIDIA's driver: a folder each, whoever may use them
+NODE_GPUS = Path("/proc/driver/nvidia/gpus")
+"""Folder of NVIDIA's driver with a folder for each GPU of the machine, also for those of other users."""
 
 DEVICES = Path("/dev")
 GPU_DEVICES = ("nvidia[0-9]*", "nvidiactl", "nvmap", "kfd", "dxg")
-"""What GPUs are called there: NVIDIA's, those on one chip with a processor, AMD's, Windows' under WSL."""
+"""Names of GPUs in `DEVICES`: NVIDIA's, those on one chip with a processor, AMD's, Windows' under WSL."""
 
 
 def no_gpu_here() -> str:
@@ -21,8 +22,9 @@ def no_gpu_here() -> str:
         return "CUDA_VISIBLE_DEVICES hides all GPUs; under Slurm, ask for one with --gres=gpu:1"
     if sys.platform != "linux" or NODE_GPUS.is_dir():
         return ""
-    if any(next(DEVICES.glob(name), None) for name in GPU_DEVICES):
-        return ""
+    for name in GPU_DEVICES:
+        if list(DEVICES.glob(name)):
+            return ""
     return "this machine has no GPU; under Slurm, ask for one with --gres=gpu:1"
 
 
@@ -43,12 +45,21 @@ def usable_cores(shards: int = 1) -> int:
     n_cores = n_cores_of_node
     if hasattr(os, "sched_getaffinity"):
         n_cores = len(os.sched_getaffinity(0))
-    allotted = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
-    if allotted.isdecimal():
-        return min(n_cores, int(allotted))
-    is_limited = n_cores < n_cores_of_node
-    if shards == 1 or is_limited:
+    requested = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
+    if requested.isdecimal():
+        return min(n_cores, int(requested))
+    is_limited_by_scheduler = n_cores < n_cores_of_node
+    if shards == 1 or is_limited_by_scheduler:
         return n_cores
+    return _cores_of_one_job(n_cores, shards)
+
+
+def _cores_of_one_job(n_cores: int, shards: int) -> int:
+    """Return the number of cores for one of several jobs on a node, of which each has some of the GPUs.
+
+    It is the same share of the cores as of the GPUs, and at least an equal share among the jobs. It is all
+    cores if this process sees none or all of the GPUs.
+    """
     n_gpus_of_node = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
     visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     n_gpus = len([name for name in visible_gpus if name.strip()])

@@ -7,7 +7,7 @@ from obygaze_features.errors import SearchError, StoreError
 from obygaze_features.store import Group
 
 LEAST_SPREAD = 1e-6
-"""Deviation, as a share of the mean, up to which a feature does not vary: its digits are those of float32."""
+"""Deviation, as a share of the mean, up to which a feature counts as constant: float32 has no more digits."""
 
 
 def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False) -> NDArray[np.float32]:
@@ -38,19 +38,21 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
     width = group.shape("pooled")[1]
     if len(vector) != width:
         raise SearchError(f"the query has {len(vector)} values, the clips have {width}")
-    mean, factors = np.zeros(width), np.ones(width)
+    mean = np.zeros(width)
+    scale = np.ones(width)
     if standard:
         mean, deviation = group.moments
         varies = deviation > LEAST_SPREAD * np.abs(mean)
-        factors = np.divide(1, deviation, where=varies, out=np.zeros(width))
-        vector = (vector - mean) * factors
-    unit = vector / (float(np.linalg.norm(vector)) or 1)
+        scale = np.divide(1, deviation, where=varies, out=np.zeros(width))  # 0 for features that do not vary
+        vector = (vector - mean) * scale
+    length = float(np.linalg.norm(vector))
+    unit = vector if length == 0 else vector / length
     scores = np.full(len(group.clip_ids), np.nan, np.float32)
     for start, block in group.blocks("pooled"):
         rows = block - mean  # in float64, where squares of any float32 have room
-        rows *= factors
+        rows *= scale
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        products = np.einsum("ij,j->i", rows, unit)  # of BLAS the last digits depend on its threads
+        products = np.einsum("ij,j->i", rows, unit)  # not by BLAS, whose last digits depend on its threads
         scores[start : start + len(rows)] = products / np.where(lengths > 0, lengths, 1)
     scores[~group.usable] = np.nan
     if not np.isfinite(scores[group.usable]).all():
@@ -64,7 +66,7 @@ def best(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
     Among equal scores, the lower row comes first.
     """
     rows = np.flatnonzero(~np.isnan(scores))
-    if top < len(rows):
-        least = np.partition(scores[rows], -top)[-top]
-        rows = rows[scores[rows] >= least]
+    if top < len(rows):  # the rows that are not needed are not sorted
+        least_score = np.partition(scores[rows], -top)[-top]
+        rows = rows[scores[rows] >= least_score]
     return rows[np.argsort(-scores[rows], kind="stable")[:top]]

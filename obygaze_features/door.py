@@ -27,20 +27,20 @@ MOST_BYTES: Final = 1 << 28
 MOST_LINES: Final = 1 << 30
 """Most bytes of a journal, or of a table that may have a line for each frame."""
 
-NO_FILE: Final = "a pipe or a device, and a file was expected"
+NOT_A_FILE: Final = "a pipe or a device, and a file was expected"
 
-LEAST_STEP: Final = 1 << 16
+LEAST_READ_BYTES: Final = 1 << 16
 """Least bytes that are asked for at a time."""
 
 MOST_TOML: Final = 1 << 22
 """Most bytes of a TOML document."""
 
-MOST_DOTS: Final = 200
+MOST_POINTS_IN_LINE: Final = 200
 """Most points in a line of TOML, in a key or not: memory grows with the square of those of a key."""
 
-FREE_SIGNS: Final = 500
-CHARACTERS_OF_A_SIGN: Final = 24
-"""Points and opening brackets that any TOML document may have, and characters for each that a longer one has.
+MOST_SIGNS: Final = 500
+CHARACTERS_PER_FURTHER_SIGN: Final = 24
+"""Most points and opening brackets of a TOML document, and for how many characters it may have one more.
 
 Each may begin a table, which takes about a kilobyte. They are counted wherever they stand, in texts and
 comments too: what a simpler grammar takes for a text may be a key to the parser. Files that people write have
@@ -52,8 +52,8 @@ a number takes more than a hundred bytes for each digit."""
 
 _LONG_NUMBER = re.compile(rf"(?<![0-9A-Fa-f_])[0-9A-Fa-f_]{{{MOST_DIGITS + 1}}}")
 
-_GIVEN_OPEN = re.compile(r"/(dev|proc/self)/fd/\d+|/dev/stdin")
-"""Names of what the caller has opened already, such as the pipe of a shell's `<(...)`."""
+_NAME_OF_STREAM = re.compile(r"/(dev|proc/self)/fd/\d+|/dev/stdin")
+"""Names of streams that are open already, such as the pipe of a shell's `<(...)`."""
 
 
 def open_regular(path: Path | str, most: int | None = None, *, within: Path | None = None) -> io.FileIO:
@@ -62,7 +62,7 @@ def open_regular(path: Path | str, most: int | None = None, *, within: Path | No
     Parameters
     ----------
     most
-        Largest size in bytes that is accepted; None for any size, if the file is not read into memory.
+        Largest size in bytes that is accepted; None for any size.
     within
         An untrusted folder that contains the file: symbolic links below it are not followed. None for a path
         that the user named.
@@ -79,32 +79,41 @@ def open_regular(path: Path | str, most: int | None = None, *, within: Path | No
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     if within is not None:
         flags |= getattr(os, "O_NOFOLLOW", 0)
-        place = os.path.relpath(path, within)
-        if os.path.realpath(path) != os.path.join(os.path.realpath(within), place):  # noqa: PTH118
-            raise LinkError(f"{path}: a link, and a file of this folder was expected")
+        _refuse_links(path, within)
     try:
         descriptor = os.open(path, flags)
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket
-            raise InputError(f"{path}: {NO_FILE}") from None
+            raise InputError(f"{path}: {NOT_A_FILE}") from None
         raise
-    status = os.fstat(descriptor)
-    wrong: OSError | InputError | None = None
-    if stat.S_ISDIR(status.st_mode):
-        wrong = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    elif not stat.S_ISREG(status.st_mode):
-        wrong = InputError(f"{path}: {NO_FILE}")
-    elif most is not None and status.st_size > most:
-        wrong = InputError(_too_large(path, most))  # type: ignore[arg-type]
-    if wrong is not None:
+    try:
+        _refuse_unsuitable(os.fstat(descriptor), path, most)
+    except (OSError, InputError):
         os.close(descriptor)
-        raise wrong
+        raise
     return io.FileIO(descriptor)
 
 
-def is_given_open(path: Path) -> bool:
-    """Return whether a path names standard input, or what the caller's shell has opened."""
-    return path == STANDARD or _GIVEN_OPEN.fullmatch(str(path)) is not None
+def _refuse_links(path: Path | str, within: Path) -> None:
+    """Refuse a path in which a part below the folder `within` is a symbolic link."""
+    inside = os.path.relpath(path, within)
+    if os.path.realpath(path) != os.path.join(os.path.realpath(within), inside):  # noqa: PTH118
+        raise LinkError(f"{path}: a link, and a file of this folder was expected")
+
+
+def _refuse_unsuitable(status: os.stat_result, path: Path | str, most: int | None) -> None:
+    """Refuse what is no regular file, or has more than `most` bytes, given the status of the open file."""
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path}: {NOT_A_FILE}")
+    if most is not None and status.st_size > most:
+        raise InputError(_too_large(path, most))
+
+
+def is_stream(path: Path) -> bool:
+    """Return whether a path names standard input, or a pipe that the caller's shell has opened."""
+    return path == STANDARD or _NAME_OF_STREAM.fullmatch(str(path)) is not None
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None) -> bytes:
@@ -117,8 +126,8 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
     InputError, OSError
         In the cases of `open_regular`.
     """
-    if is_given_open(path):
-        data = _given_open(str(path))
+    if is_stream(path):
+        data = _read_stream(str(path))
     else:
         with open_regular(path, most, within=within) as file:
             try:
@@ -134,7 +143,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
 def _read_up_to(file: io.FileIO, most: int) -> bytes:
     """Read a file to its end, or until more than `most` bytes were read."""
     # Each read reserves memory for all that it asks for, so it asks for the size that the file has now.
-    step = max(os.fstat(file.fileno()).st_size + 1, LEAST_STEP)
+    step = max(os.fstat(file.fileno()).st_size + 1, LEAST_READ_BYTES)
     parts = []
     n_bytes = 0
     while n_bytes <= most:
@@ -176,16 +185,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     >>> parse_toml("a.b = 1")
     {'a': {'b': 1}}
     """
-    if len(text) > MOST_TOML:
-        raise ValueError(f"more than the {MOST_TOML >> 20} MB that are read")
-    for number, row in enumerate(text.split("\n"), start=1):
-        if row.count(".") > MOST_DOTS:
-            raise ValueError(f"more than {MOST_DOTS} points in line {number}; expected keys of few parts")
-    if _LONG_NUMBER.search(text):
-        raise ValueError(f"more than {MOST_DIGITS:,} digits in a row")
-    n_signs = sum(map(text.count, ".[{"))
-    if n_signs > FREE_SIGNS + len(text) // CHARACTERS_OF_A_SIGN:
-        raise ValueError(f"{n_signs:,} points and brackets in {len(text):,} characters: too many")
+    _refuse_costly_toml(text)
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -195,6 +195,22 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError(f"damaged at {f'line {line[1]}' if line else 'its end'}") from None
     except ValueError:
         raise ValueError("a number has too many digits") from None
+
+
+def _refuse_costly_toml(text: str) -> None:
+    """Raise a ValueError for TOML that may take much memory or time to parse; see the limits above."""
+    if len(text) > MOST_TOML:
+        raise ValueError(f"more than the {MOST_TOML >> 20} MB that are read")
+    for number, row in enumerate(text.split("\n"), start=1):
+        if row.count(".") > MOST_POINTS_IN_LINE:
+            raise ValueError(
+                f"more than {MOST_POINTS_IN_LINE} points in line {number}; expected keys of few parts"
+            )
+    if _LONG_NUMBER.search(text):
+        raise ValueError(f"more than {MOST_DIGITS:,} digits in a row")
+    n_signs = text.count(".") + text.count("[") + text.count("{")
+    if n_signs > MOST_SIGNS + len(text) // CHARACTERS_PER_FURTHER_SIGN:
+        raise ValueError(f"{n_signs:,} points and brackets in {len(text):,} characters: too many")
 
 
 def parse_json(data: bytes | str) -> Any:
@@ -212,15 +228,18 @@ def parse_json(data: bytes | str) -> Any:
 
 
 @cache
-def _given_open(name: str) -> bytes:
-    """Read standard input, or a pipe that the shell fills, and cache the bytes: it can be read only once."""
+def _read_stream(name: str) -> bytes:
+    """Read a stream and cache its bytes, because it can be read only once.
+
+    One byte more than `MOST_BYTES` is read, which shows that there are too many.
+    """
     if name in {str(STANDARD), "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}:
         return sys.stdin.buffer.read(MOST_BYTES + 1)
     with open(name, "rb") as file:  # noqa: PTH123 - a pipe that the caller's shell fills
         return file.read(MOST_BYTES + 1)
 
 
-def _too_large(path: Path, most: int) -> str:
+def _too_large(path: Path | str, most: int) -> str:
     """Return the message for a file of more than `most` bytes."""
     size = f"{most >> 20} MB" if most >> 20 else f"{most >> 10} KB"
     return f"{path}: larger than the {size} that such a file may have"

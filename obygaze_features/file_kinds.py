@@ -44,7 +44,7 @@ UNKNOWN = FileKind("a file of unknown content", AGAIN)
 
 
 @cache
-def _kinds(*, binary: bool) -> list[tuple[bytes, FileKind]]:
+def _known_formats(*, binary: bool) -> list[tuple[bytes, FileKind]]:
     """List the known formats of files: a pattern of their first bytes, and the kind.
 
     Formats of texts come first; with `binary`, those of other files follow.
@@ -57,17 +57,18 @@ def _kinds(*, binary: bool) -> list[tuple[bytes, FileKind]]:
     kinds = []
     for pattern, name, remedy in formats:
         full_pattern = pattern.replace("{XML}", xml_start).replace("{ZIP}", zip_start)
-        kind = FileKind(name, FACTS["remedies"].get(remedy, remedy))
-        kinds.append((full_pattern.encode(), kind))
+        if remedy in FACTS["remedies"]:  # the name of a longer text, which several formats share
+            remedy = FACTS["remedies"][remedy]  # noqa: PLW2901
+        kinds.append((full_pattern.encode(), FileKind(name, remedy)))
     return kinds
 
 
-def what(found: Path | bytes) -> FileKind:
+def file_kind(file: Path | bytes) -> FileKind:
     """Return the kind of a file, by its first bytes.
 
     Parameters
     ----------
-    found
+    file
         The file or folder, or the first bytes of a file.
 
     Returns
@@ -80,38 +81,45 @@ def what(found: Path | bytes) -> FileKind:
     OSError
         It cannot be read.
     """
-    if isinstance(found, bytes):
-        head = found[:HEAD_BYTES]
-    elif found.is_dir():
-        is_zarr = any((found / name).is_file() for name in ("zarr.json", ".zgroup", ".zarray"))
+    if isinstance(file, bytes):
+        head = file[:HEAD_BYTES]
+    elif file.is_dir():
+        is_zarr = any((file / name).is_file() for name in ("zarr.json", ".zgroup", ".zarray"))
         return ZARR if is_zarr else FileKind("a folder")
-    elif found.exists() and not found.is_file():
+    elif file.exists() and not file.is_file():
         return FileKind("no regular file", "name a file on a disk")
     else:
-        with found.open("rb") as file:
-            head = file.read(HEAD_BYTES)
-    if not any(head):
+        with file.open("rb") as opened:
+            head = opened.read(HEAD_BYTES)
+    is_zeros_or_empty = not any(head)
+    if is_zeros_or_empty:
         name = "a file of zeros" if head else "an empty file (0 bytes)"
         return FileKind(name, f"an unfinished copy or download? {AGAIN}")
     text = head.removeprefix(b"\xef\xbb\xbf")
-    is_text = not any(byte < 32 and byte not in b"\t\n\v\f\r\x1b" for byte in head)
-    for pattern, kind in _kinds(binary=not is_text):
+    is_text = _has_only_characters_of_texts(head)
+    for pattern, kind in _known_formats(binary=not is_text):
         if re.match(pattern, text, re.DOTALL):
             return kind
     return FileKind(TEXT) if is_text else UNKNOWN
 
 
-def why_not(found: Path | bytes, wanted: str) -> str:
+def _has_only_characters_of_texts(head: bytes) -> bool:
+    """Return whether no byte is a control character that texts do not have."""
+    control_characters = {byte for byte in head if byte < 32}
+    return control_characters <= set(b"\t\n\v\f\r\x1b")
+
+
+def why_not(file: Path | bytes, wanted: str) -> str:
     """Return a sentence on why a file that a library refuses is not of the expected kind, and what to do.
 
     Parameters
     ----------
-    found
+    file
         The file, or its first bytes.
     wanted
         The expected kind, as in `FileKind.name`.
     """
-    kind = what(found)
+    kind = file_kind(file)
     if kind.name == wanted:
         return f"{wanted} that is damaged, cut short or of an unsupported version: {AGAIN}"
     if kind == UNKNOWN:
@@ -122,25 +130,25 @@ def why_not(found: Path | bytes, wanted: str) -> str:
 def no_text(content: bytes) -> str:
     """Return why the content of a file cannot be text in any encoding; "" if it may be text."""
     kinds_of_text = {TEXT, UTF16, XML, UNKNOWN.name}
-    if what(content).name in kinds_of_text:
+    if file_kind(content).name in kinds_of_text:
         return ""
     return why_not(content, TEXT)
 
 
-def where_damaged(error: Exception, found: Path | bytes, wanted: str) -> str:
+def where_damaged(error: Exception, file: Path | bytes, wanted: str) -> str:
     """Return a sentence on why a parser of JSON, TOML or XML refuses a file, with the line if it is known.
 
     Parameters
     ----------
     error
         The parser's error: the text cannot be decoded, is damaged, or is nested too deeply.
-    found
+    file
         The file, or its first bytes.
     wanted
         What was expected, with its article, such as "a JSON file".
     """
-    if what(found).name not in (TEXT, XML) or isinstance(error, UnicodeDecodeError):
-        return why_not(found, wanted)
+    if file_kind(file).name not in (TEXT, XML) or isinstance(error, UnicodeDecodeError):
+        return why_not(file, wanted)
     line = re.search(r"\bline (\d+)", str(error))
     if isinstance(error, RecursionError):
         return f"not {wanted}: nested too deeply"

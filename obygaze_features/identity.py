@@ -1,4 +1,4 @@
-"""Tell whether two names are one: of films and of people, however they are typed.
+"""Tell whether two names are the same: of films and of people, however they are typed.
 
 Names are one if they are equal after Unicode's form NFKC (width), case folding, and without marks, signs
 without width and repeated blanks; or if they look alike: their skeletons (Unicode Technical Standard 39, by
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from obygaze_features.templates import packaged_text
 from obygaze_features.text import normalised
 
-_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ")
-"""Signs that programs write for each other."""
+_COMMON_SIGN = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ")
+"""Apostrophes, hyphens and underscores that programs write for each other -> the sign that stands for all."""
 
 _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
 """First and last code point of the blocks of marks on letters of any script; vowels of other scripts stay."""
@@ -29,13 +29,13 @@ class SameNames(NamedTuple):
 
     Attributes
     ----------
-    one : list of tuple of str
-        A name, and the first name before it that it is one with.
+    same : list of tuple of str
+        A name, and the first name before it that is another spelling of it.
     doubtful : list of tuple of str
-        The same of names in ASCII that look alike, such as `A1` and `Al`.
+        A name, and the first name before it that looks like it, both in ASCII, such as `Al` and `A1`.
     """
 
-    one: list[tuple[str, str]]
+    same: list[tuple[str, str]]
     doubtful: list[tuple[str, str]]
 
 
@@ -52,31 +52,40 @@ def same_names(names: Iterable[str]) -> SameNames:
 
     Examples
     --------
-    >>> same_names(["AB", "Casablanca", "ab", "\u0421asablanca", "A1", "Al"]).one
+    >>> same_names(["AB", "Casablanca", "ab", "\u0421asablanca", "A1", "Al"]).same
     [('ab', 'AB'), ('Сasablanca', 'Casablanca')]
     >>> same_names(["A1", "Al"])
-    SameNames(one=[], doubtful=[('Al', 'A1')])
+    SameNames(same=[], doubtful=[('Al', 'A1')])
     """
-    first_typed: dict[str, str] = {}  # what is typed -> the first name so typed
-    first_looking: dict[str, str] = {}  # skeleton -> the first name that looks so
+    first_of_typing: dict[str, str] = {}  # what is typed (`as_typed`) -> the first name that is typed so
+    first_of_look: dict[str, str] = {}  # how a name looks (`skeletons`) -> the first name that looks so
     found = SameNames([], [])
     for name in dict.fromkeys(names):
-        twin = first_typed.setdefault(as_typed(name), name)
-        if twin != name:
-            found.one.append((name, twin))
+        first = first_of_typing.setdefault(as_typed(name), name)
+        if first != name:
+            found.same.append((name, first))
             continue
-        for skeleton in skeletons(name):
-            lookalike = first_looking.setdefault(skeleton, name)
-            if twin == name:
-                twin = lookalike
-        if twin == name:
+        lookalike = _first_lookalike(name, first_of_look)
+        if lookalike is None:
             continue
-        are_ascii = as_typed(name).isascii() and as_typed(twin).isascii()
-        if are_ascii:
-            found.doubtful.append((name, twin))
+        if as_typed(name).isascii() and as_typed(lookalike).isascii():
+            found.doubtful.append((name, lookalike))
         else:
-            found.one.append((name, twin))
+            found.same.append((name, lookalike))
     return found
+
+
+def _first_lookalike(name: str, first_of_look: dict[str, str]) -> str | None:
+    """Return an earlier name that looks like a name; None if there is none.
+
+    `first_of_look` maps each look to the first name that has it. The looks of this name are added.
+    """
+    lookalikes = []
+    for skeleton in skeletons(name):
+        first = first_of_look.setdefault(skeleton, name)
+        if first != name:
+            lookalikes.append(first)
+    return lookalikes[0] if lookalikes else None
 
 
 def is_one_name(name: str, other: str) -> bool:
@@ -87,7 +96,7 @@ def is_one_name(name: str, other: str) -> bool:
     >>> is_one_name("Amélie", "ＡＭＥＬＩＥ"), is_one_name("Psycho", "Psycho II")
     (True, False)
     """
-    return name == other or bool(same_names([name, other]).one)
+    return name == other or bool(same_names([name, other]).same)
 
 
 @lru_cache(4096)  # a table has the same names in every row
@@ -99,7 +108,7 @@ def as_typed(name: str) -> str:
     >>> as_typed("Ｄéjà  Vu"), as_typed("ISTANBUL") == as_typed("İstanbul")
     ('deja vu', True)
     """
-    text = normalised("NFKC", name).translate(_ALIKE)
+    text = normalised("NFKC", name).translate(_COMMON_SIGN)
     return _without_marks(" ".join(text.split()).casefold()).casefold()
 
 
@@ -111,7 +120,7 @@ def skeletons(name: str) -> frozenset[str]:
     it is, in small letters and in capitals: a Greek capital beta looks like B, but a small one like no Latin
     letter.
     """
-    text = normalised("NFKC", name).translate(_ALIKE)
+    text = normalised("NFKC", name).translate(_COMMON_SIGN)
     text = _without_marks(" ".join(text.split()))
     forms = (text, text.casefold(), text.upper())
     return frozenset(_replace_lookalikes(form).casefold() for form in forms)

@@ -58,33 +58,55 @@ def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterato
         Naming `path`.
     """
     if path == STANDARD:
-        with tempfile.TemporaryDirectory() as folder:
-            yield (partial := Path(folder, "out"))
-            sys.stdout.flush()
-            sys.stdout.buffer.write(partial.read_bytes())
-            sys.stdout.buffer.flush()
-        return
-    target = Path(os.path.realpath(path)) if links and path.is_symlink() and path.is_file() else path
-    partial = target
-    try:
-        with _temporary(target) as partial:
+        with _file_for_standard_output() as partial:
             yield partial
-            sync(partial)
-            if not once:
-                partial.replace(target)
-            elif not _rename(partial, target, RENAME_NOREPLACE):
-                if os.path.lexists(target):
-                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-                partial.rename(target)
+        return
+    target = path
+    if links and path.is_symlink() and path.is_file():
+        target = Path(os.path.realpath(path))
+    temporary: Path | None = None
+    try:
+        with _temporary(target) as temporary:
+            yield temporary
+            sync(temporary)
+            if once:
+                _rename_to_new(temporary, target)
+            else:
+                temporary.replace(target)
     except OSError as error:
-        if error.filename in (None, str(partial), str(target)):
-            error.filename, error.filename2 = str(path), None  # the name that users know
+        if error.filename in (None, str(temporary), str(target)):
+            _set_file_of_error(error, path)
         raise
     finally:
-        if partial != target:
-            with suppress(OSError):
-                partial.unlink()
+        if temporary is not None:
+            with suppress(OSError):  # it was renamed
+                temporary.unlink()
     sync(target.parent)
+
+
+@contextmanager
+def _file_for_standard_output() -> Iterator[Path]:
+    """Yield the path of a temporary file to write, which is copied to standard output after the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        partial = Path(folder, "out")
+        yield partial
+        sys.stdout.flush()
+        sys.stdout.buffer.write(partial.read_bytes())
+        sys.stdout.buffer.flush()
+
+
+def _rename_to_new(path: Path, target: Path) -> None:
+    """Rename a file to a name that no file has; raise a FileExistsError if one has it."""
+    if _rename(path, target, RENAME_NOREPLACE):
+        return
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    path.rename(target)
+
+
+def _set_file_of_error(error: OSError, path: Path) -> None:
+    """Make an error name the file that the user knows, and not a temporary one."""
+    error.filename, error.filename2 = str(path), None
 
 
 def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
@@ -107,7 +129,7 @@ def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
 
 
 def _fill(path: Path, data: bytes, mode: str = "wb") -> None:
-    """Write bytes to a file that is opened in some mode; an OSError names the file."""
+    """Write bytes to a file, opened in a mode as for `open`; an OSError names the file."""
     with naming(path), path.open(mode, buffering=0) as file:
         write_all(file.fileno(), data)
 
@@ -156,32 +178,45 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     """
     folder = Path(os.path.realpath(folder)) if folder.is_symlink() else folder.absolute()
     make_folder(folder.parent)
-    partial = left = folder
+    temporary: Path | None = None
+    to_remove: Path | None = None
     try:
-        with _temporary(folder, is_folder=True) as partial:
-            left = partial
-            yield partial
-            sync_tree(partial)
-            if not folder.exists():
-                partial.replace(folder)
-            elif not _rename(partial, folder, RENAME_EXCHANGE):
-                with _locked_node(folder):  # so that nobody puts it back meanwhile
-                    old = partial.with_suffix(".old")
-                    folder.replace(old)
-                    try:
-                        partial.replace(folder)
-                    except OSError:
-                        old.replace(folder)
-                        raise
-                    left = old
+        with _temporary(folder, is_folder=True) as temporary:
+            to_remove = temporary
+            yield temporary
+            sync_tree(temporary)
+            to_remove = _put_in_place(temporary, folder)
             sync(folder.parent)  # before the old one is removed: the removal may reach the disk first
     except OSError as error:
-        if error.filename is None or Path(error.filename).is_relative_to(partial):
-            error.filename, error.filename2 = str(folder), None  # the name that users know
+        is_of_temporary = temporary is not None and Path(error.filename or "").is_relative_to(temporary)
+        if error.filename is None or is_of_temporary:
+            _set_file_of_error(error, folder)
         raise
     finally:
-        if left != folder:
-            remove_tree(left, ignore_errors=True)
+        if to_remove is not None:
+            remove_tree(to_remove, ignore_errors=True)
+
+
+def _put_in_place(temporary: Path, folder: Path) -> Path:
+    """Give a temporary folder its final name; return where the old folder of that name is then, if any.
+
+    On Linux both folders are exchanged at once. Elsewhere the old one is renamed first; if this process is
+    killed in between, `_sweep` gives it its name back.
+    """
+    if not folder.exists():
+        temporary.replace(folder)
+        return temporary
+    if _rename(temporary, folder, RENAME_EXCHANGE):
+        return temporary
+    with _locked_node(folder):  # so that no other process gives it its name back meanwhile
+        old = temporary.with_suffix(".old")
+        folder.replace(old)
+        try:
+            temporary.replace(folder)
+        except OSError:
+            old.replace(folder)
+            raise
+        return old
 
 
 def _rename(path: Path, other: Path, flag: int) -> bool:
@@ -227,7 +262,8 @@ def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
     if is_folder:
         node.mkdir()
     else:
-        os.close(os.open(node, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if path.exists() else 0o666))
+        mode = 0o600 if path.exists() else 0o666  # nobody else may read it before it has the old file's mode
+        os.close(os.open(node, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
     with suppress(OSError, AttributeError):  # no such path; no groups on Windows
         status = path.stat()
         os.chown(node, -1, status.st_gid)
@@ -247,12 +283,12 @@ def _locked_node(node: Path) -> Iterator[bool]:
 
     descriptor = open_binary(node, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        got = True
+        is_locked = True
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # another's, or a file system without locks
-            got = False
-        yield got
+        except OSError:  # another process has the lock, or the file system has no locks
+            is_locked = False
+        yield is_locked
     finally:
         os.close(descriptor)
 
@@ -272,8 +308,8 @@ def _sweep(folder: Path) -> None:
         match = _TEMPORARY.fullmatch(node.name)
         if match is None:
             continue
-        with suppress(OSError), _locked_node(node) as is_abandoned:
-            if not is_abandoned:
+        with suppress(OSError), _locked_node(node) as is_locked:
+            if not is_locked:  # its process is running
                 continue
             name, suffix = match.groups()
             target = folder / name
@@ -346,7 +382,7 @@ def remove_tree(folder: Path, *, ignore_errors: bool = False) -> None:
             with suppress(OSError):
                 shutil.rmtree(folder, ignore_errors=True)
             return
-        error.filename, error.filename2 = str(folder), None
+        _set_file_of_error(error, folder)
         raise
 
 

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 CPU_S: Final = 60
-FURTHER_CPU_S: Final = 20
-FURTHER_BYTES: Final = 10_000_000
+CPU_S_PER_10_MB: Final = 20
 """Seconds of processor time for any file, and further ones for each 10 MB of it."""
 MEMORY: Final = 1 << 28
-MEMORY_OF_A_BYTE: Final = 30
+MEMORY_PER_BYTE: Final = 30
 """Bytes of memory above what the process has before it reads, and further ones for each byte of the file."""
 
 _SYSTEM_CALLS: Final = {"x86_64": (0xC000003E, (41, 425)), "aarch64": (0xC00000B7, (198, 425))}
@@ -60,7 +59,7 @@ def limits_of(size: int) -> Limits:
     >>> limits_of(25_000_000)
     Limits(cpu_s=100, memory=1018435456)
     """
-    return Limits(CPU_S + FURTHER_CPU_S * (size // FURTHER_BYTES), MEMORY + MEMORY_OF_A_BYTE * size)
+    return Limits(CPU_S + CPU_S_PER_10_MB * (size // 10_000_000), MEMORY + MEMORY_PER_BYTE * size)
 
 
 def keep_to(limits: Limits) -> None:
@@ -73,23 +72,27 @@ def keep_to(limits: Limits) -> None:
         return
     import resource  # noqa: PLC0415 - not on Windows
 
-    def limit(kind: int, wanted: int) -> None:
-        """Set the soft limit of a resource, which may not be above its hard limit."""
-        _, hard_limit = resource.getrlimit(kind)
-        allowed = wanted if hard_limit == resource.RLIM_INFINITY else min(wanted, hard_limit)
-        resource.setrlimit(kind, (allowed, hard_limit))
-
     used = resource.getrusage(resource.RUSAGE_SELF)
     used_s = int(used.ru_utime + used.ru_stime)
-    limit(resource.RLIMIT_CPU, used_s + limits.cpu_s + 1)
+    _set_soft_limit(resource.RLIMIT_CPU, used_s + limits.cpu_s + 1)  # + 1, as used_s is rounded down
     if sys.platform == "linux":
-        limit(resource.RLIMIT_DATA, _own_memory() + limits.memory)
+        _set_soft_limit(resource.RLIMIT_DATA, _own_memory() + limits.memory)
+
+
+def _set_soft_limit(kind: int, wanted: int) -> None:
+    """Set the soft limit of a resource, which may not be above its hard limit."""
+    import resource  # noqa: PLC0415 - not on Windows
+
+    _, hard_limit = resource.getrlimit(kind)
+    allowed = wanted if hard_limit == resource.RLIM_INFINITY else min(wanted, hard_limit)
+    resource.setrlimit(kind, (allowed, hard_limit))
 
 
 def _own_memory() -> int:
     """Return the bytes of data memory that this process has asked for, without the code of libraries."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    n_pages_of_data = int(fields[5])
+    return n_pages_of_data * os.sysconf("SC_PAGE_SIZE")
 
 
 # --- no network
@@ -121,8 +124,8 @@ def without_network() -> None:
 def _filter_calls() -> bool:
     """Install a seccomp filter that refuses the system calls of this process that create sockets.
 
-    The filter is a small BPF program. For each call it compares the architecture and the call's number, and
-    jumps to "refuse" if the number is one of those. Each jump has two offsets, for a match and for none.
+    The filter is a small BPF program. For each call it compares the architecture and the call's number. It
+    jumps to the last instruction, which refuses, if the number is one of those.
 
     Returns
     -------
@@ -130,16 +133,17 @@ def _filter_calls() -> bool:
         Whether the kernel accepted the filter.
     """
     architecture, calls = _SYSTEM_CALLS[platform.machine()]
-    n = len(calls)
+    refuse = len(calls) + 5  # position of the last instruction
+    # Code, number of instructions to skip if true, the same if false, and value.
     steps = [
         (_LOAD, 0, 0, 4),  # the architecture
-        (_EQUAL, 0, n + 3, architecture),
+        (_EQUAL, 0, refuse - 2, architecture),
         (_LOAD, 0, 0, 0),  # the number of the call
-        (_AT_LEAST, n + 1, 0, _OTHER_NUMBERS),
-        *((_EQUAL, n - position, 0, call) for position, call in enumerate(calls)),
-        (_RETURN, 0, 0, _ALLOW),
-        (_RETURN, 0, 0, _REFUSE),
+        (_AT_LEAST, refuse - 4, 0, _OTHER_NUMBERS),
     ]
+    for position, call in enumerate(calls, start=len(steps)):
+        steps.append((_EQUAL, refuse - position - 1, 0, call))
+    steps += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
     instructions = (_Instruction * len(steps))(*(_Instruction(*step) for step in steps))
     program = _Program(len(steps), instructions)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -162,7 +166,7 @@ def end_with_parent() -> None:
 
 # --- watched by the parent
 # ---------------------------------------------------------------------------
-IS_KEPT: Final = sys.platform == "linux"
+SYSTEM_KEEPS_LIMITS: Final = sys.platform == "linux"
 """Whether the system keeps a process to all its limits; else its parent must watch it."""
 
 

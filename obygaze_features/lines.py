@@ -5,7 +5,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
@@ -33,13 +33,13 @@ def csv_line(cells: Sequence[str]) -> str:
 
 def _quoted(cell: str) -> str:
     """Put a cell of a CSV table in quotes if it holds a comma, a quote or a line break."""
-    if not _QUOTED(cell):
+    if not _NEEDS_QUOTES.search(cell):
         return cell
     doubled = cell.replace('"', '""')
     return f'"{doubled}"'
 
 
-_QUOTED = re.compile(r'[,"\r\n]').search
+_NEEDS_QUOTES = re.compile(r'[,"\r\n]')
 
 
 def sheet_line(cells: Sequence[str]) -> str:
@@ -70,7 +70,7 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions raised by damaged or malicious JSON."""
 _HEAD, _MIDDLE, _TAIL = b'{"crc32":"', b'","entry":', b"}"
 CHECKSUM_DIGITS = 8
-_PLAIN = json.JSONEncoder(
+_CANONICAL_JSON = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=msgspec.to_builtins
 )
 
@@ -80,7 +80,7 @@ def encode_line(entry: object) -> bytes:
 
     The line is `{"crc32":"<8 hex digits>","entry":{...}}`.
     """
-    text = _PLAIN.encode(entry).encode()
+    text = _CANONICAL_JSON.encode(entry).encode()
     return b"%b%08x%b%b%b\n" % (_HEAD, zlib.crc32(text), _MIDDLE, text, _TAIL)
 
 
@@ -101,7 +101,7 @@ def checked_entry(line: bytes) -> bytes | None:
 def read_lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T | None]]:
     """Read a journal: yield the number of each line, from 1, and its entry, or None if the line is damaged.
 
-    An incomplete last line is left out, because writing it was never finished.
+    An incomplete last line, whose writing was never finished, is left out.
 
     Parameters
     ----------
@@ -111,13 +111,23 @@ def read_lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T | None]]:
         The type of its entries: a struct, or any other that JSON may be read as.
     """
     decoder = msgspec.json.Decoder(kind)
-    *lines, last = read_bytes(path, MOST_LINES).split(b"\n")
-    for number, line in enumerate([*lines, last], start=1):
-        entry = None
-        with suppress(*UNREADABLE):
-            entry = decoder.decode(checked_entry(line) or b"")
-        if entry is not None or number <= len(lines):
-            yield number, entry
+    *lines, incomplete_line = read_bytes(path, MOST_LINES).split(b"\n")  # b"" if nothing is incomplete
+    for number, line in enumerate(lines, start=1):
+        yield number, _decoded_entry(line, decoder)
+    entry = _decoded_entry(incomplete_line, decoder)
+    if entry is not None:  # only the line break is missing
+        yield len(lines) + 1, entry
+
+
+def _decoded_entry(line: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
+    """Return the entry in a line of a journal; None if the line is damaged, or its entry of another type."""
+    text = checked_entry(line)
+    if text is None:
+        return None
+    try:
+        return decoder.decode(text)
+    except UNREADABLE:
+        return None
 
 
 class LineJournal:

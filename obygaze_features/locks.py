@@ -102,11 +102,18 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     The lock ends with the process, so none is ever left behind. False is yielded if another process holds the
     lock (only without `wait`), or if the file at `path` was replaced before the lock was obtained.
     """
-    standing = _file_for(path) if sys.platform == "win32" and path.is_dir() else path
-    descriptor = open_binary(standing, os.O_RDONLY if standing == path else os.O_RDWR | os.O_CREAT)
+    if sys.platform == "win32" and path.is_dir():  # Windows locks no folders
+        locked_path = _file_for(path)
+        descriptor = open_binary(locked_path, os.O_RDWR | os.O_CREAT)
+    else:
+        locked_path = path
+        descriptor = open_binary(locked_path, os.O_RDONLY)
     try:
-        got = hold(descriptor, path, wait=wait)
-        yield got and path.exists() and os.path.samestat(os.fstat(descriptor), standing.stat())
+        is_obtained = hold(descriptor, path, wait=wait)
+        if is_obtained:
+            opened = os.fstat(descriptor)
+            is_obtained = path.exists() and os.path.samestat(opened, locked_path.stat())
+        yield is_obtained
     finally:
         os.close(descriptor)
 
@@ -136,7 +143,7 @@ def alone_in(folder: Path, work: str) -> Iterator[None]:
     require_locks(folder)
     with naming(folder):
         make_folder(folder)
-        with locked(folder, wait=False) as ours:
-            if not ours:
+        with locked(folder, wait=False) as is_locked:
+            if not is_locked:
                 raise StoreError(f"{folder}: another process is {work}; wait for it")
             yield

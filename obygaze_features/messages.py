@@ -8,6 +8,7 @@ are in the message.
 
 import errno
 import io
+import math
 import mmap
 import os
 import pickle
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,25 @@ ALIGNMENT = 64
 """Alignment in bytes: a cache line, which is also the width of the widest vector registers."""
 
 Span = tuple[int, int]
+"""Offset and size in bytes of an array in a block."""
+
+
+class _Location(NamedTuple):
+    """Where the large arrays of a message are.
+
+    Attributes
+    ----------
+    number
+        Number of the block.
+    is_new
+        Whether the parent does not know the block yet, and so must map it.
+    spans
+        The place of each array in the block.
+    """
+
+    number: int
+    is_new: bool
+    spans: list[Span]
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +59,7 @@ class _Block:
     number: int
     descriptor: int
     size: int
-    new: bool = True  # until its parent is told of it
+    is_new: bool = True  # until its parent is told of it
 
 
 class Packer:
@@ -56,28 +76,31 @@ class Packer:
         self._name = name
         self._blocks: list[_Block] = []
         self._free: list[_Block] = []
-        self._naming = threading.Lock()
+        self._may_create = threading.Lock()  # held while a file is created, and for ever after `end`
 
     def pack(self, thing: object) -> bytes:
         """Pickle an object to a message; its large arrays are written into a block of shared memory.
 
         If there is no shared memory, or not enough, the arrays are pickled too.
         """
-        large: list[memoryview] = []
+        large_arrays: list[memoryview] = []
 
-        def is_small(buffer: pickle.PickleBuffer) -> bool:
-            """Return whether pickle is to keep an array in the message; collect the others."""
+        def stays_in_message(buffer: pickle.PickleBuffer) -> bool:
+            """Return whether pickle is to write an array into the message; the large ones are collected."""
             array = buffer.raw()
             if array.nbytes < LARGE_BYTES:
                 return True
-            large.append(array)
+            large_arrays.append(array)
             return False
 
-        pickled = pickle.dumps(thing, protocol=5, buffer_callback=is_small)
-        try:
-            return pickle.dumps((pickled, self._write(large) if large else None))
-        except OSError:  # there is no shared memory, or not enough
-            return pickle.dumps((pickle.dumps(thing, protocol=5), None))
+        pickled = pickle.dumps(thing, protocol=5, buffer_callback=stays_in_message)
+        location = None
+        if large_arrays:
+            try:
+                location = self._write(large_arrays)
+            except OSError:  # there is no shared memory, or not enough
+                pickled = pickle.dumps(thing, protocol=5)
+        return pickle.dumps((pickled, location))
 
     def take_back(self, numbers: Iterable[int]) -> None:
         """Use these blocks again."""
@@ -85,41 +108,40 @@ class Packer:
 
     def end(self) -> None:
         """Remove the names of this worker's blocks, and prevent it from creating further blocks."""
-        self._naming.acquire()
+        self._may_create.acquire()
         remove_names(self._name)
 
-    def _write(self, buffers: list[memoryview]) -> tuple[int, bool, list[Span]]:
-        """Write buffers into a free block that is large enough, or into a new one.
-
-        Returns
-        -------
-        int
-            Number of the block.
-        bool
-            Whether the parent does not know the block yet, and so must map it.
-        list
-            Offset and size in bytes of each buffer in the block.
-        """
+    def _write(self, buffers: list[memoryview]) -> _Location:
+        """Write buffers into a free block that is large enough, or into a new one."""
         spans: list[Span] = []
         end = 0
         for buffer in buffers:
             spans.append((end, buffer.nbytes))
-            end += -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
-        fitting = (block for block in reversed(self._free) if block.size >= end)
-        block = next(fitting, None) or self._create(end)
+            end += math.ceil(buffer.nbytes / ALIGNMENT) * ALIGNMENT
+        block = self._free_block(end)
         for (offset, _), buffer in zip(spans, buffers, strict=True):
             os.lseek(block.descriptor, offset, os.SEEK_SET)
-            left = buffer
-            while left:
-                left = left[os.write(block.descriptor, left) :]
+            unwritten = buffer
+            while unwritten:  # the system may write less than it is given
+                n_written = os.write(block.descriptor, unwritten)
+                unwritten = unwritten[n_written:]
         self._free.remove(block)
-        new, block.new = block.new, False
-        return block.number, new, spans
+        location = _Location(block.number, block.is_new, spans)
+        block.is_new = False
+        return location
+
+    def _free_block(self, least: int) -> _Block:
+        """Return a free block of at least `least` bytes: the last freed, or a new one."""
+        for block in reversed(self._free):
+            if block.size >= least:
+                return block
+        return self._create(least)
 
     def _create(self, least: int) -> _Block:
         """Create a block of at least `least` bytes; its size is a power of two."""
-        number, size = len(self._blocks), 1 << (least - 1).bit_length()  # few sizes for all sizes of arrays
-        with self._naming:
+        number = len(self._blocks)
+        size = 1 << (least - 1).bit_length()  # the next power of two, so that blocks have few sizes
+        with self._may_create:
             descriptor = os.open(_path(self._name, number), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.ftruncate(descriptor, size)  # takes no memory before it is written
         block = _Block(number, descriptor, size)
@@ -140,25 +162,26 @@ class Unpacker:
     def __init__(self, name: str) -> None:
         """Hold no block yet; blocks are mapped when a message refers to them."""
         self._name = name
-        self._maps: dict[int, NDArray[np.uint8]] = {}  # by number of the block
-        self._free: list[int] = []  # blocks whose arrays were garbage-collected
+        self._maps: dict[int, NDArray[np.uint8]] = {}  # number of a block -> its bytes
+        self._free: list[int] = []  # numbers of the blocks whose arrays were garbage-collected
 
     def unpack(self, message: bytes) -> Any:
         """Rebuild an object; its arrays are in shared memory until they are garbage-collected."""
-        pickled, block = pickle.loads(message)  # noqa: S301 - from our own process
-        if block is None:
+        pickled, location = pickle.loads(message)  # noqa: S301 - from our own process
+        if location is None:
             return pickle.loads(pickled)  # noqa: S301 - the same
-        number, new, spans = block
-        if new:
+        number = location.number
+        if location.is_new:
             self._maps[number] = _mapped(_path(self._name, number))
-        whole = np.asarray(_Lease(number, self._maps[number], self._free))
-        buffers = [whole[offset : offset + size] for offset, size in spans]
+        # The arrays below are views of this one, so the lease ends when the last of them is collected.
+        block = np.asarray(_Lease(number, self._maps[number], self._free))
+        buffers = [block[offset : offset + size] for offset, size in location.spans]
         return pickle.loads(pickled, buffers=buffers)  # noqa: S301 - the same
 
     def take_free(self) -> list[int]:
         """Return the numbers of the blocks that became free since the last call; thread-safe."""
         free = []
-        with suppress(IndexError):  # none is left
+        with suppress(IndexError):  # when none is left; a check before would not be thread-safe
             while True:
                 free.append(self._free.pop())
         return free
@@ -195,8 +218,8 @@ def _mapped(path: Path) -> NDArray[np.uint8]:
             raise
         import resource  # noqa: PLC0415 - not on Windows, where there is no /dev/shm
 
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # films on many cores: 16 blocks per worker
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)  # many cores: 16 blocks per worker
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
         memory = _map(path)
     path.unlink()
     return memory
@@ -239,7 +262,7 @@ class _ImportablePickler(pickle.Pickler):
     """Refuses functions and classes that only this process can import."""
 
     def reducer_override(self, thing: Any) -> Any:
-        """Raise an error for what is defined in the user's script; leave all else to pickle."""
+        """Refuse what is defined in the user's script, which workers never run; leave all else to pickle."""
         name = getattr(thing, "__qualname__", None)
         if name is not None and thing.__module__ == "__main__":
             raise pickle.PicklingError(f"'{name}' is defined in __main__, which they never run")

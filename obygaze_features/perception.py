@@ -14,8 +14,8 @@ from obygaze_features.errors import ObygazeError
 MODALITIES: tuple[str, ...] = ("visual", "moving", "heard", "said", "told")
 """How a film conveys something: a picture of a moment, motion, sound, words that are spoken, the story."""
 
-IN_PICTURES = frozenset({"visual", "moving"})
-"""Those of MODALITIES that pictures show, one or several."""
+SHOWN_BY_PICTURES = frozenset({"visual", "moving"})
+"""Those of MODALITIES that one picture or a sequence of pictures shows."""
 
 NOT_VISUAL = "not visual"
 """How something is conveyed of which a codebook says no more than that."""
@@ -30,7 +30,7 @@ PERCEIVED_BY: Mapping[str, tuple[str, ...]] = {
     "said": ("said",),
     "told": ("said", "told"),
 }
-"""What is perceived by features of pictures in their order, of motion, of sound, of speech, and of texts."""
+"""Kind of features -> what they perceive: "visual" are of pictures in their order, "told" of texts."""
 
 PEOPLE_FRAMES = "people_frames"
 """Column of `obygaze film variables` that says how many frames those of people come of."""
@@ -53,9 +53,9 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     Parameters
     ----------
     provenance
-        Provenance of the group of features. The field `perceives` states the modalities. Without it, they
-        follow from the preset: only one for sound names a track. Features of texts have a tokenizer, and an
-        empty preset.
+        Provenance of the group of features. The field `perceives` states the modalities. Without it, a preset
+        with a track shows that the features are of sound, another preset that they are of pictures, and a
+        tokenizer with an empty preset that they are of texts.
 
     Returns
     -------
@@ -72,9 +72,10 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(stated, Sequence) and not isinstance(stated, str):
         return tuple(name for name in MODALITIES if name in stated)
     preset = provenance.get("preset")
-    # A store writes every field of a preset, each empty where no picture or sound was prepared.
+    # A store writes all fields of a preset, each empty where no picture or sound was prepared.
     if isinstance(preset, Mapping) and any(value is not None for value in preset.values()):
-        return PERCEIVED_BY["heard" if "track" in preset else "visual"]
+        is_for_sound = "track" in preset
+        return PERCEIVED_BY["heard"] if is_for_sound else PERCEIVED_BY["visual"]
     return PERCEIVED_BY["told"] if provenance.get("tokenizer") else ()
 
 
@@ -102,7 +103,7 @@ def why_unperceived(name: str, conveyed: str, perceives: Sequence[str]) -> str:
         return ""
     if conveyed == "said" and "heard" in perceives:
         return ""
-    if conveyed == NOT_VISUAL and not set(perceives) <= IN_PICTURES:
+    if conveyed == NOT_VISUAL and not set(perceives) <= SHOWN_BY_PICTURES:
         return ""
     return f"{name} is {conveyed}, and what is perceived is {' and '.join(perceives)}"
 

@@ -12,10 +12,11 @@ is `NEAR`; one of 80 bands of 3 or 4 signs then agrees, as it does in 99.9 % of 
 """
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,22 +39,22 @@ from obygaze_features.store.store import Store
 
 GROUP = "signature"
 """Backbone whose frames are compared."""
-EXTRACT = f"extract them: obygaze extract MANIFEST STORE --backbone {GROUP}"
+HOW_TO_EXTRACT = f"extract them: obygaze extract MANIFEST STORE --backbone {GROUP}"
 
 ALIKE = 0.6
 """Least likeness of clips that look alike: half way between the copies and the others it was fixed on."""
 
 SAME = 0.7
-"""Least likeness of clips in a row before films are said to share pictures."""
+"""Least likeness of clips that share pictures."""
 
-ROW = 4
-"""Clips in a row, in both films, before films are said to share pictures."""
+LEAST_RUN = 4
+"""Least number of successive clips of two films that share pictures, for the films to be listed."""
 
 NEAR = 0.4
-"""Least cosine of clips' mean frames of which the frames are compared."""
+"""Least cosine of two clips' mean frames; clips with a smaller one are not compared frame by frame."""
 
-CLEARLY = 0.05
-"""Cosine by which means must be nearer in other views than in those before: it saves comparisons."""
+LEAST_GAIN = 0.05
+"""By how much the cosine in a later one of `WAYS` must be larger to be preferred: it saves comparisons."""
 
 LEAST_TEXTURE = 0.2
 """Share of a frame's pixels that its commonest lightness must leave: less is black, a title, credits."""
@@ -64,16 +65,15 @@ MOST_MOVIES = 20
 BLOCK = 256
 """Clips that are compared at a time with as many others."""
 
-PAIR_S = (0.13e-6, 1.5e-6)
-"""CPU seconds that a pair takes of clips that are not near, and of clips that are (AMD EPYC, one core)."""
+PAIR_CPU_S = (0.13e-6, 1.5e-6)
+"""CPU seconds for a pair of clips below `NEAR`, and for one above it (AMD EPYC, one core)."""
 
 VIEWS = ("frame", "upper", "picture", "inner", "middle")
 FEATURES = [*(f"{view}_{k}" for view in VIEWS for k in range(SIGNS)), "texture"]
 """What a frame of `signature` is, by its provenance: models read it, and import no backbone."""
 
-WAYS = [
-    (VIEWS.index(a), VIEWS.index(b), mirror)
-    for mirror in (False, True)
+VIEW_PAIRS = [
+    (VIEWS.index(a), VIEWS.index(b))
     for a, b in (
         ("frame", "frame"),
         ("upper", "upper"),
@@ -84,29 +84,33 @@ WAYS = [
         ("picture", "middle"),
     )
 ]
-"""Views of two clips that are compared, and whether the second is mirrored: one of them may have lost its
-borders, its sides or its subtitles. Mirrored ones come last, in the order of the others."""
+"""Views in which two clips are compared: one may have lost its borders, its sides or its subtitles."""
 
-_OF_VIEW = [slice(k * SIGNS, (k + 1) * SIGNS) for k in range(len(VIEWS))]
-"""Signs of each view."""
+WAYS = [(a, b, is_mirrored) for is_mirrored in (False, True) for a, b in VIEW_PAIRS]
+"""Ways to compare two clips: the view of each, and whether the second is mirrored left to right."""
 
-_ONE, _MINUS_ONE = 0x3C00, 0xBC00
-"""Bits of 1 and -1 in float16."""
+_SIGNS_OF_VIEW = [slice(k * SIGNS, (k + 1) * SIGNS) for k in range(len(VIEWS))]
+"""Where the signs of each view lie in a frame."""
+
+_BITS_OF_ONE = 0x3C00
+_BITS_OF_MINUS_ONE = 0xBC00
+"""Bits of these numbers in float16."""
 
 
 @dataclass(frozen=True, slots=True)
 class SameClip:
-    """A clip of a group that looks alike.
+    """A clip of a group of clips that look alike.
 
     Attributes
     ----------
     group : int
-        From 1, in falling order of likeness.
+        Number of the group, from 1, in falling order of likeness.
     clip, movie : str
+        Id of the clip, and its movie.
     store : int
         1, or 2 for a clip of the second store.
     likeness : float
-        To the clip of another movie, or of the other store, that it is most like; 1 for the same signature.
+        Its largest likeness to a clip of another movie, or of the other store; 1 for the same signature.
     """
 
     group: int
@@ -118,7 +122,7 @@ class SameClip:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Two movies that share pictures, and the most clips in a row that they share."""
+    """Two movies that share pictures, and the largest number of successive clips that they share."""
 
     movie_a: str
     movie_b: str
@@ -134,7 +138,7 @@ class Duplicates:
     clips : tuple of SameClip
         Group by group, the most alike first.
     movies : tuple of Shared
-        Movies that share at least `ROW` clips in a row.
+        Movies that share at least `LEAST_RUN` clips in a row.
     compared : tuple of int
         Clips of each store that were compared.
     plain : tuple of int
@@ -150,38 +154,97 @@ class Duplicates:
     without: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Clips:
-    """Clips of one or two stores in the order of time, film by film, and their signatures.
+class _Film(NamedTuple):
+    """A movie of one of the stores, whose number is 1 or 2."""
+
+    store: int
+    movie: str
+
+
+class _Clip(NamedTuple):
+    """A clip of a store. Clips are sorted by these fields: film by film, and in the order of time.
 
     Attributes
     ----------
-    clips : list of tuple
-        [C]: store, movie, start, row and id.
-    films : list of tuple
-        Store and movie.
+    store : int
+        1 or 2.
+    movie, clip_id : str
+    start_s : float
+        0 for a clip without times.
+    row : int
+        Row of the clip in its store.
+    """
+
+    store: int
+    movie: str
+    start_s: float
+    row: int
+    clip_id: str
+
+    @property
+    def film(self) -> _Film:
+        """The film of the clip."""
+        return _Film(self.store, self.movie)
+
+
+@dataclass(frozen=True, eq=False)
+class _Clips:
+    """Clips of one or two stores in the order of `_Clip`, and their signatures.
+
+    Attributes
+    ----------
+    clips : list of _Clip
+        The clips, [C].
+    films : list of _Film
+        The films, in the order of the clips.
     film_of : ndarray
-        [C]: number of a clip's film.
+        [C]: number of each clip's film, its place in `films`.
     moments : ndarray
-        [C]: number of a clip in the order of time, one left out between films so that no row goes on there.
-    same : list of list of int
-        [S]: the clips of a signature.
+        [C]: rising numbers of the clips. They are consecutive within a film; between two films one is left
+        out, so that no run of numbers goes on from one film to the next.
+    clips_of_signature : list of list of int
+        [S]: places in `clips` of the clips that have each signature.
     signs : ndarray
         [S, F, 1321]: signs of frames in all views and, last, whether a frame shows something.
     weights : ndarray
-        [views, S, F]: by what products of frames are multiplied.
-    plain : list of int
-        Clips of each store that show too little.
+        [views, S, F]: `weights` of the frames in each view.
+    n_plain : list of int
+        Number of clips of each store that show too little.
     """
 
-    clips: list[tuple[int, str, float, int, str]]
-    films: list[tuple[int, str]]
+    clips: list[_Clip]
+    films: list[_Film]
     film_of: NDArray[np.int64]
     moments: NDArray[np.int64]
-    same: list[list[int]]
+    clips_of_signature: list[list[int]]
     signs: Signs
     weights: Floats
-    plain: list[int]
+    n_plain: list[int]
+
+    @property
+    def is_one_store(self) -> bool:
+        """Whether all clips are of one store."""
+        return len(self.n_plain) == 1
+
+
+class _NearPairs(NamedTuple):
+    """Pairs of signatures of a block, and how to compare those whose mean frames are similar.
+
+    Attributes
+    ----------
+    rows, columns : ndarray
+        Numbers of signatures, [R] and [C]; each of `rows` is paired with each of `columns`.
+    ways : ndarray
+        [R, C]: the way to compare each pair (an index of `WAYS`) in which its mean frames are most similar;
+        -1 for pairs that are not compared.
+    n_done : int
+        Number of signatures that have been gone through.
+    """
+
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    ways: NDArray[np.int8]
+    n_done: int
 
 
 def duplicates(
@@ -213,13 +276,13 @@ def duplicates(
     clips = _read_signatures(both, only)
     with shown_progress(progress, "comparing clips", "clip") as show:
         found = _compare_clips(clips, show)
-    stores = [clip[0] for clip in clips.clips]
+    n_compared = Counter(clip.store for clip in clips.clips)
     return Duplicates(
-        tuple(_list_groups(clips, found.nearest, found.group_of)),
-        tuple(_find_shared_movies(clips, found.pairs())),
-        tuple(stores.count(number) for number in range(1, len(clips.plain) + 1)),
-        tuple(clips.plain),
-        tuple(int((~each[GROUP].usable).sum()) for each in both),
+        clips=tuple(_list_groups(clips, found.nearest, found.group_of)),
+        movies=tuple(_find_shared_movies(clips, found.pairs())),
+        compared=tuple(n_compared[number] for number in range(1, len(both) + 1)),
+        plain=tuple(clips.n_plain),
+        without=tuple(int((~each[GROUP].usable).sum()) for each in both),
     )
 
 
@@ -242,8 +305,8 @@ def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
     """
     n_clips = _n_with_signatures(store)
     n_pairs = n_clips * (n_clips - 1) / 2 if other is None else n_clips * _n_with_signatures(other)
-    if_none_near, if_all_near = PAIR_S
-    return n_pairs * if_none_near, n_pairs * if_all_near
+    s_if_not_near, s_if_near = PAIR_CPU_S
+    return n_pairs * s_if_not_near, n_pairs * s_if_near
 
 
 def _n_with_signatures(store: Store) -> int:
@@ -254,8 +317,8 @@ def _n_with_signatures(store: Store) -> int:
 def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
     """Compare the signatures of all clips of different sides, and return those that are alike.
 
-    A side is a store, or, if there is only one store, a movie. Clips with equal signatures share one, which
-    is compared once.
+    A side is a store, or, if there is only one store, a movie. A signature that several clips have is
+    compared once.
 
     Parameters
     ----------
@@ -264,21 +327,27 @@ def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
     show
         Called with the numbers of signatures done and of all.
     """
-    if len(clips.plain) == 1:
+    side_of_signature = _sides_of_signatures(clips)
+    found = _Likenesses(clips, has_several_sides=side_of_signature < 0)
+    for near in _find_near_pairs(clips, side_of_signature):
+        for rows, columns, likenesses in _compare_frames(clips, near):
+            found.add(rows, columns, likenesses)
+        show(near.n_done, len(clips.signs))
+    return found
+
+
+def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
+    """Return the side of each signature, [S]: number of a film or store; -1 if its clips are of several."""
+    if clips.is_one_store:
         side_of_clip = clips.film_of
     else:
-        side_of_clip = np.array([clip[0] for clip in clips.clips], int)
-    own_side = np.full(len(clips.same), -1)  # of each signature; -1 if it has several
-    for signature, clips_of_it in enumerate(clips.same):
-        sides = set(side_of_clip[clips_of_it].tolist())
+        side_of_clip = np.array([clip.store for clip in clips.clips], int)
+    side_of_signature = np.full(len(clips.clips_of_signature), -1)
+    for signature, places in enumerate(clips.clips_of_signature):
+        sides = set(side_of_clip[places].tolist())
         if len(sides) == 1:
-            own_side[signature] = sides.pop()
-    found = _Likenesses(clips, has_several_sides=own_side < 0)
-    for n_done, rows, columns, how in _find_near_clips(clips, own_side):
-        for some, others, values in _compare_frames(clips, rows, columns, how):
-            found.add(some, others, values)
-        show(n_done, len(clips.signs))
-    return found
+            side_of_signature[signature] = sides.pop()
+    return side_of_signature
 
 
 class _Likenesses:
@@ -294,129 +363,121 @@ class _Likenesses:
     Attributes
     ----------
     nearest : ndarray
-        [S]: the largest likeness of a signature to another so far, 1 if several sides have it; else 0.
+        [S]: the largest likeness of a signature to another so far; 1 if several sides have it, and 0 if it
+        is like no other.
     group_of : ndarray
-        [S]: number of its group; those that are alike, or linked by others that are, have one.
+        [S]: number of a signature's group. Signatures that a chain of alike ones connects have one group.
     """
 
     def __init__(self, clips: _Clips, has_several_sides: NDArray[np.bool_]) -> None:
-        """Begin with what equal signatures show: clips of several sides that share one are the same."""
-        self.nearest = has_several_sides.astype(np.float32)
+        """Begin with the clips of equal signatures, which are alike without a comparison."""
+        self.nearest = has_several_sides.astype(np.float32)  # such clips have the likeness 1
         self.group_of: NDArray[np.int64] = np.arange(len(self.nearest))
         self._clips = clips
-        self._is_of_one_clip = np.array([len(rows) == 1 for rows in clips.same], bool)
-        self._first_moment = clips.moments[[rows[0] for rows in clips.same]]
-        self._pairs: list[NDArray[np.int64]] = []
-        self._groups = [rows for rows in clips.same if len(rows) > 1]
+        self._is_of_one_clip = np.array([len(places) == 1 for places in clips.clips_of_signature], bool)
+        self._first_moment = clips.moments[[places[0] for places in clips.clips_of_signature]]
+        self._pair_numbers: list[NDArray[np.int64]] = []
+        self._groups_to_pair = [places for places in clips.clips_of_signature if len(places) > 1]
 
-    def add(self, some: NDArray[np.int64], others: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+    def add(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], likenesses: NDArray[np.float32]
+    ) -> None:
         """Add the likenesses of pairs of signatures: to the nearest, to the groups and to the pairs of clips.
 
         Parameters
         ----------
-        some, others
+        rows, columns
             Numbers of the signatures, [A] and [B].
-        values
-            Likeness of each of `some` to each of `others`, [A, B].
+        likenesses
+            Likeness of each of `rows` to each of `columns`, [A, B].
         """
-        self._raise_nearest(some, values.max(axis=1))
-        self._raise_nearest(others, values.max(axis=0))
-        self._join_groups(some, others, values >= ALIKE)
-        self._add_pairs(some, others, values >= SAME)
+        self._raise_nearest(rows, likenesses.max(axis=1))
+        self._raise_nearest(columns, likenesses.max(axis=0))
+        self._join_groups(rows, columns, likenesses >= ALIKE)
+        self._add_pairs(rows, columns, likenesses >= SAME)
 
     def pairs(self) -> NDArray[np.int64]:
         """Return the numbers of the pairs of clips that share pictures, as `_pair_numbers` gives them."""
-        return np.concatenate([*self._pairs, _pairs_within_groups(self._clips, self._groups)])
+        return np.concatenate([*self._pair_numbers, _pairs_within_groups(self._clips, self._groups_to_pair)])
 
     def _raise_nearest(self, signatures: NDArray[np.int64], best: NDArray[np.float32]) -> None:
         """Raise `nearest` of signatures to new likenesses that are larger, and at least `ALIKE`."""
         self.nearest[signatures] = np.maximum(self.nearest[signatures], np.where(best >= ALIKE, best, 0))
 
     def _join_groups(
-        self, some: NDArray[np.int64], others: NDArray[np.int64], is_alike: NDArray[np.bool_]
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_alike: NDArray[np.bool_]
     ) -> None:
-        """Merge the groups of signatures that are alike.
-
-        Groups that a chain of such pairs connects become one.
-        """
-        is_new = self.group_of[some][:, None] != self.group_of[others]
-        i, j = np.nonzero(is_alike & is_new)
+        """Merge the groups of signatures that are alike; `is_alike` says so for each pair, [A, B]."""
+        groups = self.group_of[rows]
+        other_groups = self.group_of[columns]
+        i, j = np.nonzero(is_alike & (groups[:, None] != other_groups))
         if not len(i):
             return
-        links = np.ones(len(i), bool), (self.group_of[some[i]], self.group_of[others[j]])
+        links = np.ones(len(i), bool), (groups[i], other_groups[j])
         graph = coo_array(links, shape=(len(self.nearest), len(self.nearest)))
-        _, joined = connected_components(graph, directed=False)
-        self.group_of = joined.astype(np.int64)[self.group_of]
+        _, merged_group_of = connected_components(graph, directed=False)  # of each group so far
+        self.group_of = merged_group_of.astype(np.int64)[self.group_of]
 
     def _add_pairs(
-        self, some: NDArray[np.int64], others: NDArray[np.int64], is_same: NDArray[np.bool_]
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
     ) -> None:
-        """Store the pairs of clips that share pictures.
+        """Store the pairs of clips that share pictures; `is_same` says so for pairs of signatures, [A, B].
 
         Two signatures that belong to one clip each give a pair. If one belongs to several clips, all clips of
         both are stored as a group, which `pairs` divides into pairs at the end.
         """
-        is_pair = self._is_of_one_clip[some][:, None] & self._is_of_one_clip[others]
+        are_of_one_clip_each = self._is_of_one_clip[rows][:, None] & self._is_of_one_clip[columns]
         numbers = _pair_numbers(
-            self._first_moment[some][:, None], self._first_moment[others], len(self._clips.clips)
+            self._first_moment[rows][:, None], self._first_moment[columns], len(self._clips.clips)
         )
-        self._pairs.append(numbers[is_same & is_pair])
-        for i, j in np.argwhere(is_same & ~is_pair).tolist():
-            self._groups.append(self._clips.same[some[i]] + self._clips.same[others[j]])
+        self._pair_numbers.append(numbers[is_same & are_of_one_clip_each])
+        clips_of = self._clips.clips_of_signature
+        for i, j in np.argwhere(is_same & ~are_of_one_clip_each).tolist():
+            self._groups_to_pair.append(clips_of[rows[i]] + clips_of[columns[j]])
 
 
-def _find_near_clips(
-    clips: _Clips, own_side: NDArray[np.int64]
-) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]]:
-    """Find the pairs of signatures whose mean frames are similar.
+def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Iterator[_NearPairs]:
+    """Find the pairs of signatures whose mean frames are similar, so that their frames are to be compared.
 
-    Only of these pairs, single frames are compared later. All pairs of signatures of different sides are gone
-    through in blocks.
+    All pairs of signatures of different sides are gone through in blocks.
 
     Parameters
     ----------
     clips
         The clips.
-    own_side
+    side_of_signature
         Shape [S]: the side of each signature; -1 if clips of several sides have it.
-
-    Yields
-    ------
-    int
-        Number of signatures that are done.
-    ndarray
-        Numbers of some signatures, [R].
-    ndarray
-        Numbers of the signatures to compare them with, [C].
-    ndarray
-        Shape [R, C]: the way to compare each pair (an index of `WAYS`) in which its mean frames are most
-        similar; -1 for pairs that are not similar, or of the same side.
     """
-    # Those of several sides, whose own side is -1, come last and are compared with all.
-    order = np.argsort(own_side < 0, kind="stable")
-    halves = _Halves.of(clips.signs, order)
-    for top, left in combinations_with_replacement(range(0, len(own_side), BLOCK), 2):
+    # Signatures of several sides come last and are compared with all.
+    order = np.argsort(side_of_signature < 0, kind="stable")
+    mean_frames = _MeanFrames.of(clips.signs, order)
+    for top, left in combinations_with_replacement(range(0, len(order), BLOCK), 2):
         rows = order[top : top + BLOCK]
         columns = order[left : left + BLOCK]
-        is_compared = (own_side[rows, None] != own_side[columns]) | (own_side[columns] < 0)
+        row_sides = side_of_signature[rows][:, None]
+        column_sides = side_of_signature[columns]
+        is_compared = (row_sides != column_sides) | (column_sides < 0)
+        # Each pair once, and no signature with itself.
         is_compared &= np.arange(top, top + len(rows))[:, None] < np.arange(left, left + len(columns))
-        least = np.where(is_compared, np.float32(NEAR), np.float32(np.inf))
-        how = np.full(least.shape, -1, np.int8)
-        if is_compared.any():  # else no view can be nearer
-            for way, cosine in enumerate(halves.cosines(slice(top, top + BLOCK), slice(left, left + BLOCK))):
-                nearer = cosine > least
-                if nearer.any():
-                    np.copyto(how, np.int8(way), where=nearer)
-                    np.copyto(least, cosine + np.float32(CLEARLY), where=nearer)
-        yield top + len(rows), rows, columns, how
+        ways = np.full(is_compared.shape, -1, np.int8)
+        if is_compared.any():
+            cosine_to_exceed = np.where(is_compared, np.float32(NEAR), np.float32(np.inf))
+            cosines = mean_frames.cosines(slice(top, top + BLOCK), slice(left, left + BLOCK))
+            for way, cosine in enumerate(cosines):
+                is_nearer = cosine > cosine_to_exceed
+                if is_nearer.any():
+                    np.copyto(ways, np.int8(way), where=is_nearer)
+                    np.copyto(cosine_to_exceed, cosine + np.float32(LEAST_GAIN), where=is_nearer)
+        yield _NearPairs(rows, columns, ways, n_done=top + len(rows))
 
 
 @dataclass(frozen=True, eq=False)
-class _Halves:
-    """Mean frames of signatures, in coordinates in which a mirror leaves some and negates the others.
+class _MeanFrames:
+    """Mean frames of signatures in each view, in the basis of `mirror_halves`.
 
-    The cosine of two clips is the product of the first halves plus that of the second; with one of them
-    mirrored, it is the first less the second: one product gives both.
+    In it, mirroring a frame leaves the coordinates `stays` as they are, and multiplies the others by -1. The
+    cosine of two frames is the product of their `stays` plus the product of their `turns`. If one of them is
+    mirrored, it is the first product minus the second, so that the same products give both cosines.
 
     Attributes
     ----------
@@ -427,10 +488,10 @@ class _Halves:
     turns: Floats
 
     @classmethod
-    def of(cls, signs: Signs, order: NDArray[np.int64]) -> "_Halves":
-        """Compute the mean frame of each signature in each view, in the basis of `mirror_halves`.
+    def of(cls, signs: Signs, order: NDArray[np.int64]) -> "_MeanFrames":
+        """Compute the mean frame of each signature in each view.
 
-        Frames that show too little do not count. Mean frames have length 1, or 0 without any frame.
+        Frames that show too little do not count. Mean frames have length 1, or 0 if no frame counts.
 
         Parameters
         ----------
@@ -443,66 +504,54 @@ class _Halves:
         stays = np.empty((len(VIEWS), len(order), to_stays.shape[1]), np.float32)
         turns = np.empty((len(VIEWS), len(order), to_turns.shape[1]), np.float32)
         for start in range(0, len(order), BLOCK):
-            some = slice(start, start + BLOCK)
-            frames = signs[order[some]].astype(np.float32)
-            sums = np.matmul(frames[:, None, :, -1], frames[:, :, :-1])
-            means = sums.reshape(-1, len(VIEWS), SIGNS).transpose(1, 0, 2)
+            block = slice(start, start + BLOCK)
+            frames = signs[order[block]].astype(np.float32)  # [B, F, 1321]
+            is_shown = frames[:, None, :, -1]  # [B, 1, F]: 1, or 0 for frames that show too little
+            sums = np.matmul(is_shown, frames[:, :, :-1])  # [B, 1, 1320]: sums over the frames that count
+            means = sums.reshape(-1, len(VIEWS), SIGNS).transpose(1, 0, 2)  # [views, B, 264]
+            # Sums are of whole numbers: their length is 0, or 1 and more.
             means /= np.maximum(np.linalg.norm(means, axis=2, keepdims=True), 1)
-            stays[:, some] = means @ to_stays
-            turns[:, some] = means @ to_turns
+            stays[:, block] = means @ to_stays
+            turns[:, block] = means @ to_turns
         return cls(stays, turns)
 
     def cosines(self, rows: slice, columns: slice) -> Iterator[NDArray[np.float32]]:
-        """Yield, for each of `WAYS`, the cosines [R, C] of the mean frames of some signatures with others.
-
-        A mirror changes only the sign of the second half. So the cosine with the mirrored frame is the
-        difference of the same two products whose sum is the cosine with the frame as it is.
-        """
-        mirrored_last: list[NDArray[np.float32]] = []
-        for view_a, view_b, is_mirrored in WAYS:
-            if is_mirrored:
-                yield mirrored_last.pop(0)
-                continue
-            first = self.stays[view_a, rows] @ self.stays[view_b, columns].T
-            second = self.turns[view_a, rows] @ self.turns[view_b, columns].T
-            mirrored_last.append(first - second)
-            first += second
-            yield first
+        """Yield, for each of `WAYS`, the cosines [R, C] of some mean frames with others."""
+        cosines_if_mirrored: list[NDArray[np.float32]] = []
+        for view_a, view_b in VIEW_PAIRS:
+            of_stays = self.stays[view_a, rows] @ self.stays[view_b, columns].T
+            of_turns = self.turns[view_a, rows] @ self.turns[view_b, columns].T
+            cosines_if_mirrored.append(of_stays - of_turns)
+            yield of_stays + of_turns
+        yield from cosines_if_mirrored
 
 
 def _compare_frames(
-    clips: _Clips, rows: NDArray[np.int64], columns: NDArray[np.int64], how: NDArray[np.int8]
+    clips: _Clips, near: _NearPairs
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
     """Compare the single frames of pairs of signatures whose mean frames are similar.
-
-    Parameters
-    ----------
-    clips
-        The clips.
-    rows, columns, how
-        Signatures [R] and [C], and the way to compare each pair [R, C], as `_find_near_clips` yields them.
 
     Yields
     ------
     ndarray, ndarray
-        Some of the signatures in `rows`, [A], and some of those in `columns`, [B].
+        Some of the signatures in `near.rows`, [A], and some of those in `near.columns`, [B].
     ndarray
         Shape [A, B]: their likeness; -1 for pairs that are not compared.
     """
-    for way in np.unique(how[how >= 0]).tolist():
-        view_a, view_b, mirror = WAYS[way]
-        near = how == way
-        i = np.flatnonzero(near.any(axis=1))
-        j = np.flatnonzero(near.any(axis=0))
-        ours = rows[i]
-        theirs = columns[j]
-        a = clips.signs[ours, :, _OF_VIEW[view_a]]
-        b = clips.signs[theirs, :, _OF_VIEW[view_b]]
-        if mirror:
-            b = mirrored(b)
-        values = likeness(a, clips.weights[view_a, ours], b, clips.weights[view_b, theirs])
-        values[~near[np.ix_(i, j)]] = -1
-        yield ours, theirs, values
+    for way in np.unique(near.ways[near.ways >= 0]).tolist():
+        view_a, view_b, is_mirrored = WAYS[way]
+        is_compared = near.ways == way
+        in_rows = is_compared.any(axis=1)
+        in_columns = is_compared.any(axis=0)
+        rows = near.rows[in_rows]
+        columns = near.columns[in_columns]
+        signs_a = clips.signs[rows, :, _SIGNS_OF_VIEW[view_a]]
+        signs_b = clips.signs[columns, :, _SIGNS_OF_VIEW[view_b]]
+        if is_mirrored:
+            signs_b = mirrored(signs_b)
+        likenesses = likeness(signs_a, clips.weights[view_a, rows], signs_b, clips.weights[view_b, columns])
+        likenesses[~is_compared[np.ix_(in_rows, in_columns)]] = -1
+        yield rows, columns, likenesses
 
 
 def _list_groups(
@@ -519,18 +568,20 @@ def _list_groups(
     group_of
         Shape [S]: number of each signature's group.
     """
-    found = defaultdict(list)
-    for place in np.flatnonzero(nearest).tolist():
-        found[group_of[place]].append(place)
-    ranked = sorted(found.values(), key=lambda places: (-nearest[places].max(), places[0]))
-    for number, places in enumerate(ranked, start=1):
-        likeness_of_clip = {}
-        for place in places:
-            for row in clips.same[place]:
-                likeness_of_clip[row] = round(float(nearest[place]), 4)
-        for row in sorted(likeness_of_clip, key=lambda row: (-likeness_of_clip[row], row)):
-            store, movie, _, _, clip_id = clips.clips[row]
-            yield SameClip(number, clip_id, movie, store, likeness_of_clip[row])
+    signatures_of_group = defaultdict(list)
+    for signature in np.flatnonzero(nearest).tolist():
+        signatures_of_group[group_of[signature]].append(signature)
+    groups = sorted(
+        signatures_of_group.values(), key=lambda signatures: (-nearest[signatures].max(), signatures[0])
+    )
+    for number, signatures in enumerate(groups, start=1):
+        likeness_of = {}  # place of a clip -> likeness
+        for signature in signatures:
+            for place in clips.clips_of_signature[signature]:
+                likeness_of[place] = round(float(nearest[signature]), 4)
+        for place in sorted(likeness_of, key=lambda place: (-likeness_of[place], place)):
+            clip = clips.clips[place]
+            yield SameClip(number, clip.clip_id, clip.movie, clip.store, likeness_of[place])
 
 
 def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
@@ -538,28 +589,36 @@ def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.i
 
     In each group, the clips of two films are paired in the order of time, until one film has no more. Groups
     with clips of more than `MOST_MOVIES` films are left out: their picture may be a company's title.
+
+    Parameters
+    ----------
+    clips
+        The clips.
+    groups
+        Places of the clips of each group.
     """
     pairs: set[tuple[int, int]] = set()
-    for rows in groups:
-        by_film: dict[int, list[int]] = defaultdict(list)
-        for row in rows:
-            by_film[int(clips.film_of[row])].append(row)
-        if len(by_film) <= MOST_MOVIES:
-            for one, other in combinations(sorted(by_film), 2):
-                pairs.update(zip(by_film[one], by_film[other], strict=False))
-    a, b = clips.moments[np.array(sorted(pairs), np.int64).reshape(-1, 2).T]
-    return _pair_numbers(a, b, len(clips.clips))
+    for places in groups:
+        places_of_film: dict[int, list[int]] = defaultdict(list)
+        for place in places:
+            places_of_film[int(clips.film_of[place])].append(place)
+        if len(places_of_film) <= MOST_MOVIES:
+            for film, other_film in combinations(sorted(places_of_film), 2):
+                pairs.update(zip(places_of_film[film], places_of_film[other_film], strict=False))
+    moments, other_moments = clips.moments[np.array(sorted(pairs), np.int64).reshape(-1, 2).T]
+    return _pair_numbers(moments, other_moments, len(clips.clips))
 
 
 def _pair_numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> NDArray[np.int64]:
-    """Assign numbers to pairs of moments; the pair of the next moments of both films has the next number.
+    """Assign numbers to pairs of clips such that a run of consecutive numbers is a run of successive clips.
 
-    A run of consecutive numbers is then a series of successive clips that two films share.
+    If two clips have the number n, the clips that follow them in their films have the number n + 1: the
+    number is made of the distance between the clips and of the moment of the earlier one.
 
     Parameters
     ----------
     a, b
-        Moments, as `_Clips` numbers them.
+        Moments of the clips (`_Clips.moments`), which are all below 2 * n_clips.
     n_clips
         Number of all clips.
     """
@@ -567,8 +626,16 @@ def _pair_numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> N
     return numbers
 
 
+def _moments_of_pairs(
+    numbers: NDArray[np.int64], n_clips: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the moments of the earlier and of the later clip of pairs, given their `_pair_numbers`."""
+    distances, moments = np.divmod(numbers, 2 * n_clips)
+    return moments, moments + distances
+
+
 def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
-    """Find pairs of movies in which at least `ROW` successive clips share pictures.
+    """Find pairs of movies in which at least `LEAST_RUN` successive clips share pictures.
 
     Parameters
     ----------
@@ -577,28 +644,24 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
     pairs
         Numbers (see `_pair_numbers`) of the pairs of clips that share pictures; they are sorted in place.
     """
-    # A pair's number holds the distance between its clips, and the place of the first of them. So successive
-    # clips of one movie that share pictures with successive clips of another have consecutive numbers: a run.
     pairs.sort()
-    run_starts = np.append(0, np.flatnonzero(np.diff(pairs) != 1) + 1)
+    run_starts = np.append(0, np.flatnonzero(np.diff(pairs) != 1) + 1)  # where consecutive numbers begin
     run_lengths = np.diff(run_starts, append=len(pairs))
-    is_long = run_lengths >= ROW
-    run_starts = run_starts[is_long]
+    is_long = run_lengths >= LEAST_RUN
     run_lengths = run_lengths[is_long]
-    distances, first_places = np.divmod(pairs[run_starts], 2 * len(clips.clips))
-    movies = clips.film_of[np.searchsorted(clips.moments, first_places)]
-    other_movies = clips.film_of[np.searchsorted(clips.moments, first_places + distances)]
+    moments, other_moments = _moments_of_pairs(pairs[run_starts[is_long]], len(clips.clips))
+    movies = clips.film_of[np.searchsorted(clips.moments, moments)]
+    other_movies = clips.film_of[np.searchsorted(clips.moments, other_moments)]
     # Of each pair of movies the longest run is kept: sorted by pair and length, it is the pair's last.
     movie_pairs = movies * len(clips.films) + other_movies
     order = np.lexsort((run_lengths, movie_pairs))
     is_last_of_pair = np.diff(movie_pairs[order], append=-1) != 0
-    is_one_store = len(clips.plain) == 1
     shared = []
     for run in order[is_last_of_pair].tolist():
-        store, movie = clips.films[movies[run]]
-        other_store, other_movie = clips.films[other_movies[run]]
-        if is_one_store or store != other_store:
-            shared.append(Shared(movie, other_movie, int(run_lengths[run])))
+        film = clips.films[movies[run]]
+        other_film = clips.films[other_movies[run]]
+        if clips.is_one_store or film.store != other_film.store:
+            shared.append(Shared(film.movie, other_film.movie, int(run_lengths[run])))
     return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
 
 
@@ -617,6 +680,30 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
     StoreError
         A store has no signatures, or the stores have other numbers of frames.
     """
+    n_frames = _common_n_frames(stores)
+    n_plain = [0] * len(stores)
+    distinct = _DistinctSigns(n_most=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
+    signature_of_clip: dict[_Clip, int] = {}
+    for number, store in enumerate(stores, start=1):
+        usable = store[GROUP].usable.copy()
+        if number == 1 and only is not None:
+            usable &= np.array([clip.clip_id in only for clip in store.clips], bool)
+        for start, block in store[GROUP].blocks("frames"):
+            for row in (start + np.flatnonzero(usable[start : start + len(block)])).tolist():
+                stored = store.clips[row]
+                digest = stored.digests.get(f"{GROUP}/frames", f"{number} {row}")
+                where = f"{store.where}: frames of {GROUP} of clip {stored.clip_id}"
+                signature = distinct.place_of(digest, block[row - start], where)
+                if signature is None:
+                    n_plain[number - 1] += 1
+                else:
+                    clip = _Clip(number, stored.movie, stored.start_s or 0.0, row, stored.clip_id)
+                    signature_of_clip[clip] = signature
+    return _in_order(signature_of_clip, distinct.signs(), n_plain)
+
+
+def _common_n_frames(stores: list[Store]) -> int:
+    """Return the number of frames in the signatures of stores; refuse stores with different numbers."""
     n_frames = _n_frames_of(stores[0])
     for store in stores:
         if _n_frames_of(store) != n_frames:
@@ -624,47 +711,45 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
                 f"{store.where}: has {_n_frames_of(store)} frames a clip, {stores[0].where} has {n_frames}: "
                 "extract both with the same --n"
             )
-    found: list[tuple[tuple[int, str, float, int, str], int]] = []
-    n_plain = [0] * len(stores)
-    distinct = _DistinctSigns(n_most=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
-    for number, store in enumerate(stores, start=1):
-        usable = store[GROUP].usable.copy()
-        if number == 1 and only is not None:
-            usable &= np.array([clip.clip_id in only for clip in store.clips], bool)
-        for start, block in store[GROUP].blocks("frames"):
-            for row in (start + np.flatnonzero(usable[start : start + len(block)])).tolist():
-                clip = store.clips[row]
-                digest = clip.digests.get(f"{GROUP}/frames", f"{number} {row}")
-                where = f"{store.where}: frames of {GROUP} of clip {clip.clip_id}"
-                place = distinct.place_of(digest, block[row - start], where)
-                if place is None:
-                    n_plain[number - 1] += 1
-                else:
-                    about = number, clip.movie, clip.start_s or 0.0, row, clip.clip_id
-                    found.append((about, place))
-    found.sort()
-    clips = [clip for clip, _ in found]
-    signs = distinct.signs()
-    same: list[list[int]] = [[] for _ in signs]
-    for moment, (_, place) in enumerate(found):
-        same[place].append(moment)
-    films = sorted({clip[:2] for clip in clips})
-    numbers = {film: number for number, film in enumerate(films)}
-    film_of = np.array([numbers[clip[:2]] for clip in clips], int)
-    small = 2 * len(clips) * (len(clips) + len(films)) < 2**31  # pairs then take half the memory
-    moments = (np.arange(len(clips)) + film_of).astype(np.int32 if small else np.int64)
-    weight = np.array([weights(signs[:, :, view], signs[:, :, -1] != 0) for view in _OF_VIEW])
-    return _Clips(clips, films, film_of, moments, same, signs, weight, n_plain)
+    return n_frames
+
+
+def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[int]) -> _Clips:
+    """Put clips in order, and number their films and moments.
+
+    Parameters
+    ----------
+    signature_of_clip
+        Clip -> its signature, a place in `signs`.
+    signs
+        The signatures, [S, F, 1321].
+    n_plain
+        Number of clips of each store that show too little.
+    """
+    clips = sorted(signature_of_clip)
+    films = sorted({clip.film for clip in clips})
+    number_of_film = {film: number for number, film in enumerate(films)}
+    film_of = np.array([number_of_film[clip.film] for clip in clips], int)
+    clips_of_signature: list[list[int]] = [[] for _ in signs]
+    for place, clip in enumerate(clips):
+        clips_of_signature[signature_of_clip[clip]].append(place)
+    # If 32 bits hold all numbers of pairs, these take half the memory.
+    is_small = 2 * len(clips) * (len(clips) + len(films)) < 2**31
+    moments = (np.arange(len(clips)) + film_of).astype(np.int32 if is_small else np.int64)
+    is_shown = signs[:, :, -1] != 0
+    weights_of_views = np.array([weights(signs[:, :, view], is_shown) for view in _SIGNS_OF_VIEW])
+    return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)
 
 
 class _DistinctSigns:
-    """The signs of clips, those that are the same once.
+    """The signs of clips; equal ones are stored once.
 
     Parameters
     ----------
     n_most : int
-        Clips that there may be.
+        Largest number of different signatures.
     n_frames : int
+        Number of frames in a signature.
     """
 
     def __init__(self, n_most: int, n_frames: int) -> None:
@@ -675,7 +760,7 @@ class _DistinctSigns:
         self._place_of_frames: dict[str, int | None] = {}  # by the digest of frames
 
     def signs(self) -> Signs:
-        """Return the signs [S, F, 1321] of all places."""
+        """Return the different signs, [S, F, 1321]."""
         return self._signs[: len(self._place_of_signs)]
 
     def place_of(self, digest: str, frames: NDArray[np.floating], where: str) -> int | None:
@@ -695,10 +780,11 @@ class _DistinctSigns:
         if digest in self._place_of_frames:
             return self._place_of_frames[digest]
         signs = signs_of(frames, where)
+        n_shown = np.count_nonzero(signs[:, -1])
         place = None
-        if np.count_nonzero(signs[:, -1]) >= LEAST_FRAMES:
-            of_signs = hashlib.sha256(signs.tobytes()).digest()
-            place = self._place_of_signs.setdefault(of_signs, len(self._place_of_signs))
+        if n_shown >= LEAST_FRAMES:
+            digest_of_signs = hashlib.sha256(signs.tobytes()).digest()
+            place = self._place_of_signs.setdefault(digest_of_signs, len(self._place_of_signs))
             self._signs[place] = signs
         self._place_of_frames[digest] = place
         return place
@@ -707,12 +793,23 @@ class _DistinctSigns:
 def signs_of(frames: NDArray[np.floating], where: str) -> Signs:
     """Convert a signature [F, 1321] to int8: the signs -1, 0 or 1, and last whether a frame shows anything.
 
-    The values of float16 are compared by their bits, which is ten times as fast.
+    Parameters
+    ----------
+    frames
+        The signature; the last value of each frame is its texture.
+    where
+        What messages call the frames.
+
+    Raises
+    ------
+    StoreError
+        A value is none of -1, 0 and 1.
     """
-    bits = frames.astype(np.float16, copy=False).view(np.uint16)
-    signs: Signs = (bits == _ONE).view(np.int8) - (bits == _MINUS_ONE).view(np.int8)
-    if np.count_nonzero(bits[:, :-1] << 1) != np.count_nonzero(signs[:, :-1]):
-        raise StoreError(f"{where} have values other than -1, 0 and 1; {EXTRACT}")
+    bits = frames.astype(np.float16, copy=False).view(np.uint16)  # compared ten times as fast as numbers
+    signs: Signs = (bits == _BITS_OF_ONE).view(np.int8) - (bits == _BITS_OF_MINUS_ONE).view(np.int8)
+    bits_without_sign = bits[:, :-1] << 1  # 0 for both zeros, 0 and -0
+    if np.count_nonzero(bits_without_sign) != np.count_nonzero(signs[:, :-1]):
+        raise StoreError(f"{where} have values other than -1, 0 and 1; {HOW_TO_EXTRACT}")
     signs[:, -1] = frames[:, -1] >= LEAST_TEXTURE
     return signs
 
@@ -722,7 +819,7 @@ def _n_frames_of(store: Store) -> int:
     if not has_signatures(store):
         raise StoreError(
             f"{store.where}: has no frames of {GROUP}, {LEAST_FRAMES} or more a clip as this version makes "
-            f"them, to compare; {EXTRACT}"
+            f"them, to compare; {HOW_TO_EXTRACT}"
         )
     n_frames: int = store[GROUP].shape("frames")[1]
     return n_frames

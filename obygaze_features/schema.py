@@ -13,6 +13,7 @@ from typing import (
     Any,
     Final,
     Literal,
+    NamedTuple,
     NotRequired,
     Union,
     get_args,
@@ -102,22 +103,23 @@ def one_of(*names: str) -> Meta:
 
 def misfit(error: msgspec.ValidationError) -> str:
     """Return msgspec's error on invalid data in plain words: the field, and what is wrong with it."""
-    told, _, place = str(error).partition(" - at `$")
-    where = place.strip("`.")
-    why = _why_misfit(told)
-    return f"{where}: {why}" if where else why
+    # Its message is such as "Expected `str`, got `int` - at `$.levels[0].name`".
+    problem, _, place = str(error).partition(" - at `$")
+    field = place.strip("`.")
+    why = _why_misfit(problem)
+    return f"{field}: {why}" if field else why
 
 
-def _why_misfit(told: str) -> str:
-    """Return msgspec's message on an invalid value in plain words; the message is given without the field."""
-    kinds = re.match(r"Expected `(\w++).*`, got `(\w++)`", told)
+def _why_misfit(message: str) -> str:
+    """Return msgspec's message on an invalid value, given without the field, in plain words."""
+    kinds = re.match(r"Expected `(\w++).*`, got `(\w++)`", message)
     if kinds:
         wanted, found = kinds.groups()
         return f"expected {KINDS.get(wanted, wanted)}, found {KINDS.get(found, found)}"
-    unknown = re.match(r"Object contains unknown field `(.*)`", told)
+    unknown = re.match(r"Object contains unknown field `(.*)`", message)
     if unknown:
         return f"unknown key {unknown[1]!r}"
-    missing = re.match(r"Object missing required field `(.*)`", told)
+    missing = re.match(r"Object missing required field `(.*)`", message)
     if missing:
         return f"no key {missing[1]!r}"
     return "is not allowed"
@@ -125,47 +127,72 @@ def _why_misfit(told: str) -> str:
 
 def expected(kind: Any) -> str:
     """Describe the values of a kind in words, such as "a whole number above 0 or null"."""
-    if NoneType in choices(kind):
-        first = next(choice for choice in choices(kind) if choice is not NoneType)
-        return f"{expected(first)} or null"
-    if all(get_origin(choice) is Annotated for choice in choices(kind)):
-        return " or ".join(_description(choice) for choice in choices(kind))
+    kinds = choices(kind)
+    if NoneType in kinds:
+        first_other = next(choice for choice in kinds if choice is not NoneType)
+        return f"{expected(first_other)} or null"
+    if all(get_origin(choice) is Annotated for choice in kinds):
+        return " or ".join(_description(choice) for choice in kinds)
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) in (list, tuple):
         return f"a list; each item {expected(get_args(kind)[0])}"
-    if schema := nested(kind):
-        return f"an object of {', '.join(name for name, _, _ in _own_fields(schema))}"
+    schema = nested(kind)
+    if schema is not None:
+        names = [field.name for field in _own_fields(schema)]
+        return f"an object of {', '.join(names)}"
     return "any value" if kind is Any else "an object"
 
 
 def _description(annotated: Any) -> str:
     """Return the description of an annotated kind, such as "a whole number above 0"."""
-    meta = next(each for each in get_args(annotated) if isinstance(each, Meta))
-    return meta.description or ""
+    for annotation in get_args(annotated):
+        if isinstance(annotation, Meta):
+            return annotation.description or ""
+    raise AssertionError(annotated)
+
+
+class Field(NamedTuple):
+    """A field of an object.
+
+    Attributes
+    ----------
+    name
+        Its name; of a field of a nested object the dotted name.
+    kind
+        The kind of its values.
+    is_required
+        Whether an object must have it.
+    """
+
+    name: str
+    kind: Any
+    is_required: bool
 
 
 @cache
-def _own_fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
-    """List the fields of an object: name, kind, and whether it is required; nested objects are one field."""
-    optional: frozenset[str] = getattr(schema, "__optional_keys__", frozenset())
-    listed: list[tuple[str, Any, bool]] = []
+def _own_fields(schema: Schema) -> tuple[Field, ...]:
+    """List the fields of an object; a nested object is one field."""
+    optional_names: frozenset[str] = getattr(schema, "__optional_keys__", frozenset())  # of a TypedDict
+    listed: list[Field] = []
     for name, hint in get_type_hints(schema, include_extras=True).items():
         kind = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
         kinds = tuple(choice for choice in choices(kind) if choice is not UnsetType)
-        required = len(kinds) == len(choices(kind)) and name not in optional
-        listed.append((name, Union[kinds], required))  # noqa: UP007 - made at run time
+        may_be_unset = len(kinds) < len(choices(kind))  # an optional field of a Struct
+        union: Any = Union[kinds]  # noqa: UP007 - made at run time
+        listed.append(Field(name, union, is_required=not may_be_unset and name not in optional_names))
     return tuple(listed)
 
 
 @cache
-def fields(schema: Schema) -> tuple[tuple[str, Any, bool], ...]:
-    """List the fields of an object and of its nested objects: (dotted name, kind, whether it is required)."""
-    listed: list[tuple[str, Any, bool]] = []
-    for name, kind, required in _own_fields(schema):
-        listed.append((name, kind, required))
-        if inner := nested(kind):
-            listed += [(f"{name}.{dotted}", *rest) for dotted, *rest in fields(inner)]
+def fields(schema: Schema) -> tuple[Field, ...]:
+    """List the fields of an object and of its nested objects."""
+    listed: list[Field] = []
+    for field in _own_fields(schema):
+        listed.append(field)
+        inner_schema = nested(field.kind)
+        if inner_schema is not None:
+            listed += [inner._replace(name=f"{field.name}.{inner.name}") for inner in fields(inner_schema)]
     return tuple(listed)
 
 
@@ -176,12 +203,10 @@ def choices(kind: Any) -> tuple[Any, ...]:
 
 def nested(kind: Any) -> Schema | None:
     """Return the schema of a kind that is an object with fields of its own; None for others."""
-    schemas = (
-        choice
-        for choice in choices(kind)
-        if is_typeddict(choice) or (isinstance(choice, type) and issubclass(choice, Struct))
-    )
-    return next(schemas, None)
+    for choice in choices(kind):
+        if is_typeddict(choice) or (isinstance(choice, type) and issubclass(choice, Struct)):
+            return choice
+    return None
 
 
 def check(
@@ -211,7 +236,7 @@ def check(
     """
     problems: dict[str, str] = {}
     for schema in schemas:
-        problems |= dict(_find_problems(document, schema, "", closed=False))
+        problems |= dict(_find_problems(document, schema, "", forbids_unknown=False))
     if not problems:
         return
     first, *others = problems
@@ -224,7 +249,9 @@ def check(
     raise error(f"{what}: {first!r} {problems[first]}{also}")
 
 
-def _find_problems(value: object, kind: Any, where: str, *, closed: bool) -> Iterator[tuple[str, str]]:
+def _find_problems(
+    value: object, kind: Any, where: str, *, forbids_unknown: bool
+) -> Iterator[tuple[str, str]]:
     """Yield the dotted name of every wrong field of a value, and what is wrong with it.
 
     Parameters
@@ -235,23 +262,31 @@ def _find_problems(value: object, kind: Any, where: str, *, closed: bool) -> Ite
         The kind that it should be of.
     where
         Its dotted name; empty for the whole document.
-    closed
-        Whether fields that the schema does not know are wrong.
+    forbids_unknown
+        Whether fields that the schema does not know are wrong, also if it does not say so itself.
     """
     schema = nested(kind)
     if schema is not None and isinstance(value, Mapping):
-        closed |= bool(getattr(getattr(schema, "__struct_config__", None), "forbid_unknown_fields", False))
+        forbids_unknown = forbids_unknown or _forbids_unknown_fields(schema)
         prefix = f"{where}." if where else ""
-        if closed:
-            for name in sorted(value.keys() - {name for name, _, _ in _own_fields(schema)}):
+        if forbids_unknown:
+            known_names = {field.name for field in _own_fields(schema)}
+            for name in sorted(value.keys() - known_names):
                 yield f"{prefix}{name:.80}", "is an unknown field"
-        for name, inner, required in _own_fields(schema):
+        for name, inner, is_required in _own_fields(schema):
             if name in value:
-                yield from _find_problems(value[name], inner, prefix + name, closed=closed)
-            elif required:
+                yield from _find_problems(value[name], inner, prefix + name, forbids_unknown=forbids_unknown)
+            elif is_required:
                 yield prefix + name, f"is missing; expected {expected(inner)}"
     elif get_origin(kind) in (list, tuple) and isinstance(value, list):
         for position, item in enumerate(value):
-            yield from _find_problems(item, get_args(kind)[0], f"{where}[{position}]", closed=closed)
+            place = f"{where}[{position}]"
+            yield from _find_problems(item, get_args(kind)[0], place, forbids_unknown=forbids_unknown)
     elif not fits(value, kind):
         yield where, f"should be {expected(kind)}; found {value!r:.80}"
+
+
+def _forbids_unknown_fields(schema: Schema) -> bool:
+    """Return whether a schema is a Struct with `forbid_unknown_fields`."""
+    config = getattr(schema, "__struct_config__", None)  # a TypedDict has none
+    return config is not None and bool(config.forbid_unknown_fields)

@@ -162,7 +162,9 @@ def shown_progress(
     """
     if callable(progress):
         yield lambda done, total, _note="", /: progress(done, total)
-    elif in_notebook() if progress is None else progress:
+        return
+    shows_bar = in_notebook() if progress is None else progress
+    if shows_bar:
         with progress_bar(what, unit, scaled=scaled) as show:
             yield show
     else:
@@ -189,7 +191,7 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
     """
     notebook = in_notebook()
     if not notebook and not sys.stderr.isatty():
-        yield _minute_lines(what, unit, scaled=scaled)
+        yield _MinuteLines(what, unit, scaled=scaled).show
         return
     # Slow, and most processes need none.
     from tqdm import TqdmWarning  # noqa: PLC0415
@@ -202,13 +204,14 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
     with bar:
 
         def show(done: int, total: int, note: str = "", /) -> None:
-            """Move the bar. If the number done falls, another step has begun, and so does its time."""
-            if done < bar.n or total != bar.total:
-                start = bar.start_t
-                is_other_step = done < bar.n
+            """Move the bar. If the number done falls, another step has begun, and its time begins anew."""
+            is_other_step = done < bar.n
+            if is_other_step:
                 bar.reset(total)
-                if not is_other_step:
-                    bar.start_t = start
+            elif total != bar.total:
+                start = bar.start_t
+                bar.reset(total)  # sets the start to now
+                bar.start_t = start
             bar.bar_format = None if _paced(done, total) else EARLY
             bar.set_postfix_str(visible(note, lines=False), refresh=False)
             bar.update(done - bar.n)
@@ -216,8 +219,8 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
         yield show
 
 
-def _minute_lines(what: str, unit: str, *, scaled: bool) -> ShowProgress:
-    """Return a function that writes a line of progress to stderr, at most once a minute.
+class _MinuteLines:
+    """Writes lines of progress to stderr, at most one a minute.
 
     Parameters
     ----------
@@ -228,25 +231,28 @@ def _minute_lines(what: str, unit: str, *, scaled: bool) -> ShowProgress:
     scaled
         Whether millions are counted, as of bytes.
     """
-    start = last = time.monotonic()
-    before = 0
 
-    def show(done: int, total: int, note: str = "", /) -> None:
+    def __init__(self, what: str, unit: str, *, scaled: bool) -> None:
+        """Begin to count the time."""
+        self._what = what
+        self._size = 1e6 if scaled else 1
+        self._units = f"M{unit}" if scaled else f"{unit}s"
+        self._step_start_s = self._last_line_s = time.monotonic()
+        self._done_before = 0
+
+    def show(self, done: int, total: int, note: str = "", /) -> None:
         """Write a line if a minute has passed since the last one."""
-        nonlocal last, start, before
-        now = time.monotonic()
-        if done < before:
-            start = now  # another step has begun, whose pace differs
-        before = done
-        if now - last < QUIET_S:
+        now_s = time.monotonic()
+        if done < self._done_before:  # another step has begun, whose pace differs
+            self._step_start_s = now_s
+        self._done_before = done
+        if now_s - self._last_line_s < QUIET_S:
             return
-        last = now
-        size, name = (1e6, f"M{unit}") if scaled else (1, f"{unit}s")
-        numbers = f"{done / size:.0f} of {total / size:.0f} {name}"
-        left = (now - start) * (total - done) / done if done else 0.0
-        about = f", about {left / 60:.0f} min left" if _paced(done, total) else ""
-        beside = f" ({note})" if note else ""
-        sys.stderr.write(f"{what}: {numbers} in {(now - start) / 60:.0f} min{about}{beside}\n")
+        self._last_line_s = now_s
+        passed_s = now_s - self._step_start_s
+        numbers = f"{done / self._size:.0f} of {total / self._size:.0f} {self._units}"
+        left_s = passed_s * (total - done) / done if done else 0.0
+        time_left = f", about {left_s / 60:.0f} min left" if _paced(done, total) else ""
+        bracketed_note = f" ({note})" if note else ""
+        sys.stderr.write(f"{self._what}: {numbers} in {passed_s / 60:.0f} min{time_left}{bracketed_note}\n")
         sys.stderr.flush()
-
-    return show

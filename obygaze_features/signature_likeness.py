@@ -1,23 +1,25 @@
 """Compare signatures of pictures: signs of differences between neighbouring cells of a frame."""
 
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 LEAST_FRAMES = 4
-"""Frames that show something which a clip must have; others are counted as plain."""
+"""Least number of frames that show something; clips with fewer are not compared."""
 
 SHIFTS = range(-3, 4)
-"""Samples by which one clip may be later than the other."""
+"""Numbers of frames by which one clip may be later than the other."""
 
 PART = 64
-"""Clips whose cosines are ranked at a time, so that they stay in the processor's cache."""
+"""Number of clips whose cosines are ranked at a time, so that they stay in the processor's cache."""
 
 CELLS = 12
+"""Number of cells across and down into which a frame is divided."""
 SIGNS = 2 * CELLS * (CELLS - 1)
-"""Of a view: differences of [12, 11] across, then [11, 12] down."""
+"""Number of signs of a view: of the [12, 11] differences across, then of the [11, 12] differences down."""
 Signs = NDArray[np.int8]
 Floats = NDArray[np.float32]
 
@@ -43,38 +45,69 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
         of both can be compared.
     """
     np.setbufsize(16)  # until it returns: else numpy copies weights to buffers, which takes as long
-    ours = a.transpose(1, 0, 2).astype(np.float32, order="C")
-    theirs = b.transpose(1, 2, 0).astype(np.float32, order="C")
-    shown_a, shown_b = (~np.isnan(each) for each in (weight_a, weight_b))
-    columns, rows = (np.ascontiguousarray(each.T) for each in (weight_a, weight_b))
-    n_frames, best = len(ours), np.full((len(a), len(b)), np.float32(-1))
-    memory = np.empty((n_frames, *best.shape), np.float32)
-    all_shown = bool(shown_a.all() and shown_b.all())
+    frames_a = a.transpose(1, 0, 2).astype(np.float32, order="C")  # [F, n, 264]
+    frames_b = b.transpose(1, 2, 0).astype(np.float32, order="C")  # [F, 264, m]
+    weights_a = np.ascontiguousarray(weight_a.T)  # [F, n]
+    weights_b = np.ascontiguousarray(weight_b.T)  # [F, m]
+    is_shown_a = ~np.isnan(weight_a)
+    is_shown_b = ~np.isnan(weight_b)
+    are_all_shown = bool(is_shown_a.all() and is_shown_b.all())
+    n_frames = len(frames_a)
+    best = np.full((len(a), len(b)), np.float32(-1))
+    cosines = np.empty((n_frames, *best.shape), np.float32)  # one array for all shifts
     for shift in SHIFTS:
-        here = slice(max(0, -shift), min(n_frames, n_frames - shift))
-        there = slice(here.start + shift, here.stop + shift)
-        n_met = here.stop - here.start
-        met = None if all_shown else shown_a[:, here].astype(np.float32) @ shown_b[:, there].T
-        if (n_met if met is None else met.max(initial=0)) < LEAST_FRAMES:
+        # Frame k of a clip is compared with frame k + shift of the other.
+        first_a = max(0, -shift)
+        first_b = first_a + shift
+        n_compared = n_frames - abs(shift)
+        if n_compared < LEAST_FRAMES:
             continue
-        for frame, cosine in enumerate(memory[:n_met], start=here.start):  # while it is in the cache
-            np.matmul(ours[frame], theirs[frame + shift], out=cosine)  # of whole numbers, so exact
-            np.multiply(cosine, columns[frame][:, None], out=cosine)
-            np.multiply(cosine, rows[frame + shift], out=cosine)
-        if met is not None:
-            np.copyto(memory, np.inf, where=np.isnan(memory))  # so that they are sorted to the end
-        counts = range(n_met if met is None else LEAST_FRAMES, n_met + 1)
-        ranks = {rank for count in counts for rank in ((count - 1) // 2, count // 2)}
-        for part in (slice(top, top + PART) for top in range(0, len(a), PART)):
-            ranked = _select_ranks(list(memory[:n_met, part]), ranks)
-            for count in counts:
-                median = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
-                where = True if met is None else met[part] == count
-                np.maximum(best[part], median, out=best[part], where=where)
+        n_shown = None  # [n, m], the compared frames that both clips show; None if these are all
+        if not are_all_shown:
+            shown_a = is_shown_a[:, first_a : first_a + n_compared].astype(np.float32)
+            n_shown = shown_a @ is_shown_b[:, first_b : first_b + n_compared].T
+            if n_shown.max(initial=0) < LEAST_FRAMES:
+                continue
+        for place, cosine in enumerate(cosines[:n_compared]):  # each is scaled while it is in the cache
+            np.matmul(
+                frames_a[first_a + place], frames_b[first_b + place], out=cosine
+            )  # whole numbers: exact
+            np.multiply(cosine, weights_a[first_a + place][:, None], out=cosine)
+            np.multiply(cosine, weights_b[first_b + place], out=cosine)
+        _raise_to_medians(best, cosines[:n_compared], n_shown)
     return best
 
 
-def _select_ranks(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
+def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> None:
+    """Raise the likeness of clips to the median of their frames' cosines where that is larger.
+
+    Parameters
+    ----------
+    best
+        Largest likeness of each pair of clips so far, [n, m], which is changed.
+    cosines
+        Cosines of the compared frames, [frames, n, m], in which NaNs are overwritten. NaN if a frame shows
+        too little.
+    n_shown
+        Number of cosines of each pair that are not NaN, [n, m]; None if no cosine is NaN. Pairs with fewer
+        than `LEAST_FRAMES` are left out.
+    """
+    counts = [len(cosines)]
+    if n_shown is not None:
+        counts = [*range(LEAST_FRAMES, len(cosines) + 1)]
+        np.copyto(cosines, np.inf, where=np.isnan(cosines))  # so that they are sorted to the end
+    middle_ranks = {count: ((count - 1) // 2, count // 2) for count in counts}
+    ranks = frozenset(chain.from_iterable(middle_ranks.values()))
+    for top in range(0, len(best), PART):
+        part = slice(top, top + PART)
+        ranked = _select_ranks(list(cosines[:, part]), ranks)
+        for count, (lower, upper) in middle_ranks.items():
+            median = (ranked[lower] + ranked[upper]) / 2
+            has_count = True if n_shown is None else n_shown[part] == count
+            np.maximum(best[part], median, out=best[part], where=has_count)
+
+
+def _select_ranks(arrays: list[Floats], ranks: frozenset[int]) -> list[Floats]:
     """Sort several arrays elementwise, so that array k holds the k-th smallest element of each position.
 
     Parameters
@@ -84,42 +117,50 @@ def _select_ranks(arrays: list[Floats], ranks: set[int]) -> list[Floats]:
     ranks
         The ranks k that are needed, 0 for the smallest. Only these arrays of the result are valid.
     """
-    spare = np.empty_like(arrays[0])
-    for i, j in _exchanges(len(arrays), frozenset(ranks)):
-        a, b = arrays[i], arrays[j]
-        arrays[i], spare = np.minimum(a, b, out=spare), a
-        np.maximum(a, b, out=b)
+    free_memory = np.empty_like(arrays[0])
+    for i, j in _needed_exchanges(len(arrays), ranks):
+        smaller = np.minimum(arrays[i], arrays[j], out=free_memory)
+        np.maximum(arrays[i], arrays[j], out=arrays[j])
+        free_memory = arrays[i]  # holds nothing that is still needed
+        arrays[i] = smaller
     return arrays
 
 
 @cache
-def _exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int]]:
-    """List the steps of a sorting network for n elements, as far as they are needed for some ranks.
+def _needed_exchanges(n: int, ranks: frozenset[int]) -> list[tuple[int, int]]:
+    """List the steps of `_merge_exchange` on which the elements of some ranks depend.
 
-    A step (i, j) puts the smaller of two elements at i and the larger at j. On whole arrays this is a minimum
-    and a maximum, which takes a tenth of the time of sorting many short rows. The network is Batcher's merge
-    exchange (Knuth, The Art of Computer Programming, 5.2.2, algorithm M), without the steps on which none of
-    the wanted ranks depends.
+    On whole arrays a step is a minimum and a maximum, which takes a tenth of the time of sorting many short
+    rows.
     """
-    network = []
+    used = set(ranks)
+    needed = []
+    for i, j in reversed(_merge_exchange(n)):
+        if i in used or j in used:
+            needed.append((i, j))
+            used |= {i, j}
+    return needed[::-1]
+
+
+def _merge_exchange(n: int) -> list[tuple[int, int]]:
+    """List the steps of a sorting network for n elements: Batcher's merge exchange.
+
+    A step (i, j) puts the smaller of two elements at i and the larger at j. Source: Knuth, The Art of
+    Computer Programming, 5.2.2, algorithm M, whose names p, q, r and d are used here.
+    """
+    steps = []
     top = 1 << max(n - 1, 1).bit_length() - 1
-    p = top  # p, q, r and d as Knuth names them
+    p = top
     while p:
         q, r, d = top, 0, p
         while d > 0:
-            network += [(i, i + d) for i in range(n - d) if i & p == r]
+            steps += [(i, i + d) for i in range(n - d) if i & p == r]
             if q > p:
                 q, r, d = q >> 1, p, q - p
             else:
                 d = 0
         p >>= 1
-    used = set(ranks)
-    kept = []
-    for i, j in reversed(network):
-        if i in used or j in used:
-            kept.append((i, j))
-            used |= {i, j}
-    return kept[::-1]
+    return steps
 
 
 def weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
@@ -132,18 +173,22 @@ def weights(signs: Signs, shown: NDArray[np.bool_]) -> Floats:
     shown
         Whether a frame shows something, [...].
     """
-    length = np.sqrt(np.abs(signs).sum(axis=-1, dtype=np.float32))
+    n_differences = np.abs(signs).sum(axis=-1, dtype=np.float32)  # also the sum of the squares of -1, 0 and 1
+    length = np.sqrt(n_differences)
     inverse: Floats = np.divide(1, length, where=length > 0, out=np.zeros_like(length))
     return np.where(shown, inverse, np.float32(np.nan))
 
 
 def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
-    """Mirror frames [..., 264] left to right: differences across change their sign and their order."""
-    n = CELLS * (CELLS - 1)
-    across = signs[..., :n].reshape(*signs.shape[:-1], CELLS, CELLS - 1)
-    down = signs[..., n:].reshape(*signs.shape[:-1], CELLS - 1, CELLS)
-    turned = [part[..., ::-1].reshape(*signs.shape[:-1], n) for part in (-across, down)]
-    return np.concatenate(turned, axis=-1)
+    """Mirror frames [..., 264] left to right.
+
+    The differences across and down change their order in each row. Those across change their sign too.
+    """
+    frames = signs.shape[:-1]
+    across, down = np.split(signs, 2, axis=-1)  # as `SIGNS` describes
+    across_mirrored = -across.reshape(*frames, CELLS, CELLS - 1)[..., ::-1]
+    down_mirrored = down.reshape(*frames, CELLS - 1, CELLS)[..., ::-1]
+    return np.concatenate([across_mirrored.reshape(across.shape), down_mirrored.reshape(down.shape)], axis=-1)
 
 
 @cache
@@ -157,17 +202,17 @@ def mirror_halves() -> tuple[Floats, Floats]:
     turns : ndarray of float32, [264, 138]
         Basis vectors that mirroring multiplies by -1.
     """
-    signs = np.eye(SIGNS, dtype=np.float32)
+    signs = np.eye(SIGNS, dtype=np.float32)  # each row is a frame with one sign
     turned = mirrored(signs)
+    partner = np.abs(turned).argmax(axis=1)  # the sign with which mirroring exchanges each
+    is_first_of_pair = np.arange(SIGNS) <= partner  # both of a pair would give the same vector
     halves = []
-    for both in (signs + turned, signs - turned):
-        # A sign and the one that mirroring exchanges it with give the same vector, so one of both is kept. A
-        # sign that is its own partner gives a vector of length 2, or zero, which is left out.
-        partner = np.abs(turned).argmax(axis=1)
-        is_first = (np.arange(SIGNS) <= partner) & both.any(axis=1)
-        kept = both[is_first]
+    for vectors in (signs + turned, signs - turned):
+        is_zero = ~vectors.any(axis=1)  # of a sign that is its own partner
+        kept = vectors[is_first_of_pair & ~is_zero]
         halves.append(np.ascontiguousarray((kept / np.linalg.norm(kept, axis=1, keepdims=True)).T))
-    return halves[0], halves[1]
+    stays, turns = halves
+    return stays, turns
 
 
 # --- sketches: of a clip's mean frame, small enough to be kept with a model
@@ -211,5 +256,6 @@ def sketch_likeness(means: Floats, kept: NDArray[np.uint8]) -> Floats:
     kept
         Sketches [m, 33], as `sketches` makes them.
     """
-    signs = np.unpackbits(kept, axis=-1, count=SIGNS).astype(np.float32) * 2 - 1
-    return np.asarray(means @ (signs.T / np.float32(SIGNS**0.5)))
+    signs = np.unpackbits(kept, axis=-1, count=SIGNS).astype(np.float32) * 2 - 1  # -1 or 1
+    length = np.float32(SIGNS**0.5)  # of a vector of so many signs
+    return np.asarray(means @ (signs.T / length))

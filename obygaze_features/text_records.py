@@ -23,7 +23,7 @@ MOST_SHARED = 1 << 12
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
-_SEPARATOR = re.compile(r'"?sep=([^"\r\n])"?(?:\r\n|\r|\n)', re.IGNORECASE)
+_STATED_DELIMITER = re.compile(r'"?sep=([^"\r\n])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 """Excel's own first line, which says what stands between cells."""
 
 MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
@@ -51,9 +51,10 @@ def unmarked_encoding(content: bytes) -> str:
         name, line_end = "utf-16-be", rb"\0[\r\n]"
     # Digits and line ends have a zero as their high byte. A zero low byte is rare: few letters, such as
     # U+4E00, have one.
-    few, many = sorted((n_even_zeros, n_odd_zeros))
-    is_one_sided = many >= max(0.02 * len(head), 2 * few, 8)
-    is_wide = many >= 0.3 * len(head) or re.search(line_end, head)
+    rarer, more_frequent = sorted((n_even_zeros, n_odd_zeros))
+    is_one_sided = more_frequent >= max(0.02 * len(head), 2 * rarer, 8)
+    has_many_zeros = more_frequent >= 0.3 * len(head)
+    is_wide = has_many_zeros or re.search(line_end, head)
     return name if is_one_sided and is_wide else ""
 
 
@@ -69,13 +70,16 @@ def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str
     refusal
         Class of the error to raise if it is none of these.
     """
-    if why := no_text(content):
-        raise refusal(f"{path}: {why}")
-    if not marked_encoding(content) and (name := unmarked_encoding(content)):
-        raise refusal(f"{path}: {name} without its mark; save the file as UTF-8 (in Excel: CSV UTF-8)")
+    why_not = no_text(content)
+    if why_not:
+        raise refusal(f"{path}: {why_not}")
+    # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
+    encoding = marked_encoding(content) or "utf-8-sig"
+    guessed = "" if marked_encoding(content) else unmarked_encoding(content)
+    if guessed:
+        raise refusal(f"{path}: {guessed} without its mark; save the file as UTF-8 (in Excel: CSV UTF-8)")
     try:
-        # utf-8-sig: spreadsheets write a byte order mark, which is no part of the first column's name.
-        return content.decode(marked_encoding(content) or "utf-8-sig")
+        return content.decode(encoding)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise refusal(
@@ -111,7 +115,9 @@ def read_records(
     if is_workbook(content):
         records, notes = read_sheet(path, content, refusal, is_header)
         return records, "", notes
-    return *split_records(path, decoded_text(path, content, refusal), refusal, is_header), ()
+    text = decoded_text(path, content, refusal)
+    records, delimiter = split_records(path, text, refusal, is_header)
+    return records, delimiter, ()
 
 
 def split_records(
@@ -137,36 +143,41 @@ def split_records(
     delimiter
         The delimiter of a text that does not name it; "" to find it.
     """
-    line, text = 1, text.replace("\ufeff", "")  # byte order marks of parts that were joined
-    if said := _SEPARATOR.match(text):
-        delimiter, line, text = said[1], 2, text[said.end() :]
+    text = text.replace("\ufeff", "")  # byte order marks of parts that were joined
+    n_lines_before = 0
+    stated = _STATED_DELIMITER.match(text)
+    if stated is not None:
+        delimiter = stated[1]
+        text = text[stated.end() :]
+        n_lines_before = 1
     delimiter = delimiter or _find_delimiter(text[:SAMPLE], is_header)
-    offset = line - 1
     problem = ""
+    line = 1
     # If cells are separated by tabs, quotes may be ordinary letters, as in IMDb's tables.
     quote_characters: tuple[str | None, ...] = ('"', None) if delimiter == "\t" else ('"',)
     for quote in quote_characters:
         reader = csv.reader(_split_lines(text), delimiter=delimiter, strict=True, quotechar=quote)
         records: Records = []
         known: dict[str, str] = {}
-        line = offset + 1
+        line = n_lines_before + 1  # where the next record begins: a cell may have several lines
         try:
-            for record in reader:
-                if len(record) > 1 or "".join(record).strip():
-                    records.append((line, shared_cells(record, known)))
-                line = reader.line_num + 1 + offset
+            for cells in reader:
+                is_empty = len(cells) < 2 and not "".join(cells).strip()
+                if not is_empty:
+                    records.append((line, shared_cells(cells, known)))
+                line = n_lines_before + reader.line_num + 1
         except csv.Error as error:
             problem = _explain_csv_error(error)
-            continue
-        return records, delimiter
+        else:
+            return records, delimiter
     raise refusal(f"{path}: line {line}: {problem}")
 
 
 def _explain_csv_error(error: csv.Error) -> str:
     """Return in plain words why a table cannot be split into cells."""
     if "field limit" in str(error):
-        most = csv.field_size_limit()
-        return f"a cell of more than {most:,} characters: is a quote before it never closed?"
+        limit = csv.field_size_limit()
+        return f"a cell of more than {limit:,} characters: is a quote before it never closed?"
     return "not a well-formed table: a quote is never closed, or one inside a cell is not doubled"
 
 
@@ -194,15 +205,16 @@ def header_row(records: Records, is_header: Callable[[Sequence[str]], bool]) -> 
 
 
 def first_rows(head: str) -> dict[str, Records]:
-    """Split the first rows of a table by each possible delimiter: delimiter -> rows.
+    """Split the first rows of a table by each possible delimiter: delimiter -> rows, all with the line 0.
 
     If a first line such as `sep=;` names the delimiter, only that one is tried.
     """
-    said = _SEPARATOR.match(head)
-    return {
-        sign: [(0, row) for row in islice(csv.reader(_split_lines(head), delimiter=sign), HEADER_ROWS) if row]
-        for sign in (said[1] if said else DELIMITERS)
-    }
+    stated = _STATED_DELIMITER.match(head)
+    rows_of: dict[str, Records] = {}
+    for delimiter in stated[1] if stated else DELIMITERS:
+        reader = csv.reader(_split_lines(head), delimiter=delimiter)
+        rows_of[delimiter] = [(0, cells) for cells in islice(reader, HEADER_ROWS) if cells]
+    return rows_of
 
 
 def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], bool]) -> str:
@@ -220,7 +232,8 @@ def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], b
     is_header
         Returns whether cells are those of a known header.
     """
-    best, best_score = ",", (False, 0.0, 0)
+    best = ","
+    best_score = (False, 0.0, 0)  # whether it gives a known header, share of rows of one width, that width
     for sign in signs:
         rows = list(islice(csv.reader(_split_lines(text[:SAMPLE]), delimiter=sign), HEADER_ROWS))
         widths = Counter(len(row) for row in rows if any(row))
@@ -230,7 +243,8 @@ def even_delimiter(text: str, signs: str, is_header: Callable[[Sequence[str]], b
         if width > 1:
             score = (any(map(is_header, rows)), n_rows / widths.total(), width)
             if score > best_score:
-                best, best_score = sign, score
+                best = sign
+                best_score = score
     return best
 
 

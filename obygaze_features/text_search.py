@@ -403,21 +403,23 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
             f"{store.where}: search compares pooled vectors, one a clip, and the store has "
             f"{', '.join(arrays)} alone"
         )
-    able = []
+    searchable = []
     for name in pooled:
-        is_searchable = not by_text or embedding_space(store[name].provenance)
-        if name in store.backbones and is_searchable and not store[name].text:
-            able.append(name)
-    if backbone is None and by_text and not able:
+        is_of_clips = name in store.backbones and not store[name].text
+        is_comparable = not by_text or embedding_space(store[name].provenance) is not None
+        if is_of_clips and is_comparable:
+            searchable.append(name)
+    if backbone is None and by_text and not searchable:
         raise SearchError(
             f"{store.where}: no group can read texts ({', '.join(store.names)}); {', '.join(TEXT_HALF)} may"
         )
-    if (backbone is None and len(able) != 1) or backbone not in (None, *pooled):
+    is_undecided = backbone is None and len(searchable) != 1
+    if is_undecided or backbone not in (None, *pooled):
         raise SearchError(
-            f"{store.where} has pooled vectors of {', '.join(able) or 'no clips'}: "
+            f"{store.where} has pooled vectors of {', '.join(searchable) or 'no clips'}: "
             "choose one with --backbone (backbone=)"
         )
-    return store[backbone or able[0]]
+    return store[backbone or searchable[0]]
 
 
 def encode_query(group: Group, text: str, weights: str | None, device: str) -> Query:

@@ -7,7 +7,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.file_kinds import SAFETENSORS, TORCH, what, why_not
+from obygaze_features.file_kinds import SAFETENSORS, TORCH, file_kind, why_not
 
 
 def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
@@ -24,7 +24,7 @@ def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
     """
     import torch  # noqa: PLC0415 - imports need no torch for other files
 
-    is_safe = path.suffix == ".safetensors" or what(path).name == SAFETENSORS
+    is_safe = path.suffix == ".safetensors" or file_kind(path).name == SAFETENSORS
     try:
         if is_safe:
             from safetensors.torch import load_file  # noqa: PLC0415 - the same
@@ -36,7 +36,7 @@ def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
-        if isinstance(error, UnpicklingError) and what(path).name == TORCH:
+        if isinstance(error, UnpicklingError) and file_kind(path).name == TORCH:
             reason = (
                 "refused: it is damaged, or holds more than tensors, which could run code; save tensors alone"
             )

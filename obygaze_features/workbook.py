@@ -5,7 +5,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,8 +68,9 @@ def is_workbook(content: bytes) -> bool:
             members = archive.infolist()
     except (*DAMAGES, ValueError, OSError, NotImplementedError):
         return _begins_as_workbook(content)
-    if all(member.header_offset for member in members):
-        # No member lies at the beginning, so this list is that of a zip inside of this one.
+    is_list_of_inner_zip = all(member.header_offset > 0 for member in members)
+    if is_list_of_inner_zip:
+        # The list of this zip itself is lost: one of its members lies at the beginning.
         return _begins_as_workbook(content)
     return any(member.filename.startswith(PARTS_OF_EXCEL) for member in members)
 
@@ -80,7 +81,7 @@ def _begins_as_workbook(content: bytes) -> bool:
     The name of its first member decides, and whether names of a workbook's parts occur at all. Zips of other
     tools may contain workbooks, in which these names occur too.
     """
-    length = int.from_bytes(content[26:28], "little")
+    length = int.from_bytes(content[26:28], "little")  # of the first member's name, see `ZIP`
     first_name = content[30 : 30 + length]
     if first_name and not first_name.startswith(FIRST_PARTS):
         return False
@@ -123,12 +124,16 @@ def read_sheet(
         It is no workbook, too large, or python-calamine is not installed.
     """
     book = read_workbook(path, content, refusal)
-    sheets = book.sheets
-    heads = {name: [cells for _, cells in records[:HEADER_ROWS]] for name, records in sheets.items()}
-    largest = max(sheets, key=lambda name: n_filled(sheets[name]))
-    own = next((name for name in sheets if any(map(is_header, heads[name]))), largest)
-    read = sheets_together(book, own)
+    read = sheets_together(book, _sheet_to_read(book, is_header))
     return read.records, sheet_notes(book, read)
+
+
+def _sheet_to_read(book: Workbook, is_header: Callable[[Sequence[str]], bool]) -> str:
+    """Return the name of the first sheet that has the expected header; else that of the largest sheet."""
+    for name, records in book.sheets.items():
+        if any(is_header(cells) for _, cells in records[:HEADER_ROWS]):
+            return name
+    return max(book.sheets, key=lambda name: n_filled(book.sheets[name]))
 
 
 def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Workbook:
@@ -211,15 +216,14 @@ def _visible_rows(
     return [(line, row) for line, row in enumerate(rows, start=1) if any(row)]
 
 
-def _shared_header(records: Records, others: Iterable[Records]) -> list[str] | None:
-    """Return the header that a sheet has in common with another sheet; None if there is none.
+def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | None:
+    """Return the header that a sheet has in common with any other sheet; None if there is none.
 
     It is the first row that holds several texts and no number, and that another sheet has too.
     """
-    further = list(others)
     for _, cells in records[:HEADER_ROWS]:
         are_texts = sum(map(bool, cells)) > 1 and not any(map(_is_number, cells))
-        if are_texts and any(_find_header(cells, rows) is not None for rows in further):
+        if are_texts and any(_find_header(cells, rows) is not None for rows in others):
             return cells
     return None
 
@@ -278,26 +282,28 @@ class Sheets(NamedTuple):
     names: list[str]
 
 
-def sheets_together(book: Workbook, own: str) -> Sheets:
+def sheets_together(book: Workbook, main_sheet: str) -> Sheets:
     """Join a sheet with all visible sheets that have the same header.
 
     If there are none, its rows are returned unchanged.
     """
-    records = book.sheets[own]
-    more = {name: rows for name, rows in book.sheets.items() if name != own and name not in book.hidden}
-    header = _shared_header(records, more.values())
+    records = book.sheets[main_sheet]
+    not_joined = {main_sheet, *book.hidden}
+    others = {name: rows for name, rows in book.sheets.items() if name not in not_joined}
+    header = _shared_header(records, list(others.values()))
     if header is None:
-        return Sheets(records, [own])
-    alike = {name: rows for name, rows in more.items() if _find_header(header, rows) is not None}
-    return Sheets(_join_sheets({own: records, **alike}, header), [own, *alike])
+        return Sheets(records, [main_sheet])
+    alike = {name: rows for name, rows in others.items() if _find_header(header, rows) is not None}
+    joined = _join_sheets({main_sheet: records, **alike}, header)
+    return Sheets(joined, [main_sheet, *alike])
 
 
 def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
     """Return notes on which sheets were joined, which were left out, and which cells are doubtful."""
-    own = read.names[0]
+    main_sheet = read.names[0]
     names_read = set(read.names)
     left_out = [name for name in book.sheets if name not in names_read]
-    notes = [f"sheet {name!r} left out: {own!r} is read" for name in left_out[:MOST_SHEETS_SHOWN]]
+    notes = [f"sheet {name!r} left out: {main_sheet!r} is read" for name in left_out[:MOST_SHEETS_SHOWN]]
     if len(left_out) > MOST_SHEETS_SHOWN:
         notes.append(f"{len(left_out) - MOST_SHEETS_SHOWN:,} more sheets left out")
     notes += book.notes
@@ -325,16 +331,20 @@ def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
     merged
         The merged cells.
     """
-    last_filled: dict[int, int] = {}
+    last_line_filled: dict[int, int] = {}  # column -> last line of its merged ranges so far
     for first_line, last_line, column in sorted(merged):
         if first_line > len(rows) or column >= len(rows[first_line - 1]):
             continue
         text = rows[first_line - 1][column]
-        last = min(last_line, len(rows))
-        for line in range(max(first_line, last_filled.get(column, 0)) + 1, last + 1):
-            if column >= len(rows[line - 1]) or not rows[line - 1][column]:
+        filled_to = last_line_filled.get(column, 0)
+        start = max(first_line, filled_to) + 1
+        end = min(last_line, len(rows))
+        for line in range(start, end + 1):
+            row = rows[line - 1]
+            is_filled = column < len(row) and row[column] != ""
+            if not is_filled:
                 _set_cell(rows, Cell(line, column, text))
-        last_filled[column] = max(last, last_filled.get(column, 0))
+        last_line_filled[column] = max(end, filled_to)
 
 
 def _set_cell(rows: list[list[str]], cell: Cell) -> None:

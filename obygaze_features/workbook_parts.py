@@ -42,12 +42,13 @@ CONTENT_TYPES: Final = "[Content_Types].xml"
 DOCUMENT: Final = "content.xml"
 """Part of a spreadsheet of OpenDocument with all of its sheets."""
 MOST_DIGITS: Final = 9
-"""Of a number of repetitions."""
+"""Most digits of a number of repetitions."""
 CELLS: Final = b"sheetData"
 """Element in which a sheet has its cells."""
 OTHER_KINDS: Final = {"mimetype", "content.xml", "xl/workbook.bin"}
 """Parts of workbooks of other kinds, which the library would read as such."""
 
+# What notes say of cells that people see otherwise than they are read.
 ERRORS: Final = "that cannot be read, of an error"
 UNCOMPUTED: Final = "that cannot be read, of a formula never computed"
 MERGED: Final = "merged across columns, of which the first alone has a value"
@@ -159,33 +160,53 @@ def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
     names = [member.filename for member in members]
     if len(set(names)) < len(names) or not OTHER_KINDS.isdisjoint(names):
         raise DamagedPartError
+    places_of_note = {note: Places() for note in (ERRORS, UNCOMPUTED, MERGED, HIDDEN, STYLED)}
+    sheets = _read_sheets(archive, members, places_of_note)
+    where = "cells of any sheet" if len(sheets) > 1 else "cells"
+    notes = [f"{where} {note}: {places.line()}" for note, places in places_of_note.items() if places.n]
+    facts = {}
+    for name, part in _part_of_sheet(archive).items():
+        if part in sheets:
+            facts[name] = SheetFacts(sheets[part].unreadable, sheets[part].merged)
+    return Parts(facts, notes)
+
+
+def _read_sheets(
+    archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo], places_of_note: Mapping[str, Places]
+) -> dict[str, "_Sheet"]:
+    """Read all parts of a workbook that are sheets: name of the part -> the sheet.
+
+    Parameters
+    ----------
+    archive, members
+        The workbook as a zip, and its members.
+    places_of_note
+        Note -> places of the cells that it is about, which are added.
+
+    Raises
+    ------
+    ValueError
+        A part that is no sheet has cells.
+    """
     formats = _Formats()
     for member in members:
         if member.filename.endswith("styles.xml"):
             _parse(archive.open(member), formats.start, formats.end)
     # This is done once, not for each part: a workbook may have thousands of styles and thousands of parts.
     styles_showing_more = formats.styles_showing_more()
-    odd = {what: Places() for what in (ERRORS, UNCOMPUTED, MERGED, HIDDEN, STYLED)}
     sheets: dict[str, _Sheet] = {}
     for member in members:
-        sheet = _Sheet(styles_showing_more, odd)
+        sheet = _Sheet(styles_showing_more, places_of_note)
         try:
             _parse(archive.open(member), sheet.start, sheet.end, sheet.text)
         except DamagedPartError:
-            if sheet.is_one:
+            if sheet.is_sheet:
                 raise
             _refuse_cells(archive.open(member))
             continue
-        sheet.refuse_emptiness()
+        sheet.refuse_distant_cells()
         sheets[member.filename] = sheet
-    where = "cells of any sheet" if len(sheets) > 1 else "cells"
-    notes = [f"{where} {what}: {places.line()}" for what, places in odd.items() if places.n]
-    facts = {
-        name: SheetFacts(sheets[part].unreadable, sheets[part].merged)
-        for name, part in _names_of(archive).items()
-        if part in sheets
-    }
-    return Parts(facts, notes)
+    return sheets
 
 
 def refuse_large_document(archive: zipfile.ZipFile, packed: int) -> None:
@@ -222,25 +243,29 @@ class _DocumentCells:
     """Count the cells of a spreadsheet of OpenDocument that have a value, as its elements come."""
 
     def __init__(self) -> None:
-        self._n_written, self._n_cells, self._n_of_row, self._row_repeats = 0, 0, 0, 1
+        self._n_written = 0  # cells in the file
+        self._n_cells = 0  # cells of the rows so far, with repetitions
+        self._n_cells_of_row = 0  # cells of the current row, with repetitions
+        self._n_times = 1  # how often the current row is repeated
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Count the cells of an element of the XML that begins: a row or a cell."""
         tag = _local(name)
-        named = {_local(key): value for key, value in attributes.items()}
+        value_of = {_local(key): value for key, value in attributes.items()}
         if tag == "table-row":
-            self._n_of_row, self._row_repeats = 0, _repeats(named.get("number-rows-repeated", "1"))
-        elif tag == "table-cell" and "value-type" in named:
+            self._n_cells_of_row = 0
+            self._n_times = _parse_repetitions(value_of.get("number-rows-repeated", "1"))
+        elif tag == "table-cell" and "value-type" in value_of:
             self._n_written += 1
-            self._n_of_row += _repeats(named.get("number-columns-repeated", "1"))
-            n_cells = self._n_cells + self._n_of_row * self._row_repeats
+            self._n_cells_of_row += _parse_repetitions(value_of.get("number-columns-repeated", "1"))
+            n_cells = self._n_cells + self._n_cells_of_row * self._n_times
             if n_cells > MOST_CELLS:
                 raise TooLargeError(f"a workbook of more than {MOST_CELLS:,} cells; save its table as CSV")
 
     def end(self, name: str) -> None:
         """Add the cells of a row when its element ends, as often as the row is repeated."""
         if _local(name) == "table-row":
-            self._n_cells += self._n_of_row * self._row_repeats
+            self._n_cells += self._n_cells_of_row * self._n_times
 
     def refuse_repetition(self) -> None:
         """Raise a TooLargeError if few cells are repeated very often."""
@@ -249,7 +274,7 @@ class _DocumentCells:
             raise TooLargeError(f"{what}; save its table as CSV")
 
 
-def _repeats(text: str) -> int:
+def _parse_repetitions(text: str) -> int:
     """Parse the number of times that a cell or row is repeated."""
     if not text.isdecimal() or len(text) > MOST_DIGITS:
         raise DamagedPartError
@@ -275,7 +300,7 @@ def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed: int) -> None:
         )
 
 
-def _names_of(archive: zipfile.ZipFile) -> dict[str, str]:
+def _part_of_sheet(archive: zipfile.ZipFile) -> dict[str, str]:
     """Return which part of the archive holds each sheet: name of the sheet -> name of the part.
 
     Raises
@@ -283,14 +308,13 @@ def _names_of(archive: zipfile.ZipFile) -> dict[str, str]:
     DamagedPartError
         Two sheets have one name, or one part.
     """
-    targets = {
-        each.get("Id", ""): each.get("Target", "") for each in _elements(archive, RELATIONS, "Relationship")
-    }
+    targets = {}
+    for relation in _elements(archive, RELATIONS, "Relationship"):
+        targets[relation.get("Id", "")] = relation.get("Target", "")
     parts: dict[str, str] = {}
     taken = set[str]()
     for sheet in _elements(archive, WORKBOOK, "sheet"):
-        identity = next((value for name, value in sheet.items() if name.endswith(":id")), "")
-        target = targets.get(identity, "")
+        target = targets.get(_relation_id(sheet), "")
         part = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
         name = sheet.get("name", "")
         # The library finds parts without regard to case, and would read one again for each sheet that has it.
@@ -299,6 +323,14 @@ def _names_of(archive: zipfile.ZipFile) -> dict[str, str]:
         parts[name] = part
         taken.add(part.casefold())
     return parts
+
+
+def _relation_id(sheet: Mapping[str, str]) -> str:
+    """Return the attribute `r:id` of a sheet, whatever its prefix is; "" if it has none."""
+    for name, value in sheet.items():
+        if name.endswith(":id"):
+            return value
+    return ""
 
 
 def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:
@@ -358,48 +390,66 @@ class _Formats:
 
 
 class _Sheet:
-    """A sheet, as its elements come; `is_one` once its first element has shown that it is a sheet."""
+    """What is known of a part of a workbook, which grows as the parser calls `start`, `end` and `text`.
 
-    def __init__(self, showing_more: frozenset[str], odd: Mapping[str, Places]) -> None:
-        """Begin a sheet without cells.
+    Parameters
+    ----------
+    styles_showing_more
+        Numbers of the styles whose cells show more text than the number that they hold.
+    places_of_note
+        Note -> the places of cells that it is about, to which those of this sheet are added.
 
-        Parameters
-        ----------
-        showing_more
-            Numbers of the styles whose cells show more text than the number that they hold.
-        odd
-            What is odd about cells -> the places of such cells; places of this sheet are added.
-        """
+    Attributes
+    ----------
+    is_sheet
+        Whether the first element has shown that the part is a sheet.
+    unreadable
+        Its cells that cannot be read.
+    merged
+        Its cells that are merged in one column.
+    """
+
+    def __init__(self, styles_showing_more: frozenset[str], places_of_note: Mapping[str, Places]) -> None:
+        """Begin a sheet without cells."""
         self.unreadable: list[Cell] = []
         self.merged: list[Merged] = []
-        self._showing_more, self._odd = showing_more, odd
-        self._height, self._width, self._n_cells = 0, 0, 0
-        self.is_one = False
-        self._place, self._kind, self._style = "", "", ""
-        self._line, self._column = 0, 0
+        self.is_sheet = False
+        self._styles_showing_more = styles_showing_more
+        self._places_of_note = places_of_note
+        # The sheet so far.
+        self._height = 0
+        self._width = 0
+        self._n_cells = 0
+        # The current cell.
+        self._line = 0
+        self._column = 0
+        self._place = ""  # such as "B7"; "" if the file does not say it
+        self._kind = ""  # code of the type of its value; "e" for an error, "" or "n" for a number
+        self._style = ""  # number of its style
         self._has_formula = False
         self._value: str | None = None
-        self._is_value = False
+        self._is_in_value = False  # whether the parser is inside its value
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """Read an element that begins: sheet, row, column, cell, value, formula or merged cells."""
         tag = _local(name)
-        if not self.is_one:
+        if not self.is_sheet:
             if tag != "worksheet":
                 raise DamagedPartError
-            self.is_one = True
+            self.is_sheet = True
         elif tag == "c":
             self._begin_cell(attributes)
         elif tag == "v":
-            self._is_value = True
-            if self._style in self._showing_more and self._kind in {"", "n"} and self._place:
-                self._odd[STYLED].add(self._place)
+            self._is_in_value = True
+            is_number = self._kind in {"", "n"}
+            if is_number and self._style in self._styles_showing_more and self._place:
+                self._places_of_note[STYLED].add(self._place)
         elif tag == "f":
             self._has_formula = True
         elif tag == "row":
             self._begin_row(attributes)
         elif tag == "col" and _is_hidden(attributes):
-            self._odd[HIDDEN].add(attributes.get("min", ""))
+            self._places_of_note[HIDDEN].add(attributes.get("min", ""))
         elif tag == "mergeCell":
             self._merge(attributes.get("ref", ""))
 
@@ -407,13 +457,13 @@ class _Sheet:
         """Read the end of an element: of a value or a cell."""
         tag = _local(name)
         if tag == "v":
-            self._is_value = False
+            self._is_in_value = False
         elif tag == "c":
             self._end_cell()
 
     def text(self, text: str) -> None:
         """Read a piece of text; of the value of a cell, the first `MOST_TEXT` characters or so are stored."""
-        if self._is_value and len(self._value or "") < MOST_TEXT:
+        if self._is_in_value and len(self._value or "") < MOST_TEXT:
             self._value = (self._value or "") + text[:MOST_TEXT]
 
     def _merge(self, places: str) -> None:
@@ -427,11 +477,11 @@ class _Sheet:
         first, _, last = places.partition(":")
         begin, end = _PLACE.fullmatch(first), _PLACE.fullmatch(last)
         if begin is None or end is None:
-            return  # of no place: the library ignores it too
+            return  # not a pair of cells: the library ignores it too
         if begin[1].upper() == end[1].upper():
             self.merged.append(Merged(int(begin[2]), int(end[2]), _number_of(begin[1]) - 1))
         else:
-            self._odd[MERGED].add(places)
+            self._places_of_note[MERGED].add(places)
 
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
         """Store the line of a row that begins, and note it if the row is hidden."""
@@ -439,7 +489,7 @@ class _Sheet:
         self._line = int(place) if place.isdecimal() and len(place) < 8 else self._line + 1
         self._column = 0
         if _is_hidden(attributes):
-            self._odd[HIDDEN].add(place or str(self._line))
+            self._places_of_note[HIDDEN].add(place or str(self._line))
 
     def _begin_cell(self, attributes: Mapping[str, str]) -> None:
         """Store the place, kind and style of a cell that begins.
@@ -450,16 +500,20 @@ class _Sheet:
             If the sheet has too many rows, columns or cells with this one.
         """
         self._place = attributes.get("r", "")
-        self._kind, self._style = attributes.get("t", ""), attributes.get("s", "")
-        self._has_formula, self._value = False, None
+        self._kind = attributes.get("t", "")
+        self._style = attributes.get("s", "")
+        self._has_formula = False
+        self._value = None
         self._column += 1
         if self._place:
             match = _PLACE.fullmatch(self._place)
             if match is None:
                 raise DamagedPartError
-            self._column, self._line = _number_of(match[1]), int(match[2])
+            self._column = _number_of(match[1])
+            self._line = int(match[2])
         self._n_cells += 1
-        self._height, self._width = max(self._height, self._line), max(self._width, self._column)
+        self._height = max(self._height, self._line)
+        self._width = max(self._width, self._column)
         area = self._height * self._width
         is_usual = self._height <= MOST_ROWS and self._width <= MOST_COLUMNS and area <= MOST_CELLS
         if not is_usual:
@@ -471,14 +525,14 @@ class _Sheet:
         place = self._place or f"{self._line}"
         value = self._value or ""
         if self._kind == "e":
-            self._odd[ERRORS].add(place)
+            self._places_of_note[ERRORS].add(place)
             if value:
                 self.unreadable.append(Cell(self._line, self._column - 1, value[:MOST_TEXT]))
         elif self._has_formula and not value and self._kind != "str":
-            self._odd[UNCOMPUTED].add(place)
+            self._places_of_note[UNCOMPUTED].add(place)
             self.unreadable.append(Cell(self._line, self._column - 1, NEVER_COMPUTED))
 
-    def refuse_emptiness(self) -> None:
+    def refuse_distant_cells(self) -> None:
         """Raise a TooLargeError if a large sheet has few cells: the library allocates memory for all."""
         area = self._height * self._width
         if area > max(FREE_CELLS, MOST_EMPTY * self._n_cells):

@@ -103,12 +103,12 @@ class WorkerPool:
         self._events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         if beside is not None:
             self._events = beside._events
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # held while tasks, workers or threads change
         self._waiting: deque[_Task] = deque()
         self._living: list[_Worker] = []
         self._threads: list[threading.Thread] = []
-        self._idle = 0  # of the threads
-        self._crashes = 0
+        self._n_idle_threads = 0
+        self._n_crashes = 0  # in a row
         self._closing = False
 
     def __enter__(self) -> Self:
@@ -132,11 +132,12 @@ class WorkerPool:
         queued = _Task(key, pickled_for_workers(task), limit_s)
         with self._changed:
             self._waiting.append(queued)
-            if len(self._waiting) > self._idle and len(self._threads) < self.workers:
-                self._idle += 1
-                number = (len(self._threads),)
-                self._threads.append(threading.Thread(target=self._serve, args=number, daemon=True))
-                self._threads[-1].start()
+            if len(self._waiting) > self._n_idle_threads and len(self._threads) < self.workers:
+                self._n_idle_threads += 1
+                number = len(self._threads)
+                thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
+                self._threads.append(thread)
+                thread.start()
             self._changed.notify()
 
     def tell(self, key: Hashable, message: Any) -> None:
@@ -190,11 +191,12 @@ class WorkerPool:
         worker: _Worker | None = None
         try:
             while (task := self._take()) is not None:
-                begun = False
-                while not begun and not self._closing:
-                    worker = worker or self._start(number)
-                    begun = worker is not None and self._do(worker, task)
-                    worker = None if worker is None or worker.ended else worker
+                has_begun = False
+                while not has_begun and not self._closing:
+                    if worker is None or worker.ended:
+                        worker = self._start(number)
+                    if worker is not None:
+                        has_begun = self._do(worker, task)
         except Exception as error:  # noqa: BLE001 - raised again by get
             self._events.put(error)
         if worker is not None and not worker.ended:
@@ -204,7 +206,7 @@ class WorkerPool:
         """Wait for the next task; None if the pool was closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
-            self._idle -= 1
+            self._n_idle_threads -= 1
             return None if self._closing else self._waiting.popleft()
 
     def _start(self, number: int) -> "_Worker | None":
@@ -229,17 +231,18 @@ class WorkerPool:
         bool
             Whether the task began. If the worker died before, the task can be given to another worker.
         """
-        begun, given = False, time.monotonic()
+        has_begun = False
+        given_s = time.monotonic()
         worker.begin(task)
         with suppress(EOFError):  # it died, possibly in the middle of a message
             while True:
                 kind, value = worker.receive()
-                begun = True
+                has_begun = True
                 if kind == b"item":
-                    self._crashes = 0
+                    self._n_crashes = 0
                     self._events.put(Event(task.key, "item", value))
                 elif kind == b"done":
-                    self._crashes = 0
+                    self._n_crashes = 0
                     worker.task = None
                     self._finish(Event(task.key, "done"))
                     return True
@@ -248,17 +251,18 @@ class WorkerPool:
                     self._finish(value)
                     return True
         how = self._end(worker)
-        late = how == "exit code 1" and time.monotonic() - given >= task.limit_s
-        if not late and not self._closing:
+        # `faulthandler` ends a worker at the task's time limit with this exit code.
+        is_late = how == "exit code 1" and time.monotonic() - given_s >= task.limit_s
+        if not is_late and not self._closing:
             self._count_crash(how)
-        if begun:
-            self._finish(Event(task.key, "late" if late else "died", how))
-        return begun
+        if has_begun:
+            self._finish(Event(task.key, "late" if is_late else "died", how))
+        return has_begun
 
     def _finish(self, event: Event | Exception) -> None:
         """Pass on the last event of a task; the thread is then idle."""
         with self._changed:
-            self._idle += 1
+            self._n_idle_threads += 1
         self._events.put(event)
 
     def _end(self, worker: "_Worker") -> str:
@@ -269,10 +273,10 @@ class WorkerPool:
 
     def _count_crash(self, how: str) -> None:
         """Count a worker that died without a result; raise an error after too many in a row."""
-        self._crashes += 1
-        if self._crashes >= MOST_CRASHES:
+        self._n_crashes += 1
+        if self._n_crashes >= MOST_CRASHES:
             raise WorkerError(
-                f"{self._crashes} worker processes in a row died without a result, the last one by {how}: "
+                f"{self._n_crashes} worker processes in a row died without a result, the last one by {how}: "
                 "is there enough memory? Fewer --workers need less"
             )
 
@@ -292,7 +296,8 @@ class _Worker:
         most_bytes
             Largest message that is accepted from the worker; None if the worker is trusted.
         """
-        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # multiprocessing's way
+        # The options with which this Python was started, as multiprocessing finds them.
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         command = [sys.executable, *flags, "-c", _PROGRAM, *sys.path]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
         self.task: _Task | None = None
@@ -380,11 +385,12 @@ class Parent:
     """
 
     def __init__(self, number: int, answers: BinaryIO, packer: Packer | None) -> None:
-        """Hold the worker's number, the pipe to the parent, and the packer of messages (None: send bytes)."""
+        """Hold the worker's number, the pipe to the parent, and the packer of items; None for bytes."""
         self.number = number
-        self._answers, self._packer = answers, packer
+        self._answers = answers
+        self._packer = packer
         self._sending = threading.Lock()
-        self.told: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def send(self, item: Any) -> None:
         """Send a part of the task's result to the parent process; thread-safe."""
@@ -396,7 +402,7 @@ class Parent:
 
         With it come the blocks of shared memory that the parent has read and gives back.
         """
-        free, message = pickle.loads(self.told.get())  # noqa: S301 - from our own process
+        free, message = pickle.loads(self.messages.get())  # noqa: S301 - from our own process
         if self._packer is not None:
             self._packer.take_back(free)
         return message
@@ -431,31 +437,17 @@ def run_worker() -> None:
     """Run a worker process: do the tasks that arrive on standard input, until it is closed."""
     global _in_worker  # noqa: PLW0603 - a fact about this process
     _in_worker = True
-    for name in ("SIGINT", "SIGHUP"):  # which a terminal sends to all its processes; ours ends this one
-        if (number := getattr(signal, name, None)) is not None:
-            signal.signal(number, signal.SIG_IGN)
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = Path(os.devnull).open("r+b")  # noqa: SIM115 - as long as this process runs
-    os.dup2(nothing.fileno(), 0)  # programs that a library starts may read their standard input
-    os.dup2(2, 1)  # what libraries print is no message
+    _ignore_signals_of_terminal()
+    requests, answers, nothing = _take_pipes()
     try:
         # Ray has its workers import from the folder of the script that sys.argv names.
         number, name, sys.argv, trusted, work = pickle.loads(_receive(requests)[1])  # noqa: S301 - from our own process
     except EOFError:  # the parent has ended already
         return
-    packer, tasks = Packer(name), queue.SimpleQueue[bytes]()
+    packer = Packer(name)
+    tasks = queue.SimpleQueue[bytes]()
     parent = Parent(number, answers, packer if trusted else None)
-
-    def listen() -> None:
-        """Pass on what the parent sends; end this process as soon as the parent has ended, even by a kill."""
-        with suppress(EOFError):
-            while True:
-                kind, message = _receive(requests)
-                (tasks if kind == b"task" else parent.told).put(message)
-        packer.end()
-        os._exit(1)
-
-    threading.Thread(target=listen, daemon=True).start()
+    threading.Thread(target=_listen, args=(requests, tasks, parent, packer), daemon=True).start()
     try:
         function = pickle.loads(work)  # noqa: S301 - from our own process
         while True:
@@ -470,4 +462,43 @@ def run_worker() -> None:
     except Exception as error:  # noqa: BLE001 - raised again in the parent
         with suppress(BrokenPipeError):  # the parent has ended
             parent.fail(error)
-    threading.Event().wait()  # to be killed, or ended by `listen`
+    threading.Event().wait()  # to be killed, or ended by `_listen`
+
+
+def _ignore_signals_of_terminal() -> None:
+    """Ignore signals that a terminal sends to all its processes: the parent ends this one."""
+    for name in ("SIGINT", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _take_pipes() -> tuple[BinaryIO, BinaryIO, BinaryIO]:
+    """Move the pipes from and to the parent away from standard input and output, which libraries may use.
+
+    Returns
+    -------
+    requests, answers
+        The pipes.
+    nothing
+        The file that is standard input instead. Standard output is standard error.
+    """
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    nothing = Path(os.devnull).open("r+b")  # noqa: SIM115 - as long as this process runs
+    os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return requests, answers, nothing
+
+
+def _listen(requests: BinaryIO, tasks: queue.SimpleQueue[bytes], parent: Parent, packer: Packer) -> None:
+    """Pass on what the parent sends; end this process as soon as the parent has ended, even by a kill."""
+    with suppress(EOFError):
+        while True:
+            kind, message = _receive(requests)
+            if kind == b"task":
+                tasks.put(message)
+            else:
+                parent.messages.put(message)
+    packer.end()
+    os._exit(1)

@@ -225,13 +225,13 @@ def test_what_is_open_already_is_read_once_and_to_the_limit(monkeypatch, name):
     path = Path(f"/dev/fd/{reading}" if name == "the pipe" else name)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"12345")))
     monkeypatch.setattr(door, "MOST_BYTES", 4)
-    door._given_open.cache_clear()
+    door._read_stream.cache_clear()
     try:
         with pytest.raises(InputError):
             read_bytes(path, 4)
         assert read_bytes(path, 5) == read_bytes(path, 5) == b"12345"
     finally:
-        door._given_open.cache_clear()
+        door._read_stream.cache_clear()
         os.close(reading)
 
 

@@ -23,7 +23,7 @@ from obygaze_features.file_kinds import (
     TEXT,
     TORCH,
     UNKNOWN,
-    what,
+    file_kind,
     where_damaged,
     why_not,
 )
@@ -119,12 +119,12 @@ EXPECTED = {
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_a_file_of_the_expected_kind_that_is_refused_is_damaged(kind):
     content = EXPECTED[kind]
-    assert what(content).name == kind
+    assert file_kind(content).name == kind
     assert "damaged" in why_not(content, kind)
 
 
 def test_a_matlab_file_of_today_is_hdf5():
-    assert what(bytes_of(lambda file: hdf5(file, 512))).name == HDF5
+    assert file_kind(bytes_of(lambda file: hdf5(file, 512))).name == HDF5
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -132,13 +132,13 @@ def test_tensors_that_torch_saved_are_known_in_both_its_formats(old):
     torch = pytest.importorskip("torch")
     tensors = {"a": torch.zeros(3)}
     content = bytes_of(lambda file: torch.save(tensors, file, _use_new_zipfile_serialization=not old))
-    assert what(content).name == TORCH
+    assert file_kind(content).name == TORCH
 
 
 def test_a_table_that_pyarrow_wrote_is_known():
     pytest.importorskip("pyarrow")
     pd = pytest.importorskip("pandas")
-    assert what(bytes_of(pd.DataFrame({"a": [1]}).to_parquet)).name == PARQUET
+    assert file_kind(bytes_of(pd.DataFrame({"a": [1]}).to_parquet)).name == PARQUET
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,12 @@ def test_a_table_that_pyarrow_wrote_is_known():
     ["clip_id\nabc\np1\n", "BMW,1\n", "GGUF\n", "ID3,MZ,PAR1\n", "G" * 600, "x^2\n", "free\n", "v=1\n"],
 )
 def test_a_table_that_begins_like_a_binary_format_is_text(text):
-    assert what(text.encode()).name == TEXT
+    assert file_kind(text.encode()).name == TEXT
 
 
 def test_a_folder_and_what_can_never_be_read_are_named(tmp_path):
-    assert what(tmp_path).name == "a folder"
-    assert what(b"\0\xff\0\xff") == UNKNOWN
+    assert file_kind(tmp_path).name == "a folder"
+    assert file_kind(b"\0\xff\0\xff") == UNKNOWN
 
 
 @pytest.mark.parametrize(

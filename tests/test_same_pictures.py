@@ -15,8 +15,8 @@ from obygaze_features.commands import store_duplicates
 from obygaze_features.errors import StoreError
 from obygaze_features.same_pictures import FEATURES as COMPARED
 from obygaze_features.same_pictures import (
+    LEAST_RUN,
     MOST_MOVIES,
-    ROW,
     duplicates,
     expected_s,
     has_signatures,
@@ -224,7 +224,7 @@ def store_of_movies(folder, movies):
 
 
 def test_movies_are_named_for_clips_in_a_row(tmp_path):
-    scenes = [moving(seed) for seed in range(ROW)]
+    scenes = [moving(seed) for seed in range(LEAST_RUN)]
     mirrored_scenes = [scene[:, :, ::-1] for scene in scenes]
     store = store_of_movies(
         tmp_path / "a",
@@ -233,21 +233,21 @@ def test_movies_are_named_for_clips_in_a_row(tmp_path):
     (pair,) = duplicates(store).movies
     assert pair.movie_a == "copy"
     assert pair.movie_b == "whole"
-    assert pair.clips == ROW
+    assert pair.clips == LEAST_RUN
 
 
 def test_movies_are_not_named_for_clips_in_a_row_that_is_too_short(tmp_path):
-    scenes = [moving(seed) for seed in range(ROW - 1)]
+    scenes = [moving(seed) for seed in range(LEAST_RUN - 1)]
     store = store_of_movies(
         tmp_path / "a", {"whole": [*scenes, moving(100)], "short": [moving(101), *scenes, moving(102)]}
     )
     result = duplicates(store)
-    assert len(groups(result)) == ROW - 1
+    assert len(groups(result)) == LEAST_RUN - 1
     assert result.movies == ()
 
 
 def test_movies_are_not_named_for_clips_in_another_order(tmp_path):
-    scenes = [moving(seed) for seed in range(ROW + 2)]
+    scenes = [moving(seed) for seed in range(LEAST_RUN + 2)]
     mixed = [scenes[3], scenes[0], scenes[2], scenes[5], scenes[1]]
     result = duplicates(store_of_movies(tmp_path / "a", {"whole": scenes, "mixed": mixed}))
     assert len(groups(result)) == 5
@@ -255,10 +255,10 @@ def test_movies_are_not_named_for_clips_in_another_order(tmp_path):
 
 
 def test_a_picture_that_many_movies_have_says_nothing_of_them(tmp_path):
-    logo = [moving(seed) for seed in range(ROW)]
+    logo = [moving(seed) for seed in range(LEAST_RUN)]
     movies = {f"m{number}": logo for number in range(MOST_MOVIES + 1)}
     result = duplicates(store_of_movies(tmp_path / "a", movies))
-    assert len(groups(result)) == ROW
+    assert len(groups(result)) == LEAST_RUN
     assert result.movies == ()
 
 

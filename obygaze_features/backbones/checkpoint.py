@@ -28,7 +28,7 @@ from obygaze_features.backbones.compute import ATTENTION
 from obygaze_features.backbones.weights import CONFIG, Weights
 from obygaze_features.door import open_regular
 from obygaze_features.errors import BackboneError, first_line
-from obygaze_features.file_kinds import SAFETENSORS, what, why_not
+from obygaze_features.file_kinds import SAFETENSORS, file_kind, why_not
 from obygaze_features.text import counted, first_few
 from obygaze_features.torch_files import load_torch
 
@@ -536,7 +536,7 @@ def _is_state_dict(document: object) -> TypeGuard[dict[str, torch.Tensor]]:
 def _types_in(path: Path) -> dict[str, str]:
     """Read the type of each tensor of a file, such as float16; of safetensors only the header is read."""
     if path.suffix != ".safetensors":
-        if what(path).name == SAFETENSORS:  # transformers chooses the reader by the file's name
+        if file_kind(path).name == SAFETENSORS:  # transformers chooses the reader by the file's name
             raise BackboneError(f"{path}: this is {SAFETENSORS}: let its name end in .safetensors")
         return {key: _type(tensor) for key, tensor in _read_state_dict(path).items()}
     open_regular(path).close()  # refuse pipes and devices: safetensors opens the path itself

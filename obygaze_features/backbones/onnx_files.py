@@ -31,7 +31,7 @@ from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resampl
 from obygaze_features.backbones.registry import ONNX, backbone_names
 from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
 from obygaze_features.errors import BackboneError, first_line
-from obygaze_features.file_kinds import UNKNOWN, what, why_not
+from obygaze_features.file_kinds import UNKNOWN, file_kind, why_not
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.perception import PICTURES
 from obygaze_features.schema import Licence, Name, SomeText, check
@@ -487,7 +487,7 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
                 f"no node gives {layer!r}; its outputs are {', '.join(outputs)}; "
                 "viewers of ONNX files show the names of others"
             )
-        elif what(content) != UNKNOWN:
+        elif file_kind(content) != UNKNOWN:
             reason = why_not(content, "an ONNX file")
         raise BackboneError(f"{path}: {reason}") from error
 

@@ -28,7 +28,7 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from obygaze_features.arguments import checked
 from obygaze_features.door import MOST_BYTES, open_regular, read_text
 from obygaze_features.errors import BackboneError, first_line
-from obygaze_features.file_kinds import what, where_damaged, why_not
+from obygaze_features.file_kinds import file_kind, where_damaged, why_not
 from obygaze_features.io import NO_LICENCE, file_sha256, sha256_of
 
 Kind = TypeVar("Kind", bound=msgspec.Struct)
@@ -501,7 +501,7 @@ def read_json(path: Path, kind: type[Json]) -> Json:
         raise BackboneError(f"{path}: {where_damaged(error, path, 'a JSON file')}") from None
     except ValueError as error:
         raise BackboneError(f"{path}: {error}") from None
-    if what(path).remedy:
+    if file_kind(path).remedy:
         raise BackboneError(f"{path}: {why_not(path, 'a JSON file')}")
     if not isinstance(document, kind):
         raise BackboneError(f"{path}: expected a JSON {kind.__name__}, found {type(document).__name__}")

@@ -18,7 +18,7 @@ from obygaze_features import store as stores
 from obygaze_features.commands.store_output import sealed_result
 from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import StoreError
-from obygaze_features.file_kinds import NPZ, what, where_damaged
+from obygaze_features.file_kinds import NPZ, file_kind, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import LOCAL, Answer, LocalPath, Number
 from obygaze_features.schema import Name, expected, fits
@@ -155,7 +155,7 @@ def open_source(
             source, ids, labels, patterns, of_frames=of_frames, times=times, at_a_rate=at_a_rate
         )
     choice = ArrayChoice(tuple(patterns), times=times_array)
-    if kind == "npy" and source.is_file() and what(source).name == NPZ:
+    if kind == "npy" and source.is_file() and file_kind(source).name == NPZ:
         return npz_clips(source, choice)
     read_files = array_files if kind == "npy" else torch_files
     return nullcontext((read_files(source, choice), choice.about))

@@ -19,7 +19,7 @@ from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_items import MOST_BYTES, Arrays, FileContent, ImportItem
-from obygaze_features.file_kinds import HEAD_BYTES, NPY, NPZ, what, why_not
+from obygaze_features.file_kinds import HEAD_BYTES, NPY, NPZ, file_kind, why_not
 from obygaze_features.store.store_files import NOT_ARRAYS, refuse_larger
 from obygaze_features.torch_files import load_torch
 
@@ -59,7 +59,7 @@ def files_below(
     StoreError
         There is no folder, or no such file in it.
     """
-    kind = what(folder)
+    kind = file_kind(folder)
     if kind.remedy or not folder.is_dir():
         found = f"this is {kind.name}: {kind.remedy}" if kind.remedy else "is a file"
         raise StoreError(
@@ -126,7 +126,7 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
     dict
         Path without suffix, relative to the folder or as the tar has it -> features.
     """
-    tars = [source] if source.is_file() and what(source).name == "a tar archive" else []
+    tars = [source] if source.is_file() and file_kind(source).name == "a tar archive" else []
     if source.is_dir() and not walk(source, ARRAY_SUFFIXES):
         tars = walk(source, (".tar",))
     if not tars:

@@ -24,7 +24,7 @@ from obygaze_features.exchange.row_ids import (
     read_row_ids,
     text_rows,
 )
-from obygaze_features.file_kinds import what, why_not
+from obygaze_features.file_kinds import file_kind, why_not
 from obygaze_features.store.records import WITHOUT_PICTURES
 from obygaze_features.workbook import Records
 
@@ -137,7 +137,7 @@ def _not_a_table(path: Path) -> StoreError:
     hint = ""
     if path.suffix.lower() in {".pt", ".pth"}:
         hint = "; --from pth reads a dict of clips"
-    elif path.exists() and what(path).remedy:
+    elif path.exists() and file_kind(path).remedy:
         hint = f"; {why_not(path, 'one of them')}"
     return StoreError(
         f"{path}: --from table reads {', '.join(READERS)}, or a folder of {' or '.join(TABLES)}{hint}"

@@ -179,7 +179,7 @@ def _choose_rows(stores: Sequence[Store]) -> dict[str, _ChosenRow]:
 
 def _refuse_two_spellings(movies: Iterable[str]) -> None:
     """Refuse films whose names differ only in spelling, such as in case: one film would become two."""
-    for movie, twin in same_names(movie for movie in movies if movie).one:
+    for movie, twin in same_names(movie for movie in movies if movie).same:
         raise StoreError(
             f"movies {twin!r} and {movie!r} are one name: one film would be two in the merged store; "
             "extract one of the stores anew, from a manifest that names both alike"

@@ -30,7 +30,7 @@ from obygaze_features.exchange.import_items import (
     TableOptions,
     read_in_worker,
 )
-from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, what, why_not
+from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, file_kind, why_not
 from obygaze_features.store.store_files import refuse_larger
 from obygaze_features.text import counted, first_few
 from obygaze_features.text_records import read_records
@@ -55,7 +55,7 @@ SHOWN = 8
 def read_ids(path: Path) -> list[str]:
     """Read clip ids: from a table with a column of `ID_NAMES`, a text with one id a line, or a .npy."""
     content = read_bytes(path)
-    kind = what(content).name
+    kind = file_kind(content).name
     if kind == NPY:
         return id_texts(map_npy(path), path)
     if kind == PARQUET:
@@ -92,7 +92,7 @@ def text_rows(path: Path) -> TextRows:
     """Read the rows of a text table or a workbook, without the blanks around cells that OpenFace writes."""
     with open_regular(path, MOST_TEXT) as file:
         content = file.readall()
-    if what(content) == UNKNOWN:
+    if file_kind(content) == UNKNOWN:
         raise StoreError(f"{path}: {why_not(content, TEXT)}")
     records, delimiter, notes = read_records(path, content, StoreError, lambda _: True)
     rows = []

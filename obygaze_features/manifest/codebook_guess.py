@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from obygaze_features.apart import readers_apart
+from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
@@ -209,7 +209,7 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     [('high', 1), ('low', 2)]
     """
     headings = headings or Headings()
-    with readers_apart() as child:
+    with reader_process() as child:
         content = read_apart(child, local_path(path), Reading(headings=headings), _guess_in_child)
     return msgspec.convert(json.loads(content.more), GuessedCodebook)
 

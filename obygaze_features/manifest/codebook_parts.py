@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.names import plain, suggestion
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
-from obygaze_features.perception import IN_PICTURES
+from obygaze_features.perception import SHOWN_BY_PICTURES
 from obygaze_features.text import number_of, unsuitable
 
 if TYPE_CHECKING:
@@ -403,7 +403,7 @@ def _check_languages(languages: Iterable[str], key: str) -> None:
 
 def _check_modality(concept: Concept) -> None:
     """Refuse a concept whose `modality` and `visual` contradict each other on whether pictures show it."""
-    in_pictures = concept.modality in IN_PICTURES
+    in_pictures = concept.modality in SHOWN_BY_PICTURES
     if concept.modality and concept.visual != in_pictures:
         needed = "true" if in_pictures else "false"
         raise ManifestError(

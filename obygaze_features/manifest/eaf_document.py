@@ -253,19 +253,19 @@ def _add_tier(root: Element, tier: EafTier) -> Element:
 
 def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:
     """Add the types of tiers, the language of vocabularies, and the constraints on tiers with a parent."""
-    types: dict[str, dict[str, str]] = {"model": {}, "note": {}}
+    further_attributes: dict[str, dict[str, str]] = {"model": {}, "note": {}}  # kind of tier -> attributes
     for kind, vocabulary in VOCABULARY_OF.items():
         if vocabulary in vocabularies:
-            types[kind] = {"CONTROLLED_VOCABULARY_REF": vocabulary}
-    types["concepts"] = {"CONSTRAINTS": "Symbolic_Association"}
-    for kind, more in types.items():
+            further_attributes[kind] = {"CONTROLLED_VOCABULARY_REF": vocabulary}
+    further_attributes["concepts"] = {"CONSTRAINTS": "Symbolic_Association"}  # below tiers of levels
+    for kind, further in further_attributes.items():
         is_alignable = "false" if kind == "concepts" else "true"
         attributes = {
             "LINGUISTIC_TYPE_ID": kind,
             "TIME_ALIGNABLE": is_alignable,
             "GRAPHIC_REFERENCES": "false",
         }
-        _add(root, "LINGUISTIC_TYPE", **attributes, **more)
+        _add(root, "LINGUISTIC_TYPE", **attributes, **further)
     definition = "http://cdb.iso.org/lg/CDB-00130975-001"
     _add(root, "LANGUAGE", LANG_ID="und", LANG_DEF=definition, LANG_LABEL="undetermined (und)")
     for name, description in CONSTRAINTS.items():
@@ -276,8 +276,9 @@ def _add_vocabulary(root: Element, name: str, description: str, values: Sequence
     """Add a controlled vocabulary: the values that ELAN offers for annotations of a type of tier."""
     vocabulary = _add(root, "CONTROLLED_VOCABULARY", CV_ID=name)
     _add(vocabulary, "DESCRIPTION", description, LANG_REF="und")
+    singular = name.removesuffix("s")  # `levels` has the entries level1, level2
     for place, value in enumerate(values, start=1):
-        entry = _add(vocabulary, "CV_ENTRY_ML", CVE_ID=f"{name[:-1]}{place}")
+        entry = _add(vocabulary, "CV_ENTRY_ML", CVE_ID=f"{singular}{place}")
         _add(entry, "CVE_VALUE", value, DESCRIPTION="", LANG_REF="und")
 
 

@@ -32,12 +32,12 @@ SHOWN = 3
 N_COMPARED_BYTES = 1 << 20
 """Bytes at the beginning and at the end of videos of one size that are compared."""
 
-_Places = Mapping[str, tuple[object, str]]
+_FirstPlaces = Mapping[str, tuple[object, str]]
 """Name -> the file in which it is read first ("" for none), and the place there, such as a line."""
 
 
 @checked
-def refuse_twins(column: str, names: _Places) -> None:
+def refuse_twins(column: str, names: _FirstPlaces) -> None:
     """Refuse two spellings of one name (`same_names`); for films, also two forms of one IMDb id.
 
     Parameters
@@ -56,7 +56,7 @@ def refuse_twins(column: str, names: _Places) -> None:
     _refuse_one_name_in_two_spellings(column, names, _same_names(column, names))
 
 
-def _refuse_one_name_in_two_spellings(column: str, names: _Places, found: SameNames) -> None:
+def _refuse_one_name_in_two_spellings(column: str, names: _FirstPlaces, found: SameNames) -> None:
     """Refuse the first pair of names that were found to be one name; the message gives the place of each.
 
     Parameters
@@ -68,7 +68,7 @@ def _refuse_one_name_in_two_spellings(column: str, names: _Places, found: SameNa
     found
         The pairs of spellings that `_same_names` found.
     """
-    for name, twin in found.one:
+    for name, twin in found.same:
         file, place = names[name]
         place_of_name = f"{file}: {place}" if file else place
         raise ManifestError(
@@ -88,7 +88,7 @@ def same_films(names: Iterable[str]) -> list[tuple[str, str]]:
     >>> same_films(["tt0054215", "Psycho", "54215", "PSYCHO"])
     [('54215', 'tt0054215'), ('PSYCHO', 'Psycho')]
     """
-    return _same_names("movie", names).one
+    return _same_names("movie", names).same
 
 
 def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]:
@@ -122,20 +122,27 @@ def check_identity(clips: Iterable[Clip], root: Path | None = None) -> list[str]
     clips = tuple(clips)
     notes = []
     for column in ("movie", "annotator"):
-        places: dict[str, tuple[object, str]] = {}  # name -> its first clip
-        for clip in clips:
-            name = getattr(clip, column)
-            if name and name not in places:
-                places[name] = ("", f"clip {clip.clip_id!r}")
-        found = _same_names(column, places)
-        _refuse_one_name_in_two_spellings(column, places, found)
-        for name, twin in found.doubtful:
-            notes.append(f"{column} {name!r} and {twin!r} look alike: if they are one, spell both alike")
+        notes += _notes_on_names(column, clips)
     notes += movies_of_one_id(clip.movie for clip in clips)
     notes += movies_of_one_video(clips)
     if root is not None:
         notes += videos_of_one_content(clips, root)
     return notes
+
+
+def _notes_on_names(column: str, clips: Iterable[Clip]) -> list[str]:
+    """Return a note for each two names of a column that look alike; refuse two spellings of one name."""
+    first_places: dict[str, tuple[object, str]] = {}
+    for clip in clips:
+        name = getattr(clip, column)
+        if name and name not in first_places:
+            first_places[name] = ("", f"clip {clip.clip_id!r}")
+    found = _same_names(column, first_places)
+    _refuse_one_name_in_two_spellings(column, first_places, found)
+    return [
+        f"{column} {name!r} and {lookalike!r} look alike: if they are one, spell both alike"
+        for name, lookalike in found.doubtful
+    ]
 
 
 def _same_names(column: str, names: Iterable[str]) -> SameNames:
@@ -154,7 +161,7 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
         if first != name:
             respelled.append((name, first))
     pairs = same_names(first_of_key.values())
-    return SameNames([*respelled, *pairs.one], pairs.doubtful)
+    return SameNames([*respelled, *pairs.same], pairs.doubtful)
 
 
 def _note_on_foreign_letter(name: str, twin: str) -> str:
@@ -162,8 +169,8 @@ def _note_on_foreign_letter(name: str, twin: str) -> str:
     for letter, twin_letter in zip(name, twin, strict=False):
         are_ascii = letter.isascii() and twin_letter.isascii()
         if letter != twin_letter and not are_ascii:
-            foreign = twin_letter if letter.isascii() else letter
-            return f" ({foreign!r} is {unicodedata.name(foreign, 'of another script')})"
+            not_ascii = twin_letter if letter.isascii() else letter
+            return f" ({not_ascii!r} is {unicodedata.name(not_ascii, 'of another script')})"
     return ""
 
 
@@ -178,23 +185,23 @@ def movies_of_one_id(movies: Iterable[str]) -> list[str]:
     for imdb, same_id in movies_of.items():
         if len(same_id) > 1:
             shown = first_few(same_id, SHOWN)
-            notes.append(f"{len(same_id)} movies begin with {imdb} ({shown}): {NAME_ONCE}")
+            notes.append(f"{len(same_id)} movies begin with {imdb} ({shown}): {NAME_FILM_ONCE}")
     return notes
 
 
-NAME_ONCE = "where they are one film, name it once, as in a column movie: folds leave out movies"
+NAME_FILM_ONCE = "where they are one film, name it once, as in a column movie: folds leave out movies"
 
 
 def movies_of_one_video(clips: Iterable[Clip]) -> list[str]:
-    """Return a note for each video of several movies; refuse one that is of two movies at the same time.
+    """Return a note for each video that holds several movies, as a tape may; refuse movies that overlap.
 
-    A tape may hold several films: then the spans of each lie before or behind those of the others.
+    A movie reaches from the start of its first clip in the video to the end of its last one. A clip without
+    times is the whole video.
 
     Raises
     ------
     ManifestError
-        Two movies of a video overlap in time; names the video and both. A movie reaches from the start of its
-        first clip to the end of its last one, and a clip without times is the whole file.
+        Two movies of a video overlap in time; names the video and both.
     """
     notes = []
     for video, ranges in _ranges_of_movies(clips).items():
@@ -209,7 +216,7 @@ def movies_of_one_video(clips: Iterable[Clip]) -> list[str]:
                     "movie",
                 )
         movies = first_few([*ranges], SHOWN)
-        notes.append(f"one video of {len(ranges)} movies ({Path(video).name}: {movies}): {NAME_ONCE}")
+        notes.append(f"one video of {len(ranges)} movies ({Path(video).name}: {movies}): {NAME_FILM_ONCE}")
     return notes
 
 
@@ -257,9 +264,8 @@ def videos_of_one_content(clips: Iterable[Clip], root: Path) -> list[str]:
             movies = list(dict.fromkeys(movie_of_path[path] for path in paths))
             if len(movies) > 1:
                 files = first_few([path.name for path in paths], SHOWN)
-                notes.append(
-                    f"{len(movies)} movies of one video ({files}: {first_few(movies, SHOWN)}): {NAME_ONCE}"
-                )
+                shown = first_few(movies, SHOWN)
+                notes.append(f"{len(movies)} movies of one video ({files}: {shown}): {NAME_FILM_ONCE}")
     return notes
 
 

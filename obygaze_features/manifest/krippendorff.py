@@ -169,25 +169,26 @@ def unitised_alpha(
     n_values = 1 + _highest_value(partitions)
     # Length over which one annotator gave the row's value and another one the column's.
     coincidences = np.zeros((n_values, n_values))
-    # For each value, the sum of what its pieces share with themselves: pairs that chance leaves out.
-    with_itself = np.zeros(n_values)
-    marked_with_itself = np.zeros(n_values)
+    # For each value, the sum of the squared lengths of its pieces; the same of the pieces for values alone.
+    squares = np.zeros(n_values)
+    squares_of_marked = np.zeros(n_values)
     n_others = len(partitions) - 1
     for parts in partitions:
         for part in parts:
             length = part.end - part.start
-            piece_length = grain if part.value == GAP else length
-            with_itself[part.value] += length * piece_length
+            piece_length = grain if part.value == GAP else length  # a gap has length / grain pieces
+            squares[part.value] += length * piece_length
     for first, second in permutations(partitions, 2):
         for part in first:
+            # Divided by the number of other annotators, so that each of them has the same weight.
             shared = _shared_by_value(part, second, n_values) / n_others
             coincidences[part.value] += shared
             if part.value != GAP:
                 marked_by_other = shared[GAP + 1 :].sum() * n_others
-                marked_with_itself[part.value] += marked_by_other**2 / n_others
-    by_chance = _coincidences_by_chance(coincidences, with_itself)
+                squares_of_marked[part.value] += marked_by_other**2 / n_others
+    by_chance = _coincidences_by_chance(coincidences, squares)
     marked = coincidences[GAP + 1 :, GAP + 1 :]
-    marked_by_chance = _coincidences_by_chance(marked, marked_with_itself[GAP + 1 :])
+    marked_by_chance = _coincidences_by_chance(marked, squares_of_marked[GAP + 1 :])
     return UnitisedAlpha(
         segments=_alpha(_off_diagonal(coincidences), _off_diagonal(by_chance)),
         marked=_alpha(float(coincidences[GAP, GAP + 1 :].sum()), float(by_chance[GAP, GAP + 1 :].sum())),
@@ -234,7 +235,7 @@ def _shared_by_value(part: Segment, segments: Sequence[Segment], n_values: int) 
     return shared
 
 
-def _coincidences_by_chance(coincidences: Floats, with_itself: Floats) -> Floats:
+def _coincidences_by_chance(coincidences: Floats, squares: Floats) -> Floats:
     """Compute the coincidences that chance would give, [n_values, n_values].
 
     They have the same sum as the observed ones; zeros if no pair of different pieces is possible.
@@ -243,15 +244,16 @@ def _coincidences_by_chance(coincidences: Floats, with_itself: Floats) -> Floats
     ----------
     coincidences
         The observed coincidences, [n_values, n_values].
-    with_itself
-        For each value, the sum of what its pieces share with themselves, which is left out, [n_values].
+    squares
+        For each value, the sum of the squared lengths of its pieces, [n_values]. They are left out, because
+        chance does not pair a piece with itself.
     """
     totals = coincidences.sum(axis=1)
     total = coincidences.sum()
-    n_possible_pairs = total**2 - with_itself.sum()
+    n_possible_pairs = total**2 - squares.sum()
     if n_possible_pairs <= 0:
         return np.zeros_like(coincidences)
-    return np.asarray((np.outer(totals, totals) - np.diag(with_itself)) * total / n_possible_pairs)
+    return np.asarray((np.outer(totals, totals) - np.diag(squares)) * total / n_possible_pairs)
 
 
 def _off_diagonal(matrix: Floats) -> float:

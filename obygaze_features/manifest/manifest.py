@@ -217,23 +217,22 @@ ADVICE = (
 )
 
 
-@checked
-@without_gc()
 def _repeated_id(first: Clip, second: Clip) -> ManifestError:
     """Return the error for a clip id of two clips that are not two annotators' rows of one span."""
     annotator = first.annotator or "nobody"
     other_annotator = second.annotator or "nobody"
-    names = annotator
+    annotators = annotator
     if annotator != other_annotator:
-        names = f"{annotator} and {other_annotator}, whose films, videos or times differ"
+        annotators = f"{annotator} and {other_annotator}, whose films, videos or times differ"
     return ManifestError(
-        f"clip {second.clip_id!r} is there twice, of {names}: clip ids must be unique, or those of one span "
-        "of several annotators",
+        f"clip {second.clip_id!r} is there twice, of {annotators}: clip ids must be unique, or those of one "
+        "span of several annotators",
         "clip_id",
     )
 
 
 @checked
+@without_gc()
 def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manifest:
     """Read and check a manifest file, and its codebook.
 
@@ -336,29 +335,42 @@ def write_manifest(
     """
     path = local_path(path)
     placed = manifest.placed_in(absolute(path).parent)
-    files = {path: canonical_bytes(placed.clips, placed.codebook, spreadsheet_safe=spreadsheet_safe)}
-    codebook = codebook_file(path)
-    if placed.codebook.name in BUILTIN:
-        if placed.codebook != builtin_codebook(placed.codebook.name):
-            raise ManifestError(
-                f"{path}: its codebook has the name of the built-in {placed.codebook.name!r} "
-                "and differs from it: give it another name"
-            )
-        if codebook.exists() and not holds_codebook(codebook, placed.codebook):
-            raise ManifestError(
-                f"{codebook}: lies beside {path.name} and is not its codebook {placed.codebook.name!r}: "
-                "remove it, or choose another name for the manifest"
-            )
-    elif path == STANDARD:
-        raise ManifestError(
-            f"the codebook {placed.codebook.name!r} is written beside the manifest: name a file"
-        )
-    elif not holds_codebook(codebook, placed.codebook):
+    files = {}
+    if _needs_codebook_file(path, placed.codebook):
         # Written first, so that the manifest is never there without its codebook.
-        files = {codebook: placed.codebook.to_toml().encode("utf-8"), **files}
+        files[codebook_file(path)] = placed.codebook.to_toml().encode("utf-8")
+    files[path] = canonical_bytes(placed.clips, placed.codebook, spreadsheet_safe=spreadsheet_safe)
     further_files = {local_path(place): content for place, content in (beside or {}).items()}
     write_together({**further_files, **files})
     return placed
+
+
+def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
+    """Return whether a codebook has to be written beside the manifest that is written to a path.
+
+    A built-in codebook is not written, and one that is there already is not written again.
+
+    Raises
+    ------
+    ManifestError
+        Readers of the manifest would find another codebook, or none.
+    """
+    beside = codebook_file(path)
+    if codebook.name in BUILTIN:
+        if codebook != builtin_codebook(codebook.name):
+            raise ManifestError(
+                f"{path}: its codebook has the name of the built-in {codebook.name!r} "
+                "and differs from it: give it another name"
+            )
+        if beside.exists() and not holds_codebook(beside, codebook):
+            raise ManifestError(
+                f"{beside}: lies beside {path.name} and is not its codebook {codebook.name!r}: "
+                "remove it, or choose another name for the manifest"
+            )
+        return False
+    if path == STANDARD:
+        raise ManifestError(f"the codebook {codebook.name!r} is written beside the manifest: name a file")
+    return not holds_codebook(beside, codebook)
 
 
 @checked

@@ -49,18 +49,19 @@ def overlapping(first: Floats, second: Floats) -> Pairs:
     order = np.argsort(second[:, 0], kind="stable")
     beginnings = second[order, 0]  # [M]
     ends = second[order, 1]  # [M]
-    # Candidates of each first interval are the places start to stop in the sorted second list. The furthest
-    # end so far only rises: before the place where it reaches the interval, every second one has ended.
-    furthest_ends = np.maximum.accumulate(ends)
-    start = np.searchsorted(furthest_ends, first[:, 0], side="left")  # [N]
+    # Candidates of an interval of the first list are those at the places start to stop - 1 of the sorted
+    # second list: all before start have ended when it begins, and all from stop on begin after its end.
+    latest_ends = np.maximum.accumulate(ends)  # of the interval at each place and all before it; rises
+    start = np.searchsorted(latest_ends, first[:, 0], side="left")  # [N]
     stop = np.searchsorted(beginnings, first[:, 1], side="right")  # [N]
     stop = np.maximum(stop, start)
     n_candidates = stop - start
-    # One row a candidate: the place of its first interval, and how many candidates of that come before it.
+    # For each candidate: the place of its interval in the first list, and its number among the candidates of
+    # that interval, from 0.
     first_places = np.repeat(np.arange(len(first)), n_candidates)
-    n_rows_before = np.repeat(np.cumsum(n_candidates) - n_candidates, n_candidates)
-    n_before = np.arange(len(first_places)) - n_rows_before
-    sorted_places = start[first_places] + n_before
-    # Among the candidates, short ones may have ended before the interval begins.
+    n_of_earlier_intervals = np.repeat(np.cumsum(n_candidates) - n_candidates, n_candidates)
+    numbers = np.arange(len(first_places)) - n_of_earlier_intervals
+    sorted_places = start[first_places] + numbers
+    # A candidate may have ended before the interval begins, although a longer one before it has not.
     is_near = ends[sorted_places] >= first[first_places, 0]
     return Pairs(first_places[is_near], order[sorted_places[is_near]])

@@ -65,13 +65,13 @@ def merge(
     annotator
         Annotator of the labelled clip; "" for merged labels.
     """
-    labelled = [mark for mark in marks if mark.level is not None]
-    levels = [mark.level for mark in labelled if mark.level is not None]
+    level_marks = [(mark.level, mark) for mark in marks if mark.level is not None]
+    levels = [level for level, _ in level_marks]
     choose = min if how == "both" else max
     level = choose(levels, key=codebook.rank, default=codebook.level_names[0])
-    if how == "highest":
-        labelled = [mark for mark in labelled if mark.level == level]
-    concept_sets = [set(mark.concepts) for mark in labelled]
+    # The concepts of these annotations are merged.
+    merged_marks = [mark for mark_level, mark in level_marks if how != "highest" or mark_level == level]
+    concept_sets = [set(mark.concepts) for mark in merged_marks]
     if how == "both" and concept_sets:
         concepts = set.intersection(*concept_sets)
     else:

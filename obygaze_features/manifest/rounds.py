@@ -1,6 +1,6 @@
 """Plan a round of annotation: who annotates which films, in which order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -60,18 +60,39 @@ def assign(
     lengths = _film_lengths(clips, clips_of)
     longest_first = sorted(shared_out_films, key=lambda film: -lengths[film])
     annotators_of = _choose_annotators(longest_first, lengths, each, len(names))
-    rows = []
+    rows: list[Clip] = []
     for annotator, name in enumerate(names):
         films_of_annotator = [film for film in shared_out_films if annotator in annotators_of[film]]
         order = rng.permutation(len(films_of_annotator)).tolist()
         shuffled_films = [films_of_annotator[place] for place in order]
-        for number, film in enumerate(_mix_evenly(common_films, shuffled_films), start=1):
-            calibration_cell = "1" if film in common_films else "0"
-            for clip in clips_of[film]:
-                extras = {**clip.extras, CALIBRATION: calibration_cell, ORDER: str(number)}
-                row = replace(clip, level=None, concepts=(), annotator=name, extras=extras)
-                rows.append(row)
+        films_in_order = _mix_evenly(common_films, shuffled_films)
+        rows += _rows_of_annotator(name, films_in_order, clips_of, common_films)
     return clips.with_clips(rows)
+
+
+def _rows_of_annotator(
+    name: str, films: Sequence[str], clips_of: Mapping[str, Sequence[Clip]], common_films: Collection[str]
+) -> list[Clip]:
+    """Return an unlabelled row for each clip of an annotator's films.
+
+    Parameters
+    ----------
+    name
+        The annotator.
+    films
+        The annotator's films, in order.
+    clips_of
+        Film -> its clips.
+    common_films
+        The films that all annotate.
+    """
+    rows = []
+    for number, film in enumerate(films, start=1):
+        is_common = "1" if film in common_films else "0"
+        for clip in clips_of[film]:
+            extras = {**clip.extras, CALIBRATION: is_common, ORDER: str(number)}
+            rows.append(replace(clip, level=None, concepts=(), annotator=name, extras=extras))
+    return rows
 
 
 def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: int) -> None:
@@ -127,7 +148,7 @@ def _mix_evenly(common_films: Sequence[str], own_films: Sequence[str]) -> list[s
     films: list[str] = []
     for place in range(n_places):
         films += common_before.get(place, [])
-        films += own_films[place : place + 1]
+        films += own_films[place : place + 1]  # none, if there are no own films
     return films
 
 

@@ -204,21 +204,31 @@ class Table:
         starts = values[: len(rows)]
         ends = values[len(rows) :]
         for row, start, end in zip(rows, starts, ends, strict=True):
-            cells_read = dict(row.cells)
-            is_wrong = False
-            for name, value in zip(TIMES, (start, end), strict=True):
-                if isinstance(value, ManifestError):
-                    is_wrong = True
-                    is_word = row.cells[name].isalpha()  # such as R's NA
-                    remedy = ": leave the cell empty where there is none" if is_word else ""
-                    self.problems.add(row.line, f"{value}{remedy}", name)
-                elif value is None:
-                    cells_read[name] = ""
-                else:
-                    cells_read[name] = repr(value + 0.0)  # no minus zero
-            if not is_wrong:
-                yield Row(row.line, cells_read)
+            timed_row = self._with_times(row, start, end)
+            if timed_row is not None:
+                yield timed_row
         self.problems.refuse()
+
+    def _with_times(
+        self, row: Row, start: float | ManifestError | None, end: float | ManifestError | None
+    ) -> Row | None:
+        """Return a row with its times in seconds; None, and a problem, if one of them cannot be read.
+
+        `start` and `end` are the times, None for an empty cell, or the error of a cell that cannot be read.
+        """
+        cells = dict(row.cells)
+        is_wrong = False
+        for name, time in zip(TIMES, (start, end), strict=True):
+            if isinstance(time, ManifestError):
+                is_wrong = True
+                is_word = row.cells[name].isalpha()  # such as R's NA
+                remedy = ": leave the cell empty where there is none" if is_word else ""
+                self.problems.add(row.line, f"{time}{remedy}", name)
+            elif time is None:
+                cells[name] = ""
+            else:
+                cells[name] = repr(time + 0.0)  # no minus zero
+        return None if is_wrong else Row(row.line, cells)
 
     @property
     def _may_have_commas(self) -> bool:
@@ -256,16 +266,21 @@ class Table:
             clip_id = composed(row.cells["clip_id"].strip())
             if clip_id in values_of:
                 raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
-            for name in compared_columns:
-                cell = row.cells.get(name, "").strip()
-                value = getattr(clip_of.get(clip_id), name, None)
-                if cell and value is not None and not _agrees(cell, value):
-                    raise ManifestError(
-                        f"{self.path}: line {row.line}, column {name}: {cell}, and clip {clip_id} has "
-                        f"{value}: measure the clips themselves (obygaze film variables --windows)"
-                    )
+            if clip_id in clip_of:
+                self._refuse_row_of_other_span(row, clip_of[clip_id], compared_columns)
             values_of[clip_id] = [row.number(name, self.path) for name in names]
         return values_of
+
+    def _refuse_row_of_other_span(self, row: Row, clip: Any, columns: Sequence[str]) -> None:
+        """Refuse a row whose movie or times differ from its clip's; empty cells are not compared."""
+        for name in columns:
+            cell = row.cells.get(name, "").strip()
+            value = getattr(clip, name)
+            if cell and value is not None and not _agrees(cell, value):
+                raise ManifestError(
+                    f"{self.path}: line {row.line}, column {name}: {cell}, and clip {clip.clip_id} has "
+                    f"{value}: measure the clips themselves (obygaze film variables --windows)"
+                )
 
     def pointed(self, names: Sequence[str]) -> "Table":
         """Return the table with decimal points in place of decimal commas in columns of numbers.
@@ -429,17 +444,17 @@ def table_of(
     header_number = header_row(records, is_header or header_test(needed, any_of))
     (header_line, header), *body = records[header_number:]
     # A heading of several lines, as spreadsheets have them, is one name.
-    written = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
+    written_headings = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
     fields = FIELDS if set(TIMES) <= set(needed) else ()
     spelling_of = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
-    headings = [spelling_of.get(heading_name(cell), cell) for cell in written]
+    headings = [spelling_of.get(heading_name(cell), cell) for cell in written_headings]
     left_out = _empty_or_index(headings, body)
-    columns = _without_places(headings, left_out)
+    columns = _cells_left(headings, left_out)
     missing = [column for column in needed if column not in columns]
     if any_of and {*any_of}.isdisjoint(columns):
         missing.append(" or ".join(any_of))
     if missing:
-        shown = first_few([heading for heading in written if heading], MOST_SHOWN)
+        shown = first_few([heading for heading in written_headings if heading], MOST_SHOWN)
         problem = f"{path}: line {header_line}: no column {', '.join(missing)}; found {shown}"
         raise ManifestError(f"{problem}; {advice}" if advice else problem)
     _refuse_bad_names(columns, f"{path}: line {header_line}", named=named)
@@ -451,7 +466,7 @@ def table_of(
     return Table(path, tuple(columns), tuple(rows), delimiter, tuple(notes), read)
 
 
-def _without_places(cells: list[str], left_out: Collection[int]) -> list[str]:
+def _cells_left(cells: list[str], left_out: Collection[int]) -> list[str]:
     """Return the cells of a row without those whose index (from 0) is in `left_out`."""
     if not left_out:
         return cells  # not a copy, as a large table has many rows
@@ -477,7 +492,7 @@ def _rows_of_records(
     problems = Problems(path)
     rows = []
     for line, cells in records:
-        kept_cells = _without_places(cells, left_out)
+        kept_cells = _cells_left(cells, left_out)
         while len(kept_cells) > len(columns) and not kept_cells[-1].strip():
             kept_cells.pop()
         if len(kept_cells) == len(columns):
@@ -555,10 +570,10 @@ def _empty_or_index(headings: Sequence[str], body: Records) -> set[int]:
     filled = set[int]()
     for record in records:
         filled.update(n for n, cell in enumerate(record) if cell)
-    shortest = min(map(len, records), default=len(headings))
+    n_in_all_rows = min(map(len, records), default=len(headings))  # columns in which no row lacks a cell
     left_out = unnamed - filled
     for n in made_by_pandas | (unnamed & {0}):
-        if n < shortest:  # else some cell of it is empty
+        if n < n_in_all_rows:
             cells = [record[n] for record in records]
             if all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells):
                 left_out.add(n)

@@ -21,7 +21,7 @@ from av.video.stream import VideoStream
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import VideoError
-from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, what, why_not
+from obygaze_features.file_kinds import HEIF, MP4, UNKNOWN, file_kind, why_not
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.video.boxes import is_scrambled
 from obygaze_features.video.file_facts import files_of
@@ -186,7 +186,7 @@ def opened(path: Path, accelerator: HWAccel | None = None) -> Iterator[Source]:
                 "its packets are encrypted (scrambled): decrypt the file, or get it without", path
             )
         # FFmpeg reads HEIF too, but gives a tile of the picture, or one of several pictures.
-        if container.format.name.startswith("mov") and what(path).name == HEIF:
+        if container.format.name.startswith("mov") and file_kind(path).name == HEIF:
             raise VideoError(why_not(path, "a video file"), path)
         source = Source(path, container, choose_stream(container, path))
         source.set_decoder()
@@ -355,7 +355,7 @@ def _read_only(container: InputContainer, stream: VideoStream) -> None:
 
 def diagnose(path: Path) -> str:
     """Return why a file that FFmpeg refuses is not a video."""
-    kind = what(path).name
+    kind = file_kind(path).name
     if kind == MP4:
         return "the index (MP4 box 'moov') is missing, damaged or cut off: an unfinished recording or copy?"
     if kind.endswith(" film"):

@@ -15,7 +15,7 @@ from PIL.ExifTags import Base
 from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular
 from obygaze_features.errors import ObygazeError, VideoError
-from obygaze_features.file_kinds import HEAD_BYTES, PICTURE_SUFFIXES, UNKNOWN, what, why_not
+from obygaze_features.file_kinds import HEAD_BYTES, PICTURE_SUFFIXES, UNKNOWN, file_kind, why_not
 from obygaze_features.text import counted
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
@@ -202,7 +202,7 @@ def load_still(path: Path) -> StillImage:
 
 def _why_no_image(path: Path) -> str:
     """Return a sentence on why a file that Pillow does not recognise is no image that can be read."""
-    kind = what(path)
+    kind = file_kind(path)
     if kind == UNKNOWN or kind.name.endswith(" picture"):
         return f"this is no image that can be read ({', '.join(FORMATS)}), or its header is damaged"
     return f"this is no image: {why_not(path, 'a picture')}"

@@ -19,7 +19,7 @@ from scipy.special import expit
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.door import MOST_BYTES, open_regular, read_text
 from obygaze_features.errors import ObygazeError
-from obygaze_features.file_kinds import SAFETENSORS, what, why_not
+from obygaze_features.file_kinds import SAFETENSORS, file_kind, why_not
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
 from obygaze_features.locks import locked
 from obygaze_features.manifest import Clip, counted
@@ -337,7 +337,7 @@ def read_sums(path: Path | str) -> Sums:
     except ObygazeError as error:
         raise ModelError(f"{place}: not a file of sums: {error}") from None
     except (SafetensorError, msgspec.MsgspecError, OSError, ValueError, TypeError):
-        if what(place).name == SAFETENSORS:
+        if file_kind(place).name == SAFETENSORS:
             reason = "its description or arrays are not those of sums: get it, or write it, again"
         else:
             reason = why_not(place, "a file of sums")

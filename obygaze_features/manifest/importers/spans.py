@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from obygaze_features.apart import readers_apart
+from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import local_path
@@ -165,7 +165,7 @@ def import_spans(
     chosen = _ChosenCodebook(codebook)
     contents = []
     budget = MemoryBudget()
-    with readers_apart() as child:
+    with reader_process() as child:
         for path in map(local_path, files):
             options = _ReadOptions(kind, chosen.known, dict(words or {}), annotator)
             content = read_apart(child, path, reading, _read_content, options, budget=budget)

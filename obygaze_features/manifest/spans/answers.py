@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from obygaze_features.apart import readers_apart
+from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest.spans.json_values import json_in, number, text_of
@@ -185,7 +185,7 @@ def _note_models(file: SpanFile, clips: Sequence[Answered]) -> None:
 @checked
 def read_answered(path: Path) -> list[Answered]:
     """Read a file of answers in a child process, including those that do not count."""
-    with readers_apart() as child:
+    with reader_process() as child:
         content = read_apart(child, path, Reading(), _read_answered)
     return list(content.records)
 

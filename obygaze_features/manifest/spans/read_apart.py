@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from obygaze_features.apart import Child
-from obygaze_features.door import is_given_open
+from obygaze_features.door import is_stream
 from obygaze_features.errors import InputError
 from obygaze_features.limits import limits_of
 from obygaze_features.manifest.spans.account import MOST_LISTED, Account
@@ -253,7 +253,7 @@ def read_apart(
     ObygazeError, OSError
         Reading the file raised it there, or takes more time or memory than the file's size allows.
     """
-    content = content_of(path) if is_given_open(path) else None
+    content = content_of(path) if is_stream(path) else None
     task = Task(path, reading, content, read, arguments)
     budget = budget or MemoryBudget()
     if content is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from obygaze_features.apart import readers_apart
+from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import XML_PROLOGUE, no_text
@@ -259,7 +259,7 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     >>> read_subtitles("a.srt")
     [Subtitle(start_s=1.0, end_s=2.5, text='Hello')]
     """
-    with readers_apart() as child:
+    with reader_process() as child:
         content = read_apart(child, local_path(path), Reading(encoding=encoding), _read_subtitles)
     if account is not None:
         account.copy_from(content.file.account)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from obygaze_features import apart, limits
-from obygaze_features.apart import Child, readers_apart
+from obygaze_features.apart import Child, reader_process
 from obygaze_features.errors import InputError, ManifestError
 from obygaze_features.limits import Limits, limits_of
 from obygaze_features.manifest import (
@@ -68,7 +68,7 @@ def kind(request):
 def child(kind, monkeypatch):
     """A child of each kind."""
     monkeypatch.setattr(apart, "_may_fork", lambda: kind == "a fork")
-    with readers_apart() as each:
+    with reader_process() as each:
         yield each
 
 
@@ -194,9 +194,9 @@ from obygaze_features import apart, limits
 from obygaze_features.errors import InputError
 from tests.manifest.spans import test_limits as works
 
-assert not limits.IS_KEPT
+assert not limits.SYSTEM_KEEPS_LIMITS
 apart.limits_of = lambda _: limits.Limits(1, 1 << 26)
-with apart.readers_apart() as child:
+with apart.reader_process() as child:
     for work in (works.compute, works.grow):
         try:
             works.ask(child, work, Path("a.eaf"))
@@ -253,7 +253,7 @@ def test_a_child_reads_on_its_own():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(apart._state, "is child", True)
         patch.setattr(apart, "_ask_worker", ask_another)
-        with readers_apart() as child:
+        with reader_process() as child:
             assert isinstance(child, Child)
             assert ask(child, pid, Path()) == str(os.getpid()).encode()
 
