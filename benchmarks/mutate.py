@@ -309,15 +309,18 @@ class Calls:
 
 def read_here() -> None:
     """Let importers read in this process: in a worker they are neither traced nor changed."""
-    apart = importlib.import_module("obygaze_features.exchange.import_items").read_apart
+    from obygaze_features.exchange import import_arrays, import_hdf5, import_items, import_tables, row_ids
+
+    in_worker = import_items.read_in_worker
 
     def here(library: str, reader: Any, path: Path, *words: Any) -> Any:
         # A test's own reader crashes.
         is_ours = reader.__module__.startswith("obygaze")
-        return reader(path, *words) if is_ours else apart(library, reader, path, *words)
+        return reader(path, *words) if is_ours else in_worker(library, reader, path, *words)
 
-    for name in ("import_arrays", "import_hdf5", "import_tables", "row_ids"):
-        vars(importlib.import_module(f"obygaze_features.exchange.{name}"))["read_apart"] = here
+    for module in (import_arrays, import_hdf5, import_tables, row_ids):
+        if "read_in_worker" in vars(module):
+            module.read_in_worker = here  # type: ignore[attr-defined,assignment]
 
 
 class Trials:
