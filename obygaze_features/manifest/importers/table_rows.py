@@ -12,7 +12,7 @@ from obygaze_features.manifest.importers.column_contents import (
     YES,
     are_ranges,
     are_times,
-    content_of,
+    count_labels,
     is_of_marks,
     is_time,
     label_of_heading,
@@ -264,7 +264,7 @@ def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> l
         if column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}:
             continue
         is_named = column in LABEL_COLUMNS or headings.are_of(column)
-        has_labels = is_named or content_of(readable_cells(table, column), words).are_labels
+        has_labels = is_named or count_labels(readable_cells(table, column), words).are_labels
         if has_labels or is_of_marks(table, column, words):
             columns.append(column)
     return columns
