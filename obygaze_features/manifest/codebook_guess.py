@@ -211,13 +211,13 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     headings = headings or Headings()
     with reader_process() as child:
         content = read_apart(child, local_path(path), Reading(headings=headings), _guess_in_child)
-    return msgspec.convert(json.loads(content.more), GuessedCodebook)
+    return msgspec.convert(json.loads(content.findings), GuessedCodebook)
 
 
 def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
     """Draft the codebook of a table in the child process that reads its file; return it as JSON in `more`."""
     guessed = _guess(file, _table(file), file.reading.headings)
-    return FileContent(file, more=json.dumps(asdict(guessed)).encode())
+    return FileContent(file, findings=json.dumps(asdict(guessed)).encode())
 
 
 def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:

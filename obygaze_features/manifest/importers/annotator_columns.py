@@ -28,13 +28,13 @@ class AnnotatorColumns:
         with different names in the rows of each span. Without such a column, the annotator whom a row above
         the table names is proposed for all rows.
         """
-        is_known = self._unread.has("annotator") or bool(self._annotator)
+        is_known = self._unread.has_column_for("annotator") or bool(self._annotator)
         have_own_columns = bool(self._proposal.wide or self._headings.wide)
         if is_known or have_own_columns:
             return
-        has_rows_of_one_span = self._share_a_span(())
+        has_rows_of_one_span = self._has_equal_rows_in(self._span_columns())
         column = self._unread.column_meant_as("annotator", self._unread.can_be_people)
-        if not column and has_rows_of_one_span and not self._has_one_label_a_row():
+        if not column and has_rows_of_one_span and not self._may_have_one_label_a_row():
             column = self._column_of_different_names()
         if not column:
             self._proposal.annotator = value_in_titles(self._titles, "annotator")
@@ -50,43 +50,39 @@ class AnnotatorColumns:
 
         Of several such columns, it is the one with the fewest names.
         """
-        possible = [column for column in self._unread.remaining if self._unread.can_be_people(column)]
-        repeated = [column for column in possible if self._n_names(column) < len(self._cells[column])]
-        different = [column for column in repeated if not self._share_a_span((column,))]
+        people = [column for column in self._unread.remaining if self._unread.can_be_people(column)]
+        repeated = [column for column in people if self._n_names(column) < len(self._cells[column])]
+        span_columns = self._span_columns()
+        different = [column for column in repeated if not self._has_equal_rows_in([*span_columns, column])]
         return min(different, key=self._n_names, default="")
 
     def _n_names(self, column: str) -> int:
         """Count the different names in a column."""
         return len(set(map(plain, self._cells[column])))
 
-    def _has_one_label_a_row(self) -> bool:
-        """Return whether a column has levels in some rows and concepts in others.
+    def _may_have_one_label_a_row(self) -> bool:
+        """Return whether a row may say one label, so that several rows of a span may be one annotator's.
 
-        In such a table each row says one label, so that several rows of one span may be one annotator's.
+        It may if a column of labels has levels in some rows and concepts in others.
         """
         columns = [*self._proposal.columns.get("level", ()), *self._unread.read_levels()]
-        return any(self._unread.content(column).are_both for column in columns)
+        return any(self._unread.label_counts(column).are_levels_and_concepts for column in columns)
 
-    def _share_a_span(self, more_columns: Sequence[str]) -> bool:
-        """Return whether two rows are about the same span (film and times), or about the same whole film.
-
-        Parameters
-        ----------
-        more_columns
-            Further columns in which the two rows must be equal too, such as that of annotators.
-        """
+    def _span_columns(self) -> list[str]:
+        """Return the columns that say which span a row is about: its film and its times."""
         columns: list[str] = []
         for name in ("clip_id", "movie", "video", START, END, DURATION):
             columns += self._unread.columns_for(name)
-        # Rows that are empty in all of these columns, such as remarks, name no span and are not compared.
-        needed = (
+        return columns
+
+    def _has_equal_rows_in(self, columns: Sequence[str]) -> bool:
+        """Return whether two rows that name a span have the same cells in all of some columns."""
+        # Without starts, a row names a span, a whole film, by its video or movie.
+        naming_columns = (
             self._unread.columns_for(START)
             or self._unread.columns_for("video")
             or self._unread.columns_for("movie")
         )
-        keys = []
-        for row in self._table.rows:
-            if any(row.cells[column].strip() for column in needed):
-                key = tuple(row.cells[column].strip() for column in (*columns, *more_columns))
-                keys.append(key)
+        rows = [row for row in self._table.rows if any(row.cells[name].strip() for name in naming_columns)]
+        keys = [tuple(row.cells[column].strip() for column in columns) for row in rows]
         return len(set(keys)) < len(keys)

@@ -30,11 +30,11 @@ NO: Final = {
 
 MARKS: Final = YES | NO
 
-MOST = 2 / 3
-"""Share of a column's cells that tells what the column is; the other cells are remarks, or mistyped."""
+MOST_SHARE = 2 / 3
+"""A column is of a kind, such as times, if at least this share of its cells is; others may be mistyped."""
 
-SHORTEST: Final = 4
-"""Letters that a label has at least to be looked for inside a longer heading: shorter ones are words too."""
+SHORTEST_IN_HEADING: Final = 4
+"""Labels of fewer letters are not looked for inside a longer heading, as they may be ordinary words."""
 
 _RANGE = re.compile(
     r"(.{0,40}?\d.{0,40}?)\s{0,9}(?:[-–—~→]|-->|\bto\b|\btill\b|\bbis\b|\bà\b|\ba\b|\bal?\b)\s{0,9}(\d.{0,40})"
@@ -53,7 +53,7 @@ _DIGIT = re.compile(r"\d")
 """A digit, which each time has."""
 
 
-class Content(NamedTuple):
+class LabelCounts(NamedTuple):
     """How many of a column's cells are labels.
 
     Attributes
@@ -94,7 +94,7 @@ class Content(NamedTuple):
         return self.are_labels and not self.are_levels
 
     @property
-    def are_both(self) -> bool:
+    def are_levels_and_concepts(self) -> bool:
         """Whether the column has levels in some rows, and concepts alone in at least a fifth of them."""
         return self.are_levels and 5 * self.n_concepts >= self.n_labels
 
@@ -120,13 +120,14 @@ def is_time(cell: str) -> bool:
 def are_times(cells: Sequence[str]) -> bool:
     """Return whether most cells are times."""
     n_times = sum(not math.isnan(seconds) for seconds in seconds_in(cells))
-    return bool(cells) and n_times >= MOST * len(cells)
+    return bool(cells) and n_times >= MOST_SHARE * len(cells)
 
 
 def are_clocks(cells: Sequence[str]) -> bool:
     """Return whether most cells are times as clocks show them, such as `00:01:05`."""
+    # A text may have the form of a clock and be no time, such as `00:99:99`.
     n_clocks = sum(is_clock(cell) and is_time(cell) for cell in cells)
-    return bool(cells) and n_clocks >= MOST * len(cells)
+    return bool(cells) and n_clocks >= MOST_SHARE * len(cells)
 
 
 def are_ranges(cells: Sequence[str]) -> bool:
@@ -135,7 +136,7 @@ def are_ranges(cells: Sequence[str]) -> bool:
     for cell, n_rows in Counter(cells).items():  # equal cells are read once
         if range_in(cell) is not None:
             n_ranges += n_rows
-    return bool(cells) and n_ranges >= MOST * len(cells)
+    return bool(cells) and n_ranges >= MOST_SHARE * len(cells)
 
 
 def range_in(cell: str) -> tuple[str, str] | None:
@@ -189,7 +190,7 @@ def _with_hundredths(cell: str) -> str:
 
 # --- labels
 # ---------------------------------------------------------------------------
-def content_of(cells: Sequence[str], words: LabelWords) -> Content:
+def count_labels(cells: Sequence[str], words: LabelWords) -> LabelCounts:
     """Count the cells that hold a level, with or without concepts, and those that hold only concepts.
 
     Cells that are empty, hold a spreadsheet's error, or say that there is no label are not counted at all.
@@ -207,15 +208,16 @@ def content_of(cells: Sequence[str], words: LabelWords) -> Content:
             n_levels += n_rows
         else:
             n_concepts += n_rows
-    return Content(n_cells, n_levels, n_concepts)
+    return LabelCounts(n_cells, n_levels, n_concepts)
 
 
 def label_of_heading(heading: str, words: LabelWords) -> str:
     """Return the level or concept that a column's heading names; "" if it names none.
 
-    A remark in brackets is ignored, and so is a word for concepts or levels in front, as in `Concept: Look`.
+    The label may be the whole heading, or the heading without a remark in brackets, or the words behind
+    a word for concepts or levels, as in `Concept: Look`.
     """
-    for text in (heading, bare_heading(heading), _behind_role_word(heading)):
+    for text in (heading, bare_heading(heading), _text_after_role_word(heading)):
         label = words.level_of(text) or words.concept_of(text)
         if label:
             return label
@@ -225,13 +227,13 @@ def label_of_heading(heading: str, words: LabelWords) -> str:
     return ""
 
 
-def _behind_role_word(heading: str) -> str:
-    """Return `Look` of a heading like `Concept: Look`; "" if no word for levels or concepts is in front."""
-    first_word, _, rest = _SEPARATORS.sub(" ", heading.strip()).partition(" ")
+def _text_after_role_word(heading: str) -> str:
+    """Return `Look` of `Concept: Look`; "" if the first word is no word for levels or concepts."""
+    first_word, *further_words = _SEPARATORS.split(heading.strip())
     role_words = {*KNOWN_HEADINGS["level"], *KNOWN_HEADINGS["concepts"]}
     if plain(first_word) not in role_words:
         return ""
-    return rest
+    return " ".join(further_words)
 
 
 def are_marks(cells: Sequence[str]) -> bool:
@@ -239,8 +241,8 @@ def are_marks(cells: Sequence[str]) -> bool:
     return all(plain(cell) in MARKS or is_unreadable(cell) for cell in set(cells))
 
 
-def has_marks(cells: Sequence[str]) -> bool:
-    """Return whether a cell is a mark that says yes, such as `x`, but no number: 1 may be a grade."""
+def has_yes_marks(cells: Sequence[str]) -> bool:
+    """Return whether a cell is a mark of yes, such as `x`; a number is none, as it may be a grade."""
     marks = {plain(cell) for cell in cells}
     return any(mark in YES and not mark.isdecimal() for mark in marks)
 
@@ -248,18 +250,20 @@ def has_marks(cells: Sequence[str]) -> bool:
 def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
     """Return whether a column is headed by a label and its cells are marks of yes or no.
 
-    A column of a concept may have other cells besides marks, such as `?`, which the person is asked about
-    later. A column of a level may not. If the codebook's levels look like marks themselves, such as 0 and 1,
-    a column with several values is taken to hold levels.
+    Under a concept, other cells such as `?` are allowed besides marks of yes, as the person is asked about
+    them later. Under a level they are not.
     """
     label = label_of_heading(column, words)
     if not label:
         return False
     cells = readable_cells(table, column)
     if label in words.codebook.concept_names:
-        return are_marks(cells) or (has_marks(cells) and not content_of(cells, words).are_labels)
-    has_one_value = len(set(cells)) < 2
-    return are_marks(cells) and (has_one_value or not content_of(cells, words).are_labels)
+        return are_marks(cells) or (has_yes_marks(cells) and not count_labels(cells, words).are_labels)
+    if not are_marks(cells):
+        return False
+    # The codebook's levels may look like marks, such as 0 and 1: several values under a level are levels.
+    has_several_values = len(set(cells)) > 1
+    return not (has_several_values and count_labels(cells, words).are_labels)
 
 
 def label_in_heading(heading: str, words: LabelWords) -> str:
@@ -273,7 +277,7 @@ def label_in_heading(heading: str, words: LabelWords) -> str:
     """
     # Blanks around each word, so that a label is found only as a whole word.
     text = f" {' '.join(_WORD.findall(plain(heading)))} "
-    long_spellings = [spelling for spelling in words.spellings if len(spelling) >= SHORTEST]
+    long_spellings = [spelling for spelling in words.spellings if len(spelling) >= SHORTEST_IN_HEADING]
     found_spellings = [spelling for spelling in long_spellings if f" {spelling} " in text]
     if not found_spellings:
         return ""
@@ -299,4 +303,4 @@ def are_files(cells: Sequence[str]) -> bool:
     # A suffix has a point, which a URL may write as %2E.
     candidates = [cell for cell in cells if "." in cell or "%" in cell]
     n_films = sum(path_of(cell).suffix.lower() in FILM_SUFFIXES for cell in candidates)
-    return bool(cells) and n_films >= MOST * len(cells)
+    return bool(cells) and n_films >= MOST_SHARE * len(cells)

@@ -72,53 +72,54 @@ def with_manifest_names(
     table = _with_names(table, new_names)
     if is_of_a_workbook:
         table = with_minutes_as_typed(table)
-    for column, name in new_names.items():
-        unit = seconds_of_unit(column)
-        if name in {START, END, DURATION} and unit is not None:
-            table = _in_seconds(table, name, column, unit, rate)
+    for heading, name in new_names.items():
+        unit_s = seconds_of_unit(heading)
+        if name in {START, END, DURATION} and unit_s is not None:
+            table = _in_seconds(table, name, heading, unit_s, rate)
+    # Ends are computed last, as starts and durations may have had different units.
     return with_ends(table, rate)
 
 
 def _new_names(table: Table, headings: Headings) -> dict[str, str]:
-    """Return column of the table -> its new name; "" for a column to leave out, as another one replaces it.
-
-    A column that the person names as ends or durations replaces both `end_s` and `duration_s` of the table.
-    """
-    new_names: dict[str, str] = {}
-    for name, (heading, *_) in headings.columns.items():
-        column = find_column(table, heading)
-        if name not in LABEL_COLUMNS and column is not None:
-            new_names[column] = name
-    for name in list(new_names.values()):
-        replaced_columns = (END, DURATION) if name in {END, DURATION} else (name,)
-        for column in replaced_columns:
-            if column in table.columns:
-                new_names.setdefault(column, "")
+    """Return heading -> the manifest's column that the person names it for, without columns of labels."""
+    new_names = {}
+    for name, named_headings in headings.columns.items():
+        heading = find_column(table, named_headings[0])
+        if name not in LABEL_COLUMNS and heading is not None:
+            new_names[heading] = name
     return new_names
 
 
+def _replacing_headings(table: Table, new_names: Mapping[str, str]) -> dict[str, str]:
+    """Return each column that is left out -> the heading that is read in its place.
+
+    A column that the person names as ends or durations replaces both `end_s` and `duration_s` of the table.
+    """
+    replacing = {}
+    for heading, name in new_names.items():
+        for replaced in (END, DURATION) if name in {END, DURATION} else (name,):
+            if replaced in table.columns and replaced not in new_names:
+                replacing[replaced] = heading
+    return replacing
+
+
 def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
-    """Rename columns of a table; leave out those whose new name is "", and note what replaces them."""
+    """Rename columns of a table; leave out the columns that these replace, with a note for each."""
     if not new_names:
         return table
+    replacing = _replacing_headings(table, new_names)
     notes = list(table.notes)
-    for column, name in new_names.items():
-        if not name:
-            notes.append(_replaced_note(column, new_names))
-    columns = [new_names.get(column, column) for column in table.columns]
+    for column, heading in replacing.items():
+        notes.append(f"column {column!r} left out: {heading!r} is read as {new_names[heading]}")
+    columns = [new_names.get(column, column) for column in table.columns if column not in replacing]
     rows = []
     for row in table.rows:
-        cells = {new_names.get(column, column): cell for column, cell in row.cells.items()}
-        cells.pop("", None)
+        cells = {}
+        for column, cell in row.cells.items():
+            if column not in replacing:
+                cells[new_names.get(column, column)] = cell
         rows.append(Row(row.line, cells))
-    columns = [column for column in columns if column]
     return replace(table, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
-
-
-def _replaced_note(column: str, new_names: Mapping[str, str]) -> str:
-    """Say that a column is left out, and which column of `new_names` is read in its place."""
-    heading, name = next(item for item in new_names.items() if item[1] in {column, END, DURATION})
-    return f"column {column!r} left out: {heading!r} is read as {name}"
 
 
 def _with_both_times(table: Table, column: str | None) -> Table:
@@ -151,19 +152,19 @@ def _in_seconds(table: Table, name: str, heading: str, unit_s: float, rate: Frac
     rate
         Frames per second, for a column of frames.
     """
-    if not unit_s and rate is None:
+    are_frames = unit_s == 0
+    if are_frames and rate is None:
         raise ManifestError(
             f"{table.path}: column {heading!r}: times are in frames; give their rate, as in --rate 25"
         )
-    frames_per_s = rate or Fraction(1)
     rows = []
     for row, value in zip(table.rows, _seconds(table, name, rate), strict=True):
         cells = dict(row.cells)
         if isinstance(value, float) and not is_clock(cells[name]):
-            time_s = value * unit_s if unit_s else float(Fraction(value) / frames_per_s)
+            time_s = float(Fraction(value) / rate) if are_frames and rate else value * unit_s
             cells[name] = _written(time_s)
         rows.append(Row(row.line, cells))
-    unit = f"{unit_s:g} s" if unit_s else f"1/{float(frames_per_s):g} s"
+    unit = f"1/{float(rate):g} s" if are_frames and rate else f"{unit_s:g} s"
     note = f"numbers in column {heading!r} are times of {unit}"
     return replace(table, rows=tuple(rows), notes=(*table.notes, note))
 
@@ -181,11 +182,12 @@ def with_ends(table: Table, rate: Fraction | None) -> Table:
     rows = []
     for row, start, duration in zip(table.rows, starts, durations, strict=True):
         cells = dict(row.cells)
-        end = cells.pop(DURATION)
+        duration_as_written = cells.pop(DURATION)
         if isinstance(start, float) and isinstance(duration, float):
             cells[START] = _written(start)
-            end = _written(start + duration)
-        cells[END] = end
+            cells[END] = _written(start + duration)
+        else:
+            cells[END] = duration_as_written
         rows.append(Row(row.line, cells))
     columns = [END if column == DURATION else column for column in table.columns]
     return replace(table, columns=tuple(columns), rows=tuple(rows))
@@ -299,13 +301,16 @@ class LabelReader:
             label_columns = self._columns_of_annotator(annotator)
             if label_columns:
                 self.annotators[annotator] = label_columns
+        self._shared = self._shared_columns(headings)
+        self._refuse_levels_or_annotators_given_twice(headings)
+
+    def _shared_columns(self, headings: Headings) -> list[LabelColumn]:
+        """Return the columns of labels that belong to no single annotator."""
         columns_of_annotators = {label_column.column for label_column in self._annotator_columns()}
-        self._shared: list[LabelColumn] = []
+        label_columns = []
         for role in LABEL_COLUMNS:
-            for label_column in self._label_columns(role, headings):
-                if label_column.column not in columns_of_annotators:
-                    self._shared.append(label_column)
-        self._refuse_two_kinds_of_columns(headings)
+            label_columns += self._label_columns(role, headings)
+        return [column for column in label_columns if column.column not in columns_of_annotators]
 
     def _annotator_columns(self) -> list[LabelColumn]:
         """Return the columns that hold the labels of one annotator each."""
@@ -328,7 +333,7 @@ class LabelReader:
             self.notes.append(f"column {role!r} left out: {', '.join(columns)} is read as {role}")
         if not columns and role in self._table.columns and not headings.has_none_of(role):
             columns = [role]
-        return [self._describe_label_column(column, column, role) for column in columns]
+        return [LabelColumn(column, role, self._label_of_marks(column)) for column in columns]
 
     def _is_explained_as_no_label(self, column: str) -> bool:
         """Return whether a column holds marks, and the person says that its heading stands for no label."""
@@ -338,31 +343,22 @@ class LabelReader:
         """Return the columns of labels whose headings hold an annotator's name."""
         label_columns = []
         for column in columns_headed_by(name, self._table.columns):
+            # `Look` of the heading `Look (AB)`: under a label, the annotator's cells are marks.
             heading = without_name(name, column)
-            label_columns.append(self._describe_label_column(column, heading, role_of_heading(heading)))
+            label = self._label_of_marks(column)
+            if not label and heading != column:
+                label = label_of_heading(heading, self._words)
+            label_columns.append(LabelColumn(column, role_of_heading(heading), label))
         return label_columns
 
-    def _describe_label_column(self, column: str, heading: str, role: str) -> LabelColumn:
-        """Find out whether a column of labels holds marks, and of which label.
+    def _label_of_marks(self, column: str) -> str:
+        """Return the label in the heading of a column of marks; "" if the column holds no marks."""
+        if not is_of_marks(self._table, column, self._words):
+            return ""
+        return label_of_heading(column, self._words)
 
-        Parameters
-        ----------
-        column
-            The whole heading.
-        heading
-            The heading without the annotator's name.
-        role
-            `level` or `concepts`.
-        """
-        label = ""
-        if is_of_marks(self._table, column, self._words):
-            label = label_of_heading(column, self._words)
-        elif heading != column and label_of_heading(heading, self._words):
-            label = label_of_heading(heading, self._words)
-        return LabelColumn(column, role, label)
-
-    def _refuse_two_kinds_of_columns(self, headings: Headings) -> None:
-        """Refuse columns of single annotators in a table that also has a column of levels or annotators.
+    def _refuse_levels_or_annotators_given_twice(self, headings: Headings) -> None:
+        """Refuse columns of single annotators beside a column of levels of all, or one of annotators.
 
         Raises
         ------
@@ -388,7 +384,7 @@ class LabelReader:
         """Whether any of the columns holds marks of a label."""
         return any(label_column.label for label_column in (*self._shared, *self._annotator_columns()))
 
-    def labels(self, row: Row) -> LabelCells:
+    def shared_labels(self, row: Row) -> LabelCells:
         """Read the labels of a row from the columns that belong to no single annotator."""
         return self._read_labels(row, self._shared)
 
@@ -445,18 +441,19 @@ class LabelReader:
         if not cell or words.is_no_level(cell):
             return
         level = words.level_of(cell)
-        labels = words.labels_of(cell)
         if level:
             self._count_respelled(cell, level)
             levels.append(level)
-        elif labels is None:
+            return
+        labels = words.labels_of(cell)
+        if labels is None:
             self._note_unknown_word(place, cell, words.codebook.level_spelled)
+            return
+        if labels.level:
+            levels.append(labels.level)
         else:
-            if labels.level:
-                levels.append(labels.level)
-            else:
-                self.has_single_labels = True
-            concepts += labels.concepts
+            self.has_single_labels = True
+        concepts += labels.concepts
 
     def _concepts_in(self, place: CellPlace, cell: str) -> list[str]:
         """Return the concepts that a cell lists, by the codebook's names; an unknown word is a problem."""
@@ -498,7 +495,7 @@ class LabelReader:
 
 
 def _column_of_problem(label_column: LabelColumn) -> str:
-    """Return the column that a message names: `level` or `concepts` for marks, else the column itself."""
+    """Return the column that a message names: `level` or `concepts` if it holds marks, else its heading."""
     if label_column.label:
         return label_column.role
     return label_column.column

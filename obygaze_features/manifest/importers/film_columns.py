@@ -26,25 +26,27 @@ class FilmColumns:
 
     def propose_films(self) -> None:
         """Propose the columns that name each row's video and film, else that all rows are of one film."""
-        if self._unread.has("video") or self._file.reading.movie:
+        if self._unread.has_column_for("video") or self._file.reading.movie:
             return
         file_columns = [column for column in self._unread.remaining if are_files(self._cells[column])]
         title_column = self._unread.column_meant_as(
             "movie", lambda column: column not in file_columns and self._can_be_films(column)
         )
+        has_titles = self._unread.has_column_for("movie")
         if file_columns:
             self._propose_files(file_columns)
-        if self._unread.has("movie"):
-            return
-        if file_columns:
-            # Titles are proposed too, but the table can be read without them.
-            if title_column:
+            if title_column and not has_titles:
+                # Titles are proposed too, but the table can be read without them.
                 self._unread.propose("movie", [title_column])
-            return
-        title_column = title_column or self._column_of_sections() or self._first_column_of_names()
-        if title_column:
-            self._unread.propose("movie", [title_column])
-            self._proposal.unread_contents.append(f"films ({title_column!r})")
+        elif not has_titles:
+            self._propose_films_without_files(title_column)
+
+    def _propose_films_without_files(self, title_column: str) -> None:
+        """Propose the column of titles, sections, names or ids, else that all rows are of one film."""
+        column = title_column or self._column_of_sections() or self._first_column_of_names()
+        if column:
+            self._unread.propose("movie", [column])
+            self._proposal.unread_contents.append(f"films ({column!r})")
         elif not self._propose_ids_as_files():
             self._propose_one_film()
 
@@ -52,7 +54,7 @@ class FilmColumns:
         """Propose one of the columns that name video files: the one that is headed so, else the first."""
         column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
         self._unread.propose("video", [column])
-        if self._unread.has("movie"):
+        if self._unread.has_column_for("movie"):
             self._proposal.optional.append(f"files ({column!r})")
         else:
             self._proposal.unread_contents.append(f"files ({column!r})")
@@ -79,7 +81,7 @@ class FilmColumns:
         -------
         Whether there is such a column.
         """
-        if self._unread.has(START):
+        if self._unread.has_column_for(START):
             return False
         column = self._unread.column_meant_as("clip_id", self._can_be_ids)
         if not column:
@@ -92,27 +94,28 @@ class FilmColumns:
         """Return whether a column can hold ids of files: its cells are all different and are not labels."""
         cells = self._cells[column]
         are_different = len(set(cells)) == len(cells)
-        return bool(cells) and are_different and not self._unread.content(column).are_labels
+        return bool(cells) and are_different and not self._unread.label_counts(column).are_labels
 
     def _can_be_films(self, column: str) -> bool:
         """Return whether a column can hold titles of films: its cells are neither labels nor clocks."""
         cells = self._cells[column]
-        are_labels = self._unread.content(column).are_labels
+        are_labels = self._unread.label_counts(column).are_labels
         return bool(cells) and not are_labels and not are_clocks(cells)
 
     def _first_column_of_names(self) -> str:
         """Return the table's first column if it holds names and its heading has no known meaning; else ""."""
         column = self._table.columns[0]
         is_unread = column in self._unread.remaining
-        if is_unread and not names_of_heading(column) and self._has_repeated_names(column):
+        if is_unread and not names_of_heading(column) and self._can_be_repeated_names(column):
             return column
         return ""
 
-    def _has_repeated_names(self, column: str) -> bool:
+    def _can_be_repeated_names(self, column: str) -> bool:
         """Return whether a column has a text in each row, and the same in several, like names of films."""
         cells = self._cells[column]
         are_texts = all(math.isnan(number_of(cell)) for cell in cells)
-        are_repeated = len(set(cells)) < len(cells) or len(cells) == 1
+        has_one_row = len(cells) == 1  # then nothing can be repeated
+        are_repeated = has_one_row or len(set(cells)) < len(cells)
         is_filled = len(cells) == len(self._table.rows)
         return are_texts and are_repeated and is_filled and not are_marks(cells)
 

@@ -25,13 +25,13 @@ class NamedVideo(NamedTuple):
 
     Attributes
     ----------
-    inside
-        Path of the video below its folder, from which its film is named.
+    path_in_folder
+        Path of the video below its folder, or only its name if it lies elsewhere. Its film is named by it.
     path
         Path of the video as the manifest stores it.
     """
 
-    inside: PurePosixPath
+    path_in_folder: PurePosixPath
     path: str
 
 
@@ -89,11 +89,12 @@ class FilmFiles:
     def _files_with_longest_end(self, place: str) -> list[PurePosixPath]:
         """Return the files whose paths have the most last parts in common with a given path or URL.
 
-        Case and blanks are ignored (`plain`), unless exactly one of these files has the same ones.
+        Of `a.mp4` and `psycho/a.mp4`, the path `/films/psycho/a.mp4` means the second. Case and blanks are
+        ignored (`plain`), unless exactly one of these files has the same ones.
         """
         parts = path_of(composed(place.strip())).parts
-        deepest = max((len(file.parts) for file in self.files), default=0)
-        for n_parts in range(min(len(parts), deepest), 0, -1):
+        most_parts = max((len(file.parts) for file in self.files), default=0)
+        for n_parts in range(min(len(parts), most_parts), 0, -1):
             end = "/".join(parts[-n_parts:])
             files = [file for file in self._files_by_end.get(plain(end), ()) if len(file.parts) >= n_parts]
             if files:
@@ -136,19 +137,26 @@ class FilmFiles:
         if problem:
             raise ManifestError(f"{written!r} {problem}", "video")
         file = self.find(written)
-        inside = file or _normal_path(written)
-        if is_foreign(written) or inside.is_absolute() or ".." in inside.parts:
-            inside = PurePosixPath(inside.name)
+        path_in_folder = file or _normal_path(written)
+        is_outside = path_in_folder.is_absolute() or ".." in path_in_folder.parts
+        if is_outside or is_foreign(written):
+            path_in_folder = PurePosixPath(path_in_folder.name)
         path = self._path_on_disk(table, written, file)
         if not _is_regular_file(path, written):
             self._missing.setdefault(written, f"{path}{self._hint(written)}")
-        return NamedVideo(inside, stored_path(path, self.root))
+        return NamedVideo(path_in_folder, stored_path(path, self.root))
 
     def _path_on_disk(self, table: Path, written: str, file: PurePosixPath | None) -> Path:
         """Return the path of a video, which need not exist.
 
-        It is that of the `file` that was found below the folder of videos; else it follows from the path or
-        URL that is `written` in a table, relative to that folder or to the table's.
+        Parameters
+        ----------
+        table
+            The table's file. Paths are relative to its folder if the person gives no folder of videos.
+        written
+            The path or URL in the table. Of a URL or a path of another system only the file's name counts.
+        file
+            The file that it names below the folder of videos; None if none was found.
         """
         folder = self.folder or table.absolute().parent
         if file is not None:

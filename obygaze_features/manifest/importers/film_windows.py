@@ -339,9 +339,9 @@ def _windows_of_frames(film: Film, n_frames: int, stride: int) -> FilmSpans:
     between_s = np.round((shown_s[:-1] + shown_s[1:]) / 2, 3)  # [F - 1]
     first_s = np.floor(1000 * shown_s[0]) / 1000
     last_s = np.ceil(1000 * film.end_s) / 1000
-    edges_s = np.array([first_s, *between_s, last_s])  # [F + 1]: frame f lies between edges f and f + 1
-    is_between_edges = (edges_s[:-1] <= shown_s) & (shown_s < edges_s[1:])
-    if not is_between_edges.all():
+    edges_s = np.array([first_s, *between_s, last_s])  # [F + 1], frame f is shown from edge f to edge f + 1
+    is_shown_between_its_edges = (edges_s[:-1] <= shown_s) & (shown_s < edges_s[1:])  # [F]
+    if not is_shown_between_its_edges.all():
         raise ManifestError(f"{film.path}: frames lie too near for milliseconds; give --window SECONDS")
     starts = range(0, len(shown_s) - n_frames + 1, stride)
     n_left = len(shown_s) - (starts[-1] + n_frames)
@@ -386,30 +386,41 @@ def read_parts(
     """
     only_movie = movies[0] if movies is not None and len(movies) == 1 else ""
     table = read_table(path, _columns_of_parts(has_movie=not only_movie, flagged=flagged))
-    problems = table.problems
     if movies is None:
         movies = _films_of_table(table)
+    parts_of_movie = _parts_of_films(table, movies, only_movie)
+    for movie, parts in parts_of_movie.items():
+        if not parts:
+            raise ManifestError(f"{path}: no row of movie {movie!r}; one for each of its parts was expected")
+    return parts_of_movie
+
+
+def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> dict[str, list[FilmPart]]:
+    """Return movie -> its parts, from a table's rows; rows of films that are not in `movies` are left out.
+
+    Parameters
+    ----------
+    default_movie
+        The film of rows that name none; "" to refuse such rows.
+    """
+    problems = table.problems
     find = cache(lambda name: find_film(name, movies) or "")  # many rows are of few films
     parts_of_movie: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
         part = problems.attempt(row.line, "", _film_part, row)
-        movie: str | None = only_movie
         name = _film_named(row)
-        if name:
-            movie = problems.attempt(row.line, "movie", find, name)
-        elif not only_movie:
+        movie = problems.attempt(row.line, "movie", find, name) if name else default_movie
+        if not name and not default_movie:
             problems.add(row.line, "is empty: which film is it of?", "movie")
-        parts = parts_of_movie.get(movie or "")
-        if part is None or parts is None:
-            continue  # the row has a problem, or is of a film that is not asked for
+        is_asked_for = bool(movie) and movie in parts_of_movie
+        if part is None or movie is None or not is_asked_for:
+            continue
+        parts = parts_of_movie[movie]
         if parts and part.start_s < parts[-1].end_s - SLACK_S:
             problems.add(
                 row.line, f"{part.start_s:g} s: the row before ends at {parts[-1].end_s:g} s", "start_s"
             )
         parts.append(part)
-    for movie, parts in parts_of_movie.items():
-        if not parts:
-            raise ManifestError(f"{path}: no row of movie {movie!r}; one for each of its parts was expected")
     return parts_of_movie
 
 
@@ -446,10 +457,9 @@ def _film_part(row: Row) -> FilmPart:
     """
     start = row.cells["start_s"]
     end = row.cells["end_s"]
-    # An empty time is refused by the test that refuses negative ones.
-    start_s = float(start or -1)
-    end_s = float(end or -1)
-    if not 0 <= start_s < end_s:
+    start_s = float(start) if start else math.nan
+    end_s = float(end) if end else math.nan
+    if not 0 <= start_s < end_s:  # so too if either is NaN
         span = f"from {start or 'nothing'} to {end or 'nothing'} s"
         raise ManifestError(f"{span}: expected times in seconds, the start before the end", "start_s")
     flags = tuple(flag for flag in row.cells.get("flags", "").split(";") if flag)

@@ -4,6 +4,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.arguments import checked
@@ -82,16 +84,15 @@ def import_images(source: Path, root: Path) -> Imported:
         If two files would have the same id, a name cannot be one, or there is no image.
     """
     images, notices = list_files(source, PICTURE_SUFFIXES, "image")
-
     folder_name = absolute(source).name or "images"
-
-    def movie_of_image(image: PurePosixPath) -> str:
-        """Return the movie of an image: its first sub-folder, else the name of the source folder."""
-        is_at_top = len(image.parts) == 1
-        return folder_name if is_at_top else image.parts[0]
-
-    clips = whole_files(source, images, root, movie_of_image)
+    clips = whole_files(source, images, root, partial(_movie_of_image, folder_name=folder_name))
     return Imported(Manifest(tuple(clips), root), tuple(notices))
+
+
+def _movie_of_image(image: PurePosixPath, folder_name: str) -> str:
+    """Return the movie of an image: its first sub-folder, else the name of the source folder."""
+    is_at_top = len(image.parts) == 1
+    return folder_name if is_at_top else image.parts[0]
 
 
 def list_files(source: Path, suffixes: frozenset[str], kind: str) -> tuple[list[PurePosixPath], list[str]]:
@@ -124,38 +125,69 @@ def list_files(source: Path, suffixes: frozenset[str], kind: str) -> tuple[list[
         problem = "is a file" if source.exists() else "does not exist"
         hint = "; a table of spans is read by 'manifest import spans'" if source.is_file() else ""
         raise ManifestError(f"{source}: {problem}, and a folder of {kind}s was expected{hint}")
-    wanted: list[PurePosixPath] = []
-    n_hidden = 0
-    n_linked = 0
-    n_others: Counter[str] = Counter()  # of each other suffix
+    found = _search(source, suffixes)
+    later_parts = _later_parts(found.files)
+    notices = _notices_on_left_out(found, kind)
+    if later_parts:
+        what = counted(len(later_parts), "file")
+        notices.append(f"{what} of DVDs' titles are read with the first (VTS_01_1.VOB)")
+    return sorted({*found.files} - later_parts), notices
+
+
+@dataclass(slots=True)
+class _Found:
+    """What is below a folder.
+
+    Attributes
+    ----------
+    files
+        The files that have one of the wanted suffixes, as paths relative to the folder.
+    n_of_other_suffixes
+        Other suffix -> how many files have it.
+    n_hidden, n_linked
+        How many files and folders are hidden, and how many folders are links: neither are searched.
+    """
+
+    files: list[PurePosixPath] = field(default_factory=list)
+    n_of_other_suffixes: Counter[str] = field(default_factory=Counter)
+    n_hidden: int = 0
+    n_linked: int = 0
+
+
+def _search(source: Path, suffixes: frozenset[str]) -> _Found:
+    """Find the files below a folder that have one of some suffixes, and count what is left out."""
+    found = _Found()
     for folder, subfolders, names in os.walk(source, onerror=_raise):
-        n_hidden += sum(_is_hidden(name) for name in (*subfolders, *names))
-        # os.walk goes into the folders that are left in its list, but for links.
+        found.n_hidden += sum(_is_hidden(name) for name in (*subfolders, *names))
+        # os.walk goes into those folders that are left in its own list, but not into links.
         subfolders[:] = [name for name in subfolders if not _is_hidden(name)]
-        n_linked += sum(Path(folder, name).is_symlink() for name in subfolders)
+        found.n_linked += sum(Path(folder, name).is_symlink() for name in subfolders)
         for name in names:
             if _is_hidden(name):
                 continue
             path = Path(folder, name)
             suffix = path.suffix.lower()
             if suffix in suffixes:
-                wanted.append(PurePosixPath(path.relative_to(source).as_posix()))
+                found.files.append(PurePosixPath(path.relative_to(source).as_posix()))
             else:
-                n_others[suffix] += 1
-    later_parts = _later_parts(wanted)
+                found.n_of_other_suffixes[suffix] += 1
+    return found
+
+
+def _notices_on_left_out(found: _Found, kind: str) -> list[str]:
+    """Say what was left out below a folder of files of a kind (`video` or `image`)."""
     notices = []
-    if n_others:
-        total = counted(n_others.total(), "file that is", "files that are")
-        kinds = ", ".join(f"{n} {suffix or 'without suffix'}" for suffix, n in sorted(n_others.items()))
-        notices.append(f"left out {total} no {kind} by name: {kinds}")
-    if n_hidden:
-        notices.append(f"left out {counted(n_hidden, 'hidden file or folder', 'hidden files or folders')}")
-    if n_linked:
-        notices.append(f"did not follow {counted(n_linked, 'linked folder')}")
-    if later_parts:
-        what = counted(len(later_parts), "file")
-        notices.append(f"{what} of DVDs' titles are read with the first (VTS_01_1.VOB)")
-    return sorted({*wanted} - later_parts), notices
+    others = found.n_of_other_suffixes
+    if others:
+        total = counted(others.total(), "file that is", "files that are")
+        suffixes = ", ".join(f"{n} {suffix or 'without suffix'}" for suffix, n in sorted(others.items()))
+        notices.append(f"left out {total} no {kind} by name: {suffixes}")
+    if found.n_hidden:
+        what = counted(found.n_hidden, "hidden file or folder", "hidden files or folders")
+        notices.append(f"left out {what}")
+    if found.n_linked:
+        notices.append(f"did not follow {counted(found.n_linked, 'linked folder')}")
+    return notices
 
 
 def _raise(error: OSError) -> None:
@@ -169,11 +201,14 @@ def _is_hidden(name: str) -> bool:
 
 
 def _later_parts(videos: Sequence[PurePosixPath]) -> set[PurePosixPath]:
-    """Return the videos that continue a DVD's title whose first file is there: `VTS_01_2.VOB`."""
+    """Return the files that continue a DVD's title: `VTS_01_2.VOB`, if `VTS_01_1.VOB` is there too."""
     later_parts = set()
     for path in videos:
-        later = LATER_PART.fullmatch(path.name)
-        if later is not None and path.with_name(f"{later[1]}1{later[2]}") in videos:
+        match = LATER_PART.fullmatch(path.name)
+        if match is None:
+            continue
+        title, suffix = match.groups()  # `VTS_01_` and `.VOB`
+        if path.with_name(f"{title}1{suffix}") in videos:
             later_parts.add(path)
     return later_parts
 

@@ -162,8 +162,9 @@ class ClipIds:
     """
 
     def __init__(self) -> None:
-        """Keep, by stem, for each number that is taken a higher one below which all from it on are taken."""
-        self._higher: dict[str, dict[int, int]] = {}
+        """Start with no number taken."""
+        # Stem -> number that is taken -> a higher number. All numbers between these two are taken too.
+        self._next_candidates: dict[str, dict[int, int]] = {}
 
     def new(self, stem: str, number: int) -> str:
         """Return the first id of `stem-0007`, `stem-0008`, ... that is not taken yet.
@@ -175,16 +176,17 @@ class ClipIds:
         number
             Number that is tried first.
         """
-        higher = self._higher.setdefault(stem, {})
-        passed = []
-        while number in higher:
-            passed.append(number)
-            number = higher[number]
-        # Who tries one of these numbers again passes all others at once: files of one film try the same ones.
-        higher[number] = number + 1
-        for taken in passed:
-            higher[taken] = number + 1
-        return f"{stem}-{number:04d}"
+        next_candidate = self._next_candidates.setdefault(stem, {})
+        tried_numbers = []
+        free_number = number
+        while free_number in next_candidate:
+            tried_numbers.append(free_number)
+            free_number = next_candidate[free_number]
+        # The next search from any of these numbers begins behind the new one. Without this shortcut, many
+        # files of one film, which all try 1, 2, 3, ..., would pass the same taken numbers again and again.
+        for taken_number in (*tried_numbers, free_number):
+            next_candidate[taken_number] = free_number + 1
+        return f"{stem}-{free_number:04d}"
 
 
 def with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:

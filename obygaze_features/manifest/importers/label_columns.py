@@ -29,20 +29,20 @@ from obygaze_features.manifest.spans.headings import (
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import first_few
 
-OF_ALL: Final = {
+COMPUTED_FROM_ANNOTATORS: Final = {
     "agree", "agreed", "agreement", "consensus", "majority", "majority vote", "mode", "modus", "final",
     "kappa", "übereinstimmung", "konsens", "mehrheit", "accord", "majorité", "accordo", "maggioranza",
     "acuerdo", "mayoría", "difference", "diff", "differenz", "différence",
 }  # fmt: skip
 """Headings of columns that are computed from the labels of several annotators, and belong to none of them."""
 
-MOST_DIFFERENT: Final = 3 / 4
-"""Share of a column's words that are different at most where the words are repeated as concepts are."""
+MOST_DIFFERENT_SHARE: Final = 3 / 4
+"""Words count as repeated, as concepts are, if at most this share of them are different words."""
 
 MOST_SHOWN: Final = 12
 """Columns that a message names at most."""
 
-VAGUE: Final = {
+VAGUE_HEADINGS: Final = {
     "note", "code", "value", "wert", "valeur", "valor", "valore", "annotation", "category", "kategorie",
     "catégorie", "categorie", "categoría", "categoria", "class", "klasse", "classe", "score", "scale",
     "skala", "échelle", "label", "labels",
@@ -71,8 +71,7 @@ class LabelColumns:
         """
         self._propose_levels(self._columns_of_levels())
         self._propose_marks("level")
-        concepts = [column for column in self._unread.remaining if self._unread.content(column).are_concepts]
-        self._propose_concepts([column for column in concepts if column not in self._unread.marks])
+        self._propose_concepts(self._columns_of_concepts())
         if self._lacks_levels():
             self._propose_levels_by_heading()
         if self._lacks_levels():
@@ -80,7 +79,7 @@ class LabelColumns:
         if not self._has_columns_of_annotators():
             self._propose_concepts_in_other_words()
         self._propose_marks_under_other_words()
-        if self._lacks_levels() and self._unread.has("concepts"):
+        if self._lacks_levels() and self._unread.has_column_for("concepts"):
             self._propose_numbers_as_levels()
 
     def _has_columns_of_annotators(self) -> bool:
@@ -89,22 +88,26 @@ class LabelColumns:
 
     def _lacks_levels(self) -> bool:
         """Return whether no column of levels is read or proposed."""
-        return not self._unread.has("level") and not self._has_columns_of_annotators()
+        return not self._unread.has_column_for("level") and not self._has_columns_of_annotators()
 
     def _columns_of_levels(self) -> list[str]:
-        """Return the columns whose cells are levels, and further columns that belong with them."""
+        """Return the columns of levels: with words of the codebook, then with the table's own words."""
         if self._headings.has_none_of("level"):
             return []
-        levels = [
-            column
-            for column in self._unread.remaining
-            if self._unread.content(column).are_levels
-            and column not in self._unread.marks
-            and not self._is_computed_or_ids(column)
-        ]
+        with_known_words = []
+        for column in self._unread.remaining:
+            are_levels = self._unread.label_counts(column).are_levels
+            is_of_marks = column in self._unread.mark_columns
+            if are_levels and not is_of_marks and not self._is_computed_or_ids(column):
+                with_known_words.append(column)
         if self._headings.wide:
-            return levels
-        return [*levels, *self._further_levels(levels)]
+            return with_known_words
+        return [*with_known_words, *self._levels_in_other_words(with_known_words)]
+
+    def _columns_of_concepts(self) -> list[str]:
+        """Return the unread columns whose cells are concepts."""
+        columns = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
+        return [column for column in columns if self._unread.label_counts(column).are_concepts]
 
     def _propose_levels(self, columns: Sequence[str]) -> None:
         """Propose to read one column as the levels, or several columns as the levels of one annotator each.
@@ -113,9 +116,9 @@ class LabelColumns:
         """
         if not columns:
             return
-        if self._belong_to_annotators():
+        if self._is_level_column_of_one_annotator():
             self._propose_annotators(["level", *columns])
-        elif self._unread.has("level") or self._headings.wide:
+        elif self._unread.has_column_for("level") or self._headings.wide:
             shown = ", ".join(self._unread.with_label_count(column) for column in columns)
             typed = " or ".join(option("level", column) for column in columns)
             self._proposal.optional.append(f"columns that are not read hold levels too ({shown}): {typed}")
@@ -131,21 +134,21 @@ class LabelColumns:
             return
         levels = self._words.codebook.level_names
         unnamed = [column for column in self._unread.remaining if not names_of_heading(column)]
-        few = [column for column in unnamed if self._has_few_words(column)]
-        columns = [column for column in few if meanings_of_numbers(self._cells[column], levels)]
+        with_few_words = [column for column in unnamed if self._has_few_words(column)]
+        columns = [column for column in with_few_words if meanings_of_numbers(self._cells[column], levels)]
         if len(columns) == 1:
             self._unread.propose("level", columns)
             self._proposal.unread_contents.append(f"numbers that may be levels ({columns[0]!r})")
 
-    def _belong_to_annotators(self) -> bool:
-        """Return whether columns of levels besides the table's column `level` are of further annotators.
+    def _is_level_column_of_one_annotator(self) -> bool:
+        """Return whether the table's column `level` is one annotator's, and others beside it are of others.
 
-        They are if neither a column nor an option of the person says who annotated.
+        It is taken so if neither a column nor an option of the person says who annotated.
         """
         has_level_column = "level" in self._table.columns and not self._headings.columns.get("level")
         if not has_level_column or self._headings.wide or self._annotator:
             return False
-        if self._unread.has("annotator"):
+        if self._unread.has_column_for("annotator"):
             return False
         return not self._unread.column_meant_as("annotator", self._unread.can_be_people)
 
@@ -156,42 +159,43 @@ class LabelColumns:
         something else, such as ids.
         """
         heading = bare_heading(column)
-        is_computed = heading in {*OF_ALL, *SUMS} or heading.rstrip("?") in OF_ALL
-        if is_computed:
+        is_computed = heading in {*COMPUTED_FROM_ANNOTATORS, *SUMS}
+        if is_computed or heading.rstrip("?") in COMPUTED_FROM_ANNOTATORS:
             return True
         are_numbers = whole_numbers(self._cells[column]) is not None
         meanings = names_of_heading(column)
         return are_numbers and bool(meanings) and "level" not in meanings
 
-    def _further_levels(self, levels: Sequence[str]) -> list[str]:
-        """Return further columns of levels, found by their headings or, if `levels` is empty, their numbers.
+    def _levels_in_other_words(self, levels: Sequence[str]) -> list[str]:
+        """Return columns of levels whose words the codebook does not have, each of one annotator.
 
-        Each is then taken to be of one annotator. So there must be at least two columns with `levels`,
-        and the further ones must have about the same words (`_have_half_of_words`); else the list is empty.
+        They are found by their headings; or, if there are none of these and no `levels`, by their numbers.
+        As one column proves little, there must be two with `levels`, of about the same words. Else none is
+        returned.
 
         Parameters
         ----------
         levels
             Columns whose cells are known to be levels.
         """
-        if self._unread.has("level") or self._headings.has_none_of("level"):
+        if self._unread.has_column_for("level") or self._headings.has_none_of("level"):
             return []
         candidates = self._candidates_for_levels(levels)
-        further = [column for column in candidates if "level" in names_of_heading(column)[:1]]
-        if not levels and len(further) < 2:
+        found = [column for column in candidates if "level" in names_of_heading(column)[:1]]
+        if not levels and len(found) < 2:
             level_names = self._words.codebook.level_names
             unnamed = [column for column in candidates if not names_of_heading(column)]
-            further = [column for column in unnamed if meanings_of_numbers(self._cells[column], level_names)]
-        all_columns = [*levels, *further]
-        if len(all_columns) < 2 or not self._have_half_of_words(further, all_columns):
+            found = [column for column in unnamed if meanings_of_numbers(self._cells[column], level_names)]
+        all_columns = [*levels, *found]
+        if len(all_columns) < 2 or not self._have_half_of_words(found, all_columns):
             return []
-        return further
+        return found
 
     def _candidates_for_levels(self, levels: Sequence[str]) -> list[str]:
         """Return the unread columns not in `levels` whose cells can be levels in words of the table's own."""
         candidates = []
         for column in self._unread.remaining:
-            if column in levels or column in self._unread.marks:
+            if column in levels or column in self._unread.mark_columns:
                 continue
             if self._can_be_levels(column) and not self._is_computed_or_ids(column):
                 candidates.append(column)
@@ -235,7 +239,7 @@ class LabelColumns:
             named.update(columns_headed_by(annotator, self._unread.remaining))
         taken = named | set(levels)
         self._unread.remaining = [column for column in self._unread.remaining if column not in taken]
-        self._unread.marks = [column for column in self._unread.marks if column not in named]
+        self._unread.mark_columns = [column for column in self._unread.mark_columns if column not in named]
         self._proposal.wide = annotators
         self._proposal.unread_contents.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
@@ -265,7 +269,7 @@ class LabelColumns:
     def _columns_of_marks(self, name: str) -> list[str]:
         """Return the unread columns of marks whose headings are levels or concepts (`name`)."""
         columns = []
-        for column in self._unread.marks:
+        for column in self._unread.mark_columns:
             label = label_of_heading(column, self._words)
             role = "level" if label in self._words.codebook.level_names else "concepts"
             if role == name and column in self._unread.remaining:
@@ -280,12 +284,12 @@ class LabelColumns:
         """
         if self._headings.has_none_of("concepts"):
             return
-        unmarked = [column for column in self._unread.remaining if column not in self._unread.marks]
+        unmarked = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
         candidates = [column for column in unmarked if self._can_be_concepts(column)]
-        headed = [column for column in candidates if "concepts" in names_of_heading(column)]
+        headed_as_concepts = [column for column in candidates if "concepts" in names_of_heading(column)]
         unnamed = [column for column in candidates if not names_of_heading(column)]
-        lists = [column for column in unnamed if are_lists(self._unread.lists(column))]
-        columns = [*headed, *lists]
+        with_lists = [column for column in unnamed if are_lists(self._unread.lists(column))]
+        columns = [*headed_as_concepts, *with_lists]
         if not columns:
             return
         if self._unread.is_read("concepts") or "concepts" in self._proposal.columns:
@@ -294,7 +298,8 @@ class LabelColumns:
                 f"columns that may be of concepts are not read ({_shown(columns)}): {typed}"
             )
             return
-        proposed = headed or lists[:1]
+        # Without a heading that says so, only one column is taken: another may list something else.
+        proposed = headed_as_concepts or with_lists[:1]
         self._unread.propose("concepts", proposed)
         self._proposal.unread_contents.append(f"concepts in other words ({_shown(proposed)})")
 
@@ -308,7 +313,7 @@ class LabelColumns:
             return False
         n_words = sum(len(words) for words in lists)
         n_different = len(different_words(lists))
-        are_repeated = n_different <= MOST_DIFFERENT * n_words
+        are_repeated = n_different <= MOST_DIFFERENT_SHARE * n_words
         return are_repeated or are_lists(lists)
 
     def _propose_marks_under_other_words(self) -> None:
@@ -322,32 +327,33 @@ class LabelColumns:
         columns = self._columns_of_unknown_marks()
         if not columns:
             return
-        has_labels = self._unread.has("level", "concepts") or self._has_columns_of_annotators()
+        has_labels = self._unread.has_column_for("level", "concepts") or self._has_columns_of_annotators()
         likely = self._beside_known_marks(columns) if has_labels else columns
-        computed = {*OF_ALL, *SUMS}
-        taken = [column for column in likely if bare_heading(column).rstrip("?") not in computed]
-        if taken:
-            self._unread.propose("concepts", taken)
-            self._proposal.unread_contents.append(f"marks under other words ({_shown(taken)})")
-        others = [column for column in columns if column not in taken]
-        if others:
-            shown = _shown(others)
-            typed = " ".join(option("concepts", column) for column in others)
+        computed = {*COMPUTED_FROM_ANNOTATORS, *SUMS}
+        proposed = [column for column in likely if bare_heading(column).rstrip("?") not in computed]
+        if proposed:
+            self._unread.propose("concepts", proposed)
+            self._proposal.unread_contents.append(f"marks under other words ({_shown(proposed)})")
+        not_proposed = [column for column in columns if column not in proposed]
+        if not_proposed:
+            shown = _shown(not_proposed)
+            typed = " ".join(option("concepts", column) for column in not_proposed)
             self._proposal.optional.append(
                 f"columns of marks are not read ({shown}): {typed}, if they are of concepts"
             )
 
     def _columns_of_unknown_marks(self) -> list[str]:
         """Return the unread columns of marks whose headings are neither labels nor known to mean anything."""
-        unlabelled = [column for column in self._unread.remaining if column not in self._unread.marks]
+        # `mark_columns` are those that are headed by a label.
+        unlabelled = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
         unnamed = [column for column in unlabelled if not names_of_heading(column)]
-        return [column for column in unnamed if self._unread.is_marked(column)]
+        return [column for column in unnamed if self._unread.has_yes_and_no(column)]
 
     def _beside_known_marks(self, columns: Sequence[str]) -> list[str]:
         """Return those of `columns` that are between or next to the proposed columns of marks of concepts."""
         order = list(self._table.columns)
         concepts = self._proposal.columns.get("concepts", ())
-        places = [order.index(column) for column in concepts if self._unread.is_marked(column)]
+        places = [order.index(column) for column in concepts if self._unread.has_yes_and_no(column)]
         if not places:
             return []
         first, last = min(places), max(places)
@@ -383,11 +389,11 @@ class LabelColumns:
             return
         unnamed = [column for column in self._unread.remaining if not names_of_heading(column)]
         columns = [column for column in unnamed if self._has_few_words(column)]
-        words_of = {column: self._different_words(column) for column in columns}
+        words_of_column = {column: self._different_words(column) for column in columns}
         columns_of_levels = []
-        for column in columns:
-            others = [words_of[other] for other in columns if other != column]
-            if any(_has_most_words_in(words_of[column], other_words) for other_words in others):
+        for column, words in words_of_column.items():
+            words_of_others = [words_of_column[other] for other in columns if other != column]
+            if any(_has_most_words_in(words, other_words) for other_words in words_of_others):
                 columns_of_levels.append(column)
         if len(columns_of_levels) > 1:
             self._propose_annotators(columns_of_levels)
@@ -396,16 +402,19 @@ class LabelColumns:
         """Return whether a column may hold levels by its number of different words.
 
         It has at least two and at most as many as the codebook has levels, and repeats them. Numbers need not
-        be repeated, but must be possible as levels. Columns of marks, clocks and concepts are none.
+        be repeated, but must be possible as levels. Marks, clocks and concepts are no levels.
         """
         cells = self._cells[column]
         level_names = self._words.codebook.level_names
         n_different = len(self._different_words(column))
-        if not 1 < n_different <= len(level_names):
+        has_few = 1 < n_different <= len(level_names)
+        is_of_another_kind = (
+            are_marks(cells) or are_clocks(cells) or self._unread.label_counts(column).are_concepts
+        )
+        if not has_few or is_of_another_kind:
             return False
-        if are_marks(cells) or are_clocks(cells) or self._unread.content(column).are_concepts:
-            return False
-        if whole_numbers(cells) is not None:
+        are_numbers = whole_numbers(cells) is not None
+        if are_numbers:
             return bool(meanings_of_numbers(cells, level_names))
         return n_different < len(cells)
 
@@ -416,10 +425,10 @@ class LabelColumns:
         that can be levels are accepted.
         """
         cells = self._cells[column]
-        is_vague = bare_heading(column) in VAGUE
+        is_vague = bare_heading(column) in VAGUE_HEADINGS
         if is_vague and not meanings_of_numbers(cells, self._words.codebook.level_names):
             return False
-        if self._unread.content(column).are_labels or are_clocks(cells):
+        if self._unread.label_counts(column).are_labels or are_clocks(cells):
             return False
         return 0 < len(self._different_words(column)) <= MOST_WORDS
 
@@ -447,12 +456,14 @@ def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     columns
         Headings of all columns of the table.
     """
+    whole_headings = list(levels)
     names = [_without_role_word(heading) for heading in levels]
-    for name, heading in zip(names, levels, strict=True):
-        if set(columns_headed_by(name, columns)) & set(levels) != {heading}:
-            return list(levels)
     if len(set(map(plain, names))) < len(names):
-        return list(levels)
+        return whole_headings
+    for name, own_heading in zip(names, levels, strict=True):
+        headings_with_name = [heading for heading in columns_headed_by(name, columns) if heading in levels]
+        if set(headings_with_name) != {own_heading}:
+            return whole_headings
     return names
 
 

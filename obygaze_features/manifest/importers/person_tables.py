@@ -10,7 +10,7 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, Collected, clip_of_row, parse_seen_score, split_concepts
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.importers.column_contents import cells_of, content_of, label_of_heading
+from obygaze_features.manifest.importers.column_contents import cells_of, count_labels, label_of_heading
 from obygaze_features.manifest.importers.column_proposals import propose
 from obygaze_features.manifest.importers.columns import LabelReader, with_manifest_names
 from obygaze_features.manifest.importers.folder import movie_of, name_of
@@ -117,9 +117,9 @@ class PersonTables:
         self._budget = budget
         self._slugs: dict[str, str] = {}  # title of a film -> its slug, which no other film has
         self._taken_slugs = set[str]()
-        self._next_of_slug: dict[str, int] = {}
-        self._judgement_ids: dict[tuple[str, ...], str] = {}
-        self._judged: set[str] = set()
+        self._next_number_of_slug: dict[str, int] = {}  # slug -> number that the next film with it gets
+        self._judgement_ids: dict[tuple[str, ...], str] = {}  # film, judge and span -> clip id
+        self._judged: set[str] = set()  # clip ids of the judgements so far
         self.decisions: list[DecisionRow] = []
 
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
@@ -136,9 +136,7 @@ class PersonTables:
             table = _without_other_rows(file, table, words)
             _note_whole_films(file, table)
         labels = LabelReader(table, file.reading.headings, words)
-        # If annotators have columns of their own, each row of the table becomes a row for each of them.
-        n_further = len(table.rows) * max(len(labels.annotators) - 1, 0)
-        self._budget.add(file.path, rows=n_further, cells=n_further * len(table.columns))
+        self._count_rows_of_annotators(file, table, labels)
         account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
         labelled_rows = _with_known_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(labelled_rows))
@@ -148,14 +146,17 @@ class PersonTables:
         yield from consumed(clips)
         account.note(*table.notes, *labels.notes, _respelled_labels(labels.respelled), *doubts)
         account.note(*_doubtful_annotators(table, words))
-        if is_judged or account.shows_model_output:
-            return  # obygaze wrote this table, and its other columns hold what a model found
-        scales = [scale.name for scale in words.codebook.scales]
-        read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
-        if has_labels or scales or labels.is_of_marks:
-            account.note(*unread_columns(table, read_columns, words))
-        else:
-            account.note(without_labels(table, read_columns))
+        is_written_by_obygaze = is_judged or account.shows_model_output
+        if not is_written_by_obygaze:  # else the other columns hold what a model found
+            account.note(*_notices_on_unread_columns(table, labels, words, has_labels=has_labels))
+
+    def _count_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
+        """Add to the memory in use the rows that a table becomes if annotators have columns of their own.
+
+        Each of its rows then becomes one row for each annotator.
+        """
+        n_further = len(table.rows) * max(len(labels.annotators) - 1, 0)
+        self._budget.add(file.path, rows=n_further, cells=n_further * len(table.columns))
 
     def _clips_of_rows(
         self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
@@ -255,10 +256,12 @@ class PersonTables:
         """
         video = self._films.files.video(file.path, written)
         if not movie:
-            movie = file.reading.movie or composed(movie_of(video.inside))
-            is_of_a_folder = file.reading.movie or len(video.inside.parts) > 1
-            self._films.add_place(file, movie, movie if is_of_a_folder else written, "video")
-        return VideoFilm(movie, composed(name_of(video.inside)), video.path)
+            movie = file.reading.movie or composed(movie_of(video.path_in_folder))
+            is_in_a_sub_folder = len(video.path_in_folder.parts) > 1
+            # All videos of a sub-folder, and all with --movie, are one film: their place is its name.
+            place = movie if file.reading.movie or is_in_a_sub_folder else written
+            self._films.add_place(file, movie, place, "video")
+        return VideoFilm(movie, composed(name_of(video.path_in_folder)), video.path)
 
     def _name_of_film(self, movie: str) -> str:
         """Return the part of clips' ids that stands for a film: the name of its video, else of the movie."""
@@ -272,14 +275,14 @@ class PersonTables:
         """Return a film's name as a part of ids; with `-2`, `-3`, ... behind it where another film has it."""
         title = composed(movie)
         if title not in self._slugs:
-            shared = slug(movie)
-            name = shared
-            while name in self._taken_slugs:
-                number = self._next_of_slug.get(shared, 2)
-                self._next_of_slug[shared] = number + 1
-                name = f"{shared}-{number}"
-            self._taken_slugs.add(name)
-            self._slugs[title] = name
+            slug_without_number = slug(movie)
+            unique_slug = slug_without_number
+            while unique_slug in self._taken_slugs:
+                number = self._next_number_of_slug.get(slug_without_number, 2)
+                self._next_number_of_slug[slug_without_number] = number + 1
+                unique_slug = f"{slug_without_number}-{number}"
+            self._taken_slugs.add(unique_slug)
+            self._slugs[title] = unique_slug
         return self._slugs[title]
 
     def _judgement_id(self, cells: Mapping[str, str]) -> str:
@@ -312,9 +315,9 @@ class _WholeFilms:
         """Add the clip of a row without times; note a problem if an earlier line has the same film."""
         if clip.start_s is not None:
             return
-        first = self._lines.setdefault((clip.clip_id, clip.annotator), line)
-        if first != line:
-            self._problems.add(line, f"{clip.clip_id!r} is already on line {first}{_HOW_TO_NAME_TIMES}")
+        first_line = self._lines.setdefault((clip.clip_id, clip.annotator), line)
+        if first_line != line:
+            self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
 
 
 _HOW_TO_NAME_TIMES = (
@@ -333,16 +336,12 @@ def read_person_table(file: SpanFile) -> Layout:
     """
     headings, rate = file.reading.headings, file.reading.rate
     if file.account.kind == JUDGEMENTS:
-        records, delimiter = file.records((*TIMES, SEEN_SCORE))
-        table = table_of(
-            file.path,
-            records,
-            delimiter,
-            (*TIMES, SEEN_SCORE),
-            known=OUR_COLUMNS,
-            advice="give what `obygaze film open` or `film next` wrote, filled in",
-        )
-        return Layout(with_manifest_names(table, headings, rate), (), table.columns)
+        needed = (*TIMES, SEEN_SCORE)
+        records, delimiter = file.records(needed)
+        advice = "give what `obygaze film open` or `film next` wrote, filled in"
+        table = table_of(file.path, records, delimiter, needed, known=OUR_COLUMNS, advice=advice)
+        no_titles = ()
+        return Layout(with_manifest_names(table, headings, rate), no_titles, table.columns)
     layout = read_layout(file)
     if layout is None:
         raise file.error(
@@ -400,18 +399,20 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
         if proposal.unread_contents:
             refused.append((file, proposal))
         elif proposal.optional:
-            typed = " ".join(proposal.options(Headings()))
-            what = "; ".join(filter(None, (*proposal.optional, typed)))
-            file.account.note(f"not read, though it fits: {what}")
+            options = " ".join(proposal.options(Headings()))
+            parts = [part for part in (*proposal.optional, options) if part]
+            file.account.note(f"not read, though it fits: {'; '.join(parts)}")
     if not refused:
         return
     file, proposal = refused[0]
-    others = []
-    for other_file, other in refused[1:]:
-        if not proposal.add(other):
-            others.append(other_file.path.name)
-    if others:
-        proposal.doubts.append(f"import apart, as they need other options: {first_few(others, 3)}")
+    needing_other_options = []
+    for other_file, other_proposal in refused[1:]:
+        was_added = proposal.add(other_proposal)
+        if not was_added:
+            needing_other_options.append(other_file.path.name)
+    if needing_other_options:
+        shown = first_few(needing_other_options, 3)
+        proposal.doubts.append(f"import apart, as they need other options: {shown}")
     raise UnreadColumnsError(
         f"{file.path}: it holds {', '.join(proposal.unread_contents)}, which no heading of a manifest names",
         proposal.options(file.reading.headings),
@@ -471,7 +472,7 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
     rows = []
     for row in _rows_in_seconds(file, table):
         rows += _rows_of_annotators(row, labels)
-    if labels.has_single_labels or _are_of_one_concept(rows):
+    if labels.has_single_labels or _have_one_concept_at_most(rows):
         return _joined_by_span(file, rows)
     return rows
 
@@ -531,19 +532,21 @@ def _is_of_a_file(row: Row, videos_of_spans: Container[str]) -> bool:
 def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
     """Split a row into one for each annotator who has columns and labelled it; one row if nobody has."""
     label_columns = set(labels.columns)
-    shared = {name: cell for name, cell in row.cells.items() if name not in label_columns}
+    other_cells = {name: cell for name, cell in row.cells.items() if name not in label_columns}
     annotator_rows = []
     for annotator in labels.annotators:
-        read = labels.labels_by(row, annotator)
-        if read is not None:
-            cells = {**shared, "level": read.level, "concepts": read.concepts, "annotator": annotator}
+        own_labels = labels.labels_by(row, annotator)
+        if own_labels is not None:
+            level_and_concepts = {"level": own_labels.level, "concepts": own_labels.concepts}
+            cells = {**other_cells, **level_and_concepts, "annotator": annotator}
             annotator_rows.append(Row(row.line, cells))
     if annotator_rows:
         return annotator_rows
-    read_by_all = labels.labels(row)
-    cells = {**shared, "level": read_by_all.level, "concepts": read_by_all.concepts}
+    # No annotator has columns, or those who have left them empty in this row.
+    read = labels.shared_labels(row)
+    cells = {**other_cells, "level": read.level, "concepts": read.concepts}
     if labels.annotators:
-        cells["annotator"] = ""  # annotators have columns, and none of them labelled this row
+        cells["annotator"] = ""
     return [Row(row.line, cells)]
 
 
@@ -553,38 +556,40 @@ def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     A row that repeats a label, or gives a second level, stays a row of its own, so that it is refused later
     as a second row of its clip.
     """
-    joined: dict[object, Row] = {}  # span, or number of a row that is not joined -> row
-    further: dict[object, _RowsOfSpan] = {}  # span -> its rows, if it has several
+    result: list[Row] = []
+    index_of_span: dict[tuple[str, ...], int] = {}  # span -> index of its first row in the result
+    rows_of_span: dict[tuple[str, ...], _RowsOfSpan] = {}  # span -> its rows, if it has several
     n_joined = 0
-    for number, row in enumerate(rows):
+    for row in rows:
         span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
-        if span not in joined:
-            joined[span] = row
+        if span not in index_of_span:
+            index_of_span[span] = len(result)
+            result.append(row)
             continue
-        rows_of_span = further.get(span)
-        if rows_of_span is None:
-            rows_of_span = further[span] = _RowsOfSpan(joined[span])
-        if rows_of_span.can_join(row):
-            rows_of_span.join(row)
+        if span not in rows_of_span:
+            rows_of_span[span] = _RowsOfSpan(result[index_of_span[span]])
+        if rows_of_span[span].can_join(row):
+            rows_of_span[span].join(row)
             n_joined += 1
         else:
-            joined[number] = row
-    for joined_span, rows_of_span in further.items():
-        joined[joined_span] = rows_of_span.row()
+            result.append(row)
+    for span, joined_rows in rows_of_span.items():
+        result[index_of_span[span]] = joined_rows.as_one_row()
+    # Joined rows are no clips of their own, and are counted here.
     file.account.seen += n_joined
     file.account.used += n_joined
     if n_joined:
         file.account.note(
             f"each row says one label: {counted(n_joined, 'row')} joined to others of their span"
         )
-    return list(joined.values())
+    return result
 
 
 _SPAN_COLUMNS = ("clip_id", "movie", "video", *TIMES, "annotator")
 """The columns in which rows of one span and annotator are equal."""
 
 
-def _are_of_one_concept(rows: Sequence[Row]) -> bool:
+def _have_one_concept_at_most(rows: Sequence[Row]) -> bool:
     """Return whether every row names its span, by an id or times, and has at most one concept.
 
     Rows without id and times must not be joined to one row of their film: they may be of different spans,
@@ -604,9 +609,11 @@ class _RowsOfSpan:
     """
 
     def __init__(self, first: Row) -> None:
-        """Keep the texts of each cell in parts, which are joined once, and their length as one text."""
+        """Begin with the cells of the first row."""
         self._line = first.line
+        # Column -> its different texts so far. They are joined to one cell at the end, not row by row.
         self._parts = {name: [cell] if cell else [] for name, cell in first.cells.items()}
+        # Column -> the length of that cell, to compare texts with it without joining them.
         self._lengths = {name: len(cell) for name, cell in first.cells.items()}
         self._concepts = set(split_concepts(first.cells["concepts"]))
 
@@ -621,33 +628,37 @@ class _RowsOfSpan:
         return has_new_concepts or has_new_level
 
     def join(self, row: Row) -> None:
-        """Add the labels of a row, and those of its texts that differ."""
+        """Add the labels of a row, and those of its texts that differ.
+
+        In a manifest's columns, such as `video`, the first text stays the only one.
+        """
         for name, cell in row.cells.items():
             if name == "concepts":
                 self._parts[name] += [cell] if cell else []
                 self._concepts.update(split_concepts(cell))
                 continue
-            is_of_person = name not in OUR_COLUMNS
-            is_new = not self._parts[name] or (is_of_person and not self._says(name, cell))
+            is_empty_so_far = not self._parts[name]
+            can_have_several_texts = name not in OUR_COLUMNS
+            is_new = is_empty_so_far or (can_have_several_texts and not self._says(name, cell))
             if cell.strip() and is_new:
-                self._add(name, cell)
+                self._add_text(name, cell)
 
-    def _add(self, name: str, cell: str) -> None:
-        """Add a text to a cell."""
+    def _add_text(self, name: str, text: str) -> None:
+        """Add a text to those of a column."""
         between = len(_BETWEEN_TEXTS) if self._parts[name] else 0
-        self._lengths[name] += between + len(cell)
-        self._parts[name].append(cell)
+        self._lengths[name] += between + len(text)
+        self._parts[name].append(text)
 
     def _says(self, name: str, cell: str) -> bool:
         """Return whether a cell has this text so far."""
         return len(cell) == self._lengths[name] and cell == _BETWEEN_TEXTS.join(self._parts[name])
 
-    def row(self) -> Row:
-        """Return the row of all."""
+    def as_one_row(self) -> Row:
+        """Return one row, on the line of the first, in which each cell has the texts of all rows."""
         cells = {}
         for name, parts in self._parts.items():
-            between = ";" if name == "concepts" else _BETWEEN_TEXTS
-            cells[name] = between.join(parts)
+            separator = ";" if name == "concepts" else _BETWEEN_TEXTS
+            cells[name] = separator.join(parts)
         return Row(self._line, cells)
 
 
@@ -694,10 +705,10 @@ def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:
     """Yield a notice if the column of annotators seems to hold labels of the codebook."""
     if "annotator" not in table.columns:
         return
-    content = content_of(cells_of(table, "annotator"), words)
-    if content.n_cells and (content.are_levels or content.are_concepts):
+    counts = count_labels(cells_of(table, "annotator"), words)
+    if counts.n_cells and (counts.are_levels or counts.are_concepts):
         yield (
-            f"column annotator holds labels ({content.n_labels} of {content.n_cells} cells), taken as "
+            f"column annotator holds labels ({counts.n_labels} of {counts.n_cells} cells), taken as "
             f"people: {option('level', 'annotator')} if they are levels"
         )
 
@@ -719,6 +730,23 @@ def _respelled_labels(respelled: Counter[tuple[str, str]]) -> str:
     return f"read {first_few(readings, MOST_RESPELLED)}"
 
 
+def _notices_on_unread_columns(
+    table: Table, labels: LabelReader, words: LabelWords, *, has_labels: bool
+) -> list[str]:
+    """Return notices on the columns that are not read, which might hold the labels if none were read.
+
+    Parameters
+    ----------
+    has_labels
+        Whether a level or concept was read from the table.
+    """
+    scales = [scale.name for scale in words.codebook.scales]
+    read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
+    if has_labels or scales or labels.is_of_marks:
+        return list(unread_columns(table, read_columns, words))
+    return [without_labels(table, read_columns)]
+
+
 def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
     """Yield a notice on each unread column that seems to hold labels, and one on the other unread columns."""
     read_columns = set(read)
@@ -729,7 +757,7 @@ def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iter
             continue
         shown = ", ".join(f"{word!r:.20}" for word, _ in Counter(cells).most_common(SHOWN_WORDS))
         label = label_of_heading(column, words)
-        n_labels = content_of(cells, words).n_labels
+        n_labels = count_labels(cells, words).n_labels
         if label:
             yield f"column {column!r} is headed as {label} and not read: its cells are no marks ({shown})"
         elif n_labels > 1 and CELLS_PER_LABEL * n_labels >= len(cells):
@@ -748,17 +776,19 @@ def without_labels(table: Table, read: Iterable[str]) -> str:
     Columns of few different words are named first.
     """
     read_columns = set(read)
-    samples = []  # number of different words of a column, and its heading with the most frequent ones
+    word_counts = []  # (heading, how often each word is in the column), for each column that is not read
     for column in table.columns:
         cells = cells_of(table, column)
-        if column in read_columns or not cells:
-            continue
-        words = ", ".join(f"{word:.20}" for word, _ in Counter(cells).most_common(SHOWN_WORDS))
-        samples.append((len(set(cells)), f"{column!r} ({words})"))
-    if not samples:
+        if cells and column not in read_columns:
+            word_counts.append((column, Counter(cells)))
+    if not word_counts:
         return ""
-    samples.sort(key=lambda sample: sample[0])
-    shown = first_few([text for _, text in samples], SHOWN_COLUMNS)
+    word_counts.sort(key=lambda column_and_counts: len(column_and_counts[1]))
+    descriptions = []
+    for column, counts in word_counts:
+        words = ", ".join(f"{word:.20}" for word, _ in counts.most_common(SHOWN_WORDS))
+        descriptions.append(f"{column!r} ({words})")
+    shown = first_few(descriptions, SHOWN_COLUMNS)
     return (
         f"no row has a level or concepts; not read are {shown}: --column level=HEADING reads one, and "
         "`obygaze codebook guess` writes a codebook of its words"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip, absolute, grouped
+from obygaze_features.manifest.clip import Clip, absolute
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.spans.names import (
     are_different_files,
@@ -60,10 +60,13 @@ class FilmNames:
             The film and the media file as the span's row names them; "" where it does not.
         """
         name = film_named(movie) or file.reading.movie or stem_of(media)
-        if not name and file.account.kind == "eaf":
-            raise file.error("does not say which film it is of: give --movie")
         is_named_by_file = not name
-        name = composed(" ".join((name or _film_by_file_name(file)).split()))
+        if is_named_by_file and file.account.kind == "eaf":
+            raise file.error("does not say which film it is of: give --movie")
+        if is_named_by_file:
+            name = _film_by_file_name(file)
+        name = composed(" ".join(name.split()))
+        place = ""
         if is_place(movie):
             place = movie
         elif media and not movie:
@@ -71,10 +74,9 @@ class FilmNames:
             place = path_of(media).name if file.reading.movie else media
         elif is_named_by_file:
             place = absolute(file.path).with_name(name).as_posix()
-        else:
-            return name
-        with error_context(file.path):
-            self.add_place(file, name, place)
+        if place:  # else the film is known only by its name
+            with error_context(file.path):
+                self.add_place(file, name, place)
         return name
 
     def add_place(self, file: SpanFile, movie: str, place: str, column: str = "") -> None:
@@ -98,29 +100,31 @@ class FilmNames:
         ManifestError
             The same file gave another place for the film, or the two places are different videos on disk.
         """
-        place_of_file = self.places.setdefault((movie, file.account.kind), {file.path: place})
-        first_in_file = place_of_file.setdefault(file.path, place)
-        first_of_movie = next(iter(place_of_file.values()))
-        for other in dict.fromkeys((first_in_file, first_of_movie)):
-            if other == place or not are_different_files(other, place):
+        # Annotation file -> the place that it gave first; the film's first place comes first.
+        place_of_file = self.places.setdefault((movie, file.account.kind), {})
+        place_of_file.setdefault(file.path, place)
+        place_in_file = place_of_file[file.path]
+        place_in_first_file, *_ = place_of_file.values()
+        for earlier in dict.fromkeys((place_in_file, place_in_first_file)):
+            if earlier == place or not are_different_files(earlier, place):
                 continue
-            videos = {self.files.find(other), self.files.find(place)} - {None}
-            if other == first_in_file or len(videos) > 1:
+            videos = {self.files.find(earlier), self.files.find(place)} - {None}
+            if earlier == place_in_file or len(videos) > 1:
                 raise ManifestError(
-                    f"{other!r} and {place!r} would both be movie {movie!r}: "
+                    f"{earlier!r} and {place!r} would both be movie {movie!r}: "
                     "name each in a column movie, or import them apart with --movie",
                     column,
                 )
-            self._doubtful.setdefault(movie, f"{movie}: {other} and {place}")
+            self._doubtful.setdefault(movie, f"{movie}: {earlier} and {place}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
         """Return a notice for each sign that several films are taken as one, or one film as several."""
         notices = []
         clips = list(clips)
-        movies = grouped(clips, "movie")
+        movies = {clip.movie for clip in clips}
         videos = {clip.video for clip in clips if clip.video}
-        placed_movies = {movie for movie, _ in self.places}
-        if len(movies) == 1 and len(videos) > 1 and movies.keys() <= placed_movies:
+        movies_with_place = {movie for movie, _ in self.places}
+        if len(movies) == 1 and len(videos) > 1 and movies <= movies_with_place:
             notices.append(
                 f"all {len(videos)} videos are taken as of one movie, {min(movies)!r}: "
                 "if they are several films, add a column movie"
@@ -148,8 +152,9 @@ def _film_by_file_name(file: SpanFile) -> str:
     """Name a film by its annotation file, without suffixes and language; add a note if that is doubtful."""
     name = film_by_file(file.path)
     stem = file.path.stem
-    is_cut_from_title = "." in stem and imdb_id(name) != name
-    if file.account.kind not in OF_ONE_FILM or is_cut_from_title:
-        cut = f", without {stem[len(name) :]!r}" if name != stem else ""
-        file.account.note(f"film {name!r} by the file's name{cut}")
+    # What stands behind a point may belong to the title, unless the name is an IMDb id.
+    may_lack_a_part = "." in stem and imdb_id(name) != name
+    if file.account.kind not in OF_ONE_FILM or may_lack_a_part:
+        removed = f", without {stem[len(name) :]!r}" if name != stem else ""
+        file.account.note(f"film {name!r} by the file's name{removed}")
     return name

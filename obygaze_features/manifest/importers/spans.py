@@ -167,14 +167,14 @@ def import_spans(
     budget = MemoryBudget()
     with reader_process() as child:
         for path in map(local_path, files):
-            options = _ReadOptions(kind, chosen.known, dict(words or {}), annotator)
+            options = _ReadOptions(kind, chosen.chosen_so_far, dict(words or {}), annotator)
             content = read_apart(child, path, reading, _read_content, options, budget=budget)
             chosen.choose(content.file, _codebook_names(content))
             contents.append(content)
     _refuse_absent_headings(reading.headings, contents)
     _refuse_needless_start(start, contents)
     label_words = LabelWords(chosen.codebook, words)
-    refuse_unread([(content.file, proposal_from_json(content.more)) for content in contents])
+    refuse_unread([(content.file, proposal_from_json(content.findings)) for content in contents])
     maker = _ManifestMaker(
         FilmNames(FilmFiles(videos, root)),
         label_words,
@@ -246,7 +246,7 @@ def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
 
 
 def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
-    """Read a person's table; `more` is a proposal of what the columns mean whose headings are not known."""
+    """Read a person's table. Its `findings` propose what the columns mean whose headings are not known."""
     headings = file.reading.headings
     layout = read_person_table(file)
     present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]
@@ -258,7 +258,7 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
     if proposal.unread_contents:
         # The import is refused, whatever the rows are, so they are not sent.
         content = replace(content, table=_rows_naming_codebooks(layout.table))
-    return replace(content, more=proposal.to_json())
+    return replace(content, findings=proposal.to_json())
 
 
 def _rows_naming_codebooks(table: Table) -> Table:
@@ -305,7 +305,7 @@ class _ChosenCodebook:
         self._is_given = codebook is not None
 
     @property
-    def known(self) -> Codebook | None:
+    def chosen_so_far(self) -> Codebook | None:
         """The codebook that is chosen so far; None if none is given and no file was read."""
         return self._codebook
 
@@ -326,9 +326,9 @@ class _ChosenCodebook:
         """
         if self._codebook is None:
             self._codebook = _codebook_named_first(named)
-        other = next((name for name in named if name != self._codebook.name), "")
-        if other:
-            what = f"of codebook {other!r}, and the import uses {self._codebook.name!r}"
+        others = [name for name in named if name != self._codebook.name]
+        if others:
+            what = f"of codebook {others[0]!r}, and the import uses {self._codebook.name!r}"
             if not self._is_given:
                 raise file.error(f"{what}: give its file or name with --codebook")
             file.account.notes.append(what)
@@ -377,7 +377,7 @@ class _ManifestMaker:
         read_clips = _join_concepts(self._clips_within_films(contents, tables, tools))
         all_clips = self._with_same_columns([read_clip.clip for read_clip in read_clips])
         manifest_clips = _without_unlabelled_rows(all_clips)
-        _refuse_twins(read_clips)
+        _refuse_names_spelled_in_two_ways(read_clips)
         accounts = [content.file.account for content in contents]
         notices = self._account_lines(accounts, read_clips)
         notices += roles.notices()
@@ -396,17 +396,22 @@ class _ManifestMaker:
 
         Of several judgements of one span only the last is kept.
         """
-        clips: dict[str | int, _ReadClip] = {}
+        clips: list[_ReadClip] = []
+        index_of_judgement: dict[str, int] = {}  # id of a judgement -> index of its clip in the list
         for content in contents:
             for judgement, read_clip in self._clips(content, tables, tools):
                 cut_clip = self._lengths.cut(read_clip)
                 if cut_clip is None:
                     continue
                 cut_clip.account.used += 1
-                # A later judgement of a span has the id of the earlier one, and takes its place.
-                key = len(clips) if judgement is None else judgement
-                clips[key] = cut_clip
-        return clips.values()
+                if judgement is not None and judgement in index_of_judgement:
+                    # A later judgement of a span has the id of the earlier one, and takes its place.
+                    clips[index_of_judgement[judgement]] = cut_clip
+                    continue
+                if judgement is not None:
+                    index_of_judgement[judgement] = len(clips)
+                clips.append(cut_clip)
+        return clips
 
     def _with_same_columns(self, clips: Sequence[Clip]) -> list[Clip]:
         """Give all clips the same extra columns, and clips of one id the video of the clip that names one."""
@@ -433,7 +438,7 @@ class _ManifestMaker:
         return notices
 
     def _roles(self, contents: Sequence[Content], reading: Reading) -> TierRoles:
-        """Count the texts of each tier in all files, which decide what the tier holds."""
+        """Return what the tiers hold (levels, concepts, texts), which their texts in all files decide."""
         roles = TierRoles(self._words, reading.tiers)
         for content in contents:
             source = SOURCES[content.file.account.kind]
@@ -443,9 +448,9 @@ class _ManifestMaker:
     def _clips(
         self, content: Content, tables: PersonTables, tools: ToolSpans
     ) -> Iterator[tuple[str | None, _ReadClip]]:
-        """Yield (judgement, clip) for each clip of a file.
+        """Yield (id of a judgement, clip) for each clip of a file.
 
-        The judgement is an id that repeated judgements of one span share; None if the clip is no judgement.
+        Repeated judgements of one span share their id; it is None if the clip is no judgement.
         """
         file = content.file
         if content.table is not None:
@@ -474,18 +479,22 @@ class _ManifestMaker:
         lines = []
         for account in accounts:
             clips = clips_of_file[id(account)]
-            if account.kind == ANSWERS and ids_in_tables:
-                note = _clips_in_no_table(clips, ids_in_tables)
-                if note:
-                    account.notes.append(note)
-            of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
-            account.note(*_doubtful_times(of_unknown_length, account.kind), *_doubtful_names(clips))
+            self._note_doubts(account, clips, ids_in_tables)
             # Files of the same name in different folders are told apart by their movies.
             movies = ""
             if n_files_of_name[account.path.name] > 1:
                 movies = first_few(list(dict.fromkeys(clip.movie for clip in clips)), 3)
             lines.append(account.line(movies))
         return lines
+
+    def _note_doubts(self, account: Account, clips: Sequence[Clip], ids_in_tables: Container[str]) -> None:
+        """Note in the account of a file what is doubtful in its clips."""
+        if account.kind == ANSWERS and ids_in_tables:
+            note = _clips_in_no_table(clips, ids_in_tables)
+            if note:
+                account.notes.append(note)
+        of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
+        account.note(*_doubtful_times(of_unknown_length, account.kind), *_doubtful_names(clips))
 
 
 def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> str:
@@ -497,7 +506,7 @@ def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> 
     return f"{what} that no table has (the first: {new_ids[0]}), rows of their own"
 
 
-def _refuse_twins(read: Sequence[_ReadClip]) -> None:
+def _refuse_names_spelled_in_two_ways(read: Sequence[_ReadClip]) -> None:
     """Refuse films, or annotators, whose name is spelled in two ways.
 
     Raises
@@ -550,24 +559,29 @@ def _join_concepts(read: Iterable[_ReadClip]) -> list[_ReadClip]:
     export levels in one file and concepts in another, or each concept in a file of its own. Clips of one span
     have the same film, times and annotator (`span_of`).
     """
-    joined = dict(enumerate(read))
-    numbers = [number for number, read_clip in joined.items() if _has_only_concepts(read_clip)]
-    if not numbers:
-        return list(joined.values())
-    owner_of_span: dict[tuple[object, ...], int] = {}
-    for number, read_clip in joined.items():
+    read_clips = list(read)
+    only_concepts = [number for number, clip in enumerate(read_clips) if _has_only_concepts(clip)]
+    if not only_concepts:
+        return read_clips
+    # Span -> number of the clip to which the others of the span are joined.
+    number_of_span: dict[tuple[object, ...], int] = {}
+    for number, read_clip in enumerate(read_clips):
         if read_clip.clip.level:
-            owner_of_span[span_of(read_clip.clip)] = number
+            number_of_span[span_of(read_clip.clip)] = number
+    # Number of such a clip -> the concepts of the others.
     further_concepts: dict[int, list[str]] = {}
-    for number in numbers:
-        owner_number = owner_of_span.setdefault(span_of(joined[number].clip), number)
+    joined_numbers = set()
+    for number in only_concepts:
+        clip = read_clips[number].clip
+        owner_number = number_of_span.setdefault(span_of(clip), number)
         if owner_number != number:
-            further_concepts.setdefault(owner_number, []).extend(joined.pop(number).clip.concepts)
+            further_concepts.setdefault(owner_number, []).extend(clip.concepts)
+            joined_numbers.add(number)
     for owner_number, further in further_concepts.items():
-        owner = joined[owner_number]
+        owner = read_clips[owner_number]
         concepts = (*owner.clip.concepts, *further)
-        joined[owner_number] = owner._replace(clip=replace(owner.clip, concepts=concepts))
-    return list(joined.values())
+        read_clips[owner_number] = owner._replace(clip=replace(owner.clip, concepts=concepts))
+    return [clip for number, clip in enumerate(read_clips) if number not in joined_numbers]
 
 
 def _has_only_concepts(read_clip: _ReadClip) -> bool:

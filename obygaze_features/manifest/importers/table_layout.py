@@ -19,7 +19,7 @@ from obygaze_features.workbook import HEADER_ROWS, Records
 SEEN_BELOW = 20
 """So many rows below a row are looked at to tell whether it is the header."""
 
-HEADED = 0.6
+LEAST_HEADED_SHARE = 0.6
 """A header has at least this share of the number of cells that the rows below it have."""
 
 MOST_COLUMNS = 1000
@@ -68,16 +68,9 @@ def read_layout(file: SpanFile) -> Layout | None:
     ManifestError
         A quote is never closed, or a heading is too long.
     """
-    headings = file.reading.headings
-    if file.sheet is not None:
-        records, delimiter = file.sheet, ""
-    else:
-        sign = even_delimiter(file.text, DELIMITERS, headings.is_header)
-        records, delimiter = split_records(
-            file.path, file.text, ManifestError, headings.is_header, delimiter=sign
-        )
+    records, delimiter = _split(file)
     filled = [(line, cells) for line, cells in records if any(cell.strip() for cell in cells)]
-    header = find_header(filled, headings) or _header_of_numbers(filled)
+    header = find_header(filled, file.reading.headings) or _header_of_numbers(filled)
     if header is None:
         return None
     below_header = filled[header.end :]
@@ -91,27 +84,41 @@ def read_layout(file: SpanFile) -> Layout | None:
     body = []
     for line, cells in below_header:
         body.append((line, _padded_to_width(_with_blank_cells_empty(cells), width)))
-    header_line = filled[max(header.end - 1, 0)][0]
+    header_line, _ = filled[max(header.end - 1, 0)]
     names = _different_names(header.names, body)
-    for number, name in enumerate(names, start=1):
-        if len(name) > MOST_HEADING:
-            raise file.error(
-                f"line {header_line}, column {number}: a heading of {len(name):,} characters, where at most "
-                f"{MOST_HEADING:,} are read: shorten it"
-            )
-    titles = [cells for _, cells in filled[: header.first]]
-    records = [*filled[: header.first], (header_line, names), *body]
+    _refuse_long_headings(file, header_line, names)
+    records_above = filled[: header.first]
     table = table_of(
         file.path,
-        records,
+        [*records_above, (header_line, names), *body],
         delimiter,
         (),
         known=NAMED_COLUMNS,
         named=False,
-        is_header=lambda cells: cells is names,
+        is_header=lambda cells: cells is names,  # this very row, as a row of cells may be equal to it
     )
     table = _with_sections_as_column(table)
-    return Layout(table, tuple(titles), table.columns)
+    titles = tuple(cells for _, cells in records_above)
+    return Layout(table, titles, table.columns)
+
+
+def _split(file: SpanFile) -> tuple[Records, str]:
+    """Return the (line, cells) of each row of a file, and the sign between cells; "" for a workbook."""
+    if file.sheet is not None:
+        return file.sheet, ""
+    is_header = file.reading.headings.is_header
+    sign = even_delimiter(file.text, DELIMITERS, is_header)
+    return split_records(file.path, file.text, ManifestError, is_header, delimiter=sign)
+
+
+def _refuse_long_headings(file: SpanFile, line: int, headings: Sequence[str]) -> None:
+    """Refuse a table with a heading of more than `MOST_HEADING` characters; `line` is its header's."""
+    for number, heading in enumerate(headings, start=1):
+        if len(heading) > MOST_HEADING:
+            raise file.error(
+                f"line {line}, column {number}: a heading of {len(heading):,} characters, where at most "
+                f"{MOST_HEADING:,} are read: shorten it"
+            )
 
 
 def _with_sections_as_column(table: Table) -> Table:
@@ -122,26 +129,32 @@ def _with_sections_as_column(table: Table) -> Table:
     two columns, and has rows below each title.
     """
     rows = [row for row in table.rows if not row.is_empty]
-    are_titles = [len(_filled_columns(row)) == 1 for row in rows]
-    is_divided = len(rows) > 2 and are_titles[0] and not are_titles[-1] and len(table.columns) > 2
-    has_empty_section = (True, True) in pairwise(are_titles)
-    if not is_divided or has_empty_section:
+    are_titles = [len(_filled_columns(row)) == 1 for row in rows]  # for each row whether it is a title
+    if len(rows) < 3 or len(table.columns) < 3 or not _are_in_sections(are_titles):
         return table
     title_column = _filled_columns(rows[0])[0]
     other_rows = [row for row, is_title in zip(rows, are_titles, strict=True) if not is_title]
-    is_free = not any(row.cells[title_column].strip() for row in other_rows)
-    section_column = title_column if is_free else SECTION
-    divided_rows = []
+    has_titles_alone = not any(row.cells[title_column].strip() for row in other_rows)
+    section_column = title_column if has_titles_alone else SECTION
+    rows_with_title = []
     title = ""
     for row, is_title in zip(rows, are_titles, strict=True):
         if is_title:
             title = row.cells[_filled_columns(row)[0]].strip()
         else:
-            divided_rows.append(Row(row.line, {**row.cells, section_column: title}))
-    columns = table.columns if is_free else (*table.columns, SECTION)
+            rows_with_title.append(Row(row.line, {**row.cells, section_column: title}))
+    columns = table.columns if has_titles_alone else (*table.columns, SECTION)
     n_titles = counted(sum(are_titles), "row")
     note = f"{n_titles} of one cell read as column {section_column!r} of the rows below"
-    return replace(table, columns=columns, rows=tuple(divided_rows), notes=(*table.notes, note))
+    return replace(table, columns=columns, rows=tuple(rows_with_title), notes=(*table.notes, note))
+
+
+def _are_in_sections(are_titles: Sequence[bool]) -> bool:
+    """Return whether rows begin with a title, and each title has other rows below it."""
+    begin_with_title = are_titles[0]
+    have_rows_below_last = not are_titles[-1]
+    has_title_below_title = (True, True) in pairwise(are_titles)
+    return begin_with_title and have_rows_below_last and not has_title_below_title
 
 
 def _filled_columns(row: Row) -> list[str]:
@@ -181,7 +194,10 @@ def find_header(records: Records, headings: Headings) -> Header | None:
 
 
 def _possible_headers(rows: Sequence[list[str]]) -> list[Header]:
-    """Return the candidates for the header: single rows, and rows of groups with the row below."""
+    """Return the candidates for the header: single rows, and rows of groups with the row below.
+
+    A row below such groups that repeats a heading, such as `Level | Level`, is no candidate by itself.
+    """
     candidates: list[Header] = []
     for number in range(min(len(rows), HEADER_ROWS)):
         if _heads_groups_of_columns(rows, number):
@@ -220,7 +236,7 @@ def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
     if 2 * n_different <= len(texts):
         return False
     n_cells_below = [_n_filled(row) for row in rows[header.end :][:SEEN_BELOW]]
-    return not n_cells_below or len(texts) >= HEADED * median(n_cells_below)
+    return not n_cells_below or len(texts) >= LEAST_HEADED_SHARE * median(n_cells_below)
 
 
 def _n_filled(cells: Sequence[str]) -> int:
@@ -250,20 +266,26 @@ def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
     lower = _padded_to_width(rows[number + 1], width)
     groups = [text for text in upper if text]
     headings = [text for text in lower if text]
-    if len(groups) < 2 or len(headings) < 2 or any(is_time(text) for text in (*groups, *headings)):
+    has_times = any(is_time(text) for text in (*groups, *headings))
+    if len(groups) < 2 or len(headings) < 2 or has_times:
         return False
     after_first_group = range(upper.index(groups[0]) + 1, width)
     has_group_of_several = any(lower[column] and not upper[column] for column in after_first_group)
     if not has_group_of_several:
         return False
     headed_only_above = [column for column in range(width) if upper[column] and not lower[column]]
-    if not headed_only_above:
-        return _repeats_a_heading(headings)
+    if headed_only_above:
+        return _are_mostly_filled(next_rows, headed_only_above)
+    return _repeats_a_heading(headings)
+
+
+def _are_mostly_filled(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> bool:
+    """Return whether more than half of some rows have a cell in one of some columns (by their places)."""
     n_filled_rows = 0
-    for row in next_rows:
-        if any(column < len(row) and row[column] for column in headed_only_above):
+    for row in rows:
+        if any(column < len(row) and row[column] for column in columns):
             n_filled_rows += 1
-    return 2 * n_filled_rows > len(next_rows)
+    return 2 * n_filled_rows > len(rows)
 
 
 def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from obygaze_features.manifest.importers.column_contents import (
     YES,
     are_ranges,
     are_times,
-    content_of,
+    count_labels,
     is_of_marks,
     is_time,
     label_of_heading,
@@ -89,18 +89,19 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
         reason = ""
         if has_times and not are_timed[number]:
             can_be_remark = number > last_timed or len(_filled_cells(row)) == 1
-            is_bare = not _has_cell(row, labels) and not _has_doubtful_time(row, times)
+            has_label_or_time = _has_cell(row, labels) or _has_doubtful_time(row, times)
             if _says_only_no(row):
                 reason = "without times, and nothing but marks of no"
             elif _is_unreadable_row(row, starts):
                 reason = "times and film cannot be read"
             elif are_sums[number]:
                 reason = "a sum"
-            elif can_be_remark and is_bare:
+            elif can_be_remark and not has_label_or_time:
                 reason = "a remark, without times"
-        elif are_sums[number] and number >= len(rows) - LAST_ROWS:
-            is_labelled = _has_label(row, labels, words)
-            reason = "a sum" if have_labels and not is_labelled else ""
+        else:
+            is_one_of_the_last = number >= len(rows) - LAST_ROWS
+            if are_sums[number] and is_one_of_the_last and have_labels:
+                reason = "" if _has_label(row, labels, words) else "a sum"
         if reason:
             left_out.append(LeftOut(row, reason))
     table = _without_rows(table, left_out)
@@ -182,12 +183,12 @@ def with_films_of_blocks(table: Table) -> Table:
     if not n_filled or not any(films[0]) or not _are_named_above_their_rows(rows, films):
         return table
     filled_rows = []
-    above = films[0]
+    film_above = films[0]
     for row, film in zip(rows, films, strict=True):
         if any(film):
-            above = film
-        cells: dict[str, str] = dict(zip(columns, above, strict=True))
-        filled_rows.append(Row(row.line, {**row.cells, **cells}))
+            film_above = film
+        film_cells: dict[str, str] = dict(zip(columns, film_above, strict=True))
+        filled_rows.append(Row(row.line, {**row.cells, **film_cells}))
     note = f"{counted(n_filled, 'row')} without a film taken as of the film above"
     return replace(table, rows=tuple(filled_rows), notes=(*table.notes, note))
 
@@ -247,14 +248,15 @@ def _columns_of_times(table: Table, words: LabelWords) -> list[str]:
     return columns
 
 
-def _columns_of_starts(columns: Sequence[str]) -> list[str]:
+def _columns_of_starts(time_columns: Sequence[str]) -> list[str]:
     """Return the column of starts among columns of times, or all of these if no heading tells which it is."""
-    if TIMES[0] in columns:
-        return [TIMES[0]]
-    headed_as_starts = [column for column in columns if TIMES[0] in names_of_heading(column)]
+    start, _ = TIMES
+    if start in time_columns:
+        return [start]
+    headed_as_starts = [column for column in time_columns if start in names_of_heading(column)]
     if headed_as_starts:
         return headed_as_starts[:1]
-    return list(columns)
+    return list(time_columns)
 
 
 def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> list[str]:
@@ -264,7 +266,7 @@ def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> l
         if column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}:
             continue
         is_named = column in LABEL_COLUMNS or headings.are_of(column)
-        has_labels = is_named or content_of(readable_cells(table, column), words).are_labels
+        has_labels = is_named or count_labels(readable_cells(table, column), words).are_labels
         if has_labels or is_of_marks(table, column, words):
             columns.append(column)
     return columns
@@ -354,6 +356,6 @@ def _is_sum(row: Row) -> bool:
     first = plain(filled[0])
     if first.rstrip(" :.") in SUMS or first.startswith(("n =", "n=", "ø")):
         return True
-    first_word = first.partition(" ")[0]
-    is_short = len(filled) <= 3 and 2 * len(filled) < len(row.cells) + 1
-    return is_short and first_word in SUMS
+    first_word, *_ = first.split(" ")
+    has_few_cells = len(filled) <= 3 and 2 * len(filled) <= len(row.cells)
+    return has_few_cells and first_word in SUMS

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final
 
 from obygaze_features.manifest.importers.column_contents import (
-    MOST,
+    MOST_SHARE,
     are_clocks,
     are_ranges,
     seconds_in,
@@ -48,14 +48,14 @@ class TimeColumns:
 
     def propose_times(self) -> None:
         """Propose columns of starts and ends, or of starts and durations, or one column of both times."""
-        if self._unread.has(START) and self._unread.has(END, DURATION):
+        if self._unread.has_column_for(START) and self._unread.has_column_for(END, DURATION):
             return
         columns = self._columns_of_times()
         if not columns:
             self._propose_single_time_column()
             return
         for name, column in columns.items():
-            if not self._unread.has(name):
+            if not self._unread.has_column_for(name):
                 self._unread.propose(name, [column])
         shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
         self._proposal.unread_contents.append(f"times ({shown})")
@@ -114,7 +114,30 @@ class TimeColumns:
         """
         timed = [column for column in self._unread.remaining if self._can_be_times(column)]
         timed += [column for column in self._headed_times() if column not in timed]
-        start = START if self._unread.has(START) else self._unread.column_meant_as(START, timed.__contains__)
+        start = START
+        if not self._unread.has_column_for(START):
+            start = self._unread.column_meant_as(START, timed.__contains__)
+        by_headings = self._pair_by_headings(start, timed)
+        if by_headings:
+            return by_headings
+        ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
+        if ranges and not self._unread.has_column_for(START, END):
+            return {START: ranges[0], END: ranges[0]}
+        if not start:
+            return self._pair_by_cells(timed)
+        end = self._first_possible_end(start, [column for column in timed if column != start])
+        return {START: start, END: end} if end else {}
+
+    def _pair_by_headings(self, start: str, timed: Sequence[str]) -> dict[str, str]:
+        """Return the columns of starts and of ends or durations, told by their headings; empty if none is.
+
+        Parameters
+        ----------
+        start
+            The column that is headed as starts; "" if none is.
+        timed
+            The columns of times.
+        """
         others = [column for column in timed if column != start]
         end = self._unread.column_meant_as(END, others.__contains__)
         duration = self._unread.column_meant_as(DURATION, others.__contains__)
@@ -126,15 +149,7 @@ class TimeColumns:
             start = timed[0] if timed[0] != duration else timed[1]
         if start and duration:
             return {START: start, DURATION: duration}
-        ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
-        if ranges and not self._unread.has(START, END):
-            return {START: ranges[0], END: ranges[0]}
-        if start:
-            end_by_times = self._first_possible_end(start, others)
-            if not end_by_times:
-                return {}
-            return {START: start, END: end_by_times}
-        return self._pair_by_cells(timed)
+        return {}
 
     def _headed_times(self) -> list[str]:
         """Return the columns headed as starts and those headed as ends or durations, if there are both.
@@ -157,7 +172,7 @@ class TimeColumns:
         """Return whether a column can be of times: most cells are times, and at most half are empty."""
         cells = self._cells[column]
         is_filled = 2 * len(cells) >= len(self._table.rows)
-        return is_filled and column not in self._unread.marks and self._unread.is_of_times(column)
+        return is_filled and column not in self._unread.mark_columns and self._unread.is_of_times(column)
 
     def _first_possible_end(self, start: str, columns: Sequence[str]) -> str:
         """Return the first column whose times are, in most rows, not before the start; "" if there is none.
@@ -172,7 +187,7 @@ class TimeColumns:
         for column in columns:
             lengths = self._span_lengths(start, column)
             not_negative = [length for length in lengths if length >= 0]
-            if lengths and len(not_negative) >= MOST * len(lengths):
+            if lengths and len(not_negative) >= MOST_SHARE * len(lengths):
                 return column
         return ""
 
@@ -216,9 +231,9 @@ class TimeColumns:
         for name in (START, END):
             other = END if name == START else START
             column = name
-            if not self._unread.has(name):
+            if not self._unread.has_column_for(name):
                 column = self._unread.column_meant_as(name, self._can_be_times)
-            if column and not self._unread.has(other):
+            if column and not self._unread.has_column_for(other):
                 if column != name:
                     self._unread.propose(name, [column])
                 self._proposal.columns[other] = [UNKNOWN_HEADING]

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from obygaze_features.manifest.importers.column_contents import (
     YES,
-    Content,
+    LabelCounts,
     are_marks,
     are_times,
-    content_of,
+    count_labels,
     is_of_marks,
     label_in_heading,
     readable_cells,
@@ -57,7 +57,7 @@ class UnreadColumns:
         Column -> its cells that are neither empty nor errors.
     remaining
         Columns that have no meaning yet.
-    marks
+    mark_columns
         Columns that have a label as heading, and as cells marks that say yes or no (1 and 0, x).
     proposal
         The meanings that were found so far.
@@ -77,10 +77,10 @@ class UnreadColumns:
         self.cells = {column: readable_cells(self.table, column) for column in self.table.columns}
         self.words = self._words_with_guesses()
         self.remaining = [column for column in self.remaining if not self._is_explained_as_no_label(column)]
-        self.marks = [column for column in self.remaining if is_of_marks(self.table, column, self.words)]
+        self.mark_columns = [name for name in self.remaining if is_of_marks(self.table, name, self.words)]
         self.proposal = Proposal()
         # What is found out about a column is cached, as several classes ask for it and a column may be long.
-        self._contents: dict[str, Content] = {}
+        self._label_counts: dict[str, LabelCounts] = {}
         self._are_times: dict[str, bool] = {}
         self._lists: dict[str, list[list[str]]] = {}
 
@@ -122,7 +122,7 @@ class UnreadColumns:
         self.proposal.columns.setdefault(name, []).extend(columns)
         self.remaining = [column for column in self.remaining if column not in columns]
 
-    def has(self, *names: str) -> bool:
+    def has_column_for(self, *names: str) -> bool:
         """Return whether one of a manifest's columns is in the table, named by the person, or proposed."""
         return any(self.is_read(name) or name in self.proposal.columns for name in names)
 
@@ -158,11 +158,11 @@ class UnreadColumns:
         _, likeliest = min(ranked, key=lambda entry: entry[0])
         return likeliest
 
-    def content(self, column: str) -> Content:
+    def label_counts(self, column: str) -> LabelCounts:
         """Return how many cells of a column are labels, translated and guessed ones included."""
-        if column not in self._contents:
-            self._contents[column] = content_of(self.cells[column], self.words)
-        return self._contents[column]
+        if column not in self._label_counts:
+            self._label_counts[column] = count_labels(self.cells[column], self.words)
+        return self._label_counts[column]
 
     def is_of_times(self, column: str) -> bool:
         """Return whether most cells of a column are times."""
@@ -178,10 +178,10 @@ class UnreadColumns:
 
     def with_label_count(self, column: str) -> str:
         """Describe a column by how many of its cells are labels: `'Note': 8 of 9 cells`."""
-        content = self.content(column)
-        return f"{column!r}: {content.n_labels} of {content.n_cells} cells"
+        counts = self.label_counts(column)
+        return f"{column!r}: {counts.n_labels} of {counts.n_cells} cells"
 
-    def is_marked(self, column: str) -> bool:
+    def has_yes_and_no(self, column: str) -> bool:
         """Return whether a column holds marks of two kinds: yes and no, or yes and empty cells."""
         cells = self.cells[column]
         marks = {plain(cell) for cell in cells}
@@ -195,7 +195,7 @@ class UnreadColumns:
         They are few if there are at most `MOST_WORDS`, or if each is in four rows on average.
         """
         cells = self.cells[column]
-        if not cells or self.content(column).are_labels:
+        if not cells or self.label_counts(column).are_labels:
             return False
         n_names = len(set(map(plain, cells)))
         is_text = whole_numbers(cells) is not None or not self.is_of_times(column)

@@ -38,17 +38,33 @@ def with_minutes_as_typed(table: Table) -> Table:
     """
     columns = [name for name in (START, END, DURATION) if name in table.columns]
     suspects = [name for name in columns if _has_whole_minutes_only(cells_of(table, name))]
-    if DURATION in suspects and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
-        return _as_minutes_and_seconds(table, [name for name in suspects if name != END])
-    if START in suspects and END in suspects:
-        has_long_spans = _median_span_s(table) >= LONG_SPAN_S
-        if has_long_spans or _is_longer_than_films(table, END):
-            return _as_minutes_and_seconds(table, [START, END])
-    if START in suspects and END not in columns and _is_longer_than_films(table, START):
-        return _as_minutes_and_seconds(table, [START])
+    wrong_columns = _columns_too_long(table, columns, suspects)
+    if wrong_columns:
+        return _as_minutes_and_seconds(table, wrong_columns)
     for name in columns:
         _refuse_both_ways_of_typing(table, name)
     return table
+
+
+def _columns_too_long(table: Table, columns: Sequence[str], suspects: Sequence[str]) -> list[str]:
+    """Return the columns whose clocks cannot be hours and minutes, as spans or the film would be too long.
+
+    Parameters
+    ----------
+    columns
+        The table's columns of times, by their names in a manifest.
+    suspects
+        Those of them in which all clocks are whole minutes.
+    """
+    if DURATION in suspects and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
+        return [name for name in suspects if name != END]
+    if START in suspects and END in suspects:
+        has_long_spans = _median_span_s(table) >= LONG_SPAN_S
+        if has_long_spans or _is_longer_than_films(table, END):
+            return [START, END]
+    if START in suspects and END not in columns and _is_longer_than_films(table, START):
+        return [START]
+    return []
 
 
 def _has_whole_minutes_only(cells: Sequence[str]) -> bool:
@@ -84,8 +100,9 @@ def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
         for name in names:
             clock = cells[name].strip()
             if clock:
-                time_s = seconds_in([clock])[0] / 60  # hours were minutes, and minutes were seconds
-                cells[name] = f"{time_s:g}"
+                [time_s] = seconds_in([clock])
+                # The hours were minutes and the minutes were seconds: all is a sixtieth.
+                cells[name] = f"{time_s / 60:g}"
         rows.append(Row(row.line, cells))
     first = cells_of(table, names[0])[0]
     hours, minutes, _ = first.split(":")

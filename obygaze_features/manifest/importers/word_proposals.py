@@ -80,7 +80,7 @@ class WordProposals:
         unknown = Counter[str]()
         n_known = 0
         for column in columns:
-            if column in self._unread.marks:
+            if column in self._unread.mark_columns:
                 continue
             for cell in self._cells[column]:
                 if self._is_known(cell):
@@ -123,7 +123,7 @@ class WordProposals:
         """Propose a concept for each unknown word in columns of concepts."""
         words = Counter[str]()
         for column in self._columns_of_concepts():
-            if is_of_marks(self._table, column, self._words) or self._unread.is_marked(column):
+            if is_of_marks(self._table, column, self._words) or self._unread.has_yes_and_no(column):
                 words.update(self._unknown_marks(column))
             else:
                 words.update(self._unknown_concepts(column))

@@ -69,14 +69,19 @@ class Account:
         return len(self.left_out) + sum(self.unlisted.values())
 
     def leave_out(self, where: str, reason: str, n: int = 1) -> None:
-        """Count n records that are left out for one reason; `where` is the place of the first of them."""
+        """Count n records that are left out for one reason; `where` is the place of the first of them.
+
+        The first records are listed with their places. Of further ones only their number for each reason is
+        kept, and under the reason "" the number for all reasons beyond `MOST_REASONS`.
+        """
+        n_unlisted = n
         if len(self.left_out) < MOST_LISTED:
             self.left_out.append((where, reason))
-            n -= 1
-        if n:
-            is_known = reason in self.unlisted or len(self.unlisted) < MOST_REASONS
-            key = reason if is_known else ""
-            self.unlisted[key] = self.unlisted.get(key, 0) + n
+            n_unlisted -= 1
+        if n_unlisted:
+            has_own_count = reason in self.unlisted or len(self.unlisted) < MOST_REASONS
+            counted_reason = reason if has_own_count else ""
+            self.unlisted[counted_reason] = self.unlisted.get(counted_reason, 0) + n_unlisted
 
     def note(self, *notes: str) -> None:
         """Add notes on the whole file. Empty and repeated notes are ignored.
@@ -138,24 +143,24 @@ class Account:
 
     def _reasons(self) -> list[str]:
         """Return a text for each of the most frequent reasons why records are left out."""
-        first: dict[str, str] = {}
+        first_place: dict[str, str] = {}  # reason -> place of the first record that is left out for it
         for where, reason in self.left_out:
-            first.setdefault(reason, where)
+            first_place.setdefault(reason, where)
         counts = Counter(reason for _, reason in self.left_out)
         counts.update(self.unlisted)
-        n_of_others = counts.pop("", 0)
+        n_of_further_reasons = counts.pop("", 0)
         in_order = counts.most_common()
         lines = []
         for reason, n in in_order[:SHOWN_REASONS]:
-            if reason not in first:
+            if reason not in first_place:
                 lines.append(f"{n:,} left out: {reason}")
             elif n == 1:
-                lines.append(f"{first[reason]}: {reason}")
+                lines.append(f"{first_place[reason]}: {reason}")
             else:
-                lines.append(f"{n:,} left out: {reason} (the first: {first[reason]})")
-        n_rest = n_of_others + sum(n for _, n in in_order[SHOWN_REASONS:])
-        if n_rest:
-            lines.append(f"{n_rest:,} more left out")
+                lines.append(f"{n:,} left out: {reason} (the first: {first_place[reason]})")
+        n_not_shown = n_of_further_reasons + sum(n for _, n in in_order[SHOWN_REASONS:])
+        if n_not_shown:
+            lines.append(f"{n_not_shown:,} more left out")
         return lines
 
     def record(self) -> dict[str, Any]:

@@ -27,10 +27,11 @@ from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.perception import PICTURES, modalities_of
 from obygaze_features.text import composed
 
-YES: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
-NONE = "no JSON object with answers"
-CELLS = {name: name for name in ("clip_id", "movie", "model", "prompt")} | {"date": "answered_on"}
-CALLED = 0.5
+PROBABILITY_OF_WORD: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
+NO_ANSWERS = "no JSON object with answers"
+COLUMN_OF_KEY = {name: name for name in ("clip_id", "movie", "model", "prompt")} | {"date": "answered_on"}
+"""Key of an answer's object -> the column of the clip in which its value is kept."""
+LEAST_PROBABILITY = 0.5
 """From this probability of yes on, a concept, or a level that is asked about alone, counts as present."""
 
 
@@ -93,25 +94,24 @@ def answered_clips(file: SpanFile) -> list[Answered]:
         No line has answers.
     """
     clips = _clips_of_file(file)
-    if all(clip.reason == NONE for clip in clips):
+    if all(clip.reason == NO_ANSWERS for clip in clips):
         raise file.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
         )
     questions = _usual_questions([clip for clip in clips if not clip.reason])
-    judged_clips = []
-    first_answers = dict[tuple[str, str], Mapping[str, float]]()
+    clips_with_reasons = []
+    first_answers = dict[tuple[str, str], Mapping[str, float]]()  # (clip id, model) -> its first answers
     for clip in clips:
         reason = clip.reason or _unanswered_question(clip, questions)
         if not reason and clip.probabilities("level") and not clip.level:
             reason = "several levels are the likeliest"
+        if not reason and clip.key in first_answers:
+            has_other_answers = first_answers[clip.key] != clip.answers
+            reason = "of a clip that was answered above" + (", otherwise" if has_other_answers else "")
         if not reason:
-            earlier = first_answers.setdefault(clip.key, clip.answers)
-            if earlier is not clip.answers:
-                reason = "of a clip that was answered above"
-                if earlier != clip.answers:
-                    reason += ", otherwise"
-        judged_clips.append(replace(clip, reason=reason))
-    return judged_clips
+            first_answers[clip.key] = clip.answers
+        clips_with_reasons.append(replace(clip, reason=reason))
+    return clips_with_reasons
 
 
 def _clips_of_file(file: SpanFile) -> list[Answered]:
@@ -156,15 +156,16 @@ def read_answers(file: SpanFile) -> Iterator[RawSpan]:
     clips = answered_clips(file)
     _note_models(file, [clip for clip in clips if not clip.reason])
     for clip in clips:
-        levels = clip.probabilities("level")
-        is_only_level_denied = len(levels) == 1 and max(levels.values()) < CALLED
         if clip.reason:
             yield clip
             continue
+        levels = clip.probabilities("level")
+        is_only_level_denied = len(levels) == 1 and max(levels.values()) < LEAST_PROBABILITY
         if is_only_level_denied:
             yield replace(clip, reason="no level: the only one that was asked of is not there")
             continue
-        concepts = ";".join(concept for concept, p in clip.probabilities("concept").items() if p >= CALLED)
+        concept_probabilities = clip.probabilities("concept")
+        concepts = ";".join(name for name, p in concept_probabilities.items() if p >= LEAST_PROBABILITY)
         span_id = " of ".join(clip.key)
         if levels:
             yield replace(clip, text=clip.level, tier="level", span_id=span_id)
@@ -204,10 +205,11 @@ def _answered_clip(where: str, value: Any) -> Answered:
         The line or object of the file, for messages.
     """
     if not isinstance(value, dict) or not isinstance(value.get("answers"), dict) or not value["answers"]:
-        return Answered(where, reason=NONE)
+        return Answered(where, reason=NO_ANSWERS)
     cells = {}
-    for name, column in CELLS.items():
-        if type(value.get(name)) in {str, int}:
+    for name, column in COLUMN_OF_KEY.items():
+        is_text_or_number = type(value.get(name)) in {str, int}  # not so true and false
+        if is_text_or_number:
             cells[column] = composed(one_line(str(value[name])))
     answers, reason = _probabilities(value["answers"])
     perceives = PICTURES
@@ -265,16 +267,16 @@ def _levels(answer: Any) -> dict[str, float]:
 
     The answer is an object of level -> probability, or the name of one level, which gets the probability 1.
     """
-    levels = answer if isinstance(answer, dict) else {_bare(answer): "yes"}
+    answer_of_level = answer if isinstance(answer, dict) else {_bare(answer): "yes"}
     probabilities = {}
-    for level, value in levels.items():
-        probabilities[f"level:{level}"] = _probability(value) if level else math.nan
+    for level, level_answer in answer_of_level.items():
+        probabilities[f"level:{level}"] = _probability(level_answer) if level else math.nan
     return probabilities
 
 
 def _probability(answer: object) -> float:
     """Read yes, no, or the probability of yes; NaN for anything else."""
-    value = YES.get(_bare(answer).lower(), number(answer))
+    value = PROBABILITY_OF_WORD.get(_bare(answer).lower(), number(answer))
     return value if 0 <= value <= 1 else math.nan
 
 

@@ -92,11 +92,8 @@ def read_boris(file: SpanFile) -> Iterator[RawSpan]:
     rows = tuple(_with_media_cells(file, row, facts_above) for row in events.rows)
     events = dataclasses.replace(events, rows=rows)
     media = _media(file, events.rows)
-    status = next((name for name in (TYPE, STATUS) if name in events.columns), "")
-    if not status and not is_aggregated:
-        raise file.error(f"no column {TYPE} or {STATUS} says which events start and stop")
     label_columns = added_label_columns(file, events)
-    read_events = _aggregated(file, events) if is_aggregated else _paired(file, events, status)
+    read_events = _aggregated(file, events) if is_aggregated else _paired(file, events)
     for event in read_events:
         for span in _in_media(event.span, media[event.span.cells["observation"]]):
             yield from with_added_labels(span, event.rows, label_columns)
@@ -149,12 +146,20 @@ def _aggregated(file: SpanFile, events: Table) -> Iterator[Event]:
         yield _behaviour(timed_row, POINT if is_point else timed_row.reason)
 
 
-def _paired(file: SpanFile, events: Table, status: str) -> Iterator[Event]:
+def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
     """Yield an event for each START and its STOP: the next one of the same subject, behaviour and the like.
 
-    `status` is the column that says START, STOP or POINT. Rows that cannot be paired are yielded with a
-    reason.
+    Rows that cannot be paired are yielded with a reason.
+
+    Raises
+    ------
+    ManifestError
+        No column says START, STOP or POINT.
     """
+    status_columns = [name for name in (TYPE, STATUS) if name in events.columns]
+    if not status_columns:
+        raise file.error(f"no column {TYPE} or {STATUS} says which events start and stop")
+    status = status_columns[0]
     started: dict[tuple[str, ...], Event] = {}
     for timed_row in timed(file, events.rows, "Time", "Time", decimal=decimal_sign(events.delimiter)):
         kind = timed_row.row.cells[status].strip().upper()

@@ -89,7 +89,7 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     _check_names(file, names)
     media = _media(file, root)
     properties = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
-    decision_of = dict(part.partition("=")[::2] for part in properties.get(DECISIONS, "").split())
+    decision_of = _decision_of_annotation(properties.get(DECISIONS, ""))
     file.account.shows_model_output = any(name.startswith(MODEL) for name in (*properties, *names))
     cells = _cells(file, root, properties, _path_of_media(header if media is None else media))
     times = _Times(file, root, tiers, media)
@@ -106,6 +106,15 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
         file.account.note(
             f"left out {counted(len(unread_tiers), 'tier')} {reason} ({first_few(unread_tiers, 4)})"
         )
+
+
+def _decision_of_annotation(text: str) -> dict[str, str]:
+    """Return id of an annotation -> id of the decision that it shows, from `a12=0123456789abcdef-4 ...`."""
+    decision_of = {}
+    for pair in text.split():
+        annotation_id, _, decision_id = pair.partition("=")
+        decision_of[annotation_id] = decision_id
+    return decision_of
 
 
 def _tier(
@@ -195,28 +204,46 @@ def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: 
 def _check_names(file: SpanFile, names: Sequence[str]) -> None:
     """Refuse a model's tier among the labels, two tiers of one name, and a declared tier that is missing."""
     declared = file.reading.tiers
-    declared_names = {tier_key(name): name for name in declared or NAMED}
-    present = {name: matching_key(name, declared_names) for name in names}
-    spelled: dict[str, str] = {}
-    for name, key in present.items():
+    label_tiers = {tier_key(name): name for name in declared or NAMED}
+    key_of_name = {name: matching_key(name, label_tiers) for name in names}  # "" for other tiers
+    first_spelling: dict[str, str] = {}
+    for name, key in key_of_name.items():
         if not key:
             continue
         if name.startswith(MODEL):
             raise file.error(f"tier {name!r} was written by a model: its output is no label")
-        twin = spelled.setdefault(tier_key(name), name)
-        if twin != name:
+        earlier = first_spelling.setdefault(tier_key(name), name)
+        if earlier != name:
             raise file.error(
-                f"tiers {twin!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
+                f"tiers {earlier!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
             )
-    undeclared = {tier_key(name): name for name in names if not present[name]}
-    for key, name in declared_names.items() if declared else ():
-        if key in present.values():
-            continue
-        near = get_close_matches(key, undeclared, n=1, cutoff=0.75)
-        if near:
-            file.account.note(f"tier {undeclared[near[0]]!r} is not read: did you mean {name!r}?")
-        elif dict(declared) != DECIDED:
-            raise file.error(f"no tier {name!r}: there are {first_few(list(map(repr, names)), SHOWN_NAMES)}")
+    if declared:
+        other_names = [name for name, key in key_of_name.items() if not key]
+        for key, name in label_tiers.items():
+            if key not in key_of_name.values():
+                _report_missing_tier(file, name, names, other_names)
+
+
+def _report_missing_tier(
+    file: SpanFile, missing: str, names: Sequence[str], other_names: Sequence[str]
+) -> None:
+    """Note a tier that is not read and has about the name of a missing one; refuse the file if there is none.
+
+    The tiers of decisions may be missing, as only a document with decisions has them.
+
+    Parameters
+    ----------
+    missing
+        The tier that --tier names and the document does not have.
+    names, other_names
+        The document's tiers, and those of them that --tier does not name.
+    """
+    name_of_key = {tier_key(name): name for name in other_names}
+    near_keys = get_close_matches(tier_key(missing), name_of_key, n=1, cutoff=0.75)
+    if near_keys:
+        file.account.note(f"tier {name_of_key[near_keys[0]]!r} is not read: did you mean {missing!r}?")
+    elif dict(file.reading.tiers) != DECIDED:
+        raise file.error(f"no tier {missing!r}: there are {first_few(list(map(repr, names)), SHOWN_NAMES)}")
 
 
 def _media(file: SpanFile, root: Element) -> Element | None:

@@ -79,7 +79,7 @@ class FileContent(Generic[R]):
         Those of the headings that the person names which the table has.
     header
         The headings that the table has, as they are written.
-    more
+    findings
         What else its reader found, as that writes it.
     """
 
@@ -88,7 +88,7 @@ class FileContent(Generic[R]):
     table: Table | None = None
     headings: Sequence[str] = ()
     header: tuple[str, ...] = ()
-    more: bytes = b""
+    findings: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class _Rest(msgspec.Struct, array_like=True):
     table: _TableMessage | None
     headings: list[str]
     header: tuple[str, ...]
-    more: bytes
+    findings: bytes
 
 
 class _Part(msgspec.Struct, array_like=True):
@@ -306,7 +306,7 @@ def read_apart(
     file = SpanFile(path, reading)
     file.account = Account(path, left_out=left_out, **_fields(rest.account))
     table = None if rest.table is None else Table(path, rows=tuple(rows), **_fields(rest.table))
-    return FileContent(file, records, table, rest.headings, rest.header, rest.more)
+    return FileContent(file, records, table, rest.headings, rest.header, rest.findings)
 
 
 def content_parts(task: Task) -> Iterator[bytes]:
@@ -333,7 +333,7 @@ def content_parts(task: Task) -> Iterator[bytes]:
         else _TableMessage(*(getattr(table, name) for name in _TableMessage.__struct_fields__)),
         list(content.headings),
         tuple(content.header),
-        content.more,
+        content.findings,
     )
     file.close()
     yield _packed(REST, rest)

@@ -76,7 +76,12 @@ class Tier:
     @property
     def is_all_labels(self) -> bool:
         """Whether every text is a label of the codebook."""
-        return 0 < self.n_texts == self.n_labels
+        return self.n_texts > 0 and self.n_labels == self.n_texts
+
+    @property
+    def can_be_read_as_labels(self) -> bool:
+        """Whether every text is a label, and several words are used: one word alone may be anything."""
+        return self.is_all_labels and len(self.words) > 1
 
     @property
     def option(self) -> str:
@@ -163,8 +168,7 @@ class TierRoles:
         if role_by_name:
             return role_by_name
         tier = self._tiers.get((tier_key(without_annotator(name)), is_said))
-        is_labels = tier is not None and tier.is_all_labels and len(tier.words) > 1
-        return LABELS if is_labels else TEXT
+        return LABELS if tier is not None and tier.can_be_read_as_labels else TEXT
 
     def notices(self) -> list[str]:
         """Return notices on tiers that are read as labels by their texts, and on those that may be labels."""
@@ -178,11 +182,11 @@ class TierRoles:
             and not matching_key(tier.name, self._reserved)
         ]
         annotated = [tier for tier in undeclared if not tier.is_said]
-        read_as_labels = [tier for tier in annotated if tier.is_all_labels and len(tier.words) > 1]
-        texts = [tier for tier in annotated if not tier.is_added_column]
-        unread = [tier for tier in annotated if not (tier.is_all_labels and len(tier.words) > 1)]
-        columns = [tier for tier in unread if tier.is_added_column]
-        one_word = [tier for tier in texts if tier.is_all_labels and len(tier.words) == 1]
+        read_as_labels = [tier for tier in annotated if tier.can_be_read_as_labels]
+        other_tiers = [tier for tier in annotated if not tier.can_be_read_as_labels]
+        columns = [tier for tier in other_tiers if tier.is_added_column]
+        texts = [tier for tier in other_tiers if not tier.is_added_column]
+        one_word = [tier for tier in texts if tier.is_all_labels]
         partly_labels = [tier for tier in texts if not tier.is_all_labels]
         mostly_labels = [tier for tier in undeclared if tier.is_said and 2 * tier.n_labels >= tier.n_texts]
         book = f"codebook {self._words.codebook.name!r}"

@@ -130,12 +130,17 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     file.account.note_unread("setting", unread)
     joints = [*_starts_of_joined_files(lines, blocks, is_vtt=is_vtt), *steps_back]
     file.account.note(*_doubts(lines, blocks, bodies, joints))
-    n_repeated = sum(line.first != "" and line.first == before.last for before, line in pairwise(shown))
-    if n_repeated > max(1, len(blocks) // 3):
-        file.account.note(
-            f"{counted(n_repeated, 'caption repeats', 'captions repeat')} the line before "
-            "them (rolling captions)"
-        )
+    file.account.note(_rolling_captions(shown, len(blocks)))
+
+
+def _rolling_captions(shown: Sequence[Shown], n_blocks: int) -> str:
+    """Return a notice if many captions begin with the last line of the one before; else ""."""
+    n_repeated = sum(text.first != "" and text.first == before.last for before, text in pairwise(shown))
+    if n_repeated <= max(1, n_blocks // 3):
+        return ""
+    return (
+        f"{counted(n_repeated, 'caption repeats', 'captions repeat')} the line before them (rolling captions)"
+    )
 
 
 def _first_and_last_line(words: str, text: str, clean: Callable[[str], str]) -> Shown:

@@ -151,25 +151,26 @@ def timed(
     read_columns = re.compile(KINDS[file.account.kind]["read"], re.IGNORECASE)
     columns = list(rows[0].cells) if rows else []
     columns = [name for name in columns if read_columns.fullmatch(name)]
-    for number, row in enumerate(rows):
+    start_values = values[: len(rows)]
+    end_values = values[len(rows) :]
+    for row, start_value, end_value in zip(rows, start_values, end_values, strict=True):
         where = f"line {row.line}"
         times = []
         reasons = _unreadable_cells(row, columns)
-        start_value = values[number]
-        end_value = values[len(rows) + number]
         for name, column, value in (("start", start, start_value), ("end", end, end_value)):
             if value is None:
                 reasons.append(f"no {name}")
             elif isinstance(value, ManifestError):
                 reasons.append(f"no time ({value})")
             elif is_clock(row.cells[column]):
-                times.append(value)  # a clock, whatever its column is called
+                times.append(value)  # a clock is in seconds, whatever the unit in the column's heading is
             else:
                 times.append(value / per_second if per_second else file.seconds(value, where))
         if reasons:
             yield TimedRow(row, where, math.nan, math.nan, reasons[0])
         else:
-            yield TimedRow(row, where, times[0], times[1], "")
+            start_s, end_s = times
+            yield TimedRow(row, where, start_s, end_s, "")
 
 
 def _unreadable_cells(row: Row, columns: Sequence[str]) -> list[str]:

@@ -282,16 +282,19 @@ class _Reader:
         for child in children(node, *TIMED):
             shown = self._interval(child, reference, interval.end)
             if isinstance(shown, _Broken):
-                # None of the paragraphs in it has a time; the record for all has the place of the first.
-                n_texts = sum(1 for _ in descendants(child, "p")) or 1
-                self._n_texts += 1
-                where = self._where(child)
-                self._n_texts += n_texts - 1
-                yield RawSpan(where, reason=shown.reason, n_records=n_texts)
+                yield self._record_without_times(child, shown.reason)
                 continue
             yield from self._texts_of_element(child, shown, style, depth + 1)
             if _is_sequence(node):
                 reference = self._end_in_sequence(child, shown)
+
+    def _record_without_times(self, node: Element, reason: str) -> RawSpan:
+        """Make one record for all paragraphs in an element without times, at the place of the first."""
+        n_paragraphs = max(len(list(descendants(node, "p"))), 1)
+        self._n_texts += 1
+        where = self._where(node)  # its number is that of the first paragraph
+        self._n_texts += n_paragraphs - 1
+        return RawSpan(where, reason=reason, n_records=n_paragraphs)
 
     def _end_in_sequence(self, node: Element, shown: Interval) -> Fraction:
         """Return when an element of a sequence ends, which is when the next one begins.

@@ -183,6 +183,12 @@ def test_a_column_that_stands_for_another_of_its_name_is_said(read):
     assert "'level' left out" in notices
 
 
+def test_a_note_names_the_heading_that_is_read_in_place_of_a_column(read):
+    table = "movie,Film,start_s,Ende,level\nf,g,1,2,S\n"
+    _, notices = read({"t.csv": table}, columns={"end_s": ["Ende"], "movie": ["Film"]})
+    assert "column 'movie' left out: 'Film' is read as movie" in notices
+
+
 def test_two_columns_of_ours_that_were_exchanged_are_exchanged_back(read):
     headings = {"start_s": ["end_s"], "end_s": ["start_s"]}
     (clip,), _ = read({"t.csv": "movie,start_s,end_s,level\nf,2,1,S\n"}, columns=headings)
