@@ -93,8 +93,8 @@ class LazyGroup(click.Group):
         `path` has the words that lead to the group, each with a space after it: "manifest import ". It is ""
         for the root.
         """
-        group_name = path.split()[-1] if path else "obygaze"
-        super().__init__(group_name, **settings)
+        words_to_group = path.split()
+        super().__init__(words_to_group[-1] if words_to_group else "obygaze", **settings)
         self.path = path
         self.all_entries = entries
         entries_of_group = {}
