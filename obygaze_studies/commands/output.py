@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,7 +109,6 @@ class ReportOutput(Output):
         prepare
             Reads the inputs and returns the study; called after the check of the output files.
         """
-        from obygaze_models.report import plain, write_report
         from obygaze_studies.unfinished import TRAINED_FOLDER, unfinished_folder
 
         self.check()
@@ -116,20 +116,30 @@ class ReportOutput(Output):
         for notice in study.notices:
             click.echo(notice, err=True)
 
-        def show(report: "Report", full_report: "Report | None" = None) -> None:
-            """Print a report, and write it or the longer one that it is a part of."""
-            if folder is not None:
-                write_report(full_report or report, folder)
-            if not self.json:
-                click.echo(plain(report), nl=False)
-
         unfinished: AbstractContextManager[Path | None] = nullcontext()
         if self.out:
             unfinished = unfinished_folder(self.out, study.inputs, force=self.force)
         with unfinished as folder, progress_bar("training", "model") as progress:
-            trained = folder / TRAINED_FOLDER if folder else None
-            result = study.make(progress=progress, results_folder=trained, on_report=show)
+            result = study.make(
+                progress=progress,
+                results_folder=folder / TRAINED_FOLDER if folder else None,
+                on_report=partial(self._show_report, folder),
+            )
         return self._answer(result)
+
+    def _show_report(
+        self, folder: Path | None, report: "Report", full_report: "Report | None" = None
+    ) -> None:
+        """Print a report, and write it to a folder, if there is one.
+
+        If the report is a part of `full_report`, this one is written in its place.
+        """
+        from obygaze_models.report import plain, write_report
+
+        if folder is not None:
+            write_report(full_report or report, folder)
+        if not self.json:
+            click.echo(plain(report), nl=False)
 
     def _answer(self, result: "Report | Redone") -> Answer:
         """Write the HTML page of reports that are printed and written already; return the answer."""

@@ -99,8 +99,10 @@ class LanguageModel:
         device = self.network.device
         ids = torch.tensor(texts, dtype=torch.long, device=device)
         with torch.inference_mode():
+            # Each token but the first is predicted from those before it.
             logits = self.network(input_ids=ids[:, :-1], use_cache=False).logits
-            log_probabilities = logits.double().log_softmax(dim=-1).gather(2, ids[:, 1:, None])[:, :, 0]
+            predicted_ids = ids[:, 1:, None]
+            log_probabilities = logits.double().log_softmax(dim=-1).gather(2, predicted_ids)[:, :, 0]
         if not torch.isfinite(log_probabilities).all():
             raise BackboneError(f"{self.weights.name}: a token's probability is not finite")
         return [reduce(row) for row in log_probabilities.cpu().numpy()]
@@ -146,11 +148,13 @@ def language_model(source: str, compute: Compute) -> LanguageModel:
 
 def _check_causal(model: LanguageModel) -> None:
     """Refuse a network whose prediction of a token depends on what follows it."""
+    # Two inputs of the same first token and different second ones: the first and the last of the vocabulary.
     last = model.network.get_input_embeddings().num_embeddings - 1
     ids = torch.tensor([[model.begin, 0], [model.begin, last]], device=model.network.device)
     with torch.inference_mode():
         first, second = model.network(input_ids=ids, use_cache=False).logits[:, 0].double()
-    if not torch.allclose(first, second, rtol=0, atol=1e-5 * float(first.abs().max())):  # float32 is finer
+    tolerance = 1e-5 * float(first.abs().max())  # more than the rounding of float32
+    if not torch.allclose(first, second, rtol=0, atol=tolerance):
         raise BackboneError(
             f"{model.weights.name}: not a causal language model: what follows a token changes its probability"
         )
