@@ -147,12 +147,17 @@ def steps_of_an_epoch(samples: int, batch: int) -> int:
     TrainError
         If there is no full batch.
     """
+    refuse_too_few_samples(samples, batch)
+    return samples // batch
+
+
+def refuse_too_few_samples(samples: int, batch: int) -> None:
+    """Raise a TrainError if there are fewer training samples than one batch has."""
     if samples < batch:
         raise TrainError(
             f"--batch {batch} is more than the {samples} training sentences there are: "
             "not one step could be done"
         )
-    return samples // batch
 
 
 def epoch_order(samples: int, epoch: int) -> list[int]:
