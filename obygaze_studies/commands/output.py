@@ -13,7 +13,8 @@ from obygaze_features.io import refuse_existing
 from obygaze_features.options import FILE, Answer, NewFile, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import option
-from obygaze_models.commands import finish, write_page
+from obygaze_models.commands import finish as finish_report
+from obygaze_models.commands import write_page
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
@@ -167,14 +168,14 @@ class ReportOutput(Output):
         """Write a report to the files that the options name, and return the command's answer.
 
         The answer prints the report and names the files. With `beside`, the report's formats are files of one
-        name; otherwise they are files of a folder, which the function `finish` of all reports writes.
+        name; otherwise they are files of a folder, which `finish_report` writes.
         """
         from obygaze_models.report import write_beside
 
         if not self.beside:
-            return finish(report, self)
+            return finish_report(report, self)
         write_beside(report, self.path.with_suffix(""), SUFFIXES)
         if self.figure:
             report.pictures[0].draw(self.figure)
-        answer = finish(report, replace(self, out=None))
+        answer = finish_report(report, replace(self, out=None))
         return replace(answer, remarks=[f"kept in {self.out}", *report.remarks])

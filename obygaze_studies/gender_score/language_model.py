@@ -13,8 +13,13 @@ from obygaze_features.backbones import Compute, Weights, load_network
 from obygaze_features.errors import BackboneError
 
 
-def reduce(log_probabilities: NDArray[np.float64]) -> dict[str, int | float]:
-    """Reduce the log probabilities of a text's n tokens, p_1 to p_n, in four ways.
+def means_of_probabilities(log_probabilities: NDArray[np.float64]) -> dict[str, int | float]:
+    """Compute the means and the product of the probabilities of a text's n tokens, p_1 to p_n.
+
+    Parameters
+    ----------
+    log_probabilities : ndarray, shape [n]
+        Logarithms of the probabilities.
 
     Returns
     -------
@@ -25,15 +30,15 @@ def reduce(log_probabilities: NDArray[np.float64]) -> dict[str, int | float]:
     """
     n = len(log_probabilities)
     total = math.fsum(log_probabilities)
-    # 1/p overflows for tiny p, so the largest term is factored out of the sum.
+    # 1/p overflows for tiny p, so the largest term, 1 / exp(least), is factored out of the sum of all 1/p.
     least = float(log_probabilities.min())
-    inverse = math.fsum(np.exp(least - log_probabilities))
+    scaled_sum = math.fsum(np.exp(least - log_probabilities))
     return {
         "n_tokens": n,
         "lm_mean": math.fsum(np.exp(log_probabilities)) / n,
         "lm_prod": math.exp(total),
         "lm_gmean": math.exp(total / n),
-        "lm_hmean": n * math.exp(least) / inverse,
+        "lm_hmean": n * math.exp(least) / scaled_sum,
     }
 
 
@@ -105,7 +110,7 @@ class LanguageModel:
             log_probabilities = logits.double().log_softmax(dim=-1).gather(2, predicted_ids)[:, :, 0]
         if not torch.isfinite(log_probabilities).all():
             raise BackboneError(f"{self.weights.name}: a token's probability is not finite")
-        return [reduce(row) for row in log_probabilities.cpu().numpy()]
+        return [means_of_probabilities(row) for row in log_probabilities.cpu().numpy()]
 
     def record(self) -> dict[str, Any]:
         """Return everything that affects the scores, as JSON values."""

@@ -129,7 +129,7 @@ class FrameCache:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder, wait=True):
-            self._check_recipe()
+            self._check_or_write_recipe()
             self._entries = self._read_index()
             missing = {
                 clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)
@@ -170,7 +170,7 @@ class FrameCache:
                     entries[line["clip_id"]] = CachedClip(**line)
         return entries
 
-    def _check_recipe(self) -> None:
+    def _check_or_write_recipe(self) -> None:
         """Check that the cached frames were prepared in this way; write the recipe of a new cache.
 
         Raises

@@ -335,12 +335,7 @@ class Training:
                 f"many for the memory of {self.device}; resume with a smaller --chunk"
             ) from None
         norm = step.clip_gradients(self.trained.values())
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            problem = f"gradient's norm is {norm}" if math.isfinite(loss) else f"loss is {loss}"
-            raise TrainError(
-                f"step {position.step + 1} (epoch {position.epoch}, batch {position.batch}): the {problem}; "
-                f"no weight was changed by it, and the last saved state in {self.folder.folder} is good"
-            )
+        self._refuse_not_finite(loss, norm)
         factor = step.schedule(position.step, self.total)
         self.optimiser.step()
         with torch.no_grad():
@@ -350,6 +345,17 @@ class Training:
         self._log.append(",".join(map(repr, row)) + "\n")
         note = f"loss {loss:.3f}"
         self.watch.progress(position.step + 1, self.total, what="training", unit="step", note=note)
+
+    def _refuse_not_finite(self, loss: float, norm: float) -> None:
+        """Raise a TrainError if the loss of the present step, or the norm of its gradient, is not finite."""
+        if math.isfinite(loss) and math.isfinite(norm):
+            return
+        position = self.position
+        problem = f"gradient's norm is {norm}" if math.isfinite(loss) else f"loss is {loss}"
+        raise TrainError(
+            f"step {position.step + 1} (epoch {position.epoch}, batch {position.batch}): the {problem}; "
+            f"no weight was changed by it, and the last saved state in {self.folder.folder} is good"
+        )
 
     def _evaluate(self) -> None:
         """Evaluate the completed epoch and save its weights."""

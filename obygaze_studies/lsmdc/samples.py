@@ -68,13 +68,13 @@ class Pairs:
     def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
         """Yield the batches of the given samples in order, and read the next ones ahead."""
         with ThreadPoolExecutor(N_READERS) as readers:
-            waiting = []
+            being_read = []  # in order
             for samples in wanted:
-                waiting.append(readers.submit(self.batch, samples))
-                if len(waiting) > N_BATCHES_AHEAD:
-                    yield waiting.pop(0).result()
-            while waiting:
-                yield waiting.pop(0).result()
+                being_read.append(readers.submit(self.batch, samples))
+                if len(being_read) > N_BATCHES_AHEAD:
+                    yield being_read.pop(0).result()
+            while being_read:
+                yield being_read.pop(0).result()
 
 
 class LeftOut(NamedTuple):

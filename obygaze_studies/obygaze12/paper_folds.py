@@ -268,14 +268,13 @@ def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Ma
     Other clips are left out, among them all NS clips. An EN clip is never a positive, even if the concept was
     marked in it.
     """
+    negative_levels = NEGATIVE_LEVELS[negatives] or ("EN", "HN", "S")
     labels = {}
     for clip in manifest:
-        if clip.level in ("HN", "S"):
-            if concept in clip.concepts:
-                labels[clip.clip_id] = 1
-            elif negatives is not Negatives.EN:
-                labels[clip.clip_id] = 0
-        elif clip.level == "EN" and negatives is not Negatives.HN_S:
+        is_positive = clip.level in ("HN", "S") and concept in clip.concepts
+        if is_positive:
+            labels[clip.clip_id] = 1
+        elif clip.level in negative_levels:
             labels[clip.clip_id] = 0
     return labels
 

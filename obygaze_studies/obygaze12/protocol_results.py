@@ -394,10 +394,10 @@ class StrictResults(Results):
     def concepts(self) -> Mapping[ConceptTask, Run]:
         """The run of the CAV of each concept and choice of negatives that can be learnt."""
         targets = self.concept_targets
-        # Those against all clips first: they are trained on the clips of Table 2's bottlenecks, whose matrix
-        # decompositions are still cached.
-        order = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
-        runs = {task: self._evaluate_or_load("-".join(task), ["cav"], targets[task]) for task in order}
+        # The CAVs against all clips are trained on the clips of Table 2's bottlenecks. They come first, while
+        # the matrix decompositions of these clips are still cached.
+        all_first = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
+        runs = {task: self._evaluate_or_load("-".join(task), ["cav"], targets[task]) for task in all_first}
         return {task: runs[task] for task in targets}
 
     def _evaluate_or_load(self, name: str, *arguments: Any) -> Run:
@@ -423,7 +423,7 @@ class StrictResults(Results):
         data = self.source
         target = find_target("en_s", self.source.codebook)
         concepts = varying(data, np.arange(len(data)))
-        # The seed of a fold is derived from the movie that is left out; here none is.
+        # The seed of a fold is derived from the name of the movie that is left out; here none is.
         model_seed = seed_of(self.seed, "")
         fitted = fit(
             BUILTIN_MODELS["pcbm_dt"],

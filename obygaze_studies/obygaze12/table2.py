@@ -334,9 +334,9 @@ def _paper_block(
     fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
     leaks_of_head = leak_caption([fold_of_head], corpus.clips)
     leaks_of_mlp = leak_caption(folds, corpus.clips)
-    test_clips = {}
+    test_clips = {}  # "mlp" or "pcbm" -> words on the test clips of such models
     for row in rows:
-        kind = row["model"].partition("_")[0]
+        kind = row["model"].split("_", maxsplit=1)[0]
         test_clips[kind] = f"{counted(row['n_test'], 'test clip')}, prevalence {row['prevalence']:.3f}"
     notes = (
         f"MLP, random, all positive: {test_clips['mlp']}; {leaks_of_mlp}",
@@ -458,6 +458,7 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
         rows.append({"features": result.source.title, "task": task, **columns})
     table = pd.DataFrame(rows)
     table["p_holm"] = stats.holm(table["p"])
+    # Whether the perceptron is told apart from the prior, as the better one.
     table["told_apart"] = (table["p_holm"] < ALPHA) & (table["difference"] > 0)
     return table
 

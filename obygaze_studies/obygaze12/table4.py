@@ -97,18 +97,17 @@ def _film_row(source: Dataset, movie: str, n_clips: int, prevalence: float) -> d
 
 def _mean_and_range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
     """Write a metric's mean over films, and its lowest and highest film; nothing if it is undefined."""
-    values_and_titles = sorted(
-        (float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric])
-    )
-    if not values_and_titles:
+    films = [(float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric])]
+    if not films:
         return []
-    low, lowest = values_and_titles[0]
-    high, highest = values_and_titles[-1]
-    n_films = len(values_and_titles)
-    mean = sum(value for value, _ in values_and_titles) / n_films
+    films.sort()  # by the metric's value
+    lowest_value, lowest_film = films[0]
+    highest_value, highest_film = films[-1]
+    mean = sum(value for value, _ in films) / len(films)
     text = (
         f"{source.title}: {METRIC_TITLES[metric]} is {number(mean)} on average over "
-        f"{counted(n_films, 'film')}, from {number(low)} ({lowest}) to {number(high)} ({highest})"
+        f"{counted(len(films), 'film')}, from {number(lowest_value)} ({lowest_film}) to "
+        f"{number(highest_value)} ({highest_film})"
     )
     return [text]
 
