@@ -281,16 +281,15 @@ def run(
         for step in steps:
             click.echo(format_command(step.words))
         return
+    window_length = cards[models[0]].clip_s if window == "train" else window
     inputs: dict[str, object] = {
         "films": [[Path(film).name, file_digest(Path(film))] for film in films],
-        "windows": [cards[models[0]].clip_s if window == "train" else window, hop],
+        "windows": [window_length, hop],
         "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
         "features": [str(word) for word in features],
-        "variables": "none",
+        "variables": _variables_word(variables=variables, sound=sound),
         "people": [detector.digest for detector in people_finder.detectors] if people_finder else [],
     }
-    if variables:
-        inputs["variables"] = "with speech" if sound else "without speech"
     _prepare_folder(out, inputs, force=force)
     if plan.features_store.exists():
         # It is left over if a run was killed just after the finished store got its name.
@@ -304,6 +303,13 @@ def run(
     click.echo(f"\nThe page: {plan.report_page}")
     failed = any(clip.status == "failed" for clip in open_store(plan.features_store).clips)
     ctx.exit(3 if failed else code)
+
+
+def _variables_word(*, variables: bool, sound: bool) -> str:
+    """Write for the record of a run which variables of staging are measured."""
+    if not variables:
+        return "none"
+    return "with speech" if sound else "without speech"
 
 
 def _check_options(

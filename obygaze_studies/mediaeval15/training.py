@@ -89,11 +89,15 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
         if side in excluded:
             excluded[side].append({"clip_id": clip.clip_id, "reason": clip.reason})
     splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
-    for side, left_out in excluded.items():
+    for side, excluded_clips in excluded.items():
         if not (splits == side).any():
-            first = f" (the first: {left_out[0]['clip_id']}, {left_out[0]['reason']})" if left_out else ""
+            example = ""
+            if excluded_clips:
+                first = excluded_clips[0]
+                example = f" (the first: {first['clip_id']}, {first['reason']})"
             raise TaskError(
-                f"no {side} clip has features in store {store.name}, {len(left_out)} have none{first}: "
+                f"no {side} clip has features in store {store.name}, "
+                f"{len(excluded_clips)} have none{example}: "
                 "is it the store of this manifest, whose column split is filled in?"
             )
     dev = np.flatnonzero(splits == "dev")

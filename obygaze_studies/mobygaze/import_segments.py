@@ -83,8 +83,8 @@ def import_mobygaze(
     facts = _read_years_and_genres(path.with_name(MOVIE_LIST))
     codebook = manifests.builtin_codebook("mobygaze")
     collected = manifests.Collected(table.problems, "clip_index")
-    n_repeating = 0  # segments that name a concept more than once
-    n_misread = 0  # subtitles with letters of Windows-1252 as control characters
+    n_repeating = 0
+    n_misread = 0
     subtitles: dict[str, str] = {}
     for row in table.checked():
         clip = _clip(row, table.problems, films, facts, codebook)
@@ -107,17 +107,32 @@ def import_mobygaze(
     unread = [column for column in table.columns if column and column not in (*COLUMNS, SUBTITLE)]
     if unread:
         notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")
-    if n_repeating:
-        segments = counted(n_repeating, "segment names", "segments name")
-        notices.append(f"{segments} a concept more than once: counted once")
-    if n_misread:
-        segments = counted(n_misread, "segment")
-        letters = "have letters of Windows-1252 as control characters: read as those"
-        notices.append(f"subtitles of {segments} {letters}")
+    notices += _notices_on_cells(n_repeating, n_misread)
     if videos:
         notices += _missing_videos(clips, videos)
     texts = [(clip.clip_id, subtitles[clip.clip_id]) for clip in clips if subtitles[clip.clip_id]]
     return manifests.Imported(manifests.Manifest(tuple(clips), root, codebook), tuple(notices), tuple(texts))
+
+
+def _notices_on_cells(n_repeating: int, n_misread: int) -> list[str]:
+    """Write notices on cells that are not read as they are written.
+
+    Parameters
+    ----------
+    n_repeating
+        Number of segments that name a concept more than once.
+    n_misread
+        Number of segments whose subtitles have letters of Windows-1252 as control characters.
+    """
+    notices = []
+    if n_repeating:
+        segments = manifests.counted(n_repeating, "segment names", "segments name")
+        notices.append(f"{segments} a concept more than once: counted once")
+    if n_misread:
+        segments = manifests.counted(n_misread, "segment")
+        letters = "have letters of Windows-1252 as control characters: read as those"
+        notices.append(f"subtitles of {segments} {letters}")
+    return notices
 
 
 def _missing_videos(clips: Sequence[manifests.Clip], videos: Path) -> list[str]:

@@ -110,8 +110,9 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
     differences: list[float] = []
     if len(means) > 1:
         rises = all(above > below for below, above in pairwise(means.values()))
-        lowest, *_, highest = means
-        differences = (films[highest] - films[lowest]).dropna().to_list()
+        levels_with_clips = list(means)  # from the lowest to the highest
+        of_films = films[levels_with_clips[-1]] - films[levels_with_clips[0]]
+        differences = of_films.dropna().to_list()
     test = sign_flip(differences)
     trend: dict[str, Any] = {f"{level}_concepts": means.get(level) for level in levels}
     trend["rises"] = rises

@@ -110,14 +110,14 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
         Features: test clips without any are not counted. By default all test clips are.
     """
     leaks = [count_leaks(fold, data) for fold in folds]
-    trained = [leak.in_training for leak in leaks]
-    validated = [leak.in_validation for leak in leaks]
-    if not any(trained) and not any(validated):
+    n_in_training = [leak.in_training for leak in leaks]
+    n_in_validation = [leak.in_validation for leak in leaks]
+    if not any(n_in_training) and not any(n_in_validation):
         return CAPTION_WITHOUT_LEAK
-    tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
+    n_tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
     return (
-        f"LEAKS: {_format_range(trained)} of {_format_range(tested)} test clips are in training, "
-        f"{_format_range(validated)} in validation"
+        f"LEAKS: {_format_range(n_in_training)} of {_format_range(n_tested)} test clips are in training, "
+        f"{_format_range(n_in_validation)} in validation"
     )
 
 
