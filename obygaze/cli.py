@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any
 
 import click
@@ -87,8 +88,13 @@ class LazyGroup(click.Group):
         sections: Mapping[str, tuple[str, ...]] | None = None,
         **settings: Any,
     ) -> None:
-        """Select from the entries of all commands those that lie directly in this group."""
-        super().__init__(path.rsplit(maxsplit=1)[-1] if path else "obygaze", **settings)
+        """Select from the entries of all commands those that lie directly in this group.
+
+        `path` has the words that lead to the group, each with a space after it: "manifest import ". It is ""
+        for the root.
+        """
+        words_to_group = path.split()
+        super().__init__(words_to_group[-1] if words_to_group else "obygaze", **settings)
         self.path = path
         self.all_entries = entries
         entries_of_group = {}
@@ -98,10 +104,8 @@ class LazyGroup(click.Group):
             if lies_in_this_group:
                 entries_of_group[name] = entry
         self.sections = sections or {"Commands": tuple(entries_of_group)}
-        self.entries: dict[str, Entry] = {}
-        for names in self.sections.values():
-            for name in names:
-                self.entries[name] = entries_of_group[name]
+        names_in_help = chain.from_iterable(self.sections.values())
+        self.entries = {name: entries_of_group[name] for name in names_in_help}
         # click suggests these names for one that is mistyped; the commands are not imported for it.
         self.commands = dict.fromkeys(self.entries, click.Command(None))
 
@@ -114,7 +118,8 @@ class LazyGroup(click.Group):
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
-        if not entry.target:
+        is_group = not entry.target
+        if is_group:
             examples = "\n".join(entry.examples)
             summary = f"{entry.summary}\n\n\b\nExamples:\n{examples}"
             return LazyGroup(f"{self.path}{cmd_name} ", self.all_entries, help=summary)
@@ -193,14 +198,16 @@ def main(arguments: list[str] | None = None) -> None:
     the terminal was closed, 143 by SIGTERM), 141 when the reader of the output has closed it, as in
     `obygaze store ls | head -1` (the shell's convention).
     """
-    with safe_streams(sys.argv if arguments is None else arguments), signals_as_interrupt() as caught:
+    words = sys.argv if arguments is None else arguments
+    with safe_streams(words), signals_as_interrupt() as caught_signals:
         code = _run_command_line(arguments)
-    if caught and code == 128 + signal.SIGINT:
-        code = 128 + caught[0]
-    sys.exit(code if isinstance(code, int) else 0)
+    was_interrupted = code == 128 + signal.SIGINT
+    if was_interrupted and caught_signals:
+        code = 128 + caught_signals[0]
+    sys.exit(code)
 
 
-def _run_command_line(arguments: list[str] | None) -> object:
+def _run_command_line(arguments: list[str] | None) -> int:
     """Run the command line and return its exit code; errors meant for users are printed as one line.
 
     `arguments` are the words after `obygaze`; None takes those of the process.
@@ -215,9 +222,9 @@ def _run_command_line(arguments: list[str] | None) -> object:
     except (click.Abort, KeyboardInterrupt):
         click.echo("obygaze: stopped", err=True)
         code = 130
-    except SystemExit as left:
-        # click exits with 1 when the reader of our output has closed it; our commands never do that.
-        code = 128 + SIGPIPE if left.code == 1 else left.code
+    except SystemExit as request:
+        # Only click asks to exit with 1, when the reader of our output has closed it.
+        code = 128 + SIGPIPE if request.code == 1 else request.code
     except obygaze_error() as error:
         code = fail(str(error))
     except OSError as error:
@@ -229,7 +236,8 @@ def _run_command_line(arguments: list[str] | None) -> object:
         if message is None:
             raise
         code = fail(message)
-    return code
+    # A command that sets no exit code has done its work.
+    return code if isinstance(code, int) else 0
 
 
 def _format_warning(

@@ -10,30 +10,43 @@ import click
 from obygaze.pipeline import remove, run_command
 from obygaze_features.signatures import command, option
 
-MARK = ".obygaze-demo"
+MARK_FILE = ".obygaze-demo"
 """File that marks a folder as the demo's."""
 
-FINISHED = "Made by 'obygaze demo', which writes its files anew every time.\n"
-"""Content of the mark when the demo has finished."""
+MARK_OF_FINISHED = "Made by 'obygaze demo', which writes its files anew every time.\n"
+"""Content of the mark file when the demo has finished."""
 
-STOPPED = "Made by 'obygaze demo', which was stopped: the next one resumes its extraction.\n"
-"""Content of the mark until then."""
+MARK_OF_STOPPED = "Made by 'obygaze demo', which was stopped: the next one resumes its extraction.\n"
+"""Content of the mark file until then."""
 
-STAGE = "store.staging"
+STAGING_FOLDER = "store.staging"
 """Name of the staging folder of the extraction."""
 
-WRITTEN = (
+WRITTEN_NAMES = (
     "films",
     "labels.csv",
     "planted.csv",
     "manifest.csv",
-    STAGE,
+    STAGING_FOLDER,
     "store-1.0.0",
     "run",
     "predictions.csv",
     "film",
 )
+"""Files and folders that a demo writes beside its mark file."""
 
+RESULTS = """
+Everything lies in {out}:
+  films/, labels.csv   the corpus
+  planted.csv          what is true of every clip
+  manifest.csv         what the clips are
+  store-1.0.0/         their features, sealed: what you would share
+  store.staging/       the stage it was sealed from; may go
+  run/                 predictions, metrics and the record of the run, and the model kept
+  predictions.csv      what the model says of every clip, concept by concept
+  film/report.html     the seventh film as a whole: open it in a browser
+The two failed clips were planted. Next, your own videos: obygaze manifest import folder --help"""
+"""What the demo prints at its end; `out` is its folder."""
 
 PLANTED = """
 Planted: S clips show Body with Posture, Clothing or Appearance; HN clips other
@@ -82,6 +95,7 @@ def demo(
     run = out / "run"
     _run_step(ctx, "manifest", "import", "spans", labels, "--videos", out / "films", "--out", manifest)
     provenance_options = ("--corpus", "obygaze-demo", "--licence", "CC0-1.0")
+    # 3: the clips whose files are corrupt or missing fail.
     _run_step(ctx, "extract", manifest, store, *provenance_options, "--workers", workers, expected=3)
     _run_step(ctx, "store", "verify", sealed, "--full")
     tasks = ("--task", "hn_s", "--test", "enhn_s", "--save", "pcbm_lr")
@@ -94,20 +108,8 @@ def demo(
     film = out / "films" / UNLABELLED / f"{UNLABELLED}.mkv"
     windows = ("--window", 8, "--hop", 4, "--title", "The seventh film", "--out", out / "film")
     _run_step(ctx, "film", "run", film, "--model", run / "pcbm_lr.model", *windows, "--workers", workers)
-    (out / MARK).write_text(FINISHED, encoding="utf-8", newline="\n")
-    click.echo(
-        f"""
-Everything lies in {out}:
-  films/, labels.csv   the corpus
-  planted.csv          what is true of every clip
-  manifest.csv         what the clips are
-  store-1.0.0/         their features, sealed: what you would share
-  store.staging/       the stage it was sealed from; may go
-  run/                 predictions, metrics and the record of the run, and the model kept
-  predictions.csv      what the model says of every clip, concept by concept
-  film/report.html     the seventh film as a whole: open it in a browser
-The two failed clips were planted. Next, your own videos: obygaze manifest import folder --help"""
-    )
+    (out / MARK_FILE).write_text(MARK_OF_FINISHED, encoding="utf-8", newline="\n")
+    click.echo(RESULTS.format(out=out))
     if shutil.which("obygaze") is None:
         click.echo(
             "(the command is in .venv/bin after 'make demo'; '. .venv/bin/activate' puts it on your path)"
@@ -134,18 +136,18 @@ def _prepare_folder(out: Path) -> None:
     """
     from obygaze_features.io import naming
 
-    mark = out / MARK
+    mark = out / MARK_FILE
     was_stopped = False
     if mark.is_file():
-        was_stopped = mark.read_text(encoding="utf-8") == STOPPED
+        was_stopped = mark.read_text(encoding="utf-8") == MARK_OF_STOPPED
     elif out.exists():
         is_empty_folder = out.is_dir() and not any(out.iterdir())
         if not is_empty_folder:
             raise click.UsageError(f"{out} exists and is not an obygaze demo; choose another --out")
-    for name in WRITTEN:
-        is_stage_to_resume = name == STAGE and was_stopped
+    for name in WRITTEN_NAMES:
+        is_stage_to_resume = name == STAGING_FOLDER and was_stopped
         if not is_stage_to_resume:
             remove([out / name])
     out.mkdir(parents=True, exist_ok=True)
     with naming(mark):
-        mark.write_text(STOPPED, encoding="utf-8", newline="\n")
+        mark.write_text(MARK_OF_STOPPED, encoding="utf-8", newline="\n")

@@ -10,10 +10,11 @@ film has no labels: it is there to be predicted.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -86,19 +87,22 @@ CONCEPTS: Mapping[str, tuple[tuple[tuple[str, ...], int, int], ...]] = {
 }
 """Level -> groups of concepts, each with the smallest and the largest number that a clip shows of it."""
 
-STRENGTH = (0.2, 0.4)
+CUE_STRENGTHS = (0.2, 0.4)
 """Smallest and largest strength of a clip's cues."""
 
-SPREAD = 0.6
-"""Largest relative difference of a clip's brightness from its film's; of its colours, a third of this."""
+BRIGHTNESS_FACTORS = (1 - 0.6, 1 + 0.6)
+"""Smallest and largest factor by which a clip's brightness differs from its film's."""
+
+COLOUR_FACTORS = (1 - 0.6 / 3, 1 + 0.6 / 3)
+"""Smallest and largest factor by which a clip's red, green and blue differ from its film's."""
 
 UNLABELLED = "tt9000007"
 """The film without labels."""
 
-SHORTEST = 5
+SHORTEST_CLIP_S = 5
 """Shortest duration of a clip in seconds."""
 
-LONGEST = 20
+LONGEST_CLIP_S = 20
 """Longest duration of a clip in seconds."""
 
 CORRUPT = "tt9000002-005"
@@ -155,16 +159,17 @@ def plan_corpus() -> tuple[DemoMovie, ...]:
     Each of the last two films is one long file; the others have a file for each clip.
     """
     movies = []
-    for number, (look, levels) in enumerate(FILMS, start=1):
+    first_one_file = len(FILMS) - 1  # number of the first film that is one file
+    for number, (look, n_clips_of_level) in enumerate(FILMS, start=1):
         rng = np.random.default_rng([SEED, number])
         movie = f"tt{9000000 + number}"
         levels_of_clips: list[str] = []
-        for level, n_clips in levels.items():
+        for level, n_clips in n_clips_of_level.items():
             levels_of_clips += [level] * n_clips
         clips = []
         for index, level in enumerate(rng.permutation(levels_of_clips), start=1):
             clips.append(_plan_clip(f"{movie}-{index:03d}", str(level), look, rng))
-        movies.append(DemoMovie(movie, tuple(clips), one_file=number > len(FILMS) - 2))
+        movies.append(DemoMovie(movie, tuple(clips), one_file=number >= first_one_file))
     return tuple(movies)
 
 
@@ -174,6 +179,7 @@ def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -
     Parameters
     ----------
     clip_id
+        The clip's id.
     level
         The clip's level, on which the concepts that it may show depend.
     look
@@ -182,15 +188,15 @@ def _plan_clip(clip_id: str, level: str, look: Look, rng: np.random.Generator) -
         The film's generator. The order of the draws is fixed: it determines the corpus.
     """
     concepts: list[str] = []
-    for names, fewest, most in CONCEPTS[level]:
+    for group, fewest, most in CONCEPTS[level]:
         n_concepts = rng.integers(fewest, most + 1)
-        concepts += map(str, rng.choice(names, size=n_concepts, replace=False))
+        concepts += map(str, rng.choice(group, size=n_concepts, replace=False))
     # Most clips are short and a few are long, as in MovieGraphs.
-    seconds = min(SHORTEST + rng.exponential(2.0), LONGEST)
-    tint = [min(channel * rng.uniform(1 - SPREAD / 3, 1 + SPREAD / 3), 1.0) for channel in look.tint]
-    red, green, blue = map(float, tint)
-    brightness = look.brightness * float(rng.uniform(1 - SPREAD, 1 + SPREAD))
-    strength = float(rng.uniform(*STRENGTH))
+    seconds = min(SHORTEST_CLIP_S + rng.exponential(2.0), LONGEST_CLIP_S)
+    colours = [min(channel * rng.uniform(*COLOUR_FACTORS), 1.0) for channel in look.tint]
+    red, green, blue = map(float, colours)
+    brightness = look.brightness * float(rng.uniform(*BRIGHTNESS_FACTORS))
+    strength = float(rng.uniform(*CUE_STRENGTHS))
     seed = int(rng.integers(2**31))
     clip_look = Look((red, green, blue), brightness, look.grain)
     return DemoClip(clip_id, level, tuple(concepts), clip_look, strength, int(seconds * RATE), seed)
@@ -217,13 +223,13 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
             film_folder = folder / "films" / planned.movie
             film_folder.mkdir(parents=True, exist_ok=True)
             pool.put(planned.movie, (planned, film_folder))
-        n_left = len(movies)
-        while n_left:
+        n_unfinished = len(movies)
+        while n_unfinished:
             event = pool.get(POLL_S)
             if event and event.kind == "died":
                 raise WorkerError(f"the process that drew {event.key} died ({event.value})")
             if event and event.kind == "done":
-                n_left -= 1
+                n_unfinished -= 1
                 on_movie(str(event.key))
     _write_tables(movies, folder)
     return folder / "labels.csv"
@@ -261,42 +267,45 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
     """
     rng = np.random.default_rng(clip.seed)
     look = clip.look
-    strength = clip.strength
-    concepts = clip.concepts
-    y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
     # Whole numbers, so that sines are computed in float64 and rounded afterwards: the last bit of a float32
     # sine depends on the processor.
-    down = np.arange(HEIGHT)[:, None]
-    across = np.arange(WIDTH)[None]
-    shot_length = int(RATE * (1.0 if "Type of shot" in concepts else 5.0))
-    pan_speed = 2.5 * strength if "Look" in concepts else 0.2
+    row_numbers = np.arange(HEIGHT)[:, None]
+    column_numbers = np.arange(WIDTH)[None]
+    shot_length = int(RATE * (1.0 if "Type of shot" in clip.concepts else 5.0))
+    pan_speed = 2.5 * clip.strength if "Look" in clip.concepts else 0.2
     grain = rng.normal(0, look.grain, (8, HEIGHT, WIDTH, 1)).astype(np.float32)
     phase = float(rng.uniform(0, 6))
     tint = np.array(look.tint, np.float32)
     for t in range(clip.n_frames):
         shot = t // shot_length
-        wave = 0.25 * np.sin(0.04 * (across + pan_speed * t) + shot * 2.1 + phase)
-        slope = (wave + 0.1 * np.cos(0.05 * down + shot)).astype(np.float32)
+        wave = 0.25 * np.sin(0.04 * (column_numbers + pan_speed * t) + shot * 2.1 + phase)
+        slope = (wave + 0.1 * np.cos(0.05 * row_numbers + shot)).astype(np.float32)
         light = look.brightness * (1 + slope)
-        if "Appearance" in concepts:  # glow
-            light = light + 0.35 * strength
-        if "Expression of emotion" in concepts:  # flicker
-            light = light * (1 + 0.5 * strength * np.sin(t * 0.9))
+        if "Appearance" in clip.concepts:  # glow
+            light = light + 0.35 * clip.strength
+        if "Expression of emotion" in clip.concepts:  # flicker
+            light = light * (1 + 0.5 * clip.strength * np.sin(t * 0.9))
         frame = 255 * light[..., None] * tint
-        if "Clothing" in concepts:  # checks
-            checks = (x[24:72, 100:150] // 3 + y[24:72, 100:150] // 3) % 2 - 0.5
-            frame[24:72, 100:150] *= (1 + strength * checks)[..., None]
-        if "Posture" in concepts:  # stripes
-            frame += 60 * strength * (((x + y) // 5) % 2)[..., None]
-        if "Body" in concepts:  # disc
-            inside = (x - 60 - 10 * np.sin(t * 0.05)) ** 2 + (y - 50) ** 2 < 26**2
-            frame[inside] = (1 - strength) * frame[inside] + strength * np.array((230, 140, 110), np.float32)
-        if "Activity" in concepts:  # sparks
-            for k in range(12):
-                row = (17 * k + 5 * t) % (HEIGHT - 8)
-                column = (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)
-                frame[row : row + 8, column : column + 8] = 255 * strength
+        _draw_shapes(frame, clip.concepts, clip.strength, t)
         yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
+
+
+def _draw_shapes(frame: NDArray[Any], concepts: Sequence[str], strength: float, t: int) -> None:
+    """Draw into frame number `t` of a clip the shapes and textures that are the cues of its concepts."""
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
+    if "Clothing" in concepts:  # checks
+        checks = (x[24:72, 100:150] // 3 + y[24:72, 100:150] // 3) % 2 - 0.5
+        frame[24:72, 100:150] *= (1 + strength * checks)[..., None]
+    if "Posture" in concepts:  # stripes
+        frame += 60 * strength * (((x + y) // 5) % 2)[..., None]
+    if "Body" in concepts:  # disc
+        inside = (x - 60 - 10 * np.sin(t * 0.05)) ** 2 + (y - 50) ** 2 < 26**2
+        frame[inside] = (1 - strength) * frame[inside] + strength * np.array((230, 140, 110), np.float32)
+    if "Activity" in concepts:  # sparks
+        for k in range(12):
+            row = (17 * k + 5 * t) % (HEIGHT - 8)
+            column = (41 * k + 7 * t * (1 + k % 3)) % (WIDTH - 8)
+            frame[row : row + 8, column : column + 8] = 255 * strength
 
 
 def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
@@ -308,18 +317,17 @@ def _write_tables(movies: tuple[DemoMovie, ...], folder: Path) -> None:
     labels = [csv_line(["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator"])]
     planted = [csv_line(["clip_id", "movie", "level", "concepts"])]
     for planned in movies:
-        start = 0
+        start = 0  # number of the clip's first frame in its film
         for clip in planned.clips:
             end = start + clip.n_frames
-            span = ["", ""]
-            name = f"{clip.clip_id}.mp4"
             if planned.one_file:
-                span = [str(start / RATE), str(end / RATE)]
-                name = f"{planned.movie}.mkv"
-            truth = [clip.level, ";".join(clip.concepts)]
-            label = ["", "", ""] if planned.movie == UNLABELLED else [*truth, PLANTED]
-            labels.append(csv_line([clip.clip_id, planned.movie, f"{planned.movie}/{name}", *span, *label]))
-            planted.append(csv_line([clip.clip_id, planned.movie, *truth]))
+                video_and_span = [f"{planned.movie}/{planned.movie}.mkv", str(start / RATE), str(end / RATE)]
+            else:
+                video_and_span = [f"{planned.movie}/{clip.clip_id}.mp4", "", ""]
+            level_and_concepts = [clip.level, ";".join(clip.concepts)]
+            label = [*level_and_concepts, PLANTED] if planned.movie != UNLABELLED else ["", "", ""]
+            labels.append(csv_line([clip.clip_id, planned.movie, *video_and_span, *label]))
+            planted.append(csv_line([clip.clip_id, planned.movie, *level_and_concepts]))
             start = end
     write_whole(folder / "planted.csv", "".join(planted))
     write_whole(folder / "labels.csv", "".join(labels))
@@ -368,18 +376,19 @@ def compare_with_planted(folder: Path) -> list[str]:
     n_sure = 0
     n_agreeing = 0
     for row in predicted:
-        truth = planted[row["clip_id"]]
-        is_called = row["called"] == "1"
+        planted_level = planted[row["clip_id"]]["level"]
+        is_called_s = row["called"] == "1"
         # NS (not sure) is planted as neither S nor not S.
-        if truth["level"] != "NS":
+        if planted_level != "NS":
             n_sure += 1
-            if is_called == (truth["level"] == "S"):
+            if is_called_s == (planted_level == "S"):
                 n_agreeing += 1
+        # A clip unlike those that the model was trained on has no probability.
         prediction = f"{float(row['p']):.2f}" if row["p"] else "unlike"
-        if is_called:
+        if is_called_s:
             prediction += " S"
-        concepts = truth["concepts"].replace(";", ", ")
-        lines.append(f"{row['clip_id']:14}{truth['level']:9}{prediction:10}{concepts}")
+        concepts = planted[row["clip_id"]]["concepts"].replace(";", ", ")
+        lines.append(f"{row['clip_id']:14}{planted_level:9}{prediction:10}{concepts}")
     agreement = f"{n_agreeing} of {counted(n_sure, 'clip')} are called as planted"
     if n_sure < len(predicted):
         agreement += f"; {len(predicted) - n_sure} planted as not sure (NS) do not count"

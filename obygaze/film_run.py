@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from obygaze_features.backbones.people import People
     from obygaze_models.persistence.card import Card
 
-RECORD = "film-run.json"
-"""What the windows and the features are made of: a run that was stopped resumes only with the same."""
+RECORD_FILE = "film-run.json"
+"""File that records what windows and features are made of: a run resumes only with the same inputs."""
 
-SECOND_PASS = {"scenedetect": "PySceneDetect", "transnet": "TransNet"}
-"""Detectors of shots that see the film before its windows are decoded."""
+DETECTORS_OF_SECOND_PASS = {"scenedetect": "PySceneDetect", "transnet": "TransNet"}
+"""Option of a detector of shots that decodes the film before its windows are decoded -> its name."""
 
-WRITTEN = (
+WRITTEN_NAMES = (
     "windows.csv",
     "windows.shots.csv",
     "variables.csv",
@@ -35,7 +35,7 @@ WRITTEN = (
     "features-1.0.0",
     "scored",
     "report.html",
-    RECORD,  # the last, so that a removal that was stopped can go on
+    RECORD_FILE,  # the last, so that a removal that was stopped can go on
 )
 """Everything that a run writes into its folder."""
 
@@ -108,14 +108,14 @@ class Plan:
         return [] if self.shots == "none" else ["--shots", self.out / "windows.shots.csv"]
 
     def cut_step(self, window: str, hop: str) -> Step:
-        """Plan to cut the films into windows, and to find shots first if the detector is not our own.
+        """Plan to cut the films into windows, and to find shots first by a detector that is not `own`.
 
         `window` and `hop` are the values of the run's options of these names.
         """
         words: list[object] = ["manifest", "import", "film", *self.films, "--window", window]
         if window == "train":
             words += ["--model", self.models[0]]
-        # Shots of our own are found while the windows are decoded.
+        # The package's own detector finds shots later, while the windows are decoded.
         shots = "none" if self.shots == "own" else self.shots
         words += ["--hop", hop, "--shots", shots, "--out", self.windows_manifest]
         return Step(words, self.windows_manifest, once=True)
@@ -253,7 +253,7 @@ def run(
     cards = {model: file.card for model, file in model_files.items()}
     features = _feature_options(cards, weights)
     if any(file.keeps_pictures for file in model_files.values()):
-        # By it a film that a model was trained on is known again, in another encoding too.
+        # The signature recognises a film that a model was trained on, even in another encoding.
         features += ["--backbone", "signature"]
     people_finder = _load_people_detectors(people)
     features += _measurement_options(people_finder, variables=variables)
@@ -274,26 +274,26 @@ def run(
     if variables:
         steps.append(plan.variables_step(sound=sound))
     steps += [plan.score_step(score_options), plan.report_step(language)]
-    if shots in SECOND_PASS:
-        needs = f"{SECOND_PASS[shots]} needs all frames in order, from the first on"
+    if shots in DETECTORS_OF_SECOND_PASS:
+        needs = f"{DETECTORS_OF_SECOND_PASS[shots]} needs all frames in order, from the first on"
         click.echo(f"--shots {shots}: every film is decoded twice, because {needs}")
     if dry_run:
         for step in steps:
             click.echo(format_command(step.words))
         return
+    window_length = cards[models[0]].clip_s if window == "train" else window
     inputs: dict[str, object] = {
         "films": [[Path(film).name, file_digest(Path(film))] for film in films],
-        "windows": [cards[models[0]].clip_s if window == "train" else window, hop],
+        "windows": [window_length, hop],
         "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,
         "features": [str(word) for word in features],
-        "variables": "none",
+        "variables": _variables_word(variables=variables, sound=sound),
         "people": [detector.digest for detector in people_finder.detectors] if people_finder else [],
     }
-    if variables:
-        inputs["variables"] = "with speech" if sound else "without speech"
     _prepare_folder(out, inputs, force=force)
     if plan.features_store.exists():
-        remove([out / "features.building"])  # of a run that was killed as the store had its name
+        # It is left over if a run was killed just after the finished store got its name.
+        remove([out / "features.building"])
     ctx = click.get_current_context()
     code = _run_steps(ctx, steps[:1])
     _print_people_cost(people_finder, plan)
@@ -303,6 +303,13 @@ def run(
     click.echo(f"\nThe page: {plan.report_page}")
     failed = any(clip.status == "failed" for clip in open_store(plan.features_store).clips)
     ctx.exit(3 if failed else code)
+
+
+def _variables_word(*, variables: bool, sound: bool) -> str:
+    """Write for the record of a run which variables of staging are measured."""
+    if not variables:
+        return "none"
+    return "with speech" if sound else "without speech"
 
 
 def _check_options(
@@ -352,32 +359,33 @@ def _check_inputs_of_later_steps(
     from obygaze_features.text import composed, unsuitable
 
     movies = [composed(Path(film).stem) for film in films]
-    file_names(movies)
+    file_names(movies)  # raises if two films have one name, or a name is no file name
     if title is not None:
         unsuitable_character = unsuitable(title, lines=True)
         if unsuitable_character:
             raise click.UsageError(f"--title {unsuitable_character}")
     if flags is not None:
         only_movie = movies if len(movies) == 1 else None
-        read_parts(Path(flags), only_movie, flagged=True)
+        read_parts(Path(flags), only_movie, flagged=True)  # raises if the table is no table of flags
     if sound:
-        speech_probabilities(())  # of no sound: it loads the detector
+        speech_probabilities(())  # raises if the detector cannot be loaded; there is no sound to measure yet
 
 
 def _suggest_year_option(films: Sequence[str], title: str | None, year: int | None) -> None:
-    """Suggest on stderr how years are kept that titles or names of films have in brackets, if none is given.
+    """Suggest on stderr how to keep the year that a film has in its title or file name, as "Ferry (1954)".
 
-    Of one film that is the option --year; without a title, the name of its file is searched. Years of several
-    films are kept by a table.
+    One film can be given the option --year; its file name is searched if it has no title. Years of several
+    films can be given in a table. Nothing is suggested if --year is given.
     """
     if year is not None:
         return
     if len(films) > 1:
-        dated = [film for film in films if _year_in(Path(film).stem)]
-        if dated:
+        films_with_year = [film for film in films if _year_in(Path(film).stem)]
+        if films_with_year:
             all_films = counted(len(films), "film")
             notice = (
-                f"{Path(dated[0]).name} has a year in its name (so {len(dated)} of {all_films}): "
+                f"{Path(films_with_year[0]).name} has a year in its name "
+                f"(so {len(films_with_year)} of {all_films}): "
                 "'film open --films films.csv --by decade', and 'film compare', compare by years that "
                 "films.csv has, in the columns movie and year"
             )
@@ -438,7 +446,7 @@ def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
     A step with `once` is skipped if its result exists, and its exit code does not count. A command that
     fails, with any exit code but 0 and 3, ends the whole run with that code.
     """
-    worst = 0
+    highest_code = 0
     for step in steps:
         if step.once and step.result.exists():
             click.echo(f"\n{format_command(step.words)}\n{step.result} is there already")
@@ -449,11 +457,12 @@ def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
         if shots_exist or step.result.exists():
             words.append("--force")
         code = run_command(ctx, words)
-        if code not in {0, 3} or not step.result.exists():
+        has_result = code in {0, 3} and step.result.exists()
+        if not has_result:
             ctx.exit(code or 1)
         if not step.once:
-            worst = max(worst, code)
-    return worst
+            highest_code = max(highest_code, code)
+    return highest_code
 
 
 def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[object]:
@@ -484,12 +493,13 @@ def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> lis
                 )
             provenances.setdefault(backbone, provenance)
             samplings.append(provenance["sampling"])
-    if any(sampling != samplings[0] for sampling in samplings):
+    sampling = samplings[0]
+    if any(other != sampling for other in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
     options = _backbone_options(provenances, weights)
-    if samplings[0].get("n"):
-        options += ["--n", samplings[0]["n"]]
-    if samplings[0].get("policy") == "keyframes":
+    if sampling.get("n"):
+        options += ["--n", sampling["n"]]
+    if sampling.get("policy") == "keyframes":
         options += ["--sampling", "keyframes"]
     return options
 
@@ -507,16 +517,20 @@ def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: S
     from obygaze_features.backbones.registry import backbone_call
     from obygaze_features.commands.extract_command import values_by_backbone
 
-    # A backbone may fill several groups: its own, and side groups, whose provenance names it as "beside".
-    backbone_of = {name: str(provenance.get("beside", name)) for name, provenance in provenances.items()}
-    weights_of: dict[str, str] = {}  # group or backbone -> its weights
+    # A group has the name of its backbone, except for side groups, whose provenance names it as "beside".
+    backbone_of_group = {
+        name: str(provenance.get("beside", name)) for name, provenance in provenances.items()
+    }
+    known_names = [*backbone_of_group, *backbone_of_group.values()]
+    weights_of_name: dict[str, str] = {}  # name of a group or a backbone -> weights
     for text in weights:
-        weights_of |= values_by_backbone(text, [*backbone_of, *backbone_of.values()])
+        weights_of_name |= values_by_backbone(text, known_names)
     weights_by_backbone: dict[str, str | None] = {}
     layers_by_backbone: dict[str, list[Layers]] = {}
     has_answers = False
-    for name, provenance in provenances.items():
-        call = backbone_call(provenance, weights_of.get(name) or weights_of.get(backbone_of[name]))
+    for group, provenance in provenances.items():
+        given_weights = weights_of_name.get(group) or weights_of_name.get(backbone_of_group[group])
+        call = backbone_call(provenance, given_weights)
         weights_by_backbone[call.name] = call.weights
         if "layers" in call.options:
             layers_by_backbone.setdefault(call.name, []).append(call.options["layers"])
@@ -546,11 +560,11 @@ def _layer_options(by_backbone: "Mapping[str, Sequence[Layers]]") -> list[object
     options: list[object] = []
     norm_and_frames: set[tuple[bool, bool]] = set()
     for backbone, choices in by_backbone.items():
-        numbers: set[int] = set()
+        layer_numbers: set[int] = set()
         for choice in choices:
-            numbers.update(choice.numbers)
+            layer_numbers.update(choice.numbers)
             norm_and_frames.add((choice.norm, choice.frames))
-        options += ["--layers", f"{backbone}={','.join(map(str, sorted(numbers)))}"]
+        options += ["--layers", f"{backbone}={','.join(map(str, sorted(layer_numbers)))}"]
     if len(norm_and_frames) > 1:
         raise click.UsageError("the models read layers that were stored differently: run them one by one")
     for norm, frames in norm_and_frames:
@@ -606,10 +620,10 @@ def _make_stills(scored: Path, films: Sequence[Path]) -> None:
     from obygaze_film.commands.film_open import make_media_of_films, matched
     from obygaze_film.workspace.cache import cache_folder
 
-    timelines = {film.movie: film for film in read_films([scored])}
+    timeline_of_movie = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
-    video_of_movie = matched(films, [*timelines.values()])
-    timeline_of_video = {video: timelines[movie] for movie, video in video_of_movie.items()}
+    video_of_movie = matched(films, [*timeline_of_movie.values()])
+    timeline_of_video = {video: timeline_of_movie[movie] for movie, video in video_of_movie.items()}
     make_media_of_films(timeline_of_video, lambda error: click.echo(error, err=True))
 
 
@@ -635,20 +649,20 @@ def _prepare_folder(out: Path, inputs: Mapping[str, Any], *, force: bool) -> Non
     from obygaze_features.io import make_folder, write_whole
     from obygaze_features.lines import json_bytes
 
-    record = out / RECORD
+    record = out / RECORD_FILE
     if force and record.is_file():
-        remove(out / name for name in WRITTEN)
+        remove(out / name for name in WRITTEN_NAMES)
     if record.is_file():
         try:
             recorded = parse_json(read_bytes(record))
             differing = [name for name, value in inputs.items() if recorded[name] != value]
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError):  # no JSON, no object, or without one of the inputs
             raise click.UsageError(
                 f"{record} is damaged, or of another version: choose another --out"
             ) from None
         if differing:
             raise click.UsageError(
-                f"{out} was made with other {' and '.join(differing)} ({RECORD}): choose another --out"
+                f"{out} was made with other {' and '.join(differing)} ({RECORD_FILE}): choose another --out"
             )
         return
     if out.exists():

@@ -15,7 +15,7 @@ from obygaze_features.templates import packaged
 from obygaze_features.text import counted
 from obygaze_studies.audit_common.embeddings import choose_group
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart, series_of
-from obygaze_studies.audit_common.inputs import Row, read_json, read_rows
+from obygaze_studies.audit_common.inputs import Row, read_column_names, read_json, read_rows
 from obygaze_studies.errors import AuditError
 
 _LISTED = packaged(__package__, "caption_words.toml")
@@ -66,8 +66,8 @@ def read_captions(path: Path, texts: Path | None = None) -> Captions:
     """
     if texts is not None:
         return _captions_of_store(path, texts)
-    unique = ["caption_id"] if "caption_id" in read_rows(path, ())[0] else []
-    rows = read_rows(path, ["image_id", "caption", *unique], unique=unique)
+    id_columns = ["caption_id"] if "caption_id" in read_column_names(path) else []
+    rows = read_rows(path, ["image_id", "caption", *id_columns], unique=id_columns)
     return Captions(tuple((row["image_id"], row["caption"]) for row in rows))
 
 
@@ -97,7 +97,7 @@ def tokens(caption: str) -> list[str]:
     return caption.lower().replace(".", "").replace(",", "").split(" ")
 
 
-def count_words(
+def find_words(
     captions: Iterable[tuple[str, str]], lists: Mapping[str, Sequence[str]]
 ) -> dict[str, ImageWords]:
     """Find the occurrences of listed words in the captions of every image.
@@ -192,14 +192,14 @@ def audit_words(
         numbers = _rates(captions, frequent[emotion])
         rows.append(dict(zip(GROUP_COLUMNS, group, strict=True)) | {"n_images": len(images)} | numbers)
     if ratio:
-        _divide(rows, ratio)
+        _fill_ratios(rows, ratio)
     listed = sorted(set(chain.from_iterable(lists.values())))
     rare = [word for word in listed if totals[word] < min_total]
     images_without_item = sorted(set(counts) - set(items))
-    notes = []
-    for reason, names in (("words too rare", rare), ("images without an item", images_without_item)):
-        if names:
-            notes.append(f"{len(names)} {reason}, left out of the rates: {', '.join(names[:5])}")
+    notes = [
+        *_note_on_left_out("words too rare", rare),
+        *_note_on_left_out("images without an item", images_without_item),
+    ]
     remarks = []
     if read and read.n_unnamed:
         remarks.append(
@@ -224,6 +224,13 @@ def audit_words(
         remarks=remarks,
         draw=_bars(rows),
     )
+
+
+def _note_on_left_out(reason: str, names: Sequence[str]) -> list[str]:
+    """Write a note that counts what is left out for a reason and names the first five; none if nothing is."""
+    if not names:
+        return []
+    return [f"{len(names)} {reason}, left out of the rates: {', '.join(names[:5])}"]
 
 
 def _bars(rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -293,22 +300,23 @@ def _rates(captions: Sequence[tuple[str, ...]], words: Sequence[str]) -> dict[st
     }
 
 
-def _divide(rows: list[dict[str, Any]], ratio: tuple[str, str]) -> None:
-    """Fill the column `ratio` in the rows of the first condition of `ratio`, in place.
+def _fill_ratios(rows: list[dict[str, Any]], conditions: tuple[str, str]) -> None:
+    """Fill the column `ratio` in the rows of the first of two conditions, in place.
 
     It is the row's rate divided by that of the second condition, for the same emotion and level. It stays
     None if that rate is 0 or missing.
     """
-    for condition in ratio:
+    for condition in conditions:
         if condition not in {row["condition"] for row in rows}:
             raise AuditError(f"no image is of the condition {condition!r}")
-    rate = {}
+    numerator, denominator = conditions
+    rate_of_group = {}
     for row in rows:
-        rate[tuple(row[column] for column in GROUP_COLUMNS)] = row["per_1000"]
+        rate_of_group[row["emotion"], row["level"], row["condition"]] = row["per_1000"]
     for row in rows:
-        base = rate.get((row["emotion"], row["level"], ratio[1]))
-        if row["condition"] == ratio[0] and base:
-            row["ratio"] = row["per_1000"] / base
+        divisor = rate_of_group.get((row["emotion"], row["level"], denominator))
+        if row["condition"] == numerator and divisor:
+            row["ratio"] = row["per_1000"] / divisor
 
 
 def read_lists(path: Path) -> dict[str, tuple[str, ...]]:

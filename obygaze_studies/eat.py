@@ -151,17 +151,18 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     if total > MOST_EXACT:
         raise ValueError(f"{total} targets have too many partitions to count; at most {MOST_EXACT}")
     units = np.rint(np.concatenate([x, y]) * _UNITS_OF_ONE).astype(np.int64)
-    observed = int(units[:n].sum())
-    rounding = total  # a unit for each target
+    observed_sum = int(units[:n].sum())
+    tolerance = total  # one unit for each target
     first_half = _sums_by_size(units[: total // 2])
     second_half = _sums_by_size(units[total // 2 :])
     n_ge = 0
     for size, sums in enumerate(first_half):
         if 0 <= n - size < len(second_half):
             partners = second_half[n - size]
-            # What a partner must add at least. Searching in ascending order is faster, as it suits the cache.
-            needed = observed - sums[::-1] - rounding
-            n_too_small = int(np.searchsorted(partners, needed).sum())
+            # The least that a partner must add to each sum. The sums are taken in descending order, because
+            # searching for ascending values is faster.
+            least_partners = observed_sum - sums[::-1] - tolerance
+            n_too_small = int(np.searchsorted(partners, least_partners).sum())
             n_ge += partners.size * sums.size - n_too_small
     n_partitions = math.comb(total, n)
     return {"p_exact": n_ge / n_partitions, "n_ge": n_ge, "n_partitions": n_partitions}
@@ -200,11 +201,11 @@ def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, floa
     # Sums below the observed one by no more than rounding count as ties, as in `exact`.
     least = float(x.sum()) - len(pool) / _UNITS_OF_ONE
     rng = np.random.default_rng(seed)
-    rows = max(1, NUMBERS_AT_ONCE // len(pool))
+    n_at_once = max(1, NUMBERS_AT_ONCE // len(pool))
     n_ge = 0
-    for start in range(0, n_perm, rows):
-        n_rows = min(rows, n_perm - start)
-        shuffled = rng.permuted(np.tile(pool, (n_rows, 1)), axis=1)
+    for start in range(0, n_perm, n_at_once):
+        n_partitions = min(n_at_once, n_perm - start)
+        shuffled = rng.permuted(np.tile(pool, (n_partitions, 1)), axis=1)
         n_ge += int((shuffled[:, :n].sum(axis=1) >= least).sum())
     # The observed partition counts as one more draw, so that p is never 0 (Phipson & Smyth, 2010).
     return {"p_sampled": (1 + n_ge) / (1 + n_perm), "n_perm": n_perm, "seed": seed}
@@ -288,7 +289,7 @@ def audit_eat(
         for side, vectors in sets.items():
             row[f"n_{side}"] = len(vectors)
         row |= effects
-        row |= _permutations(x, y, n_perm, seed)
+        row |= _permutation_p_columns(x, y, n_perm, seed)
         printed = EFFECTS[model].get(test.name) if model else None
         row["published_d"] = printed.d if printed else None
         row["published_star"] = printed.star if printed else None
@@ -390,7 +391,7 @@ def attribute_vectors(
     return texts.vectors_of([text_ids[text] for text in prompts], place)
 
 
-def _permutations(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:
+def _permutation_p_columns(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:
     """Compute the permutation p: exactly for at most `MOST_EXACT` targets, else from random partitions.
 
     The result has the columns of both ways; those of the way that was not taken are None.

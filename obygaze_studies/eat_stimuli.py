@@ -140,17 +140,19 @@ def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
     """
     items: dict[str, Row] = {}
     for name in ids:
-        match = _SOBEM.fullmatch(name.rpartition(".")[0] or name)
+        name_without_extension = name.rsplit(".", maxsplit=1)[0]
+        match = _SOBEM.fullmatch(name_without_extension)
         if match is None:
             raise AuditError(
                 f"{name} is not the name of a SOBEM image such as 3_AN2_NO_1: give a table with --items"
             )
-        subject, emotion, condition, hair = match.groups()
+        subject, emotion_and_level, condition, hair = match.groups()  # such as "3", "AN2", "NO", "1"
+        emotion_code, level_code = emotion_and_level[:2], emotion_and_level[2:]
         items[name] = {
             "item_id": name,
             "subject": subject,
-            "emotion": _EMOTIONS[emotion[:2]],
-            "level": {"1": "low", "2": "high", "": ""}[emotion[2:]],
+            "emotion": _EMOTIONS[emotion_code],
+            "level": {"1": "low", "2": "high", "": ""}[level_code],
             "condition": {"NO": "Nonobjectified", "O": "Objectified"}[condition],
             "hair": hair,
         }
@@ -183,11 +185,14 @@ def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str,
         if any(column not in row for row in items.values()):
             raise AuditError(f"{place}: the table of items has no column {column}")
     wanted_cells = {column: composed(value) for column, value in targets.items()}
-    names = tuple(name for name, row in items.items() if wanted_cells.items() <= row.items())
-    if not names:
+    chosen = []
+    for name, row in items.items():
+        if all(row[column] == value for column, value in wanted_cells.items()):
+            chosen.append(name)
+    if not chosen:
         conditions = ", ".join(f"{column} {value}" for column, value in targets.items())
         raise AuditError(f"{place} is empty: no item has {conditions}")
-    return names
+    return tuple(chosen)
 
 
 def texts_of(attributes: Attributes, variant: Variant) -> tuple[str, ...]:

@@ -66,17 +66,23 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     indicators = [value_of_item == value for value in np.unique(value_of_item)]
     membership = np.stack(indicators, axis=1).astype(np.float64)  # [N, values], 1 for the item's value
     centred = X - mean
-    variances, axes = np.linalg.eigh(centred.T @ centred / len(X))
+    variances, all_axes = np.linalg.eigh(centred.T @ centred / len(X))
     is_kept = variances > LEAST_VARIANCE_SHARE * max(float(variances.max()), 0.0)
     deviations = np.sqrt(variances[is_kept])
-    axes = axes[:, is_kept]  # [D, R]
+    axes = all_axes[:, is_kept]  # [D, R]
+    whitening = axes / deviations  # [D, R], W of the module's docstring, for features in rows
     covariance = centred.T @ (membership - membership.mean(axis=0)) / len(X)  # [D, values]
-    whitened_covariance = (axes / deviations).T @ covariance  # [R, values]
-    directions, sizes, _ = np.linalg.svd(whitened_covariance, full_matrices=False)
-    directions = directions[:, sizes > ROUNDING_OF_COVARIANCE]
-    # W+ P W, written for rows: whiten, project on the directions, and undo the whitening.
-    projection = (axes / deviations) @ directions @ (directions.T * deviations) @ axes.T  # [D, D]
-    return lambda features: features - (features - mean) @ projection
+    # The directions of the whitened space that covary with the attribute, [R, directions].
+    all_directions, sizes, _ = np.linalg.svd(whitening.T @ covariance, full_matrices=False)
+    directions = all_directions[:, sizes > ROUNDING_OF_COVARIANCE]
+    # Whiten, project on the directions, and undo the whitening, [D, D].
+    projection = whitening @ directions @ (directions.T * deviations) @ axes.T
+
+    def erase(features: Floats) -> Floats:
+        """Take away from features [M, D] their part in the directions of the attribute."""
+        return features - (features - mean) @ projection
+
+    return erase
 
 
 def _erase_from_directions(X: Floats, attribute: ArrayLike, is_fitted_on: Mask) -> Floats:
@@ -94,9 +100,12 @@ def _erase_from_directions(X: Floats, attribute: ArrayLike, is_fitted_on: Mask) 
     is_fitted_on : bool ndarray, shape [N]
         Which items the eraser is fitted on.
     """
+    vectors = X
     for _ in range(N_ROUNDS):
-        X = unit_vectors(leace(X[is_fitted_on], attribute)(X))
-    return leace(X[is_fitted_on], attribute)(X)
+        erase = leace(vectors[is_fitted_on], attribute)
+        vectors = unit_vectors(erase(vectors))
+    erase = leace(vectors[is_fitted_on], attribute)
+    return erase(vectors)
 
 
 @audited(
@@ -165,27 +174,29 @@ def audit_erase(
     coded_columns = [attribute, task] if task else [attribute]
     ids, remarks = complete_items(items, [*coded_columns, films], images.rows)
     X = unit_vectors(images.vectors_of(ids, "items"))
-    film = np.array([items[name][films] for name in ids])  # of each item, [N]
-    film_names = np.unique(film)
+    film_of_item = np.array([items[name][films] for name in ids])  # [N]
+    film_names = np.unique(film_of_item)
     if len(film_names) < LEAST_FILMS:
         raise AuditError(
             f"column {films}: {counted(len(film_names), 'film')}; at least 4 are needed, two of them to probe"
         )
     n_fitted = max(1, int(len(film_names) * FITTED_SHARE))
-    fitted_on = np.random.default_rng(seed).permutation(film_names)[:n_fitted]
-    is_fitted_on = np.isin(film, fitted_on)
+    fitted_films = np.random.default_rng(seed).permutation(film_names)[:n_fitted]
+    is_fitted_on = np.isin(film_of_item, fitted_films)
     sides = {"fitted": is_fitted_on, "others": ~is_fitted_on}
     codes_of_column = {}
     for column in coded_columns:
         codes_of_column[column] = _codes_of_two_values(column, [items[name][column] for name in ids])
     attribute_codes = codes_of_column[attribute]
-    _check_varies_within_films(attribute, attribute_codes, film, sides)
+    _check_varies_within_films(attribute, attribute_codes, film_of_item, sides)
     after = _erase_from_directions(X, attribute_codes[is_fitted_on], is_fitted_on)
     spaces = {"before": X, "after": after}
     rows: list[dict[str, Any]] = []
     for column, codes in codes_of_column.items():
         kind = "attribute" if column == attribute else "task"
-        rows += _probe_rows(column, kind, codes, film, spaces=spaces, sides=sides)
+        rows += _probe_rows(column, kind, codes, film_of_item, spaces=spaces, sides=sides)
+    # The rows of the attribute come first: this is its probe on films that the eraser was not fitted on.
+    probe_by_other_films = rows[1]
     if texts is not None:
         check_same_space(images, texts)
         text_ids = texts.text_ids()
@@ -197,17 +208,17 @@ def audit_erase(
             rows.append({"measure": f"d of {test.name}", "of": "test", **effects})
     if erased is not None:
         remarks.append(_write_vectors(ids, after, erased))
-    counts = {"fitted": len(fitted_on), "others": len(film_names) - len(fitted_on)}
+    n_films_of_side = {"fitted": n_fitted, "others": len(film_names) - n_fitted}
     record = {
         "attribute": attribute,
         "films": films,
-        "fitted_on": fitted_on.tolist(),
+        "fitted_on": fitted_films.tolist(),
         "left_out": len(items) - len(ids),
         "store": images.fingerprint,
     }
     return Finding(
         rows=rows,
-        sentence_values={"attribute": attribute, **rows[1], **counts},
+        sentence_values={"attribute": attribute, **probe_by_other_films, **n_films_of_side},
         record=record,
         remarks=remarks,
     )
@@ -217,7 +228,7 @@ def _probe_rows(
     column: str,
     kind: str,
     codes: Codes,
-    film: NDArray[np.str_],
+    film_of_item: NDArray[np.str_],
     *,
     spaces: Mapping[str, Floats],
     sides: Mapping[str, Mask],
@@ -233,38 +244,38 @@ def _probe_rows(
         Name of the column, and whether it is the "attribute" or the "task".
     codes
         Its value of each item, [N], as 0 or 1.
-    film
+    film_of_item
         Film of each item, [N].
     spaces
         "before" and "after" -> vectors, [N, D].
     sides
         "fitted" and "others" -> which items are of this side.
     """
-    is_fitted_on = sides["fitted"]
-    predictions = {}
-    predictions_by_others = {}
+    by_fitted_films = {}
+    by_other_films = {}
     for when, vectors in spaces.items():
-        predictions[when] = _probe_predictions(codes, is_fitted_on, vectors)
-        predictions_by_others[when] = _predictions_by_other_films(codes, film, ~is_fitted_on, vectors)
+        by_fitted_films[when] = _probe_predictions(codes, sides["fitted"], vectors)
+        by_other_films[when] = _predictions_by_other_films(codes, film_of_item, sides["others"], vectors)
     accuracy = partial(_balanced_accuracy, codes)
-    rows = []
-    for measure, predicted in (
-        (f"probe of {column}", predictions),
-        (f"probe of {column} by other films", predictions_by_others),
-    ):
-        rows.append({"measure": measure, "of": kind, **_before_and_after(predicted, sides, accuracy)})
-    return rows
+    first = _before_and_after(by_fitted_films, sides, accuracy)
+    second = _before_and_after(by_other_films, sides, accuracy)
+    return [
+        {"measure": f"probe of {column}", "of": kind, **first},
+        {"measure": f"probe of {column} by other films", "of": kind, **second},
+    ]
 
 
 def _check_varies_within_films(
-    attribute: str, codes: Codes, film: NDArray[np.str_], sides: Mapping[str, Mask]
+    attribute: str, codes: Codes, film_of_item: NDArray[np.str_], sides: Mapping[str, Mask]
 ) -> None:
     """Raise an AuditError if on one side every film has a single value of the attribute.
 
     A probe could then tell the attribute by recognising the film.
     """
     for side, is_of_side in sides.items():
-        if all(len(np.unique(codes[film == name])) < 2 for name in np.unique(film[is_of_side])):
+        films = np.unique(film_of_item[is_of_side])
+        n_values_of_films = [len(np.unique(codes[film_of_item == film])) for film in films]
+        if max(n_values_of_films) < 2:
             raise AuditError(
                 f"column {attribute}: every film of those {side} has one value of it, so that a probe could "
                 "tell it by recognising the film"

@@ -6,6 +6,7 @@ unknown and is averaged over. Cells of few items are therefore shrunk towards th
 cells follow it, and their intervals include this uncertainty.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -69,35 +70,19 @@ def shrunken(
     """
     # An orthonormal basis of the design, in which the information matrix can be inverted. Directions that are
     # redundant, as the effects of some cells may be, are left out.
-    basis, sizes, _ = np.linalg.svd(design, full_matrices=False)
-    design = basis[:, sizes > REDUNDANT_SHARE * sizes[0]]
+    all_directions, sizes, _ = np.linalg.svd(design, full_matrices=False)
+    basis = all_directions[:, sizes > REDUNDANT_SHARE * sizes[0]]
     # Three times the total spread of the observed means is beyond any plausible spread of the true ones.
     widest = 3 * float(np.sqrt(means.var() + variances.mean())) + 1e-12
     spreads = np.linspace(0.0, widest, N_SPREADS)
-    log_likelihoods = []
-    centres = []
-    squared_errors = []
-    for spread in spreads:
-        precision = 1 / (variances + spread**2)
-        information = design.T @ (precision[:, None] * design)
-        inverse = np.linalg.inv(information)
-        effects = inverse @ (design.T @ (precision * means))
-        fitted = design @ effects
-        residuals = means - fitted
-        # Restricted log likelihood of this spread, with the effects integrated out.
-        _, log_determinant = np.linalg.slogdet(information)
-        log_likelihoods.append(0.5 * (np.log(precision).sum() - log_determinant - precision @ residuals**2))
-        # Weight of a cell's observed mean, against that of the additive model.
-        weight = spread**2 * precision
-        centres.append(weight * means + (1 - weight) * fitted)
-        fitted_variances = np.einsum("ck,kl,cl->c", design, inverse, design)
-        squared_errors.append(weight * variances + (1 - weight) ** 2 * fitted_variances)
+    fits = [_fit_spread(spread, means, variances, basis) for spread in spreads]
+    log_likelihoods = np.array([fit.log_likelihood for fit in fits])
     # Nearly uniform in the logarithm of the spread, so that small spreads are as likely as large ones.
     prior = 1 / (spreads + float(np.sqrt(np.median(variances))))
-    posterior = prior * np.exp(np.array(log_likelihoods) - max(log_likelihoods))
+    posterior = prior * np.exp(log_likelihoods - log_likelihoods.max())
     posterior /= posterior.sum()
-    centre = np.array(centres)  # [N_SPREADS, C]
-    error = np.sqrt(np.array(squared_errors)) + 1e-12  # [N_SPREADS, C]
+    centre = np.array([fit.centre for fit in fits])  # [N_SPREADS, C]
+    error = np.sqrt(np.array([fit.squared_error for fit in fits])) + 1e-12  # [N_SPREADS, C]
 
     ends = []
     for probability in INTERVAL_QUANTILES:
@@ -108,6 +93,52 @@ def shrunken(
         ends.append(np.array(quantiles))
     low, high = ends
     return CellEstimates(posterior @ centre, low, high)
+
+
+class _FitOfSpread(NamedTuple):
+    """Estimates of C cells for one spread of the true means around the additive model.
+
+    Attributes
+    ----------
+    log_likelihood
+        Restricted log likelihood of the spread, with the effects integrated out.
+    centre, squared_error : ndarray, shape [C]
+        Posterior mean and variance of each cell's true mean.
+    """
+
+    log_likelihood: float
+    centre: Floats
+    squared_error: Floats
+
+
+def _fit_spread(spread: float, means: Floats, variances: Floats, basis: Floats) -> _FitOfSpread:
+    """Estimate the true means of cells if they lie around the additive model with a known spread.
+
+    Parameters
+    ----------
+    spread
+        Standard deviation of the true means around the sums of effects.
+    means, variances : ndarray, shape [C]
+        As for `shrunken`.
+    basis : ndarray, shape [C, R]
+        Orthonormal basis of the design of the additive model.
+    """
+    precision = 1 / (variances + spread**2)
+    information = basis.T @ (precision[:, None] * basis)
+    inverse = np.linalg.inv(information)
+    effects = inverse @ (basis.T @ (precision * means))
+    fitted = basis @ effects
+    residuals = means - fitted
+    _, log_determinant = np.linalg.slogdet(information)
+    log_likelihood = 0.5 * (np.log(precision).sum() - log_determinant - precision @ residuals**2)
+    # Weight of a cell's observed mean, against that of the additive model.
+    weight = spread**2 * precision
+    fitted_variances = np.einsum("ck,kl,cl->c", basis, inverse, basis)
+    return _FitOfSpread(
+        log_likelihood=float(log_likelihood),
+        centre=weight * means + (1 - weight) * fitted,
+        squared_error=weight * variances + (1 - weight) ** 2 * fitted_variances,
+    )
 
 
 def _quantile(
@@ -138,6 +169,33 @@ def _quantile(
     return quantile
 
 
+class _Scale(NamedTuple):
+    """A linear scale of an outcome: y = (scaled * half_range + median) * largest."""
+
+    largest: float
+    median: float
+    half_range: float
+
+    def scaled(self, y: Floats) -> Floats:
+        """Convert outcomes to the scale."""
+        return (y / self.largest - self.median) / self.half_range
+
+    def unscaled(self, number: float) -> float:
+        """Convert a number on the scale back to the outcome's own."""
+        return float((number * self.half_range + self.median) * self.largest)
+
+
+def _scale_of(y: Floats) -> _Scale:
+    """Choose the scale on which outcomes [N] lie in [-1, 1] around their median.
+
+    On it, rounding errors are small beside the differences of the items.
+    """
+    largest = max(float(np.abs(y).max()), 1e-300)
+    median = float(np.median(y / largest))
+    half_range = float(np.abs(y / largest - median).max()) or 1.0  # 1 if all outcomes are equal
+    return _Scale(largest, median, half_range)
+
+
 def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """Estimate the mean of a number, or the share of ones, in each cell that has items.
 
@@ -158,18 +216,9 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
         The outcome is a number and no cell has two items.
     """
     is_share = bool(np.isin(y, (0.0, 1.0)).all())
-    # The outcome is scaled as y = (scaled * half_range + median) * largest.
-    largest = 1.0
-    median = 0.0
-    half_range = 1.0
-    if not is_share:
-        # Scale to [-1, 1] around the median, so that rounding errors are small beside the items' differences.
-        largest = max(float(np.abs(y).max()), 1e-300)
-        median = float(np.median(y / largest))
-        half_range = float(np.abs(y / largest - median).max()) or 1.0
+    scale = _Scale(1.0, 0.0, 1.0) if is_share else _scale_of(y)
     names = [f"attribute {k}" for k in range(len(attributes))]
-    scaled_outcome = (y / largest - median) / half_range
-    table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=scaled_outcome)
+    table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=scale.scaled(y))
     grouped = table.groupby(names)["y"]
     cells = grouped.agg(["size", "mean"]).reset_index()
     n = cells["size"].to_numpy()
@@ -187,8 +236,8 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
         estimates = shrunken(means, max(variance_within, 1e-12) / n, design, degrees_of_freedom)
     rows: list[dict[str, Any]] = []
     for k, cell in enumerate(cells[names].itertuples(index=False, name=None)):
-        scaled = (means[k], estimates.estimate[k], estimates.low[k], estimates.high[k])
-        numbers = [float((value * half_range + median) * largest) for value in scaled]
+        scaled_numbers = (means[k], estimates.estimate[k], estimates.low[k], estimates.high[k])
+        numbers = [scale.unscaled(number) for number in scaled_numbers]
         rows.append(dict(zip(CELL_COLUMNS, (cell, int(n[k]), *numbers), strict=True)))
     return rows
 
@@ -263,10 +312,9 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     refuse_duplicates([*by, *CELL_COLUMNS], "--by: two columns of the results would be called")
     ids, remarks = complete_items(items, (outcome, *by))
     values = [read_number(items[name][outcome], f"{outcome} of {name}") for name in ids]
-    if not np.isfinite(values).all():
-        raise AuditError(
-            f"column {outcome}: a value of {ids[int(np.argmin(np.isfinite(values)))]} is not finite"
-        )
+    for name, value in zip(ids, values, strict=True):
+        if not math.isfinite(value):
+            raise AuditError(f"column {outcome}: a value of {name} is not finite")
 
     attributes = [_cells_of_column(items, ids, column) for column in by]
     rows = []

@@ -116,25 +116,25 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
         Another process is writing into ``<folder>.partial``.
     """
     check_folder(folder, force=force)
-    partial = folder.with_name(f"{folder.name}{PARTIAL_SUFFIX}")
-    inputs_file = partial / INPUTS_FILE
+    partial_folder = folder.with_name(f"{folder.name}{PARTIAL_SUFFIX}")
+    inputs_file = partial_folder / INPUTS_FILE
     if not inputs_file.is_file():
-        check_folder(partial, force=False)
+        check_folder(partial_folder, force=False)
     record = json_bytes({**inputs, "versions": VERSIONS})
-    with alone_in(partial, "making these tables"):
+    with alone_in(partial_folder, "making these tables"):
         same_inputs = inputs_file.is_file() and read_bytes(inputs_file) == record
         if not same_inputs:
-            empty(partial)
+            empty(partial_folder)
             write_whole(inputs_file, record)
-        make_folder(partial / TRAINED_FOLDER)
+        make_folder(partial_folder / TRAINED_FOLDER)
         try:
-            yield partial
+            yield partial_folder
         except Exception:
-            if not any((partial / TRAINED_FOLDER).iterdir()):
-                remove_tree(partial)
+            if not any((partial_folder / TRAINED_FOLDER).iterdir()):
+                remove_tree(partial_folder)
             raise
         with new_folder(folder, force=force) as final:
-            for path in sorted(partial.iterdir()):
+            for path in sorted(partial_folder.iterdir()):
                 if path.name not in {INPUTS_FILE, TRAINED_FOLDER}:
                     path.replace(final / path.name)
-        remove_tree(partial)
+        remove_tree(partial_folder)

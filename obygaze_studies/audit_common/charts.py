@@ -89,10 +89,12 @@ def save(path: Path, size: tuple[float, float], draw: Callable[[Figure], None]) 
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure)
-        suffixes = (path.suffix,) if path.suffix.lower() in _METADATA else sorted(_METADATA)
-        for suffix in suffixes:
-            file = path if suffix == path.suffix else path.with_name(path.name + suffix)
-            figure.savefig(file, dpi=300, metadata=_METADATA[suffix.lower()])
+        if path.suffix.lower() in _METADATA:
+            image_files = [path]
+        else:
+            image_files = [path.with_name(path.name + suffix) for suffix in sorted(_METADATA)]
+        for image_file in image_files:
+            figure.savefig(image_file, dpi=300, metadata=_METADATA[image_file.suffix.lower()])
             # Keeps the layout for the next format. "none" would be an engine as well, and matplotlib draws a
             # figure twice if it has any.
             figure.set_layout_engine(None)
@@ -136,47 +138,41 @@ def draw_bars(
     values_of = {name: [_none_if_nan(value) for value in values] for name, values in series.items()}
     known_values = [value for value in chain.from_iterable(values_of.values()) if value is not None]
     digits = _n_decimals(known_values)
-    group_height = 0.8 / len(series)
+    step_height = 0.8 / len(series)  # from bar to bar: a group has 0.8 of its row's height
 
     def fill(figure: Figure) -> None:
         """Draw the bars, and what belongs to them, into an empty figure."""
         axes = figure.subplots()
-        bar_height = group_height
+        bar_height = step_height
         if chance_bands:
             _draw_bands(axes, chance_bands)
-            bar_height = group_height / 2  # so that the band behind the bar can be seen
+            bar_height = step_height / 2  # so that the band behind the bar can be seen
         diamonds: list[tuple[float, float]] = []
         for index, (name, values) in enumerate(values_of.items()):
             # The bars of a group lie around the group's row, one condition below the other.
-            offset = (index - (len(values_of) - 1) / 2) * group_height
+            offset = (index - (len(values_of) - 1) / 2) * step_height
             rows = [row + offset for row in range(len(values))]
             colour, hatch = SERIES_LOOKS[index % len(SERIES_LOOKS)]
             look: dict[str, Any] = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": name}
             axes.barh(rows, [value or 0.0 for value in values], height=bar_height, **look)
             if intervals:
                 lows, highs = intervals
-                low = np.array(lows[name], dtype=np.float64)
-                high = np.array(highs[name], dtype=np.float64)
-                axes.hlines(rows, low, high, color="black", linewidth=1)
+                _draw_intervals(axes, rows, lows[name], highs[name])
             stars = (starred or {}).get(name, [False] * len(rows))
             _write_values(axes, rows, [_format_value(value, digits) for value in values], stars)
             diamonds += _places_of_published((published or {}).get(name, ()), rows)
         if diamonds:
-            mark: dict[str, Any] = {
-                "color": PUBLISHED_COLOUR,
-                "markerfacecolor": "white",
-                "label": published_label,
-            }
-            axes.plot(*zip(*diamonds, strict=True), "d", **mark)
+            _draw_diamonds(axes, diamonds, published_label)
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_yticks(range(len(labels)), labels, fontsize=6 if chance_bands else None)
         axes.set(ylim=(len(labels) - 0.5, -0.5), xlabel=axis)
         if len(series) > 1 or diamonds or chance_bands:
             figure.legend(loc="outside upper right", ncols=4)
 
-    most_breaks = max(label.count("\n") for label in labels)
-    lines_per_group = max(len(series) / 2, 1 + most_breaks / 2)
-    save(path, (WIDTH, 1.0 + 0.28 * len(labels) * lines_per_group), fill)
+    # A group has room for its bars, and for the lines of its label.
+    most_line_breaks = max(label.count("\n") for label in labels)
+    relative_height = max(len(series) / 2, 1 + most_line_breaks / 2)
+    save(path, (WIDTH, 1.0 + 0.28 * len(labels) * relative_height), fill)
 
 
 def _draw_bands(axes: Axes, bands: Sequence[float]) -> None:
@@ -184,6 +180,26 @@ def _draw_bands(axes: Axes, bands: Sequence[float]) -> None:
     widths = [2 * band for band in bands]
     lefts = [-band for band in bands]
     axes.barh(range(len(bands)), widths, left=lefts, color=GREY, label="p ≥ .05")
+
+
+def _draw_intervals(
+    axes: Axes, rows: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
+) -> None:
+    """Draw the interval of each bar as a line from its lower to its upper end; no line for None and NaN."""
+    axes.hlines(
+        rows,
+        np.array(lows, dtype=np.float64),
+        np.array(highs, dtype=np.float64),
+        color="black",
+        linewidth=1,
+    )
+
+
+def _draw_diamonds(axes: Axes, positions: Sequence[tuple[float, float]], label: str) -> None:
+    """Draw a diamond at each position (value, row); `label` names the diamonds in the legend."""
+    values, rows = zip(*positions, strict=True)
+    look: dict[str, Any] = {"color": PUBLISHED_COLOUR, "markerfacecolor": "white", "label": label}
+    axes.plot(values, rows, "d", **look)
 
 
 def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) -> list[tuple[float, float]]:
@@ -352,34 +368,35 @@ def draw_panels(
     scale
         Label of a bar of colours beside the panels; the maps then share one scale of colours.
     """
-    largest = None
+    end_of_scale = None
     if scale:
         panels = chain.from_iterable(columns)
         peaks = [float(panel.saliency.max()) for panel in panels if panel.saliency is not None]
-        largest = max([1e-30, *peaks])  # above 0, so that a scale exists where all maps are empty
+        end_of_scale = max([1e-30, *peaks])  # above 0, so that a scale exists where all maps are empty
 
     def fill(figure: Figure) -> None:
-        """Draw the columns of maps into an empty figure, and the bar of their scale."""
+        """Draw the columns of panels into an empty figure, and the bar of the maps' scale."""
         all_axes = figure.subplots(max(map(len, columns)), len(columns), squeeze=False)
         for axes in all_axes.flat:
             axes.set_axis_off()
+        drawn_maps = []
         for column_index, column in enumerate(columns):
             for row, panel in enumerate(column):
-                drawn_map = _draw_panel(all_axes[row, column_index], panel, largest)
+                drawn_maps.append(_draw_panel(all_axes[row, column_index], panel, end_of_scale))
         if scale:
-            # All maps have one scale, so the bar of the last one is right for all.
-            figure.colorbar(drawn_map, ax=all_axes, shrink=0.8, label=scale)
+            # All maps have one scale, so the bar of any one is right for all.
+            figure.colorbar(drawn_maps[-1], ax=all_axes, shrink=0.8, label=scale)
 
     save(path, size, fill)
 
 
-def _draw_panel(axes: Axes, panel: Panel, largest: float | None) -> Any:
+def _draw_panel(axes: Axes, panel: Panel, end_of_scale: float | None) -> Any:
     """Draw a panel: its picture, its map over it, title and text; return the drawn map, or None without one.
 
     Parameters
     ----------
-    largest
-        Value at the upper end of the scale of colours; None to scale the map by its own values.
+    end_of_scale
+        Value at the upper end of a scale of colours from 0; None to scale the map by its own values.
     """
     drawn_map: Any = None
     look: dict[str, Any] = {"cmap": "viridis"}
@@ -389,10 +406,12 @@ def _draw_panel(axes: Axes, panel: Panel, largest: float | None) -> Any:
         height, width = panel.picture.shape[:2]
         look = {"cmap": "jet", "alpha": 0.45, "extent": (0, width, height, 0)}
     if panel.saliency is not None:
-        drawn_map = axes.imshow(panel.saliency, vmin=0 if largest else None, vmax=largest, **look)
+        start_of_scale = None if end_of_scale is None else 0
+        drawn_map = axes.imshow(panel.saliency, vmin=start_of_scale, vmax=end_of_scale, **look)
     axes.set_title(panel.title, fontsize=8)
-    below: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "fontsize": 6}
-    axes.text(0.5, -0.03, panel.text.replace("$", r"\$"), **below)  # matplotlib reads $ as mathematics
+    text = panel.text.replace("$", r"\$")  # matplotlib reads $ as mathematics
+    below_axes: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "fontsize": 6}
+    axes.text(0.5, -0.03, text, **below_axes)
     return drawn_map
 
 
@@ -415,13 +434,13 @@ def find_pictures(images: Sequence[str], manifest: Path) -> dict[str, Path]:
     return pictures
 
 
-def read_picture(path: Path, most: int | None = None) -> NDArray[np.uint8]:
+def read_picture(path: Path, longest_side: int | None = None) -> NDArray[np.uint8]:
     """Read a picture as an extraction does, uint8 [H, W, 3].
 
     Parameters
     ----------
-    most
-        Longest side in pixels, to which a larger picture is scaled down; None keeps its size.
+    longest_side
+        Pixels of the longest side, to which a larger picture is scaled down; None keeps its size.
 
     Raises
     ------
@@ -429,10 +448,10 @@ def read_picture(path: Path, most: int | None = None) -> NDArray[np.uint8]:
         The file is not a picture, or damaged.
     """
     picture: NDArray[np.uint8] = read_frames(path, uniform(1), strict=True).images[0]
-    if most is None:
+    if longest_side is None:
         return picture
     image = Image.fromarray(picture)
-    image.thumbnail((most, most))
+    image.thumbnail((longest_side, longest_side))
     return np.asarray(image)
 
 

@@ -91,11 +91,12 @@ class Embeddings:
                 )
             refuse_duplicates(map(repr, self.texts.values()), f"{self.where}: two ids for the text")
             return {text: name for name, text in self.texts.items()}
-        texts_of_store = self.texts or {}
+        text_of_id = self.texts or {}
         for text, name in listed.items():
-            text_in_store = texts_of_store.get(name, text)
-            if text_in_store != text:
-                raise AuditError(f"--text-items: {name} is {text!r}, but {text_in_store!r} in {self.where}")
+            if name in text_of_id and text_of_id[name] != text:
+                raise AuditError(
+                    f"--text-items: {name} is {text!r}, but {text_of_id[name]!r} in {self.where}"
+                )
         return listed
 
 

@@ -99,7 +99,7 @@ def report(wording: Wording, finding: Finding) -> Report:
     shown_rows = finding.rows if finding.table_rows is None else finding.table_rows
     title = wording.table.format(**finding.record)
     main_table = table(title, shown_rows, [*wording.columns, *finding.columns], finding.table_notes)
-    notes = [wording.source] if wording.source else []
+    source_notes = [wording.source] if wording.source else []
     record = {"audit": wording.name, **finding.record, "source": wording.source}
     if finding.summary:
         record["summary"] = dict(finding.summary)
@@ -112,7 +112,7 @@ def report(wording: Wording, finding: Finding) -> Report:
     return Report(
         name=wording.name,
         title=wording.title,
-        notes=(*notes, *finding.notes),
+        notes=(*source_notes, *finding.notes),
         blocks=(main_table, *finding.blocks),
         # Python objects, since a typed column with None would turn whole numbers and booleans into floats.
         data=pd.DataFrame([dict(row) for row in finding.rows], dtype=object),

@@ -64,15 +64,15 @@ def read_rows(
         values, or there is no row at all.
     """
     table = read_table(path, [*needed, *columns])
-    optional_numbers: list[str] = []
-    if "*" in numbers:
-        optional_numbers = [name for name in table.columns if name not in needed]
-        if not optional_numbers:
+    number_columns = numbers
+    all_others_are_numbers = "*" in numbers
+    if all_others_are_numbers:
+        number_columns = [name for name in table.columns if name not in needed]
+        if not number_columns:
             raise AuditError(
                 f"{path} has no column beside {', '.join(needed)}: expected one of numbers for each"
             )
-    number_columns = optional_numbers or numbers
-    # Where cells are separated by semicolons or tabs, numbers may have decimal commas: converts them.
+    # Numbers may have decimal commas where cells are separated by semicolons or tabs: makes them points.
     table = table.pointed(number_columns)
     rows = []
     for row in table.checked():
@@ -82,18 +82,21 @@ def read_rows(
         values: dict[str, Any] = dict(row.cells)
         for name in number_columns:
             values[name] = read_number(row.cells[name], f"{path}: {name} of {row_name}")
-        for name in optional_numbers:
-            if row.cells[name].strip() and not math.isfinite(values[name]):
-                raise AuditError(
-                    f"{path}: a value of {row_name} is not finite; leave the cell of a missing one empty"
-                )
+        if all_others_are_numbers:
+            for name in number_columns:
+                _check_finite_or_empty(row.cells[name], values[name], f"{path}: a value of {row_name}")
         rows.append(values)
-    # Rows of empty cells, which spreadsheets leave below a table, are none.
     if not rows:
         raise AuditError(f"{path} has a header but no row")
     if unique:
         refuse_duplicates((_row_name(values, unique) for values in rows), f"{path}: two rows for")
     return tuple(rows)
+
+
+def read_column_names(path: Path) -> tuple[str, ...]:
+    """Read the names of the columns of a CSV table; raise an AuditError if the table has no row."""
+    first_row, *_ = read_rows(path, ())
+    return tuple(first_row)
 
 
 def _check_needed(cell: str, place: str, choices: Sequence[str] | None) -> None:
@@ -107,6 +110,12 @@ def _check_needed(cell: str, place: str, choices: Sequence[str] | None) -> None:
 def _row_name(row: Row, columns: Sequence[str]) -> str:
     """Name a row in messages by the values of some columns, as "item_id a, roi face"."""
     return ", ".join(f"{name} {row[name]}" for name in columns)
+
+
+def _check_finite_or_empty(cell: str, number: float, place: str) -> None:
+    """Raise an AuditError that names `place` if a cell is not empty and its number is not finite."""
+    if cell.strip() and not math.isfinite(number):
+        raise AuditError(f"{place} is not finite; leave the cell of a missing one empty")
 
 
 def read_number(text: str, place: str) -> float:
@@ -124,7 +133,7 @@ def read_number(text: str, place: str) -> float:
 
 
 def complete_items(
-    items: Mapping[str, Row], columns: Sequence[str], known: Collection[str] | None = None
+    items: Mapping[str, Row], columns: Sequence[str], embedded: Collection[str] | None = None
 ) -> tuple[list[str], list[str]]:
     """Return the ids of the items that have a value in every column, and a note that counts the others.
 
@@ -134,8 +143,8 @@ def complete_items(
         Item id -> its cells.
     columns
         Columns in which an item needs a value.
-    known
-        Ids of the items that have an embedding; without it, all items count.
+    embedded
+        Ids of the items that have an embedding, for an audit that needs one of every item.
 
     Returns
     -------
@@ -152,18 +161,18 @@ def complete_items(
             raise AuditError(f"the table of items has no column {column}")
     ids = []
     for name, row in items.items():
-        is_known = known is None or name in known
-        if is_known and all(row[column].strip() for column in columns):
+        has_embedding = embedded is None or name in embedded
+        if has_embedding and all(row[column].strip() for column in columns):
             ids.append(name)
-    lacking = " or ".join(columns if known is None else ["an embedding", *columns])
+    requirements = " or ".join(columns if embedded is None else ["an embedding", *columns])
     if not ids:
-        raise AuditError(f"all {counted(len(items), 'item is', 'items are')} without {lacking}")
+        raise AuditError(f"all {counted(len(items), 'item is', 'items are')} without {requirements}")
     n_left_out = len(items) - len(ids)
-    notes = [f"{counted(n_left_out, 'item')} without {lacking} left out"] if n_left_out else []
+    notes = [f"{counted(n_left_out, 'item')} without {requirements} left out"] if n_left_out else []
     return ids, notes
 
 
-def read_lines(path: Path) -> tuple[str, ...]:
+def read_names(path: Path) -> tuple[str, ...]:
     """Read a list of names, one per line; empty lines are skipped.
 
     Raises
@@ -190,12 +199,14 @@ def read_items(path: Path, *keys: str) -> dict[str, Row]:
     keys
         Columns that may hold the id, the preferred one first; by default item_id, or else image_id.
     """
-    header = read_rows(path, ())[0]
+    columns = read_column_names(path)
     id_columns = keys or ("item_id", "image_id")
-    key = next((name for name in id_columns if name in header), id_columns[0])
-    rows = list(map(_composed_row, read_rows(path, [key])))
-    refuse_duplicates((f"{key} {row[key]}" for row in rows), f"{path}: two rows for")
-    return {row[key]: row for row in rows}
+    id_columns_of_file = [name for name in id_columns if name in columns]
+    # Without any of them, the error of `read_rows` names the preferred one.
+    id_column = id_columns_of_file[0] if id_columns_of_file else id_columns[0]
+    rows = list(map(_composed_row, read_rows(path, [id_column])))
+    refuse_duplicates((f"{id_column} {row[id_column]}" for row in rows), f"{path}: two rows for")
+    return {row[id_column]: row for row in rows}
 
 
 def _composed_row(row: Row) -> Row:

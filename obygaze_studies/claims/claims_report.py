@@ -31,7 +31,7 @@ from msgspec import Struct
 from obygaze_features.io import file_sha256
 from obygaze_features.manifest import read_manifest, read_table
 from obygaze_features.templates import packaged
-from obygaze_models.evaluation import Interval, holm
+from obygaze_models.evaluation import holm
 from obygaze_models.report import NOTHING, Column, Report, block, interval, p_value
 from obygaze_studies.claims import measures
 from obygaze_studies.claims.measures import Measured
@@ -64,8 +64,8 @@ HOLDS = "holds"
 BY_READING = "depends on how it is read"
 """Beginnings of verdicts; of a sentence's parts an earlier one decides before a later one."""
 
-_AFTER_KIND = re.compile("[:;]")
-"""The sign behind the kind of a verdict, before its details."""
+_BEFORE_DETAILS = re.compile("[:;]")
+"""The sign between a verdict and its details."""
 
 PLURAL = {FAILS: "fail", HOLDS: "hold", BY_READING: "depend on how they are read"}
 """Verdicts on several sentences, where their words are others."""
@@ -183,16 +183,19 @@ def verdict(part: Part, finding: Measured) -> str:
 
 
 def _verdict_by_range(part: Part, finding: Measured) -> str:
-    """Decide a part by its number's interval, its test, and its null, as if the sentence named the number.
+    """Decide a part by its number's test, interval and null, as if the sentence named the number.
 
-    It fails if the interval is outside the range that makes it true. It holds if the interval is inside and
-    chance rarely gives such a number; if chance often does, it is in line with the number. Otherwise, or if
-    the test is not significant, it is undecided.
+    It is undecided if the test is not significant, or if the interval is neither inside nor outside the range
+    that makes the part true. It fails if the interval is outside. If it is inside, the part holds where
+    chance rarely gives a number in the range, and is in line with the number where chance often does.
     """
-    is_counted = finding.unit in measures.COUNTED_UNITS  # counted over all there is, so without an interval
-    low = finding.value if is_counted else finding.low
-    high = finding.value if is_counted else finding.high
     least, most = part.true_range
+    is_counted = finding.unit in measures.COUNTED_UNITS
+    low = finding.low
+    high = finding.high
+    if is_counted:  # over all there is: its interval is the number itself
+        low = finding.value
+        high = finding.value
     is_inside = least <= low and high <= most
     is_outside = high < least or low > most
     # A test cannot show that things are alike: a part that says so is decided by its interval.
@@ -205,7 +208,8 @@ def _verdict_by_range(part: Part, finding: Measured) -> str:
         return UNDECIDED
     if is_counted or part.null == CONSTANT_NULL or finding.null is None:
         return HOLDS
-    if finding.null.p(least, most) < ONE_SIDED_LEVEL:
+    p_by_chance = finding.null.p(least, most)
+    if p_by_chance < ONE_SIDED_LEVEL:
         return HOLDS
     return f"{IN_LINE}; {finding.null.as_clause}"
 
@@ -232,9 +236,9 @@ def verdict_of(claim: Claim, verdicts: Sequence[str]) -> str:
 
 def _verdict_of_reading(claim: Claim, verdicts: Sequence[str]) -> str:
     """Decide one reading of a sentence from the verdicts of its parts: the worst verdict decides."""
-    for kind in (FAILS, UNDECIDED, IN_LINE):
+    for worst in (FAILS, UNDECIDED, IN_LINE):
         for part_verdict in verdicts:
-            if part_verdict.startswith(kind):
+            if part_verdict.startswith(worst):
                 return part_verdict
     if claim.unmeasured:
         return f"{IN_PART}: what is measured holds; not measured: {', '.join(claim.unmeasured)}"
@@ -285,7 +289,8 @@ def read_input(path: Path) -> ClaimInput:
         return ClaimInput("obygaze12", manifest)
     if manifest.codebook.name == "mobygaze":
         return ClaimInput("mobygaze", manifest)
-    raise AuditError(f"{path}: expected one of: {'; '.join(filter(None, NEEDS.values()))}")
+    needed_files = [text for text in NEEDS.values() if text]  # claims on printed numbers need none
+    raise AuditError(f"{path}: expected one of: {'; '.join(needed_files)}")
 
 
 def _staging_values(table: Any) -> pd.DataFrame:
@@ -301,7 +306,8 @@ def _staging_values(table: Any) -> pd.DataFrame:
 def _read_predictions(path: Path, table: Any) -> pd.DataFrame:
     """Read a table of predictions; refuse one that lacks a task which claims compare."""
     predictions = _data_frame(table)
-    needed = {f"{train}_s>{test}_s" for train in ("en", "hn") for test in ("en", "enhn")}
+    # Trained on EN or HN against S, tested on EN or EN and HN against S.
+    needed = {"en_s>en_s", "en_s>enhn_s", "hn_s>en_s", "hn_s>enhn_s"}
     missing = needed - set(predictions["task"])
     if missing:
         raise AuditError(f"{path}: no predictions of task {min(missing)}; {NEEDS['predictions']} has them")
@@ -333,12 +339,8 @@ def claims(files: Sequence[Path]) -> Report:
             raise AuditError(f"{path}: a second file of {NEEDS[kind]}: give one")
         contents[kind] = content
         digests[kind] = file_sha256(path)
-    staging = contents.pop("staging", None)
-    if staging is not None and "obygaze12" in contents:
-        table, values = staging
-        manifest = contents["obygaze12"]
-        table.numbers((), manifest)  # refuses rows that contradict their clips
-        contents["staging"] = (manifest, values)
+    if "staging" in contents:
+        _join_staging_with_clips(contents)
     findings: dict[str, list[Measured]] = {}
     for kind, content in contents.items():
         tested_claims = [claim for claim in CLAIMS if claim.needs == kind]
@@ -371,6 +373,23 @@ def claims(files: Sequence[Path]) -> Report:
     )
 
 
+def _join_staging_with_clips(contents: dict[str, Any]) -> None:
+    """Replace the contents of the table of staging by what claims on it need: the clips, and their variables.
+
+    Without the manifest of ObyGaze12, which has the clips, the table decides nothing and is removed.
+
+    Raises
+    ------
+    ManifestError
+        A row of the table contradicts its clip.
+    """
+    table, variables = contents.pop("staging")
+    manifest = contents.get("obygaze12")
+    if manifest is not None:
+        table.numbers((), manifest)  # raises if a row contradicts its clip
+        contents["staging"] = (manifest, variables)
+
+
 def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Write how many sentences got each verdict.
 
@@ -382,20 +401,20 @@ def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     rows
         A row for each claim, with its verdict.
     """
-    kind_of = {}
+    verdict_of_claim = {}
     for row in rows:
-        kind, *_ = _AFTER_KIND.split(str(row["verdict"]))
-        kind_of[row["claim"]] = kind
+        verdict_without_details = _BEFORE_DETAILS.split(str(row["verdict"]))[0]
+        verdict_of_claim[row["claim"]] = verdict_without_details
     printed = [claim for claim in CLAIMS if claim.is_printed]
-    on_own_data = Counter(kind_of[claim.name] for claim in printed if not claim.is_elsewhere)
+    on_own_data = Counter(verdict_of_claim[claim.name] for claim in printed if not claim.is_elsewhere)
     n_own = on_own_data.total()
     sentences = [f"of {n_own} sentences of the papers, on their own data: {_tally(on_own_data)}"]
     elsewhere = [claim for claim in printed if claim.is_elsewhere]
     for needs in dict.fromkeys(claim.needs for claim in elsewhere):
-        on_other_data = Counter(kind_of[claim.name] for claim in elsewhere if claim.needs == needs)
+        on_other_data = Counter(verdict_of_claim[claim.name] for claim in elsewhere if claim.needs == needs)
         sentences.append(f"of {on_other_data.total()} more, on {DATA[needs]}: {_tally(on_other_data)}")
     ours = [claim for claim in CLAIMS if not claim.is_printed]
-    sentences += [f"of ours, {claim.name}: {kind_of[claim.name]}" for claim in ours]
+    sentences += [f"of ours, {claim.name}: {verdict_of_claim[claim.name]}" for claim in ours]
     return tuple(sentences)
 
 
@@ -413,22 +432,18 @@ def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Meas
 
     The p-values of all their tests are adjusted together (Holm).
     """
-    all_findings: list[Measured] = []
+    names: list[str] = []  # of each finding, the name of its claim
+    findings: list[Measured] = []
     for claim in tested:
         for part in claim.parts:
             measure = getattr(measures, part.measure)
-            all_findings.append(measure(content, **part.arguments))
-    adjusted = holm([finding.p for finding in all_findings]).tolist()
-    findings_of = {}
-    adjusted_findings = [
-        replace(finding, p_holm=p) for finding, p in zip(all_findings, adjusted, strict=True)
-    ]
-    first = 0
-    for claim in tested:
-        end = first + len(claim.parts)
-        findings_of[claim.name] = adjusted_findings[first:end]
-        first = end
-    return findings_of
+            names.append(claim.name)
+            findings.append(measure(content, **part.arguments))
+    adjusted = holm([finding.p for finding in findings]).tolist()
+    findings_of_claim: dict[str, list[Measured]] = {}
+    for name, finding, p in zip(names, findings, adjusted, strict=True):
+        findings_of_claim.setdefault(name, []).append(replace(finding, p_holm=p))
+    return findings_of_claim
 
 
 def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[str, Any]]:
@@ -440,7 +455,7 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
     for index, part in enumerate(claim.parts):
         finding = findings[index] if findings else Measured()
         null = finding.null
-        chance = _interval_of_null(null)
+        chance, chance_low, chance_high = _median_and_range(null)
         least, most = part.true_range
         decided = verdict(part, finding) if findings else f"not computed: needs {NEEDS[claim.needs]}"
         rows.append(
@@ -463,9 +478,9 @@ def _part_rows(claim: Claim, findings: Sequence[Measured] | None) -> list[dict[s
                 "n": finding.n,
                 "unit": finding.unit,
                 "null": f"{part.null}: {part.argued}" if part.argued else part.null,
-                "chance": chance.mean,
-                "chance_low": chance.low,
-                "chance_high": chance.high,
+                "chance": chance,
+                "chance_low": chance_low,
+                "chance_high": chance_high,
                 "planted": null.planted_text if null else "",
                 "verdict": decided,
                 "note": finding.note,
@@ -490,8 +505,8 @@ def _describe_statistic(part: Part) -> str:
     return f"{part.statistic} ({'; '.join(notes)})"
 
 
-def _interval_of_null(null: Null | None) -> Interval:
-    """Return the median of a null's draws with the central range of 95 % of them.
+def _median_and_range(null: Null | None) -> tuple[float, float, float]:
+    """Return the median of a null's draws, and the lower and upper end of the central 95 % of them.
 
     All are NaN without a null, and for a null that plants several numbers: its draws lie around each of these
     and none lies between them, so that a range would mislead.
@@ -500,9 +515,9 @@ def _interval_of_null(null: Null | None) -> Interval:
     if null is not None and len(null.planted) < 2:
         draws = null.draws[np.isfinite(null.draws)]
     if not draws.size:
-        return Interval(math.nan, math.nan, math.nan, 0, 0)
+        return math.nan, math.nan, math.nan
     low, median, high = np.quantile(draws, [ONE_SIDED_LEVEL, 0.5, 1 - ONE_SIDED_LEVEL]).tolist()
-    return Interval(median, low, high, len(draws), 0)
+    return median, low, high
 
 
 def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -514,9 +529,10 @@ def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, An
     verdicts = [str(part["verdict"]) for part in parts]
     is_computed = not verdicts[0].startswith("not computed")
     verdict_on_sentence = verdict_of(claim, verdicts) if is_computed else verdicts[0]
-    decisive = next((part for part in parts if part["verdict"] == verdict_on_sentence), parts[0])
+    decisive_parts = [part for part in parts if part["verdict"] == verdict_on_sentence]
+    shown_part = decisive_parts[0] if decisive_parts else parts[0]
     notes = list(dict.fromkeys(part["note"] for part in parts if part["note"]))
-    return {**decisive, "verdict": verdict_on_sentence, "note": "; ".join(notes)}
+    return {**shown_part, "verdict": verdict_on_sentence, "note": "; ".join(notes)}
 
 
 def _notes_of_paper(paper: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -7,7 +7,7 @@ tests change signs of films or permute levels within them. A sampled number brin
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from itertools import pairwise
 from typing import Any, Concatenate, ParamSpec
 
@@ -34,14 +34,22 @@ from obygaze_studies.obygaze12.statistics import clip_table, grouped
 
 N_PERMUTATIONS = 2000
 
-ROUNDING = 1e-12
+RELATIVE_ROUNDING = 1e-12
 """Part by which a permuted statistic may be below the observed one and count as equal to it."""
 
 LEAST_OCCURRENCES = 100
 """Emotion words with fewer occurrences in all captions are left out (004, section 4.3)."""
 
+PARTLY_CLOTHED = "O"
+CLOTHED = "NO"
+"""Conditions of a picture in the released counts of words (objectified, and not)."""
+
 EMOTION_OF_CODE = {"AN": "anger", "SA": "sadness", "HA": "happiness"}
 """First two letters of a picture's `emotion` in the released counts of words -> the emotion it shows."""
+
+RANK_OF_HN = 0
+RANK_OF_S = 2
+"""Ranks of the lowest and the highest level in `Marks`, which leaves EN out."""
 
 COUNTED_UNITS = ("clips", "segments", "models")
 """Units of numbers that are of all there are; what is of others was sampled."""
@@ -115,9 +123,9 @@ def from_interval(average: stats.Interval, unit: str, note: str = "", *, p: floa
 
 
 def measure_repeatably(measure: Callable[[Any], Measured], data: Any) -> Measured:
-    """Measure data, and return the finding with the function in it (`measure_again`).
+    """Apply a measure to data, and store the measure in the finding, as `Measured.measure_again`.
 
-    Benchmarks measure with it the data sets that the finding's null draws.
+    With it, benchmarks measure the data sets that the finding's null draws.
     """
     return replace(measure(data), measure_again=measure)
 
@@ -182,16 +190,29 @@ def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.i
     The null permutes the sides of the clips within each film. The parameters are those of `film_gaps`.
     """
 
-    def mean_gap(drawn_sides: NDArray[np.int64]) -> float:
-        """Average over films the gap between the two sides, for a given assignment of clips to sides."""
-        return _mean_defined(film_gaps(values, drawn_sides, films))
+    def gaps(drawn_sides: NDArray[np.int64]) -> Numbers:
+        """Return the gap of each film, for a given assignment of clips to sides."""
+        return film_gaps(values, drawn_sides, films)
 
-    def measure(drawn_sides: NDArray[np.int64]) -> Measured:
-        """Measure that mean gap, with its null, for a given assignment of clips to sides."""
-        null = null_of_levels_within_films(drawn_sides, films, mean_gap)
-        return replace(mean_over_units(film_gaps(values, drawn_sides, films), "films"), null=null)
+    return measure_repeatably(partial(_measure_gaps, gaps, films), sides)
 
-    return measure_repeatably(measure, sides)
+
+def _measure_gaps(
+    gaps: Callable[[NDArray[Any]], Numbers], films: NDArray[np.intp], labels: NDArray[Any]
+) -> Measured:
+    """Average gaps over films, with the null in which the labels are permuted within each film.
+
+    Parameters
+    ----------
+    gaps
+        Function from the labels of the clips to the gap of each film, NaN where it is undefined.
+    films : ndarray, shape [N]
+        Number of each clip's film.
+    labels : ndarray, shape [N]
+        Label of each clip.
+    """
+    null = null_of_levels_within_films(labels, films, lambda drawn: _mean_defined(gaps(drawn)))
+    return replace(mean_over_units(gaps(labels), "films"), null=null)
 
 
 def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
@@ -208,6 +229,7 @@ def under_paper_labels(
     @wraps(measure)
     def measured(source: Any, /, *args: P.args, **arguments: P.kwargs) -> Measured:
         """Measure, and add the note."""
+        # The source is a manifest, or a manifest with the variables of its clips.
         manifest = source[0] if isinstance(source, tuple) else source
         return _with_note(measure(source, *args, **arguments), _note_on_paper_labels(manifest))
 
@@ -276,11 +298,13 @@ class Marks:
             Which clips count; by default all.
         """
         chosen = np.ones(len(self.ranks), bool) if clips is None else clips
-        low = self.present[chosen & (self.ranks == 0)].sum(axis=0)
-        high = self.present[chosen & (self.ranks == 2)].sum(axis=0)
-        if not low.sum() or not high.sum():
+        # Number of marks of each concept at HN and at S, [K].
+        marks_at_hn = self.present[chosen & (self.ranks == RANK_OF_HN)].sum(axis=0)
+        marks_at_s = self.present[chosen & (self.ranks == RANK_OF_S)].sum(axis=0)
+        if not marks_at_hn.sum() or not marks_at_s.sum():
             return stats.NAN
-        return float(np.abs(low / low.sum() - high / high.sum()).sum() / 2)
+        differences = marks_at_hn / marks_at_hn.sum() - marks_at_s / marks_at_s.sum()
+        return float(np.abs(differences).sum() / 2)
 
 
 @under_paper_labels
@@ -297,11 +321,11 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     margin
         Distance up to which levels count as equal.
     """
-    names = manifest.codebook.visual_concepts
-    levels = manifest.codebook.level_names[1:]
+    concepts = manifest.codebook.visual_concepts
+    levels = manifest.codebook.level_names[1:]  # HN, NS, S
     table = _paper_clips(manifest)
     table = table[table["level"].isin(levels)]
-    present = np.column_stack([_marked(table, name) for name in names]).astype(np.float64)
+    present = np.column_stack([_marked(table, concept) for concept in concepts]).astype(np.float64)
     marks = Marks(present, table["level"].map(levels.index).to_numpy())
     films = film_indices(table)
     movies = table["movie"].to_numpy(dtype=str)
@@ -317,19 +341,20 @@ def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
         interval = stats.jackknife_interval(marks_measured.distance, movies, bounds=(0, 1))
         return replace(from_interval(interval, "films"), null=null)
 
-    note = _largest_difference(marks, names, levels)
+    finding = measure_repeatably(measure, marks)
     p = _permutation_p(marks, films, len(levels))
-    return replace(measure_repeatably(measure, marks), note=note, p=p)
+    return replace(finding, p=p, note=_largest_difference(marks, concepts, levels))
 
 
 def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> float:
     """Return p of the test that levels have the same shares of concepts; levels are permuted within films."""
     rng = np.random.default_rng(0)
-    observed = _chi_squared(marks.ranks[None], marks.present, n_levels)[0]
+    observed_ranks = marks.ranks[None]  # [1, N]
+    observed = _chi_squared(observed_ranks, marks.present, n_levels)[0]
     # Clips are sorted by film: random numbers below 1 sort them anew within each film.
     orders = np.argsort(films + rng.random((N_PERMUTATIONS - 1, films.size)), axis=1)
     permuted = _chi_squared(marks.ranks[orders], marks.present, n_levels)
-    n_reached = np.count_nonzero(permuted >= observed * (1 - ROUNDING))
+    n_reached = np.count_nonzero(permuted >= observed * (1 - RELATIVE_ROUNDING))
     return (1 + n_reached) / N_PERMUTATIONS
 
 
@@ -357,11 +382,12 @@ def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Ma
         Chooses the marks that are moved.
     """
     present = marks.present.copy()
-    top = np.flatnonzero(marks.ranks == 2)  # the S clips
+    top = np.flatnonzero(marks.ranks == RANK_OF_S)
     totals = present[top].sum(axis=0)
     rarest = int(np.argmin(totals))
     # Marks of the rarest concept cannot be moved, so that more of the others are.
     share_of_others = 1 - totals[rarest] / max(totals.sum(), 1)
+    # At most 1, where the other concepts have too few marks to move that many.
     probability = difference / max(share_of_others, difference)
     moved = (present[top] == 1) & (rng.random(present[top].shape) < probability)
     moved[:, rarest] = False
@@ -450,7 +476,7 @@ def smallest_rise(manifest: manifests.Manifest, unit: str = "clips") -> Measured
 
 
 def rising_by_annotator(segments: manifests.Manifest) -> Measured:
-    """Measure `rising` for each annotator of free segments; return the one whose interval begins lowest."""
+    """Measure the rise of `rising` for each annotator of free segments, and return the lowest (`lowest`)."""
     findings = {}
     for name, segments_of_annotator in grouped(segments, "annotator").items():
         findings[name] = rising(segments_of_annotator, "segments")
@@ -459,29 +485,35 @@ def rising_by_annotator(segments: manifests.Manifest) -> Measured:
 
 
 def _lowest_of_all(findings: Sequence[Measured]) -> Measured:
-    """Return the lowest of some findings (`lowest`), with the null of a minimum.
+    """Return the lowest of some findings (`lowest`), with a null for the choice of the lowest.
 
-    The lowest of several statistics is lower than each of them by chance too. So each draw of the null
+    Even by chance, the lowest of several statistics is lower than each of them. So each draw of the null
     randomises the data of all findings, and takes the lowest of their statistics.
+
+    Parameters
+    ----------
+    findings
+        Findings that have a null and can be measured again.
     """
     nulls = [finding.null for finding in findings if finding.null]
     measures = [finding.measure_again for finding in findings if finding.measure_again]
 
-    def lowest_statistic(data_of_each: Sequence[Any]) -> float:
-        """Return the lowest of the statistics, each computed on its own data."""
-        return min(null.statistic(data) for null, data in zip(nulls, data_of_each, strict=True))
+    # The data of the functions below are a list with the data of each finding.
+    def lowest_statistic(data: Sequence[Any]) -> float:
+        """Compute the statistic of each finding on its data, and return the lowest."""
+        return min(null.statistic(own_data) for null, own_data in zip(nulls, data, strict=True))
 
-    def randomise_all(data_of_each: Sequence[Any], rng: np.random.Generator) -> list[Any]:
-        """Randomise the data of each statistic as its null does."""
-        return [null.randomise(data, rng) for null, data in zip(nulls, data_of_each, strict=True)]
+    def randomise(data: Sequence[Any], rng: np.random.Generator) -> list[Any]:
+        """Randomise the data of each finding as its own null does."""
+        return [null.randomise(own_data, rng) for null, own_data in zip(nulls, data, strict=True)]
 
-    def measure_lowest(data_of_each: Sequence[Any]) -> Measured:
-        """Measure all findings on their data, and return the lowest with its null."""
-        null = Null("levels within films", data_of_each, lowest_statistic, randomise_all)
-        measured = [measure(data) for measure, data in zip(measures, data_of_each, strict=True)]
+    def measure(data: Sequence[Any]) -> Measured:
+        """Measure the data of each finding, and return the lowest with the null of the choice."""
+        measured = [measure_one(own_data) for measure_one, own_data in zip(measures, data, strict=True)]
+        null = Null("levels within films", data, lowest_statistic, randomise)
         return replace(lowest(measured), null=null)
 
-    return measure_repeatably(measure_lowest, [null.data for null in nulls])
+    return measure_repeatably(measure, [null.data for null in nulls])
 
 
 def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
@@ -501,52 +533,37 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     Only clips above the lowest level that have a concept count. The difference is averaged over films, and
     the null permutes the levels within films.
     """
-    table = _with_concepts(manifest)
+    table = _clips_with_concepts(manifest)
     sides: NDArray[np.int64] = (table["n"] > 1).to_numpy().astype(np.int64)
-    high = table["high"].to_numpy(dtype=np.float64)
+    is_high = table["high"].to_numpy(dtype=np.float64)
     films = film_indices(table)
-    shares = table.groupby("n")["high"].agg(["mean", "size"])
-    parts = [
-        f"{share:.0%} with {n} ({counted(round(size), 'clip')})" for n, share, size in shares.itertuples()
-    ]
-    note = f"S, films pooled: {', '.join(parts)}"
+    share_texts = []
+    for n_concepts, share, n_clips in table.groupby("n")["high"].agg(["mean", "size"]).itertuples():
+        share_texts.append(f"{share:.0%} with {n_concepts} ({counted(round(n_clips), 'clip')})")
+    note = f"S, films pooled: {', '.join(share_texts)}"
 
-    def mean_gap(levels: Numbers) -> float:
-        """Average over films the difference between the two shares of S, for given levels of the clips."""
-        return _mean_defined(film_gaps(levels, sides, films))
+    def gaps(drawn_is_high: Numbers) -> Numbers:
+        """Return the difference between the two shares of S in each film, for given levels of the clips."""
+        return film_gaps(drawn_is_high, sides, films)
 
-    def measure(levels: Numbers) -> Measured:
-        """Measure that mean difference, with its null, for given levels of the clips."""
-        null = null_of_levels_within_films(levels, films, mean_gap)
-        return replace(mean_over_units(film_gaps(levels, sides, films), "films"), null=null)
-
-    return replace(measure_repeatably(measure, high), note=note)
+    return replace(measure_repeatably(partial(_measure_gaps, gaps, films), is_high), note=note)
 
 
 @under_paper_labels
 def clothing_alone(manifest: manifests.Manifest) -> Measured:
     """Measure the share of S among HN and S clips whose only visual concept is Clothing."""
-    table = _with_concepts(manifest)
+    table = _clips_with_concepts(manifest)
     table = table[table["level"] != "NS"]
     has_clothing = _marked(table, "Clothing")
-    is_alone = has_clothing & (table["n"] == 1).to_numpy()
-    rows_alone = table[is_alone]
-    combined = table[has_clothing & ~is_alone]
-    movies = rows_alone["movie"].to_numpy(dtype=str)
+    is_alone = has_clothing & (table["n"] == 1).to_numpy()  # Clothing is the clip's only visual concept
+    note = _note_on_clothing(manifest, table[is_alone], table[has_clothing & ~is_alone])
+    movies = table.loc[is_alone, "movie"].to_numpy(dtype=str)
     films = film_indices(table)
-    concepts_of = {clip.clip_id: set(clip.concepts) for clip in manifest}
-    has_no_other = rows_alone["clip_id"].map(lambda clip_id: concepts_of[clip_id] == {"Clothing"})
-    without_other = rows_alone.loc[has_no_other.to_numpy(dtype=bool)]
-    note = (
-        f"S: {_count_of(rows_alone['high'])} clips with Clothing as their only visual concept, "
-        f"{_count_of(without_other['high'])} of those without any concept "
-        f"besides, {_count_of(combined['high'])} with other visual concepts"
-    )
 
     def measure(is_high: NDArray[np.bool_]) -> Measured:
-        """Measure the share of the higher level among the chosen clips, with its null."""
-        high = is_high[is_alone]
-        share = stats.jackknife_interval(lambda rows: _mean(high[rows]), movies, bounds=(0, 1))
+        """Measure the share of S among the clips with Clothing alone, with its null."""
+        is_high_alone = is_high[is_alone]
+        share = stats.jackknife_interval(lambda rows: _mean(is_high_alone[rows]), movies, bounds=(0, 1))
         null = null_of_levels_within_films(is_high, films, lambda drawn: _mean(drawn[is_alone]))
         return replace(from_interval(share, "films"), null=null)
 
@@ -558,7 +575,27 @@ def _count_of(values: "pd.Series[Any]") -> str:
     return f"{int(values.sum()):,} of {len(values):,}"
 
 
-def _with_concepts(manifest: manifests.Manifest) -> pd.DataFrame:
+def _note_on_clothing(manifest: manifests.Manifest, alone: pd.DataFrame, combined: pd.DataFrame) -> str:
+    """Return a note that counts the S clips among those with Clothing.
+
+    Parameters
+    ----------
+    manifest
+        The clips with all their concepts, those that are not visual too.
+    alone, combined
+        The clips whose only visual concept is Clothing, and those that have others as well.
+    """
+    concepts_of = {clip.clip_id: set(clip.concepts) for clip in manifest}
+    has_no_other = [concepts_of[clip_id] == {"Clothing"} for clip_id in alone["clip_id"]]
+    without_any_other = alone.loc[np.array(has_no_other, dtype=bool)]
+    return (
+        f"S: {_count_of(alone['high'])} clips with Clothing as their only visual concept, "
+        f"{_count_of(without_any_other['high'])} of those without any concept "
+        f"besides, {_count_of(combined['high'])} with other visual concepts"
+    )
+
+
+def _clips_with_concepts(manifest: manifests.Manifest) -> pd.DataFrame:
     """Return the clips above the lowest level that have a visual concept; column `high` says which are S."""
     table = _paper_clips(manifest)
     table = table[(table["level"] != manifest.codebook.level_names[0]) & (table["n"] > 0)]
@@ -576,7 +613,7 @@ def any_visual(manifest: manifests.Manifest) -> Measured:
 
 @under_paper_labels
 def share_of_sure(manifest: manifests.Manifest) -> Measured:
-    """Count the share of S among all clips, under the paper's labels."""
+    """Measure the share of S among all clips, under the paper's labels."""
     table = _paper_clips(manifest)
     shares = table["level"].value_counts(normalize=True)
     annotated = clip_table(manifest)["level"].value_counts(normalize=True)
@@ -608,9 +645,10 @@ def above_the_rarest(manifest: manifests.Manifest) -> Measured:
 
 
 def released_share(manifest: manifests.Manifest) -> Measured:
-    """Count the share of S in the released test fold of the task EN against S."""
+    """Measure the share of S in the released test fold of the task EN against S."""
     level_of = {clip.clip_id: clip.level for clip in manifest}
-    first_fold, *_ = classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])  # all have the same test side
+    # All folds have the same test side.
+    first_fold = classifier_folds(manifest, TASKS["en_s"], TASKS["en_s"])[0]
     levels = [level_of[clip_id] for clip_id in first_fold.test]
     return Measured(levels.count("S") / len(levels), n=len(levels), unit="clips")
 
@@ -811,6 +849,7 @@ def without_unsure(segments: manifests.Manifest) -> Measured:
             film_rises.append(gamma_without - _gamma(pair, level_distances))
         return np.array(film_rises)
 
+    # The note has the two means, over the films in which both are defined.
     gammas = np.array([_gamma(pair, level_distances) for pair in pairs])
     gammas_without = np.array([_gamma_without(pair, level_distances, is_label) for pair in pairs])
     has_both = np.isfinite(gammas) & np.isfinite(gammas_without)
@@ -913,7 +952,7 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
     for model, effects in EFFECTS.items():
         if all(_is_above(effects[name], least, starred=starred) for name in tests):
             models_above.append(model)
-    test_names = " and ".join(name.rpartition("_")[2] for name in tests)
+    test_names = " and ".join(name.split("_")[-1] for name in tests)
     return Measured(
         len(models_above), n=len(EFFECTS), unit="models", note=f"{test_names}: {len(models_above)}"
     )
@@ -926,7 +965,7 @@ def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
 
 def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
     """Divide the rate of an emotion's words for partially clothed subjects by that for clothed ones."""
-    rates = _rates(table, emotion)[["O", "NO"]].to_numpy(dtype=np.float64)
+    rates = _rates(table, emotion)[[PARTLY_CLOTHED, CLOTHED]].to_numpy(dtype=np.float64)
     partly_clothed, clothed = rates.mean(axis=0)
     words = ", ".join(_words_counted(table, emotion))
     note = f"per 1,000 captions: {partly_clothed:.2f} partially clothed, {clothed:.2f} clothed ({words})"
@@ -968,16 +1007,17 @@ def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:
     It is the level whose interval ends highest; p is adjusted for the choice (Bonferroni).
     """
     findings = []
-    for level, rows in table.groupby(table["emotion"].str[2:]):
+    levels = table["emotion"].str[2:]  # the part behind the emotion's code: "1", "2" or "" for no level
+    for level, rows in table.groupby(levels):
         if level:
-            rates = _rates(rows, emotion, table)["O"].to_numpy()
+            rates = _rates(rows, emotion, table)[PARTLY_CLOTHED].to_numpy()
             mean = stats.t_interval(rates, bounds=(0, math.inf))
             note = f"level {level}: {mean.mean:.2f}"
             findings.append(from_interval(mean, "people pictured", note, p=stats.sign_flip(rates - 1).p))
-    most = max(findings, key=lambda finding: np.nan_to_num(finding.high, nan=math.inf))
+    highest = max(findings, key=lambda finding: np.nan_to_num(finding.high, nan=math.inf))
     words = ", ".join(_words_counted(table, emotion))
     note = f"{', '.join(finding.note for finding in findings)} ({words})"
-    return replace(most, note=note, p=float(np.minimum(1.0, most.p * len(findings))))
+    return replace(highest, note=note, p=float(np.minimum(1.0, highest.p * len(findings))))
 
 
 def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:
@@ -999,10 +1039,9 @@ def _rates(table: pd.DataFrame, emotion: str, all_rows: pd.DataFrame | None = No
         Counts by which words are left out as too rare; by default those of `table`.
     """
     words = _words_counted(table if all_rows is None else all_rows, emotion)
-    rows = table[table["emotion"].str[:2].map(EMOTION_OF_CODE.get) == emotion]
+    emotions = table["emotion"].str[:2].map(EMOTION_OF_CODE.get)
+    rows = table[emotions == emotion]
     rows = rows.assign(words=rows[words].sum(axis=1))
-    totals_of = {
-        name: rows.pivot_table(name, "subject", "condition", aggfunc="sum")
-        for name in ("words", "n_captions")
-    }
-    return 1000 * totals_of["words"] / totals_of["n_captions"]
+    n_words = rows.pivot_table("words", "subject", "condition", aggfunc="sum")
+    n_captions = rows.pivot_table("n_captions", "subject", "condition", aggfunc="sum")
+    return 1000 * n_words / n_captions

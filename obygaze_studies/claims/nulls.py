@@ -100,10 +100,10 @@ class Null:
 
 
 def _depth_in_range(values: Numbers, least: float, most: float) -> Numbers:
-    """Return a number for each value [N] that is larger the more clearly the value is inside a range.
+    """Return for each value [N] how deep it lies in a range, as a number that only serves to compare values.
 
-    In a range without an upper end larger values are deeper inside, without a lower end smaller ones, and in
-    a range of two ends those nearer to its middle.
+    In a range without an upper end, larger values are deeper; in one without a lower end, smaller values are;
+    in a range with two ends, values nearer to its middle are.
     """
     if math.isinf(most):
         return values

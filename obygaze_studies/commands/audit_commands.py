@@ -39,7 +39,8 @@ class Audits(click.Group):
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             if command:
-                summaries.append((name, (command.help or "").partition("\n")[0]))
+                first_line = (command.help or "").split("\n", maxsplit=1)[0]
+                summaries.append((name, first_line))
         with formatter.section("Commands"):
             formatter.write_dl(summaries)
 
@@ -129,7 +130,7 @@ def words(
     word_lists = study.read_lists(lists) if lists else study.EMOTION_WORDS
     captions_read = study.read_captions(captions, texts)
     items_read = read_items(items)
-    words_of_image = study.count_words(captions_read.pairs, word_lists)
+    words_of_image = study.find_words(captions_read.pairs, word_lists)
     report = study.audit_words(
         words_of_image,
         items_read,
@@ -379,6 +380,18 @@ def erase(
     return output.finish(report)
 
 
+def _check_score_options(
+    sheet: Path | None, pictures: Path | None, mode: str, texts: Path | None, sims: Path | None
+) -> None:
+    """Raise a UsageError if options of `gender-score`, given by their names, do not go together."""
+    if sheet and not pictures:
+        raise click.UsageError("--sheet goes with --pictures: give both.")
+    if sheet and mode != "ge":
+        raise click.UsageError("--sheet goes with --mode ge: give both.")
+    if (texts is None) == (sims is None):
+        raise click.UsageError("Give either --texts or --sims.")
+
+
 @command("gender-score")
 def gender_score(
     *,
@@ -466,7 +479,7 @@ def gender_score(
             --lm lm.csv --sims sims.csv \\
             --labels joined --out gs.csv
     """
-    from obygaze_studies.audit_common.inputs import read_lines, read_rows, read_text_ids
+    from obygaze_studies.audit_common.inputs import read_names, read_rows, read_text_ids
     from obygaze_studies.gender_score import belief_revision as beliefs
     from obygaze_studies.gender_score.gender_audit import audit_gender_score, draw_sheet, needed_texts
 
@@ -476,12 +489,7 @@ def gender_score(
         return list_needed(needed_texts(rows, read_objects(objects), mode, labels), list_texts, force=force)
     lm = needed(lm, "lm")
     out = needed(out, "out")
-    if sheet and not pictures:
-        raise click.UsageError("--sheet goes with --pictures: give both.")
-    if sheet and mode != "ge":
-        raise click.UsageError("--sheet goes with --mode ge: give both.")
-    if (texts is None) == (sims is None):
-        raise click.UsageError("Give either --texts or --sims.")
+    _check_score_options(sheet, pictures, mode, texts, sims)
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(sheet, out)
     rows = read_rows(captions, columns, unique=["caption_id"])
@@ -498,7 +506,7 @@ def gender_score(
         labels=labels,
         origin=origin,
         model=published,
-        names=read_lines(objects_list) if objects_list else None,
+        names=read_names(objects_list) if objects_list else None,
     )
     if sheet and pictures:
         draw_sheet(report, pictures, sheet)
@@ -560,10 +568,10 @@ def objects(
             --texts stores/prompts --out objects.csv
     """
     from obygaze_studies.audit_common.embeddings import read_answers
-    from obygaze_studies.audit_common.inputs import read_lines
+    from obygaze_studies.audit_common.inputs import read_names
     from obygaze_studies.gender_score.image_objects import audit_answers, audit_objects, needed_texts
 
-    names = None if objects_list is None else read_lines(objects_list)
+    names = None if objects_list is None else read_names(objects_list)
     if list_texts:
         return list_needed(needed_texts(needed(names, "objects-list")), list_texts, force=force)
     images = needed(images, "images")
@@ -607,13 +615,13 @@ def cooc(
             --published Vilbert \\
             --out cooc.csv --figure cooc.png
     """
-    from obygaze_studies.audit_common.inputs import read_lines, read_rows
+    from obygaze_studies.audit_common.inputs import read_names, read_rows
     from obygaze_studies.gender_score.cooc import audit_cooc
 
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(out)
     rows = read_rows(captions, ["caption_id", "caption"], unique=["caption_id"])
-    return output.finish(audit_cooc(rows, read_lines(objects_list), model=published))
+    return output.finish(audit_cooc(rows, read_names(objects_list), model=published))
 
 
 @command("prompts")

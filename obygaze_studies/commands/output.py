@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,8 @@ from obygaze_features.io import refuse_existing
 from obygaze_features.options import FILE, Answer, NewFile, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import option
-from obygaze_models.commands import finish, write_page
+from obygaze_models.commands import finish as finish_report
+from obygaze_models.commands import write_page
 
 if TYPE_CHECKING:
     from obygaze_models.report import Report
@@ -108,7 +110,6 @@ class ReportOutput(Output):
         prepare
             Reads the inputs and returns the study; called after the check of the output files.
         """
-        from obygaze_models.report import plain, write_report
         from obygaze_studies.unfinished import TRAINED_FOLDER, unfinished_folder
 
         self.check()
@@ -116,20 +117,30 @@ class ReportOutput(Output):
         for notice in study.notices:
             click.echo(notice, err=True)
 
-        def show(report: "Report", full_report: "Report | None" = None) -> None:
-            """Print a report, and write it or the longer one that it is a part of."""
-            if folder is not None:
-                write_report(full_report or report, folder)
-            if not self.json:
-                click.echo(plain(report), nl=False)
-
         unfinished: AbstractContextManager[Path | None] = nullcontext()
         if self.out:
             unfinished = unfinished_folder(self.out, study.inputs, force=self.force)
         with unfinished as folder, progress_bar("training", "model") as progress:
-            trained = folder / TRAINED_FOLDER if folder else None
-            result = study.make(progress=progress, results_folder=trained, on_report=show)
+            result = study.make(
+                progress=progress,
+                results_folder=folder / TRAINED_FOLDER if folder else None,
+                on_report=partial(self._show_report, folder),
+            )
         return self._answer(result)
+
+    def _show_report(
+        self, folder: Path | None, report: "Report", full_report: "Report | None" = None
+    ) -> None:
+        """Print a report, and write it to a folder, if there is one.
+
+        If the report is a part of `full_report`, this one is written in its place.
+        """
+        from obygaze_models.report import plain, write_report
+
+        if folder is not None:
+            write_report(full_report or report, folder)
+        if not self.json:
+            click.echo(plain(report), nl=False)
 
     def _answer(self, result: "Report | Redone") -> Answer:
         """Write the HTML page of reports that are printed and written already; return the answer."""
@@ -157,14 +168,14 @@ class ReportOutput(Output):
         """Write a report to the files that the options name, and return the command's answer.
 
         The answer prints the report and names the files. With `beside`, the report's formats are files of one
-        name; otherwise they are files of a folder, which the function `finish` of all reports writes.
+        name; otherwise they are files of a folder, which `finish_report` writes.
         """
         from obygaze_models.report import write_beside
 
         if not self.beside:
-            return finish(report, self)
+            return finish_report(report, self)
         write_beside(report, self.path.with_suffix(""), SUFFIXES)
         if self.figure:
             report.pictures[0].draw(self.figure)
-        answer = finish(report, replace(self, out=None))
+        answer = finish_report(report, replace(self, out=None))
         return replace(answer, remarks=[f"kept in {self.out}", *report.remarks])

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import starmap
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.io import file_sha256
 from obygaze_studies.audit_common.embeddings import Embeddings, unit_vectors
-from obygaze_studies.audit_common.inputs import Row, read_rows
+from obygaze_studies.audit_common.inputs import Row, read_column_names, read_rows
 from obygaze_studies.errors import AuditError, regarding
 
 Similarity = Callable[[str, str], float | str]
@@ -87,7 +86,7 @@ class Scorer:
         if text not in self.priors:
             raise AuditError(f"no prior for {text!r}")
         similarity = self.similarity(text, detected.label)
-        if isinstance(similarity, str):
+        if isinstance(similarity, str):  # the reason why there is none
             raise AuditError(similarity)
         with regarding(AuditError, f"{text!r} with {detected.label!r}"):
             return similarity, revise(self.priors[text], similarity, detected.confidence)
@@ -137,7 +136,12 @@ def embedded_similarity(texts: Embeddings, text_ids: Mapping[str, str]) -> Simil
 def listed_similarity(rows: Sequence[Row]) -> Similarity:
     """Return a function that looks similarities up in rows with the columns text, object, sim."""
     similarity_of = {(row["text"], row["object"]): row["sim"] for row in rows}
-    return lambda text, label: similarity_of.get((text, label), f"no similarity of {text!r} and {label!r}")
+
+    def similarity(text: str, label: str) -> float | str:
+        """Return the similarity of a text and a label, or a message that the rows have none."""
+        return similarity_of.get((text, label), f"no similarity of {text!r} and {label!r}")
+
+    return similarity
 
 
 def read_priors(path: Path) -> dict[str, float]:
@@ -162,20 +166,15 @@ def read_objects(path: Path) -> tuple[Row, ...]:
     AuditError
         A column is missing under all of its names, a cell is empty, or a confidence is not a number.
     """
-    header = read_rows(path, ())[0]
-    heading_of = {}
+    headings_of_file = read_column_names(path)
+    heading_of_column = {}
     for column, names in KNOWN_HEADINGS.items():
-        heading = next((name for name in names if name in header), None)
-        if heading is None:
+        found = [name for name in names if name in headings_of_file]
+        if not found:
             raise AuditError(f"{path}: no column {column}, nor one of {', '.join(names[1:])}")
-        heading_of[column] = heading
-    rows = read_rows(path, [*heading_of.values()], numbers=[heading_of["p_c"]])
-
-    def renamed(row: Row) -> Row:
-        """Return a row with the names of our columns instead of the headings of the file."""
-        return {column: row[heading] for column, heading in heading_of.items()}
-
-    return tuple(map(renamed, rows))
+        heading_of_column[column] = found[0]
+    rows = read_rows(path, [*heading_of_column.values()], numbers=[heading_of_column["p_c"]])
+    return tuple({column: row[heading] for column, heading in heading_of_column.items()} for row in rows)
 
 
 def objects_by_image(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
@@ -188,9 +187,10 @@ def objects_by_image(rows: Sequence[Row]) -> dict[str, tuple[Detected, ...]]:
         confidences = confidences_of_image.setdefault(row["image_id"], {})
         largest = confidences.get(row["object"], row["p_c"])
         confidences[row["object"]] = max(largest, row["p_c"])
-    return {
-        image: tuple(starmap(Detected, objects.items())) for image, objects in confidences_of_image.items()
-    }
+    objects_of_image = {}
+    for image, confidences in confidences_of_image.items():
+        objects_of_image[image] = tuple(Detected(label, p) for label, p in confidences.items())
+    return objects_of_image
 
 
 def read_similarities(path: Path) -> Sequence[Row]:

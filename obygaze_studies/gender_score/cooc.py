@@ -189,13 +189,11 @@ def _printed(model: str | None, label: str) -> dict[str, float | None]:
     """Return the published shares of an object; None without a captioner or without a published value."""
     to_man: float | None = None
     to_woman: float | None = None
-    if model is None:
-        return {"published_to_man": to_man, "published_to_woman": to_woman}
-    if label == ALL_CAPTIONS:
-        totals = TOTALS[model]["cooc"]
-        to_man = share(totals["man"], totals["woman"])
-        to_woman = share(totals["woman"], totals["man"])
-    else:
+    if model is not None and label == ALL_CAPTIONS:
+        n_captions = TOTALS[model]["cooc"]
+        to_man = share(n_captions["man"], n_captions["woman"])
+        to_woman = share(n_captions["woman"], n_captions["man"])
+    elif model is not None:
         to_man = TOTALS[model]["object_to_man"].get(label)
         to_woman = TOTALS[model]["object_to_woman"].get(label)
     return {"published_to_man": to_man, "published_to_woman": to_woman}

@@ -185,9 +185,9 @@ def audit_gender_score(
         scores = _scores(caption, image_objects, scorer, mode)
         rows.append(_caption_row(caption, image_objects, scores))
         scored_objects += scores.scored_objects
-    reasons = [str(row["left_out"]) for row in rows if row["left_out"]]
-    if len(reasons) == len(rows):
-        first = f"{captions[0]['caption_id']}: {reasons[0]}"
+    n_left_out = sum(bool(row["left_out"]) for row in rows)
+    if n_left_out == len(rows):
+        first = f"{captions[0]['caption_id']}: {rows[0]['left_out']}"
         raise AuditError(f"none of {counted(len(rows), 'caption')} could be scored; {first}")
     object_rows = by_object(scored_objects, names, model)
     example_rows = examples(scored_objects) if estimated else []
@@ -197,15 +197,13 @@ def audit_gender_score(
         "by_gender": by_gender,
         **{f"to_man_by_{name}": value for name, value in shares.items()},
         "genders_named": dict(Counter(row["gender"] for row in rows)),
-        "n_left_out": len(reasons),
+        "n_left_out": n_left_out,
         "by_object": object_rows,
         "examples": example_rows,
     }
     scored_rows = [row for row in rows if not row["left_out"]]
-    n_counted = len(scored_rows)
-    if not estimated:
-        # A caption scored as it is counts for a gender only if it names no other.
-        n_counted = sum(row["gender"] in GENDERS for row in scored_rows)
+    # A caption scored as it is counts for a gender only if it names no other.
+    counted_rows = scored_rows if estimated else [row for row in scored_rows if row["gender"] in GENDERS]
     gender_rows = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
     share_cells = tuple((name, cell(value)) for name, value in shares.items())
     return Finding(
@@ -217,10 +215,15 @@ def audit_gender_score(
             *object_blocks(object_rows, model, estimated=estimated),
             *example_blocks(example_rows, model),
         ],
-        sentence_values={"reading": "sum", "found": shares["sum"], "n": n_counted, "n_rows": len(rows)},
+        sentence_values={
+            "reading": "sum",
+            "found": shares["sum"],
+            "n": len(counted_rows),
+            "n_rows": len(rows),
+        },
         record={**(origin or {}), "mode": mode, "labels": labels, "published_model": model},
         summary=summary,
-        notes=[f"{len(reasons)} of {counted(len(rows), 'caption')} are left out"] if reasons else [],
+        notes=[f"{n_left_out} of {counted(len(rows), 'caption')} are left out"] if n_left_out else [],
         remarks=_remarks_on_left_out(rows),
         draw=_share_chart(shares),
     )
@@ -248,6 +251,7 @@ def _share_chart(shares: Mapping[str, float | None]) -> Callable[[Path], None]:
     """Draw the shares of man as bars; the published share, if any, is marked on the bar of correct ones."""
     printed = shares.get("published")
     bars = {name: value for name, value in shares.items() if name != "published"}
+    # The published share is one of correct predictions, so that only their bar gets a mark.
     marks = {"man": [printed if name == "n_correct" else None for name in bars]}
     return bar_chart(
         labels=[name.replace("_", " ") for name in bars],
@@ -273,7 +277,8 @@ def _remarks_on_left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -> _Scores:
     """Score the texts of a caption with every object of its image, or return why it cannot be scored.
 
-    In mode ge, the caption has a text for each gender; in mode gs it has one, under None.
+    In mode ge, the caption has a text and a score for each gender; in mode gs it has one of each, with None
+    as its gender.
     """
     text_of_gender = _texts_to_score(row["caption"], mode)
     genders = genders_named(row["caption"])
@@ -289,15 +294,39 @@ def _scores(row: Row, objects: Sequence[Detected], scorer: Scorer, mode: Mode) -
         except AuditError as error:
             return _Scores(left_out=str(error))
         score_of_gender[filled_gender] = math.fsum(belief for _, belief in revised) / len(revised)
-        if filled_gender is None and len(genders) != 1:
-            continue  # The caption as it is names no single gender to which its objects' scores could count.
-        caption_columns = {name: row[name] for name in KEPT_COLUMNS}
-        caption_columns |= {"gender": filled_gender or genders[0], "named": _gender_words(row["caption"])}
-        for detected_object, (similarity, score) in zip(objects, revised, strict=True):
-            # The paper calls the similarity a distance.
-            object_columns = {"label": detected_object.label, "distance": similarity, "score": score}
-            scored_objects.append(caption_columns | object_columns)
+        gender = filled_gender
+        if gender is None and len(genders) == 1:
+            gender = genders[0]
+        # Of a caption that names no single gender, the objects' scores count for none.
+        if gender is not None:
+            scored_objects += _scored_objects(row, gender, objects, revised)
     return _Scores(score_of_gender, scored_objects)
+
+
+def _scored_objects(
+    row: Row, gender: Gender, objects: Sequence[Detected], revised: Sequence[tuple[float, float]]
+) -> list[ScoredObject]:
+    """Make a row for each object of a caption, with its score.
+
+    Parameters
+    ----------
+    row
+        The caption.
+    gender
+        The gender for which the scores count.
+    objects
+        The objects of its image.
+    revised
+        For each object, its similarity to the caption and the revised belief, as `Scorer.revised` gives them.
+    """
+    caption_columns = {name: row[name] for name in KEPT_COLUMNS}
+    caption_columns |= {"gender": gender, "named": _gender_words(row["caption"])}
+    scored_objects = []
+    for detected_object, (similarity, score) in zip(objects, revised, strict=True):
+        # The paper calls the similarity a distance.
+        object_columns = {"label": detected_object.label, "distance": similarity, "score": score}
+        scored_objects.append(caption_columns | object_columns)
+    return scored_objects
 
 
 def _gender_words(caption: str) -> str:
@@ -316,10 +345,11 @@ def _caption_row(row: Row, objects: Sequence[Detected], scores: _Scores) -> dict
     if man is not None and woman is not None:
         ratio = share(man, woman)
     predicted = None
-    correct = None
     if ratio is not None:
         predicted = "man" if ratio >= 0.5 else "woman"
-        correct = predicted == gender if gender in GENDERS else None
+    correct = None
+    if predicted is not None and gender in GENDERS:
+        correct = predicted == gender
     return {name: row[name] for name in KEPT_COLUMNS} | {
         "objects": "; ".join(detected_object.label for detected_object in objects),
         "gender": gender,
@@ -384,15 +414,12 @@ def by_object(
     captions were scored with both genders, by the number of captions whose own gender has the larger score.
     """
     labels = list(dict.fromkeys(scored["label"] for scored in scored_objects))
-    labels_of_name: dict[str, set[str]] = {}
-    if objects is None:
-        labels_of_name = {label: {label} for label in labels}
-    else:
-        for name in objects:
-            labels_of_name[name] = {label for label in labels if names_label(tokens(label), tokens(name))}
     rows = []
     for name in labels if objects is None else objects:
-        scored_of_name = [scored for scored in scored_objects if scored["label"] in labels_of_name[name]]
+        labels_of_name = {name}
+        if objects is not None:
+            labels_of_name = {label for label in labels if names_label(tokens(label), tokens(name))}
+        scored_of_name = [scored for scored in scored_objects if scored["label"] in labels_of_name]
         rows.append(_object_row(name, scored_of_name, model))
     return sorted(rows, key=lambda row: (-row["n_captions"], row["object"]))
 
@@ -426,8 +453,8 @@ def _count_correct(scored_objects: Sequence[ScoredObject]) -> dict[Gender, int]:
     """Count for each gender the captions that name it and whose score is larger with it; a tie is man."""
     scores_of_caption: dict[tuple[str, str], dict[Gender, float]] = {}
     for scored in scored_objects:
-        caption = (scored["caption_id"], scored["named"])
-        scores_of_caption.setdefault(caption, {})[scored["gender"]] = scored["score"]
+        id_and_named_gender = (scored["caption_id"], scored["named"])
+        scores_of_caption.setdefault(id_and_named_gender, {})[scored["gender"]] = scored["score"]
     counts: dict[Gender, int] = dict.fromkeys(GENDERS, 0)
     for (_, named_gender), scores in scores_of_caption.items():
         if len(scores) == len(GENDERS):
@@ -484,8 +511,8 @@ def examples(scored_objects: Sequence[ScoredObject]) -> list[dict[str, Any]]:
     rows = []
     chosen: set[tuple[str, str]] = set()
     for kind, keys in nearest.items():
-        free = [key for key in keys if key not in chosen]
-        for key in free[:N_EXAMPLES]:
+        not_chosen = [key for key in keys if key not in chosen]
+        for key in not_chosen[:N_EXAMPLES]:
             chosen.add(key)
             rows.append(_example(kind, pairs[key]["man"], pairs[key]["woman"]))
     return rows

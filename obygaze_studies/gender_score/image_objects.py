@@ -192,12 +192,12 @@ def _most_probable(
         Inputs and options, for the report.
     """
     rows = []
-    for image, of_image in zip(ids, probabilities, strict=True):
-        top = np.argsort(-of_image, kind="stable")[:MOST_OBJECTS].tolist()
-        listed = [index for index in top if of_image[index] >= least]
-        rows += [
-            {"image_id": image, "object": objects[index], "p_c": float(of_image[index])} for index in listed
-        ]
+    for image, p_of_objects in zip(ids, probabilities, strict=True):
+        most_probable = np.argsort(-p_of_objects, kind="stable")[:MOST_OBJECTS].tolist()
+        for index in most_probable:
+            p = float(p_of_objects[index])
+            if p >= least:
+                rows.append({"image_id": image, "object": objects[index], "p_c": p})
     images_of_object = Counter(objects[index] for index in probabilities.argmax(axis=1).tolist())
     object_rows = []
     for name, n_images in sorted(images_of_object.items(), key=lambda item: (-item[1], item[0])):

@@ -13,8 +13,13 @@ from obygaze_features.backbones import Compute, Weights, load_network
 from obygaze_features.errors import BackboneError
 
 
-def reduce(log_probabilities: NDArray[np.float64]) -> dict[str, int | float]:
-    """Reduce the log probabilities of a text's n tokens, p_1 to p_n, in four ways.
+def means_of_probabilities(log_probabilities: NDArray[np.float64]) -> dict[str, int | float]:
+    """Compute the means and the product of the probabilities of a text's n tokens, p_1 to p_n.
+
+    Parameters
+    ----------
+    log_probabilities : ndarray, shape [n]
+        Logarithms of the probabilities.
 
     Returns
     -------
@@ -25,15 +30,15 @@ def reduce(log_probabilities: NDArray[np.float64]) -> dict[str, int | float]:
     """
     n = len(log_probabilities)
     total = math.fsum(log_probabilities)
-    # 1/p overflows for tiny p, so the largest term is factored out of the sum.
+    # 1/p overflows for tiny p, so the largest term, 1 / exp(least), is factored out of the sum of all 1/p.
     least = float(log_probabilities.min())
-    inverse = math.fsum(np.exp(least - log_probabilities))
+    scaled_sum = math.fsum(np.exp(least - log_probabilities))
     return {
         "n_tokens": n,
         "lm_mean": math.fsum(np.exp(log_probabilities)) / n,
         "lm_prod": math.exp(total),
         "lm_gmean": math.exp(total / n),
-        "lm_hmean": n * math.exp(least) / inverse,
+        "lm_hmean": n * math.exp(least) / scaled_sum,
     }
 
 
@@ -99,11 +104,13 @@ class LanguageModel:
         device = self.network.device
         ids = torch.tensor(texts, dtype=torch.long, device=device)
         with torch.inference_mode():
+            # Each token but the first is predicted from those before it.
             logits = self.network(input_ids=ids[:, :-1], use_cache=False).logits
-            log_probabilities = logits.double().log_softmax(dim=-1).gather(2, ids[:, 1:, None])[:, :, 0]
+            predicted_ids = ids[:, 1:, None]
+            log_probabilities = logits.double().log_softmax(dim=-1).gather(2, predicted_ids)[:, :, 0]
         if not torch.isfinite(log_probabilities).all():
             raise BackboneError(f"{self.weights.name}: a token's probability is not finite")
-        return [reduce(row) for row in log_probabilities.cpu().numpy()]
+        return [means_of_probabilities(row) for row in log_probabilities.cpu().numpy()]
 
     def record(self) -> dict[str, Any]:
         """Return everything that affects the scores, as JSON values."""
@@ -146,11 +153,13 @@ def language_model(source: str, compute: Compute) -> LanguageModel:
 
 def _check_causal(model: LanguageModel) -> None:
     """Refuse a network whose prediction of a token depends on what follows it."""
+    # Two inputs of the same first token and different second ones: the first and the last of the vocabulary.
     last = model.network.get_input_embeddings().num_embeddings - 1
     ids = torch.tensor([[model.begin, 0], [model.begin, last]], device=model.network.device)
     with torch.inference_mode():
         first, second = model.network(input_ids=ids, use_cache=False).logits[:, 0].double()
-    if not torch.allclose(first, second, rtol=0, atol=1e-5 * float(first.abs().max())):  # float32 is finer
+    tolerance = 1e-5 * float(first.abs().max())  # more than the rounding of float32
+    if not torch.allclose(first, second, rtol=0, atol=tolerance):
         raise BackboneError(
             f"{model.weights.name}: not a causal language model: what follows a token changes its probability"
         )

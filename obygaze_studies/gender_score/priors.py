@@ -151,29 +151,54 @@ def measure_priors(
     journal.parent.mkdir(parents=True, exist_ok=True)
     if restart:
         journal.unlink(missing_ok=True)
-    entries: list[dict[str, Any]] = []
-    if journal.exists():
-        entries = [entry for _, entry in read_lines(journal, dict[str, Any]) if entry]
-    # The first line of a journal says what it belongs to, in the form that JSON gives back.
-    if entries and entries[0] != json.loads(json.dumps(identity)):
+    values_of_batch = _read_journal(journal, identity)
+    is_new = values_of_batch is None
+    values_of_batch = values_of_batch or {}
+    scores: dict[str, Values] = {}
+    with closing(LineJournal(journal)) as lines:
+        if is_new:
+            lines.append(identity)
+        for number, batch in enumerate(batches):
+            if number not in values_of_batch:
+                values = model.score([ids for _, ids in batch])
+                lines.append({"batch": number, "values": values}, force=False)
+                values_of_batch[number] = values
+            for (text, _), score in zip(batch, values_of_batch[number], strict=True):
+                scores[text] = score
+            progress(len(scores), len(place_of_text))
+    return {text: scores[text] for text in place_of_text}
+
+
+def _read_journal(journal: Path, identity: Mapping[str, Any]) -> dict[int, list[Values]] | None:
+    """Read the finished batches from a journal: number of a batch -> the scores of its texts.
+
+    Returns None if there is no journal, or nothing in it.
+
+    Parameters
+    ----------
+    journal
+        A file with one JSON value a line: the identity of its run, then a line for each batch.
+    identity
+        What determines the scores of this run.
+
+    Raises
+    ------
+    ExtractError
+        The journal belongs to another run.
+    """
+    if not journal.exists():
+        return None
+    entries: list[dict[str, Any]] = [entry for _, entry in read_lines(journal, dict[str, Any]) if entry]
+    if not entries:
+        return None
+    identity_of_journal, *batches = entries
+    identity_as_read = json.loads(json.dumps(identity))
+    if identity_of_journal != identity_as_read:
         raise ExtractError(
             f"{journal} was begun with other texts, another model or other versions: "
             "give --force to begin anew, or another --out"
         )
-    finished: dict[Any, Any] = {entry["batch"]: entry["values"] for entry in entries[1:]}
-    scores: dict[str, Values] = {}
-    with closing(LineJournal(journal)) as lines:
-        if not entries:
-            lines.append(identity)
-        for number, batch in enumerate(batches):
-            if number not in finished:
-                values = model.score([ids for _, ids in batch])
-                lines.append({"batch": number, "values": values}, force=False)
-                finished[number] = values
-            for (text, _), score in zip(batch, finished[number], strict=True):
-                scores[text] = score
-            progress(len(scores), len(place_of_text))
-    return {text: scores[text] for text in place_of_text}
+    return {entry["batch"]: entry["values"] for entry in batches}
 
 
 Batch = Sequence[tuple[str, tuple[int, ...]]]

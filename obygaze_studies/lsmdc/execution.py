@@ -88,7 +88,8 @@ def choose_device(name: str) -> torch.device:
         If there is no such device.
     """
     device = Compute(name).torch_device()
-    if device.type == "cpu" or ":" in name:
+    names_one_gpu = ":" in name  # as in cuda:1
+    if device.type == "cpu" or names_one_gpu:
         return device
     return Compute(f"cuda:{os.environ.get('LOCAL_RANK', '0')}").torch_device()
 
@@ -153,10 +154,12 @@ def _to_float(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Ten
 @contextmanager
 def repeatable(device: torch.device) -> Iterator[None]:
     """Disable TF32 and, on CUDA, use deterministic algorithms while the block runs."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(mode=before or device.type == "cuda", warn_only=not before)
+    was_deterministic = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(
+        mode=was_deterministic or device.type == "cuda", warn_only=not was_deterministic
+    )
     try:
         with matmul_precision(tf32=False):
             yield
     finally:
-        torch.use_deterministic_algorithms(mode=before)
+        torch.use_deterministic_algorithms(mode=was_deterministic)

@@ -9,9 +9,10 @@ Decode workers import this module: it must not import torch.
 
 import io
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ class FrameCache:
         Created if it does not exist.
     preset
         Preprocessing of a frame; a cache made with another preset is refused.
-    most
+    max_frames
         Maximum number of frames per clip.
 
     Raises
@@ -87,13 +88,14 @@ class FrameCache:
         If the folder is not a cache, or its frames were made with other preprocessing.
     """
 
-    def __init__(self, folder: Path, preset: Preset, most: int) -> None:
+    def __init__(self, folder: Path, preset: Preset, max_frames: int) -> None:
         """Describe how frames of this cache are prepared; no file is read yet."""
         self.folder = folder
         self.geometry = preset.geometry
-        self.most = most
+        self.max_frames = max_frames
+        frames = "number 0, f, 2f, ... with f = int(frames a second)"
         recipe = {
-            "frames": f"number 0, f, 2f, ... with f = int(frames a second); at most {most}, by linspace",
+            "frames": f"{frames}; at most {max_frames}, by linspace",
             "preset": preset.record(),
             "decoder": decoder_versions(),
         }
@@ -127,7 +129,7 @@ class FrameCache:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with locked(self.folder, wait=True):
-            self._check_recipe()
+            self._check_or_write_recipe()
             self._entries = self._read_index()
             missing = {
                 clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)
@@ -168,7 +170,7 @@ class FrameCache:
                     entries[line["clip_id"]] = CachedClip(**line)
         return entries
 
-    def _check_recipe(self) -> None:
+    def _check_or_write_recipe(self) -> None:
         """Check that the cached frames were prepared in this way; write the recipe of a new cache.
 
         Raises
@@ -198,8 +200,8 @@ class FrameCache:
         has_lost_its_file = entry.frames > 0 and not self._path(clip_id).exists()
         if has_lost_its_file:
             return False
-        expected = _make_record(clip_id, video, entry.note)
-        return entry == replace(expected, frames=entry.frames, sha256=entry.sha256)
+        status = video.stat()
+        return entry.bytes == status.st_size and entry.modified_ns == status.st_mtime_ns
 
     def _path(self, clip_id: str) -> Path:
         """Return the file of a clip's frames.
@@ -216,7 +218,9 @@ class FrameCache:
         A clip whose decoder crashes or takes too long has a record with the reason and without frames.
         """
         waiting = set(videos)
-        with WorkerPool(workers, partial(_decode_clip, geometry=self.geometry, most=self.most)) as pool:
+        with WorkerPool(
+            workers, partial(_decode_clip, geometry=self.geometry, max_frames=self.max_frames)
+        ) as pool:
             for clip_id, video in videos.items():
                 pool.put(clip_id, (clip_id, video, self._path(clip_id)), TIMEOUT_S)
             while waiting and not stopped():
@@ -240,7 +244,7 @@ def digest_of(entries: Iterable[CachedClip]) -> str:
     return sha256_of("".join(lines).encode())
 
 
-def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any, most: int) -> None:
+def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any, max_frames: int) -> None:
     """Decode one clip in a worker: write its frames to a file, and send its record to the parent.
 
     Parameters
@@ -251,12 +255,12 @@ def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any,
         Receives the record, a `CachedClip`; it has the reason if the clip cannot be decoded.
     geometry
         Resizes and crops a frame.
-    most
+    max_frames
         Maximum number of frames.
     """
     clip_id, video, target = task
     try:
-        sampled = sample_frames(video, geometry, most)
+        sampled = sample_frames(video, geometry, max_frames)
     except VideoError as error:
         parent.send(_make_record(clip_id, video, error.reason))
     except OSError as error:
@@ -282,8 +286,8 @@ def _make_record(clip_id: str, video: Path, note: str, images: Pixels | None = N
     return CachedClip(clip_id, status.st_size, status.st_mtime_ns, n_frames, digest, note)
 
 
-def sample_frames(path: Path, geometry: Geometry, most: int) -> Frames[Pixels]:
-    """Take frames 0, f, 2f, ... with f = int(frames per second), and at most `most` of them.
+def sample_frames(path: Path, geometry: Geometry, max_frames: int) -> Frames[Pixels]:
+    """Take frames 0, f, 2f, ... with f = int(frames per second), and at most `max_frames` of them.
 
     In a damaged file the same rule is applied to the decodable frames, numbered in order.
 
@@ -295,11 +299,11 @@ def sample_frames(path: Path, geometry: Geometry, most: int) -> Frames[Pixels]:
     stride = max(int(frame_rate(path)), 1)
     n_frames = probe(path).frames
     try:
-        numbers = _sampled_numbers(n_frames, stride, most)
+        numbers = _sampled_numbers(n_frames, stride, max_frames)
         return read_frames(path, at(numbers), each=geometry)
     except VideoError:
         decodable = np.unique(read_frames(path, uniform(n_frames), each=lambda _: None).index)
-        numbers = decodable[_sampled_numbers(len(decodable), stride, most)]
+        numbers = decodable[_sampled_numbers(len(decodable), stride, max_frames)]
         return read_frames(path, at(numbers), each=geometry)
 
 
@@ -318,14 +322,14 @@ def frame_rate(path: Path) -> float:
     return float(rate)
 
 
-def kept_frames(n_sampled: int, most: int) -> NDArray[np.int64]:
-    """Return which of `n_sampled` frames are kept, by position: all, or else `most` evenly spaced ones."""
-    if n_sampled <= most:
+def kept_frames(n_sampled: int, max_frames: int) -> NDArray[np.int64]:
+    """Return which of `n_sampled` frames are kept, by position: all, or `max_frames` evenly spaced ones."""
+    if n_sampled <= max_frames:
         return np.arange(n_sampled)
-    return np.linspace(0, n_sampled - 1, num=most, dtype=np.int64)
+    return np.linspace(0, n_sampled - 1, num=max_frames, dtype=np.int64)
 
 
-def _sampled_numbers(n_frames: int, stride: int, most: int) -> NDArray[np.int64]:
-    """Return the numbers of every `stride`-th of `n_frames` frames, at most `most` evenly spaced ones."""
-    n_sampled = -(-n_frames // stride)  # rounded up
-    return kept_frames(n_sampled, most) * stride
+def _sampled_numbers(n_frames: int, stride: int, max_frames: int) -> NDArray[np.int64]:
+    """Return the numbers of every `stride`-th of `n_frames` frames, or of `max_frames` of these if more."""
+    n_sampled = math.ceil(n_frames / stride)
+    return kept_frames(n_sampled, max_frames) * stride

@@ -93,19 +93,20 @@ def find_videos(folder: Path, clip_ids: Iterable[str]) -> dict[str, Path]:
     TrainError
         If it has no video of any clip, or two files have the same clip id.
     """
-    missing = set(clip_ids)
+    wanted = set(clip_ids)
     videos: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
         clip_id = path.stem
-        if clip_id not in missing or path.suffix.lower() in PUBLISHED["side_files"] or not path.is_file():
+        is_side_file = path.suffix.lower() in PUBLISHED["side_files"]  # such as subtitles
+        if clip_id not in wanted or is_side_file or not path.is_file():
             continue
         if clip_id in videos:
             raise TrainError(f"{videos[clip_id]} and {path}: two files of one clip id; keep one of them")
         videos[clip_id] = path
-    if missing and not videos:
+    if wanted and not videos:
         raise TrainError(
-            f"{folder}: there is no video of any of the {counted(len(missing), 'clip')}, such "
-            f"as {min(missing)}.avi; "
+            f"{folder}: there is no video of any of the {counted(len(wanted), 'clip')}, such "
+            f"as {min(wanted)}.avi; "
             "--videos names the folder of the clips, whose files are named by their ids"
         )
     return videos

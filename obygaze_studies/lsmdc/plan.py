@@ -1,5 +1,6 @@
 """Define the settings of a training, and check all inputs before the first video is decoded."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -16,7 +17,7 @@ from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc import lsmdc16
 from obygaze_studies.lsmdc.execution import ARITHMETICS, Arithmetic
 from obygaze_studies.lsmdc.frame_cache import FrameCache
-from obygaze_studies.lsmdc.samples import steps_of_an_epoch
+from obygaze_studies.lsmdc.samples import refuse_too_few_samples
 
 PUBLISHED_BATCHES: Mapping[int, int] = {32: 300, 16: 80}
 """Patch size of the CLIP -> batch of the published script for it; the paper does not say which was used."""
@@ -111,16 +112,19 @@ class LsmdcPlan:
     @property
     def chunk(self) -> int:
         """Number of pairs whose activations are held at a time."""
-        return self.settings.chunk or -(-self.batch // PUBLISHED_PROCESSES)
+        return self.settings.chunk or math.ceil(self.batch / PUBLISHED_PROCESSES)
 
     def record(self) -> dict[str, Any]:
         """Return as plain JSON what determines the weights, except the data."""
         settings = self.settings
-        fields = ("arithmetic", "gather_share", "batch", "epochs", "lr", "clip_lr_scale")
         return {
             "backbone": "xclip-lsmdc",
-            **{name: getattr(settings, name) for name in fields},
+            "arithmetic": settings.arithmetic,
+            "gather_share": settings.gather_share,
             "batch": self.batch,
+            "epochs": settings.epochs,
+            "lr": settings.lr,
+            "clip_lr_scale": settings.clip_lr_scale,
             "clip": self.network.weights.record() | {"tokenizer_sha256": self.network.tokenizer_sha256},
             "architecture": self.size.record(),
             "frames": self.cache.recipe,
@@ -176,9 +180,8 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
         shared_movies=lsmdc16.count_movies(captions["training"], lsmdc16.OBYGAZE12),
         cache=FrameCache(settings.cache or settings.out / "cache", network.preset, size.max_frames),
     )
-    # Raises if there are too few sentences for a step.
     n_sentences = sum(caption.clip_id in videos for caption in captions["training"])
-    steps_of_an_epoch(n_sentences, batch)
+    refuse_too_few_samples(n_sentences, batch)
     return plan
 
 
@@ -209,20 +212,35 @@ def load_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
         raise TrainError(
             f"--clip {weights.name}: training starts from a CLIP; name a file, a folder or a repository"
         )
-    if weights.folder is None or not (weights.folder / "config.json").is_file():
-        if weights.files[0].suffix != ".safetensors":
-            raise TrainError(
-                f"--clip {weights.name}: OpenAI's .pt files are programs (TorchScript) and are not run; "
-                "name the same network on the hub (openai/clip-vit-base-patch32), "
-                "or save its state_dict() with safetensors"
-            )
-        tensors = networks.load_state_dict(weights)
-        return {name: value for name, value in tensors.items() if name not in OPENAI_EXTRAS}
+    is_in_hub_format = weights.folder is not None and (weights.folder / "config.json").is_file()
+    if is_in_hub_format:
+        return _load_hub_clip(weights)
+    if weights.files[0].suffix != ".safetensors":
+        raise TrainError(
+            f"--clip {weights.name}: OpenAI's .pt files are programs (TorchScript) and are not run; "
+            "name the same network on the hub (openai/clip-vit-base-patch32), "
+            "or save its state_dict() with safetensors"
+        )
+    tensors = networks.load_state_dict(weights)
+    return {name: value for name, value in tensors.items() if name not in OPENAI_EXTRAS}
+
+
+def _load_hub_clip(weights: networks.Weights) -> dict[str, torch.Tensor]:
+    """Read a CLIP in the hub's format, and rename its tensors to OpenAI's names.
+
+    The names of the hub are converted to those of this package's X-CLIP first, and these to OpenAI's.
+
+    Raises
+    ------
+    TrainError
+        A setting is not that of OpenAI's CLIPs.
+    BackboneError
+        It is another network, or a CLIP that this package's X-CLIP cannot hold.
+    """
     size = _hub_architecture(weights)
     tensors = {}
     for path in weights.files:
         tensors.update(networks.load_state_dict(replace(weights, files=(path,))))
-    # The hub's names -> those of this package's X-CLIP -> those of OpenAI.
     tensors_by_our_name = {}
     for name, value in tensors.items():
         if name.endswith("position_ids"):  # a constant, not a weight
@@ -282,13 +300,9 @@ def initial_tensors(
     if len(positions) < least:
         raise TrainError(f"{name}: its text tower has {len(positions)} positions, expected {least} or more")
     tensors["frame_position_embeddings.weight"] = positions.clone()
-    block = "clip.transformer.resblocks."
-    for key in [key for key in tensors if key.startswith(block)]:
-        layer, _, part = key.removeprefix(block).partition(".")
-        if layer.isdecimal() and int(layer) < temporal_layers:
-            tensors[f"transformerClip.resblocks.{layer}.{part}"] = tensors[key].clone()
-    extents = networks.LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
-    tensors |= {key: torch.eye(extent) for key, extent in extents.matrices().items()}
+    tensors |= _temporal_transformer(tensors, temporal_layers)
+    lengths = networks.LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
+    tensors |= {key: torch.eye(length) for key, length in lengths.matrices().items()}
     size = networks.LsmdcFormat.of(name, tensors)
     if size.temporal_layers != temporal_layers:
         raise TrainError(
@@ -296,6 +310,22 @@ def initial_tensors(
         )
     size.to_port(name, tensors)  # raises if a tensor is missing, unexpected or of another shape
     return tensors
+
+
+def _temporal_transformer(tensors: Mapping[str, torch.Tensor], n_layers: int) -> dict[str, torch.Tensor]:
+    """Copy the first layers of CLIP's text tower as the temporal transformer.
+
+    A tensor `clip.transformer.resblocks.0.ln_1.weight` is named `transformerClip.resblocks.0.ln_1.weight`.
+    """
+    text_prefix = "clip.transformer.resblocks."
+    copied = {}
+    for key, value in tensors.items():
+        if key.startswith(text_prefix):
+            layer_and_part = key.removeprefix(text_prefix)  # such as "0.ln_1.weight"
+            layer = layer_and_part.split(".", maxsplit=1)[0]
+            if layer.isdecimal() and int(layer) < n_layers:
+                copied[f"transformerClip.resblocks.{layer_and_part}"] = value.clone()
+    return copied
 
 
 def _hub_architecture(weights: networks.Weights) -> networks.LsmdcFormat:

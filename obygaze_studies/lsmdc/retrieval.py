@@ -129,22 +129,25 @@ def measures(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64
         row, column = undefined[0]
         raise TrainError(f"the score of sentence {row} and clip {column} is not a number")
 
-    def summarise_all(ranks: Ranks) -> dict[str, Any]:
-        """Summarise the ranks under each of their names."""
-        return {order: summarise(ranks_of_order) for order, ranks_of_order in ranks.items()}
-
+    # The published code has a column for each sentence: its match is on the diagonal.
     square = scores[:, column_of_text]
-    published = {"text_to_video": published_ranks(square), "video_to_text": published_ranks(square.T)}
-    tie_safe = {
-        "text_to_video": text_to_video(scores, column_of_text),
-        "video_to_text": video_to_text(scores, column_of_text),
-    }
     return {
         "sentences": scores.shape[0],
         "clips": scores.shape[1],
-        "published": {direction: summarise(ranks) for direction, ranks in published.items()},
-        "tie_safe": {direction: summarise_all(ranks) for direction, ranks in tie_safe.items()},
+        "published": {
+            "text_to_video": summarise(published_ranks(square)),
+            "video_to_text": summarise(published_ranks(square.T)),
+        },
+        "tie_safe": {
+            "text_to_video": _summarise_ties(text_to_video(scores, column_of_text)),
+            "video_to_text": _summarise_ties(video_to_text(scores, column_of_text)),
+        },
     }
+
+
+def _summarise_ties(ranks: Ranks) -> dict[str, dict[str, float]]:
+    """Summarise the ranks under each way to rank ties: "optimistic", "mean" and "pessimistic"."""
+    return {way: summarise(ranks_of_way) for way, ranks_of_way in ranks.items()}
 
 
 def _blocks(items: int) -> Iterator[slice]:

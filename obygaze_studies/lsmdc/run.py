@@ -160,12 +160,9 @@ def train(
     captions, left_out = samples.choose_samples(plan.captions, entries)
     rows_of_split = Counter(row.split for row in left_out)
     n_left_out = {split: rows_of_split[split] for split in captions}
+    pairs = {split: _pairs_of(captions_of_split, plan) for split, captions_of_split in captions.items()}
     data_record = {}
-    pairs = {}
     for split, captions_of_split in captions.items():
-        clip_ids = tuple(caption.clip_id for caption in captions_of_split)
-        tokens = plan.network.tokenizer.ids([caption.sentence for caption in captions_of_split])
-        pairs[split] = samples.Pairs(clip_ids, tokens, plan.cache, plan.size.max_frames)
         annotations = settings.annotations / FILES[split]
         data_record[split] = _describe_data(captions_of_split, n_left_out[split], entries, annotations)
     with join_processes(device) as processes, repeatable(device), ExitStack() as stack:
@@ -181,6 +178,13 @@ def train(
         processes.wait()  # until process 0 has begun the folder
         training = Training(plan, pairs, folder, processes=processes, device=device, watch=watch)
         return training.run(stopped, n_left_out)
+
+
+def _pairs_of(captions: Sequence[Caption], plan: LsmdcPlan) -> samples.Pairs:
+    """Tokenize the sentences of a split, and pair them with their clips."""
+    clip_ids = tuple(caption.clip_id for caption in captions)
+    tokens = plan.network.tokenizer.ids([caption.sentence for caption in captions])
+    return samples.Pairs(clip_ids, tokens, plan.cache, plan.size.max_frames)
 
 
 def _describe_data(
@@ -245,11 +249,11 @@ class Training:
         self.record = folder.record()
         self.network = make_network(plan).to(device)
         self.trained = {name: value for name, value in self.network.named_parameters() if value.requires_grad}
-        groups = {}
+        group_of_tensor = {}
         for name in self.trained:
             original = plan.size.original_name(name)
-            groups[name] = step.group_of(original, settings.lr, settings.clip_lr_scale)
-        self.optimiser = step.BertAdam(self.trained, groups, self.total)
+            group_of_tensor[name] = step.group_of(original, settings.lr, settings.clip_lr_scale)
+        self.optimiser = step.BertAdam(self.trained, group_of_tensor, self.total)
         self.position = folder.restore(self.network, self.optimiser)
         self._log = folder.read_log(self.position.step)
 
@@ -269,8 +273,14 @@ class Training:
         while not is_stopped and self.position.epoch < self.plan.settings.epochs:
             is_stopped = not self._finish_epoch(stopped)
         test = None if is_stopped else self._test()
-        reached = self.position
-        return Outcome(reached.step, self.total, left_out, reached.measures, reached.best_epoch, test)
+        return Outcome(
+            steps=self.position.step,
+            total=self.total,
+            left_out=left_out,
+            epochs=self.position.measures,
+            best_epoch=self.position.best_epoch,
+            test=test,
+        )
 
     def _finish_epoch(self, stopped: Callable[[], bool]) -> bool:
         """Run the remaining steps of the epoch, and evaluate; return False if a stop was requested.
@@ -279,12 +289,12 @@ class Training:
         """
         pairs = self.pairs["training"]
         order = samples.epoch_order(len(pairs), self.position.epoch)
-        size = self.plan.batch
-        share = self.processes.share(size)
+        batch_size = self.plan.batch
+        share_of_process = self.processes.share(batch_size)
         local_samples = []  # of each remaining batch, the samples that this process trains on
         for number in range(self.position.batch, self.epoch_steps):
-            samples_of_batch = order[number * size : (number + 1) * size]
-            local_samples.append(samples_of_batch[share])
+            samples_of_batch = order[number * batch_size : (number + 1) * batch_size]
+            local_samples.append(samples_of_batch[share_of_process])
         for local_batch in pairs.batches(local_samples):
             self._step(local_batch.to(self.device))
             before = self.position
@@ -325,12 +335,7 @@ class Training:
                 f"many for the memory of {self.device}; resume with a smaller --chunk"
             ) from None
         norm = step.clip_gradients(self.trained.values())
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            problem = f"gradient's norm is {norm}" if math.isfinite(loss) else f"loss is {loss}"
-            raise TrainError(
-                f"step {position.step + 1} (epoch {position.epoch}, batch {position.batch}): the {problem}; "
-                f"no weight was changed by it, and the last saved state in {self.folder.folder} is good"
-            )
+        self._refuse_not_finite(loss, norm)
         factor = step.schedule(position.step, self.total)
         self.optimiser.step()
         with torch.no_grad():
@@ -340,6 +345,17 @@ class Training:
         self._log.append(",".join(map(repr, row)) + "\n")
         note = f"loss {loss:.3f}"
         self.watch.progress(position.step + 1, self.total, what="training", unit="step", note=note)
+
+    def _refuse_not_finite(self, loss: float, norm: float) -> None:
+        """Raise a TrainError if the loss of the present step, or the norm of its gradient, is not finite."""
+        if math.isfinite(loss) and math.isfinite(norm):
+            return
+        position = self.position
+        problem = f"gradient's norm is {norm}" if math.isfinite(loss) else f"loss is {loss}"
+        raise TrainError(
+            f"step {position.step + 1} (epoch {position.epoch}, batch {position.batch}): the {problem}; "
+            f"no weight was changed by it, and the last saved state in {self.folder.folder} is good"
+        )
 
     def _evaluate(self) -> None:
         """Evaluate the completed epoch and save its weights."""
@@ -412,7 +428,8 @@ def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samp
                 f"{split}: {len(rows)} of {counted(len(captions_of_split), 'sentence')} left "
                 f"out, e.g. {example}"
             )
-    damaged = [row for row in left_out if row.left_out == "no"]  # damaged clips are listed too, but used
+    # `left_out` also lists the clips that are damaged but used.
+    damaged = [row for row in left_out if row.left_out == "no"]
     if damaged:
         example = f"{damaged[0].clip_id}: {damaged[0].reason}"
         watch.say(f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}")

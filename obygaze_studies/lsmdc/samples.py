@@ -68,13 +68,13 @@ class Pairs:
     def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
         """Yield the batches of the given samples in order, and read the next ones ahead."""
         with ThreadPoolExecutor(N_READERS) as readers:
-            waiting = []
+            being_read = []  # in order
             for samples in wanted:
-                waiting.append(readers.submit(self.batch, samples))
-                if len(waiting) > N_BATCHES_AHEAD:
-                    yield waiting.pop(0).result()
-            while waiting:
-                yield waiting.pop(0).result()
+                being_read.append(readers.submit(self.batch, samples))
+                if len(being_read) > N_BATCHES_AHEAD:
+                    yield being_read.pop(0).result()
+            while being_read:
+                yield being_read.pop(0).result()
 
 
 class LeftOut(NamedTuple):
@@ -147,12 +147,17 @@ def steps_of_an_epoch(samples: int, batch: int) -> int:
     TrainError
         If there is no full batch.
     """
+    refuse_too_few_samples(samples, batch)
+    return samples // batch
+
+
+def refuse_too_few_samples(samples: int, batch: int) -> None:
+    """Raise a TrainError if there are fewer training samples than one batch has."""
     if samples < batch:
         raise TrainError(
             f"--batch {batch} is more than the {samples} training sentences there are: "
             "not one step could be done"
         )
-    return samples // batch
 
 
 def epoch_order(samples: int, epoch: int) -> list[int]:

@@ -207,10 +207,12 @@ class RunFolder:
 
         More entries would be written in an order that differs between runs.
         """
-        ((key, value),) = metadata.items()
+        if len(metadata) != 1:
+            raise ValueError("one entry of metadata was expected")
+        texts = {key: json.dumps(value, ensure_ascii=False) for key, value in metadata.items()}
         with whole_file(path) as partial:
             try:
-                save_file(tensors, partial, metadata={key: json.dumps(value, ensure_ascii=False)})
+                save_file(tensors, partial, metadata=texts)
             except SafetensorError as error:  # such as a full disk
                 raise TrainError(f"{path}: cannot be written ({first_line(error)})") from None
 
@@ -267,14 +269,21 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
     return rows
 
 
-def _differences(before: Any, now: Any, where: str = "") -> list[str]:
-    """List the differences between two records, field by field; `where` names the field compared."""
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """List the differences between two records of runs, except in the fields that may change."""
+    differences = []
+    for field in sorted({*before, *now} - {*MAY_CHANGE}):
+        differences += _differences_of_field(field, before.get(field), now.get(field))
+    return differences
+
+
+def _differences_of_field(field: str, before: Any, now: Any) -> list[str]:
+    """List the differences of a field, or of the fields that it has: "data training clips 3, now 4"."""
     if isinstance(before, dict) and isinstance(now, dict):
-        names = {*before, *now}
-        if not where:
-            names -= {*MAY_CHANGE}
         differences = []
-        for name in sorted(names):
-            differences += _differences(before.get(name), now.get(name), f"{where}{name} ")
+        for name in sorted({*before, *now}):
+            differences += _differences_of_field(f"{field} {name}", before.get(name), now.get(name))
         return differences
-    return [] if before == now else [f"{where}{before}, now {now}"[:100]]
+    if before == now:
+        return []
+    return [f"{field} {before}, now {now}"[:100]]

@@ -147,9 +147,9 @@ def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> tupl
         pixels = torch.cat([pixels, pixels.new_zeros((1, *pixels.shape[1:]))])
     vectors = network.encode_frames(pixels[:, None])[:, 0]
     if is_short_of_frames:
-        place_among_present = present.cumsum(0) - 1
-        place_of_black = len(vectors) - 1
-        vectors = vectors[torch.where(present, place_among_present, place_of_black)]
+        index_if_present = present.cumsum(0) - 1
+        index_of_black_picture = len(vectors) - 1
+        vectors = vectors[torch.where(present, index_if_present, index_of_black_picture)]
     vectors = vectors.view(*mask.shape, -1)
     return vectors, network.video_vector(network.relate_frames(vectors, mask), mask)
 
@@ -346,7 +346,8 @@ class BertAdam:
         self.m = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         self.v = {name: torch.zeros_like(value) for name, value in self.parameters.items()}
         # Taken by several threads, the first root of a process may come from a kernel that is off by
-        # thousands of units in the last place (MKL 2024.2, pytorch/pytorch#188792). One number takes one.
+        # thousands of units in the last place (MKL 2024.2, pytorch/pytorch#188792). The root of one number is
+        # taken by one thread.
         torch.ones(1).sqrt_()
 
     @torch.no_grad()
@@ -355,11 +356,11 @@ class BertAdam:
         factor = schedule(self.steps, self.total)
         for name, value in self.parameters.items():
             gradient = value.grad
+            if gradient is None:
+                continue
             m = self.m[name]
             v = self.v[name]
             group = self.groups[name]
-            if gradient is None:
-                continue
             torch.nn.utils.clip_grad_norm_(value, MAX_NORM)
             m.mul_(BETA1).add_(gradient, alpha=1 - BETA1)
             v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)

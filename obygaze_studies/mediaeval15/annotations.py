@@ -115,7 +115,9 @@ def annotated(clip_id: str, cells: Mapping[str, str]) -> Annotated:
         if name:
             classes[axis] = name
     violence = cells.get("violence", "")
-    violent = violence == "1" if violence else None
+    violent = None  # unknown
+    if violence:
+        violent = violence == "1"
     return Annotated(clip_id, cells.get("movie", ""), cells.get("split", ""), classes, violent)
 
 
@@ -130,7 +132,8 @@ def read_annotations(path: Path) -> tuple[Annotated, ...]:
         labels.
     """
     rows = read_items(path, "clip", "clip_id")
-    if not {*AXES, "violence"} & set(next(iter(rows.values()))):
+    first_row, *_ = rows.values()
+    if not any(column in first_row for column in (*AXES, "violence")):
         raise TaskError(f"{path}: expected a column valence, arousal or violence")
     with regarding(TaskError, str(path)):
         return tuple(annotated(clip_id, row) for clip_id, row in rows.items())
@@ -285,10 +288,10 @@ def make_labels(scores: Path, pivots: Path | None = None) -> tuple[list[Row], di
             classes: dict[str, str | None] = {axis: _class_of_clip(row, axis, judgements) for axis in AXES}
             labelled.append({**row, **classes})
     rejected: dict[str, Axis] = {}
-    # The last axis first, so that a clip that is rejected on both is listed with the first.
     for axis in reversed(AXES):
         for row in labelled:
             if row[axis] is None:
+                # A clip that is rejected on both axes is listed with the first: it overwrites the last.
                 rejected[row["clip"]] = axis
     return [row for row in labelled if row["clip"] not in rejected], rejected
 
@@ -297,12 +300,8 @@ def labels(scores: Path, out: Path, *, pivots: Path | None = None, force: bool =
     """Write the table of `make_labels` to a file, and count the clips without labels and those left out."""
     rows, rejected = make_labels(scores, pivots)
     columns = list(rows[0]) if rows else ["clip", *AXES]
-
-    def cells(row: Row) -> list[str]:
-        """Return the cells of a row in the table's columns."""
-        return [row[name] for name in columns]
-
-    sentence = write_rows([columns, *map(cells, rows)], out, "clips", force=force)
+    cells = [[row[name] for name in columns] for row in rows]
+    sentence = write_rows([columns, *cells], out, "clips", force=force)
     unlabelled = {}
     for axis in AXES:
         unlabelled[axis] = sum(not row[axis] for row in rows)

@@ -55,7 +55,7 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     """
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=("clip", "movie"))
-    sides = {} if "split" in table.columns else _lists(path)
+    sides = {} if "split" in table.columns else _read_film_lists(path)
     collected = manifests.Collected(table.problems, "clip")
     side_of: dict[str, str] = {}
     for row in table.checked():
@@ -119,7 +119,7 @@ def _clip(
     )
 
 
-def _lists(path: Path) -> dict[str, str]:
+def _read_film_lists(path: Path) -> dict[str, str]:
     """Read the lists of dev and test movies that lie beside the table: movie -> "dev" or "test".
 
     Raises
@@ -129,14 +129,17 @@ def _lists(path: Path) -> dict[str, str]:
     """
     sides: dict[str, str] = {}
     for side, name in FILM_LISTS.items():
-        lines = path.with_name(name)
-        if not lines.is_file():
+        film_list = path.with_name(name)
+        if not film_list.is_file():
             raise ManifestError(
                 f"{path}: no column split, and no {name} beside it that lists the films of {side}"
             )
-        for movie in read_text(lines).splitlines():
-            if movie.strip() and sides.setdefault(movie.strip(), side) != side:
-                raise ManifestError(f"{lines}: movie {movie.strip()!r} is in {FILM_LISTS['dev']} as well")
+        for line in read_text(film_list).splitlines():
+            movie = line.strip()
+            if movie and sides.get(movie, side) != side:
+                raise ManifestError(f"{film_list}: movie {movie!r} is in {FILM_LISTS['dev']} as well")
+            if movie:
+                sides[movie] = side
     return sides
 
 

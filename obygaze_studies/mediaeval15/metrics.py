@@ -139,7 +139,7 @@ def measures(run: Mapping[str, float], qrels: Mapping[str, int]) -> dict[str, fl
         "recip_rank": 1 / (int(indices_of_relevant[0]) + 1) if len(indices_of_relevant) else 0.0,
     }
     for recall in RECALLS:
-        # Version 9 adds 0.9 and cuts off the fraction.
+        # trec_eval 9 rounds in this way: it adds 0.9 and cuts off the fraction.
         n_wanted = int(recall * n_relevant + 0.9)
         interpolated = _interpolated_precision(precision, indices_of_relevant, n_wanted)
         result[f"iprec_at_recall_{recall:.2f}"] = interpolated
@@ -159,8 +159,8 @@ def _interpolated_precision(
     """
     if n_wanted > len(indices_of_relevant) or not len(indices_of_relevant):
         return 0.0
-    first = indices_of_relevant[n_wanted - 1] if n_wanted else 0
-    return float(precision[first:].max())
+    index_of_last_wanted = indices_of_relevant[n_wanted - 1] if n_wanted else 0
+    return float(precision[index_of_last_wanted:].max())
 
 
 def _bpref(relevance: NDArray[np.int64], n_relevant: int, n_rejected: int) -> float:
@@ -201,7 +201,7 @@ def accuracy(called: Mapping[str, str], truth: Mapping[str, str]) -> tuple[dict[
         `num_clips`, `num_returned`, `num_correct`: the counts behind these.
     majority : float
         Accuracy of calling every clip the most frequent class.
-    unknown : int
+    n_unknown : int
         Number of clips of the run without a known class; they are not counted in `values`.
     """
     returned = [clip_id for clip_id in called if clip_id in truth]

@@ -181,7 +181,8 @@ def score_run(name: str, run: Any, clips: Sequence[Annotated]) -> tuple[list[Row
         The truth lacks the labels, the run the topic, or a score is not finite.
     """
     test = annotations.scored_clips(clips)
-    if set(run) == set(AXES):
+    is_affect_run = set(run) == set(AXES)
+    if is_affect_run:
         subtask = "affect"
         parts = [_score_axis(axis, run[axis], annotations.true_classes(test, axis)) for axis in AXES]
     else:
@@ -244,9 +245,10 @@ def _score_axis(axis: Axis, calls: Mapping[str, str], truth: Mapping[str, str]) 
     n_clips = int(values["num_clips"])
     n_returned = int(values["num_returned"])
     classes = CLASSES[axis]
-    for true, row in zip(classes, confusion(calls, truth, classes).tolist(), strict=True):
-        for called, n_called in zip(classes, row, strict=True):
-            values[f"{true}_called_{called}"] = n_called
+    counts = confusion(calls, truth, classes).tolist()
+    for true_class, counts_of_class in zip(classes, counts, strict=True):
+        for called_class, n_called in zip(classes, counts_of_class, strict=True):
+            values[f"{true_class}_called_{called_class}"] = n_called
     notices = []
     if n_returned < n_clips:
         notices.append(

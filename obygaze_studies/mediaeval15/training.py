@@ -89,11 +89,15 @@ def load_sides(store: Store, manifest: Manifest, *, backbone: str | None = None)
         if side in excluded:
             excluded[side].append({"clip_id": clip.clip_id, "reason": clip.reason})
     splits = np.array([split_of[clip_id] for clip_id in data.clip_ids.tolist()])
-    for side, left_out in excluded.items():
+    for side, excluded_clips in excluded.items():
         if not (splits == side).any():
-            first = f" (the first: {left_out[0]['clip_id']}, {left_out[0]['reason']})" if left_out else ""
+            example = ""
+            if excluded_clips:
+                first = excluded_clips[0]
+                example = f" (the first: {first['clip_id']}, {first['reason']})"
             raise TaskError(
-                f"no {side} clip has features in store {store.name}, {len(left_out)} have none{first}: "
+                f"no {side} clip has features in store {store.name}, "
+                f"{len(excluded_clips)} have none{example}: "
                 "is it the store of this manifest, whose column split is filled in?"
             )
     dev = np.flatnonzero(splits == "dev")
@@ -263,8 +267,9 @@ def _selection_lines(selections: Mapping[str, Selection]) -> list[str]:
     """Write for each training which candidates were chosen, and on how many dev clips."""
     lines = []
     for label, selection in selections.items():
-        chosen = "".join(f"{tried['name']}, " for tried in selection["candidates"] if tried["chosen"])
-        lines.append(f"{label}: {chosen}of {selection['dev_clips']} labelled dev clips")
+        chosen_names = [tried["name"] for tried in selection["candidates"] if tried["chosen"]]
+        parts = [*chosen_names, f"of {selection['dev_clips']} labelled dev clips"]
+        lines.append(f"{label}: {', '.join(parts)}")
     return lines
 
 
@@ -284,21 +289,25 @@ class _Predicted(NamedTuple):
 
 
 def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, seed: int) -> _Predicted:
-    """Train a model on the labelled dev clips, and predict the test clips."""
+    """Train a model on the dev clips, and predict the test clips.
+
+    Models that ask for unlabelled clips are trained on all dev clips, others on the labelled ones.
+    """
     data = sides.data
-    requests = spec.requests()
+    needs_concepts = "present" in spec.requests()
+    learns_from_unlabelled = "unlabelled" in spec.requests()
     if target.kind not in spec.kinds:
         raise TaskError(f"model {spec.name} is not for {target.name}: it is for {', '.join(spec.kinds)}")
-    if "present" in requests and not data.labels.concepts:
+    if needs_concepts and not data.labels.concepts:
         raise TaskError(f"model {spec.name} reads concepts, and the codebook {CODEBOOK} has none")
     codes = target.of(data.labels)
-    rows = sides.dev if "unlabelled" in requests else sides.dev[codes[sides.dev] != NOT_ASKED]
+    labelled = sides.dev[codes[sides.dev] != NOT_ASKED]
+    rows = sides.dev if learns_from_unlabelled else labelled
     y = codes[rows]
     X = data.read(spec.reads)
-    n_classes = target.n_classes
     _check_classes(target, y)
     options: dict[str, Any] = {"movies": data.movies[rows]}
-    if "present" in requests:
+    if needs_concepts:
         options["present"] = data.present.loc[rows]
     test_X = X[sides.test]
     test_movies = data.movies[sides.test]
@@ -306,14 +315,13 @@ def _train_and_predict(sides: DevAndTest, target: Target, spec: zoo.ModelSpec, s
     scores: NDArray[Any]
     try:
         if target.kind == "ordinal":
-            model = zoo.fit_ordinal(spec, seed, X[rows], y, n_levels=n_classes, **options)
-            scores = called_ranks(model, test_X, test_movies, n_classes=n_classes)
+            model = zoo.fit_ordinal(spec, seed, X[rows], y, n_levels=target.n_classes, **options)
+            scores = called_ranks(model, test_X, test_movies, n_classes=target.n_classes)
         else:
             model = zoo.fit(spec, seed, X[rows], y, **options)
             scores = model.scores(test_X, test_movies)
     except ProtocolError as error:
         raise TaskError(f"{target.name}: {error}") from error
-    labelled = rows[y != NOT_ASKED]
     selection = {
         "candidates": _tried_candidates(model),
         "dev_clips": len(labelled),
@@ -336,6 +344,7 @@ def _check_classes(target: Target, y: NDArray[np.integer[Any]]) -> None:
 
 def _tried_candidates(model: zoo.Fitted | zoo.OrdinalModel) -> list[dict[str, Any]]:
     """List the candidates that were tried on inner folds of movies, for each step between ordered classes."""
+    # A model of ordered classes has one model for each step between them; others are a single step.
     steps = model.steps if isinstance(model, zoo.OrdinalModel) else (model,)
     candidates = []
     for step, fitted in enumerate(steps, start=1):

@@ -116,16 +116,17 @@ def explained_report(
         for name, (store, backbone) in stores.items()
     ]
     tables: list[pd.DataFrame] = []
-    scores: dict[str, list[pd.DataFrame]] = {training: [] for training in TRAINED_ON}
+    # Training -> the predictions of each modality.
+    predictions: dict[str, list[pd.DataFrame]] = {training: [] for training in TRAINED_ON}
     for modality in modalities:
         for training in TRAINED_ON:
             compute = partial(_evaluate_modality, modality, training, models, seed, progress)
             run: Run = load_or_compute(results_folder, f"{training}-{modality.name}", compute)
             tables.append(_shown_metrics(run.metrics, modality.name, training, models))
-            scores[training].append(run.predictions.table)
+            predictions[training].append(run.predictions.table)
     if len(modalities) > 1:
-        for training, of_modalities in scores.items():
-            joined = largest_scores(of_modalities, target.name, models)
+        for training, predictions_of_modalities in predictions.items():
+            joined = largest_scores(predictions_of_modalities, target.name, models)
             tables.append(_shown_metrics(summarise(joined), LARGEST, training, models))
     fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
     record = {"train": target.record(), "modalities": fingerprints}
@@ -217,8 +218,8 @@ def _evaluate_modality(
 def largest_scores(tables: Sequence[pd.DataFrame], task: str, models: Sequence[str]) -> Predictions:
     """Join the predictions of several modalities by the largest score of each clip.
 
-    A score counts from its model's threshold, so that 0 parts the classes in every modality. A clip that
-    lacks a modality has the largest of the others.
+    A model's threshold is taken away from its scores, so that in every modality a clip is called positive
+    from 0 on. A clip that lacks a modality has the largest score of the others.
 
     Parameters
     ----------

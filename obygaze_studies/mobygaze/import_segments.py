@@ -80,20 +80,21 @@ def import_mobygaze(
     path = manifests.file_in(source, (FILE_NAME,))
     table = manifests.read_table(path, needed=COLUMNS, named=False)
     films = manifests.FilmFiles(videos, root)
-    facts = _film_facts(path.with_name(MOVIE_LIST))
+    facts = _read_years_and_genres(path.with_name(MOVIE_LIST))
     codebook = manifests.builtin_codebook("mobygaze")
     collected = manifests.Collected(table.problems, "clip_index")
-    n_named_concepts: dict[str, int] = {}
-    subtitles_as_written: dict[str, str] = {}
+    n_repeating = 0
+    n_misread = 0
     subtitles: dict[str, str] = {}
     for row in table.checked():
         clip = _clip(row, table.problems, films, facts, codebook)
         collected.add(clip, row.line)
         if clip is not None:
-            subtitle = row.cells.get(SUBTITLE, "").strip()
-            subtitles_as_written[clip.clip_id] = subtitle
-            subtitles[clip.clip_id] = subtitle.translate(WINDOWS_1252)
-            n_named_concepts[clip.clip_id] = len(manifests.text_list(row.cells["concepts"]))
+            subtitle_as_written = row.cells.get(SUBTITLE, "").strip()
+            subtitle = subtitle_as_written.translate(WINDOWS_1252)
+            subtitles[clip.clip_id] = subtitle
+            n_misread += subtitle != subtitle_as_written
+            n_repeating += len(manifests.text_list(row.cells["concepts"])) > len(clip.concepts)
     is_in_record_set = RECORDS[records]
     clips = [clip for clip in collected.clips if is_in_record_set(clip, codebook, subtitles[clip.clip_id])]
     notices = []
@@ -106,19 +107,32 @@ def import_mobygaze(
     unread = [column for column in table.columns if column and column not in (*COLUMNS, SUBTITLE)]
     if unread:
         notices.append(f"left out {counted(len(unread), 'column')}: {', '.join(unread)}")
-    n_repeating = sum(n_named_concepts[clip.clip_id] > len(clip.concepts) for clip in collected.clips)
-    if n_repeating:
-        segments = counted(n_repeating, "segment names", "segments name")
-        notices.append(f"{segments} a concept more than once: counted once")
-    n_misread = sum(subtitles[clip_id] != text for clip_id, text in subtitles_as_written.items())
-    if n_misread:
-        segments = counted(n_misread, "segment")
-        letters = "have letters of Windows-1252 as control characters: read as those"
-        notices.append(f"subtitles of {segments} {letters}")
+    notices += _notices_on_cells(n_repeating, n_misread)
     if videos:
         notices += _missing_videos(clips, videos)
     texts = [(clip.clip_id, subtitles[clip.clip_id]) for clip in clips if subtitles[clip.clip_id]]
     return manifests.Imported(manifests.Manifest(tuple(clips), root, codebook), tuple(notices), tuple(texts))
+
+
+def _notices_on_cells(n_repeating: int, n_misread: int) -> list[str]:
+    """Write notices on cells that are not read as they are written.
+
+    Parameters
+    ----------
+    n_repeating
+        Number of segments that name a concept more than once.
+    n_misread
+        Number of segments whose subtitles have letters of Windows-1252 as control characters.
+    """
+    notices = []
+    if n_repeating:
+        segments = manifests.counted(n_repeating, "segment names", "segments name")
+        notices.append(f"{segments} a concept more than once: counted once")
+    if n_misread:
+        segments = manifests.counted(n_misread, "segment")
+        letters = "have letters of Windows-1252 as control characters: read as those"
+        notices.append(f"subtitles of {segments} {letters}")
+    return notices
 
 
 def _missing_videos(clips: Sequence[manifests.Clip], videos: Path) -> list[str]:
@@ -129,7 +143,7 @@ def _missing_videos(clips: Sequence[manifests.Clip], videos: Path) -> list[str]:
     return [f"no video in {videos} for {manifests.counted(len(missing), 'film')}: {', '.join(missing)}"]
 
 
-def _film_facts(path: Path) -> dict[str, dict[str, str]]:
+def _read_years_and_genres(path: Path) -> dict[str, dict[str, str]]:
     """Read the list of films: IMDb id -> year and genres; empty if there is no such file.
 
     Raises

@@ -32,6 +32,10 @@ BASELINES = ("length", "other_expert")
 """Baselines with one row per table: the length of a clip, and the labels of the other annotator."""
 
 
+ALL_MODALITIES = ""
+"""Name of the data that join the features of several modalities."""
+
+
 @checked
 def mobygaze_report(
     manifest: Manifest,
@@ -83,11 +87,11 @@ def mobygaze_report(
     modalities = {}
     for name, (store, backbone) in stores.items():
         modalities[name] = load(store, manifest, backbone=backbone)
-    datasets = modalities
+    datasets = dict(modalities)
     if len(modalities) > 1:
         names = [store.name for store, _ in stores.values()]
         joined = join_modalities(names, list(modalities.values()), manifest).named(list(modalities))
-        datasets = {"": joined, **modalities}
+        datasets = {ALL_MODALITIES: joined, **modalities}
     fingerprints = {name: store.fingerprint for name, (store, _) in stores.items()}
     rows: list[pd.DataFrame] = []
     for rule in rules:
@@ -95,6 +99,7 @@ def mobygaze_report(
         rows_of_rule: list[pd.DataFrame] = []
         record: dict[str, Any] = {}
         for modality, run in _run_models(datasets, models, results_folder, **settings):
+            # These fields are the same in the runs of all modalities.
             record = {key: run.record[key] for key in ("codebook", "train", "clips", "versions")}
             rows_of_rule.append(_shown_metrics(run, rule, modality, shown=[*models, *BASELINES]))
         rows += rows_of_rule
@@ -196,7 +201,7 @@ def _run_models(
     """
     vector_models = [name for name in models if name != "attention"]
     for name, data in datasets.items():
-        is_all = not name
+        is_all = name == ALL_MODALITIES
         model_groups = []
         if vector_models and (is_all or len(datasets) == 1):
             model_groups.append(vector_models)

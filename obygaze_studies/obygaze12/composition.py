@@ -110,8 +110,9 @@ def concept_trend(manifest: manifests.Manifest) -> dict[str, Any]:
     differences: list[float] = []
     if len(means) > 1:
         rises = all(above > below for below, above in pairwise(means.values()))
-        lowest, *_, highest = means
-        differences = (films[highest] - films[lowest]).dropna().to_list()
+        levels_with_clips = list(means)  # from the lowest to the highest
+        of_films = films[levels_with_clips[-1]] - films[levels_with_clips[0]]
+        differences = of_films.dropna().to_list()
     test = sign_flip(differences)
     trend: dict[str, Any] = {f"{level}_concepts": means.get(level) for level in levels}
     trend["rises"] = rises
@@ -359,22 +360,22 @@ def sweep_report(
     policy
         Label policy of the counts.
     """
-    of_threshold = {}
+    counts_at = {}  # threshold -> counts
     for threshold, projection in sorted(projected.items()):
-        of_threshold[threshold] = statistics(manifests.apply_policy(projection.manifest, policy))
-    first = min(of_threshold)
-    last = max(of_threshold)
-    codebook = of_threshold[first].codebook
+        counts_at[threshold] = statistics(manifests.apply_policy(projection.manifest, policy))
+    first = min(counts_at)
+    last = max(counts_at)
+    codebook = counts_at[first].codebook
     levels = codebook.level_names
     shown_rows: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
-    for threshold, counts in of_threshold.items():
+    for threshold, counts in counts_at.items():
         shown_rows.append({"threshold": threshold, **counts.clips, "none": counts.unlabelled})
         for level in levels:
             row = {"threshold": threshold, "level": level, "clips": counts.clips[level]}
             rows.append(row | {"share": counts.share(level), "concepts": counts.mean_concepts(level)})
-    change = {level: of_threshold[last].clips[level] - of_threshold[first].clips[level] for level in levels}
-    moved = ", ".join(f"{level} {difference:+,}" for level, difference in change.items())
+    change = {level: counts_at[last].clips[level] - counts_at[first].clips[level] for level in levels}
+    changes = ", ".join(f"{level} {difference:+,}" for level, difference in change.items())
     columns: list[Column] = [
         ("threshold", "threshold", "{:g}".format),
         *((level, level, "{:,}".format) for level in levels),
@@ -390,9 +391,9 @@ def sweep_report(
         title="Clips of each level by projection threshold",
         notes=tuple(note.format(onto=onto, policy=policy) for note in notes),
         blocks=(block("Clips", columns, shown_rows, last=[last_line]),),
-        answers=(f"from threshold {first:g} to {last:g}: {moved} clips",),
+        answers=(f"from threshold {first:g} to {last:g}: {changes} clips",),
         data=pd.DataFrame(rows),
-        record={"onto": onto, "policy": str(policy), "thresholds": list(of_threshold)},
+        record={"onto": onto, "policy": str(policy), "thresholds": list(counts_at)},
     )
 
 
@@ -456,8 +457,8 @@ def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[
     for concepts, counts_of_set in sets.items():
         counts_of_number.setdefault(len(concepts), Counter()).update(counts_of_set)
 
-    def share_of_top(*n_clips: int) -> str:
-        """Format the share of the highest level among the clips of the marked levels."""
+    def share_of_highest(*n_clips: int) -> str:
+        """Format the share of the highest level, from the numbers of clips of the marked levels in order."""
         if not any(n_clips):
             return share(None)
         return share(n_clips[-1] / sum(n_clips))
@@ -465,7 +466,7 @@ def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[
     columns: list[Column] = [
         ("concepts", "concepts", str),
         *((level, level, str) for level in levels),
-        (f"{levels[-1]} of {'+'.join(marked)}", tuple(marked), share_of_top),
+        (f"{levels[-1]} of {'+'.join(marked)}", tuple(marked), share_of_highest),
     ]
     rows: list[dict[str, Any]] = []
     for n_concepts, counts in sorted(counts_of_number.items()):

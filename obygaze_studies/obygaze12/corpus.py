@@ -118,14 +118,14 @@ def refuse_other_codebook(codebook: manifests.Codebook, subject: str) -> None:
     ProtocolError
         Names the codebook.
     """
-    if _meaning(codebook) != _meaning(CODEBOOK):
+    if _parts_with_meaning(codebook) != _parts_with_meaning(CODEBOOK):
         raise ProtocolError(
             f"{subject} is of the levels, visual concepts and tasks of obygaze12, and this manifest's "
             f"codebook is {codebook.name!r}: use obygaze evaluate with its own tasks"
         )
 
 
-def _meaning(codebook: manifests.Codebook) -> tuple[object, ...]:
+def _parts_with_meaning(codebook: manifests.Codebook) -> tuple[object, ...]:
     """Return the parts of a codebook that give its labels their meaning, whatever its name."""
     sides = [(task.negatives, task.positives) for task in codebook.tasks]
     return codebook.level_names, codebook.labels, codebook.visual_concepts, sides
@@ -243,16 +243,17 @@ class PaperCorpus:
         notes
             Notes after those of captions.toml and before those about the papers' numbers.
         after
-            Notes at the end.
+            Notes after those about the papers' numbers.
         folds
             The folds of the `paper` protocol; None under `strict`.
         """
         protocol = "strict" if folds is None else "paper"
         stem = f"{name}-{protocol}"
         captions = CAPTIONS[name]
-        notes_on_printed = captions.get(f"{protocol}_printed", captions.get("printed", ()))
         all_notes = [*self._notes(folds), *captions.get(protocol, ()), *notes]
-        all_notes += self.if_printed(*notes_on_printed)
+        # Notes on the printed numbers are of one protocol, or else of both.
+        notes_of_both = captions.get("printed", ())
+        all_notes += self.if_printed(*captions.get(f"{protocol}_printed", notes_of_both))
         all_notes += after
         blocks = list(chain.from_iterable(part.blocks for part in parts))
         if not any(self.printed_backbones):
@@ -263,9 +264,10 @@ class PaperCorpus:
                 all_notes.append(unprinted.format(printed=", ".join(PROBE_OF), titles=titles))
             blocks = blocks_without_printed
         pictures = []
+        drawn_words = captions.get(f"{protocol}_drawn", "")  # what the figure shows
         for part in parts:
             if part.draw:
-                details = f"{part.source.title}{part.caption_words}; {captions.get(f'{protocol}_drawn', '')}"
+                details = f"{part.source.title}{part.caption_words}; {drawn_words}"
                 caption = f"{captions['title']} under the {protocol} protocol, {details}"
                 pictures.append(reports.Picture(f"{stem}-{part.source.label}", caption, part.draw))
         rows = list(chain.from_iterable(part.rows for part in parts))

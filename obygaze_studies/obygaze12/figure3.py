@@ -102,15 +102,16 @@ def _part(
         Words that the caption of the figure adds.
     """
     shown = SHOWN_COLUMNS[protocol]
+    # How many CAVs are better than calling every clip positive, by the column that the protocol compares.
     n_better = sum(row[shown.compared] > row["all_positive"] for row in rows)
-    better = (
+    answer = (
         f"{n_better} of {len(rows)} CAVs are better than calling every clip positive ({shown.words} higher)"
     )
     return SourcePart(
         source=source,
         rows=rows,
         blocks=[declared_block(source.title, ("figure3", protocol), rows, (note,), writers=WRITERS)],
-        answers=[f"{source.title}: {better}"],
+        answers=[f"{source.title}: {answer}"],
         draw=_draw_chart(rows, shown.low, shown.high),
         caption_words=caption_words,
     )

@@ -42,14 +42,14 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
     ManifestError
         The film has no annotations or no clips, or one of them has no times.
     """
-    marks = annotations.with_clips(clip for clip in annotations if clip.movie == movie)
+    segments_of_film = annotations.with_clips(clip for clip in annotations if clip.movie == movie)
     clips_of_film = clips.with_clips(clip for clip in clips if clip.movie == movie)
-    for part, noun in ((marks, "annotations"), (clips_of_film, "clips")):
+    for part, noun in ((segments_of_film, "annotations"), (clips_of_film, "clips")):
         if not len(part):
             raise ManifestError(f"movie {movie!r} has no {noun}; there are {', '.join(annotations.movies)}")
-    by_annotator = project(marks, clips_of_film, threshold, per_annotator=True).manifest
-    merged = project(marks, clips_of_film, threshold).manifest
-    names = sorted({clip.annotator for clip in marks})
+    by_annotator = project(segments_of_film, clips_of_film, threshold, per_annotator=True).manifest
+    merged = project(segments_of_film, clips_of_film, threshold).manifest
+    names = sorted({clip.annotator for clip in segments_of_film})
 
     def timeline(manifest: Manifest, annotator: str | None = None) -> tuple[Clip, ...]:
         """Return the clips of an annotator, or all, in order of time."""
@@ -58,7 +58,7 @@ def timelines(annotations: Manifest, clips: Manifest, movie: str, threshold: flo
 
     rows: Timelines = {}
     for number, name in enumerate(names, start=1):
-        rows[f"Annotation {number}"] = timeline(marks, name)
+        rows[f"Annotation {number}"] = timeline(segments_of_film, name)
     for number, name in enumerate(names, start=1):
         rows[f"Projection {number}"] = timeline(by_annotator, name)
     rows["Merged"] = timeline(merged)
@@ -106,8 +106,8 @@ def figure4(
     if len(rows["Merged"]) <= N_LISTED:
         clip_rows = _clip_rows(rows)
         blocks.append(block("Clips", [(name, name, str) for name in clip_rows[0]], clip_rows))
-    first_segment = next(clip for clip in annotations if clip.movie == movie)
-    title = first_segment.extras.get("movie_title") or movie
+    segments_of_film = [clip for clip in annotations if clip.movie == movie]
+    title = segments_of_film[0].extras.get("movie_title") or movie
     about = {"title": title, "threshold": threshold}
     captions = CAPTIONS["figure4"]
     draw = drawn_by("draw_timelines", rows=_spans_in_minutes(rows), shades=SHADES)

@@ -91,9 +91,9 @@ def _part(
                 shown_nodes,
                 (note,),
                 writers={
-                    "branch": lambda depth, side: f"{'. ' * depth}{side or 'all'}",
-                    "asked": lambda concept: concept or "(leaf)",
-                    "threshold": lambda at: "" if math.isnan(at) else f"{at:.6g}",
+                    "branch": _format_branch,
+                    "asked": _format_concept,
+                    "threshold": _format_threshold,
                 },
             )
         ],
@@ -101,6 +101,23 @@ def _part(
         draw=drawn_by("draw_tree", tree=tree, features=concepts, classes=("EN", "S"), n_levels=N_LEVELS),
         caption_words=caption_words,
     )
+
+
+def _format_branch(depth: int, side: str) -> str:
+    """Write the side of its parent that a node is on, indented by its depth; "all" for the root."""
+    return f"{'. ' * depth}{side or 'all'}"
+
+
+def _format_concept(concept: str) -> str:
+    """Write the concept that a node asks for; a leaf asks for none."""
+    return concept or "(leaf)"
+
+
+def _format_threshold(threshold: float) -> str:
+    """Write the threshold of a node; nothing for a leaf, whose threshold is NaN."""
+    if math.isnan(threshold):
+        return ""
+    return f"{threshold:.6g}"
 
 
 def tree_nodes(tree: Any, concepts: Sequence[str]) -> list[dict[str, Any]]:

@@ -99,23 +99,26 @@ def _paper_rows(result: PaperResults) -> list[dict[str, Any]]:
     """
     table = result.movie_pairs.table.assign(called=result.movie_pairs.called)
     rows: list[dict[str, Any]] = []
-    for movie, part in table.groupby("movie", sort=False):
-        pairs = [pair for _, pair in part.groupby("fold")]
-        f1_of_pairs = [f1_weighted(pair["label"].to_numpy(), pair["called"].to_numpy()) for pair in pairs]
-        distances = np.abs(np.array(f1_of_pairs) - np.mean(f1_of_pairs))
+    for movie, rows_of_movie in table.groupby("movie", sort=False):
+        # The movie's clips as each model calls them.
+        calls_of_models = [calls for _, calls in rows_of_movie.groupby("fold")]
+        f1_of_models = [
+            f1_weighted(calls["label"].to_numpy(), calls["called"].to_numpy()) for calls in calls_of_models
+        ]
+        distances = np.abs(np.array(f1_of_models) - np.mean(f1_of_models))
         # In a movie of one class f1_weighted is undefined, and the first model is taken.
-        average_pair = pairs[int(np.argmin(np.nan_to_num(distances)))]
-        success = (average_pair["label"] == average_pair["called"]).to_numpy()
+        average_calls = calls_of_models[int(np.argmin(np.nan_to_num(distances)))]
+        success = (average_calls["label"] == average_calls["called"]).to_numpy()
         weights = np.full(len(FACTORS), np.nan)
         if 0 < success.sum() < len(success):
-            X = factors_of_clips(result.source, result.source.rows(average_pair["clip_id"].tolist()))
+            X = factors_of_clips(result.source, result.source.rows(average_calls["clip_id"].tolist()))
             weights = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, success).coef_[0]
         rows.append(
             {
                 "features": result.source.title,
                 "movie": movie,
                 "title": title_of(str(movie)),
-                "fold": int(average_pair["fold"].iloc[0]),
+                "fold": int(average_calls["fold"].iloc[0]),
                 "n_clips": len(success),
                 "n_failed": int((~success).sum()),
                 **dict(zip(FACTORS, weights.tolist(), strict=True)),
@@ -232,7 +235,7 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
     n_errors = int(errors.sum())
     effect, low, high, p = np.full((4, factors.shape[1]), np.nan)
     if min(n_errors, len(errors) - n_errors) >= LEAST_ERRORS:
-        names = np.unique(movies)
+        names = np.unique(movies)  # of the movies
         varies = factors.max(axis=0) > factors.min(axis=0)
         # The varying factors, then an indicator of each movie, [N, varying + movies].
         design = np.column_stack([factors[:, varies], movies[:, None] == names]).astype(np.float64)
@@ -243,8 +246,8 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
 
         def coefficients(weights: Floats) -> Floats:
             """Fit with a weight for each clip, and return the coefficients of the varying factors."""
-            of_factors: Floats = model.fit(design, errors, weights).coef_[0, :n_varying]
-            return of_factors
+            coefficients_of_factors: Floats = model.fit(design, errors, weights).coef_[0, :n_varying]
+            return coefficients_of_factors
 
         estimates = coefficients(np.ones(len(movies)))
         effect[varies] = estimates

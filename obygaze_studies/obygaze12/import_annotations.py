@@ -115,9 +115,13 @@ def _with_fold_columns(clips: list[manifests.Clip], folder: Path) -> tuple[list[
         if not path.is_file():
             notices.append(f"no {split['path']}: no column {column}")
             continue
-        folds = _read_split_file(path, split, by_id)
-        clips = [replace(clip, extras={**clip.extras, column: folds.get(clip.clip_id, "")}) for clip in clips]
-        notices.append(f"{column}: the folds of {manifests.counted(len(folds), 'clip')}")
+        fold_of_clip = _read_split_file(path, split, by_id)
+        clips_with_fold = []
+        for clip in clips:
+            fold = fold_of_clip.get(clip.clip_id, "")
+            clips_with_fold.append(replace(clip, extras={**clip.extras, column: fold}))
+        clips = clips_with_fold
+        notices.append(f"{column}: the folds of {manifests.counted(len(fold_of_clip), 'clip')}")
     return clips, notices
 
 
@@ -131,20 +135,20 @@ def _read_split_file(path: Path, split: Split, clips: Mapping[str, manifests.Cli
     """
     table = manifests.read_table(path, needed=("id", "label", "reason", "fold"), named=False)
     problems = table.problems
-    folds = dict[str, str]()
+    fold_of_clip: dict[str, str] = {}
     for row in table.checked():
         clip_id = row.cells["id"]
         clip = clips.get(clip_id)
         if clip is None:
             problems.add(row.line, f"clip {clip_id!r} is not in the annotations", "id")
             continue
-        if clip_id in folds:
+        if clip_id in fold_of_clip:
             problems.add(row.line, f"clip {clip_id!r} is there twice", "id")
         fold = problems.attempt(row.line, "fold", manifests.whole_number, row.cells["fold"])
         problems.attempt(row.line, "label", _check_label, row.cells["label"], split, clip)
         problems.attempt(row.line, "reason", _check_concepts, row.cells["reason"], clip)
-        folds[clip_id] = str(fold)
-    return folds
+        fold_of_clip[clip_id] = str(fold)
+    return fold_of_clip
 
 
 def _check_label(label: str, split: Split, clip: manifests.Clip) -> None:

@@ -142,18 +142,19 @@ def redo(
         ]
         for name in names_of_trained:
             task.name = f"{name}, {protocol_name} protocol"
+            report: Report | None = None
+            reason = "no concept is marked in enough movies"
             try:
                 report = _trained_report(name, results)
             except FoldsError as error:
                 folds_error = error
-                notes.append(f"{task.name}: not made, {error}")
-                continue
+                reason = str(error)
             if report is None:
-                notes.append(f"{task.name}: not made, no concept is marked in enough movies")
-                continue
-            n_trained += 1
-            reports.append(report)
-            on_report(report)
+                notes.append(f"{task.name}: not made, {reason}")
+            else:
+                n_trained += 1
+                reports.append(report)
+                on_report(report)
         for result in results:
             for kind, table in result.tables.items():
                 tables[f"{kind}-{protocol_name}-{result.source.label}"] = table

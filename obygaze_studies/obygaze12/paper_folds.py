@@ -110,14 +110,14 @@ def leak_caption(folds: Sequence[Fold], data: Dataset | None = None) -> str:
         Features: test clips without any are not counted. By default all test clips are.
     """
     leaks = [count_leaks(fold, data) for fold in folds]
-    trained = [leak.in_training for leak in leaks]
-    validated = [leak.in_validation for leak in leaks]
-    if not any(trained) and not any(validated):
+    n_in_training = [leak.in_training for leak in leaks]
+    n_in_validation = [leak.in_validation for leak in leaks]
+    if not any(n_in_training) and not any(n_in_validation):
         return CAPTION_WITHOUT_LEAK
-    tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
+    n_tested = [len(fold.test if data is None else data.rows(fold.test)) for fold in folds]
     return (
-        f"LEAKS: {_format_range(trained)} of {_format_range(tested)} test clips are in training, "
-        f"{_format_range(validated)} in validation"
+        f"LEAKS: {_format_range(n_in_training)} of {_format_range(n_tested)} test clips are in training, "
+        f"{_format_range(n_in_validation)} in validation"
     )
 
 
@@ -151,10 +151,11 @@ def classifier_folds(manifest: Manifest, train: Task, test: Task) -> tuple[Fold,
         for clip in train_clips:
             if clip.fold not in (TEST_FOLD, validation):
                 clips_of_class.setdefault(clip.level in train.positives, []).append(clip)
-        smallest = min(map(len, clips_of_class.values()), default=0)
+        n_smallest = min(map(len, clips_of_class.values()), default=0)
         training_ids: tuple[str, ...] = ()
         for clips in clips_of_class.values():
-            training_ids += _ids_in_folds(clips, *draw_folds(len(clips), smallest, validation))
+            drawn_folds = draw_folds(len(clips), n_smallest, validation)
+            training_ids += _ids_in_folds(clips, *drawn_folds)
         folds.append(
             Fold(
                 validation,
@@ -267,14 +268,13 @@ def concept_labels(manifest: Manifest, concept: str, negatives: Negatives) -> Ma
     Other clips are left out, among them all NS clips. An EN clip is never a positive, even if the concept was
     marked in it.
     """
+    negative_levels = NEGATIVE_LEVELS[negatives] or ("EN", "HN", "S")
     labels = {}
     for clip in manifest:
-        if clip.level in ("HN", "S"):
-            if concept in clip.concepts:
-                labels[clip.clip_id] = 1
-            elif negatives is not Negatives.EN:
-                labels[clip.clip_id] = 0
-        elif clip.level == "EN" and negatives is not Negatives.HN_S:
+        is_positive = clip.level in ("HN", "S") and concept in clip.concepts
+        if is_positive:
+            labels[clip.clip_id] = 1
+        elif clip.level in negative_levels:
             labels[clip.clip_id] = 0
     return labels
 
@@ -393,18 +393,19 @@ def check_sides(data: Dataset, fold: Fold, label_of_clip: Mapping[str, int], sub
     sides = {"training": fold.train, "validation": fold.validation, "test": fold.test}
     for side, clips in sides.items():
         clips_with_features = [clip_id for clip_id in clips if clip_id in data.row_of]
+        labels = {label_of_clip[clip_id] for clip_id in clips_with_features} if side == "training" else set()
+        problem = ""
         if clips and not clips_with_features:
             problem = "no clip"
-        elif side == "training" and len({label_of_clip[clip_id] for clip_id in clips_with_features}) < 2:
+        elif side == "training" and len(labels) < 2:
             problem = "clips of one class only"
-        else:
-            continue
-        raise FoldsError(
-            f"the published folds need the features of more clips: {subject}, fold {fold.name}, has "
-            f"{problem} on its {side} side ({len(clips_with_features)} of "
-            f"{counted(len(clips), 'clip')} have features); "
-            "extract the others, or use the strict protocol (--protocol strict)"
-        )
+        if problem:
+            raise FoldsError(
+                f"the published folds need the features of more clips: {subject}, fold {fold.name}, has "
+                f"{problem} on its {side} side ({len(clips_with_features)} of "
+                f"{counted(len(clips), 'clip')} have features); "
+                "extract the others, or use the strict protocol (--protocol strict)"
+            )
 
 
 def prediction_rows(
@@ -491,6 +492,7 @@ def list_folds(
         labelled = clips
         published = published_folds(clips, trained, tested, movies=movies)
         folds = published.folds
+        used = _clips_of_folds(folds)
         n_without_video = count_without_video(clips, published.columns)
         notes = [
             f"paper: {leak_caption(folds)}",
@@ -499,16 +501,13 @@ def list_folds(
     else:
         labelled = apply_policy(clips, policy)
         folds = strict_folds(labelled, trained, tested)
-        notes = ["strict: no clip and no movie is on two sides of a fold; validation is an inner loop"]
-    used: set[str] = set()
-    for fold in folds:
-        used.update(fold.train, fold.validation, fold.test)
-    if protocol == "strict":
+        used = _clips_of_folds(folds)
         n_without_video = sum(not labelled.by_id[clip_id].video for clip_id in used)
-        notes.append(
-            f"{n_without_video} of {counted(len(used), 'clip')} have no video known; runs "
-            "exclude clips without features"
-        )
+        without_video = f"{n_without_video} of {counted(len(used), 'clip')} have no video known"
+        notes = [
+            "strict: no clip and no movie is on two sides of a fold; validation is an inner loop",
+            f"{without_video}; runs exclude clips without features",
+        ]
     labels = labels_of(labelled)
     # A clip that one of both targets does not have is -1 there, so that the label of the other is taken.
     codes = np.maximum(trained.of(labels), tested.of(labels)).tolist()
@@ -532,6 +531,14 @@ def list_folds(
     tasks = f"task {trained.name}, test {tested.name}"
     settings = f"protocol {protocol}, label policy {policy}"
     return Answer(document, "\n".join([fold_table, "", tasks, settings, *notes]))
+
+
+def _clips_of_folds(folds: Sequence[Fold]) -> set[str]:
+    """Return the ids of all clips that are on a side of a fold."""
+    clip_ids: set[str] = set()
+    for fold in folds:
+        clip_ids.update(fold.train, fold.validation, fold.test)
+    return clip_ids
 
 
 def _fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str, Any]:

@@ -109,26 +109,25 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
         Too few clips of a fold have features.
     """
     problems = {task: _concept_problem(manifest, data, task) for task in CONCEPT_TASKS}
-    # For each CAV its training rows, whether each is positive, and C; the nine of a concept together.
-    trainings = []
-    for (concept, _), problem in problems.items():
+    trainings = []  # for each CAV its training rows, whether each is positive, and C
+    cavs_of_task: dict[ConceptTask, range] = {}  # the places of a task's CAVs in `trainings`, one per fold
+    for (concept, negatives), problem in problems.items():
+        n_before = len(trainings)
+        cavs_of_task[concept, negatives] = range(n_before, n_before + len(problem.folds))
         for fold in problem.folds:
             rows = data.rows(fold.train)
             trainings.append((rows, problem.labels[rows] == 1, CAV_C[concept]))
     hyperplanes = svm_hyperplanes(data.X, trainings)
     blocks = []
     elected = {}
-    index_of_elected = {}
-    n_before = 0
     for task, problem in problems.items():
-        hyperplanes_of_task = [hyperplanes.one(n_before + k) for k in range(len(problem.folds))]
+        hyperplanes_of_task = [hyperplanes.one(index) for index in cavs_of_task[task]]
         blocks += _test_blocks(data, task, problem, hyperplanes_of_task)
         elected[task] = _elected_fold(data, problem, hyperplanes_of_task)
-        index_of_elected[task] = n_before + elected[task]
-        n_before += len(problem.folds)
     elected_hyperplanes = {}
     for negatives in NEGATIVES:
-        indices = np.array([index_of_elected[concept, negatives] for concept in VISUAL_CONCEPTS])
+        tasks = [(concept, negatives) for concept in VISUAL_CONCEPTS]
+        indices = np.array([cavs_of_task[task][elected[task]] for task in tasks])
         elected_hyperplanes[negatives] = Hyperplanes(
             hyperplanes.weights[indices], hyperplanes.intercepts[indices]
         )
@@ -395,10 +394,10 @@ class StrictResults(Results):
     def concepts(self) -> Mapping[ConceptTask, Run]:
         """The run of the CAV of each concept and choice of negatives that can be learnt."""
         targets = self.concept_targets
-        # Those against all clips first: they are trained on the clips of Table 2's bottlenecks, whose matrix
-        # decompositions are still cached.
-        order = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
-        runs = {task: self._evaluate_or_load("-".join(task), ["cav"], targets[task]) for task in order}
+        # The CAVs against all clips are trained on the clips of Table 2's bottlenecks. They come first, while
+        # the matrix decompositions of these clips are still cached.
+        all_first = sorted(targets, key=lambda task: task[1] is not paper_folds.Negatives.ALL)
+        runs = {task: self._evaluate_or_load("-".join(task), ["cav"], targets[task]) for task in all_first}
         return {task: runs[task] for task in targets}
 
     def _evaluate_or_load(self, name: str, *arguments: Any) -> Run:
@@ -424,7 +423,7 @@ class StrictResults(Results):
         data = self.source
         target = find_target("en_s", self.source.codebook)
         concepts = varying(data, np.arange(len(data)))
-        # The seed of a fold is derived from the movie that is left out; here none is.
+        # The seed of a fold is derived from the name of the movie that is left out; here none is.
         model_seed = seed_of(self.seed, "")
         fitted = fit(
             BUILTIN_MODELS["pcbm_dt"],

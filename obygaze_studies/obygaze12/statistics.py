@@ -237,8 +237,9 @@ def count_table(counted: Statistics) -> tuple[Number, ...]:
     for task in codebook.tasks:
         levels = [level for level in codebook.level_names if level in task.levels]
         shares = [counted.share(level, *levels) for level in task.positives]
-        defined = [value for value in shares if value is not None]
-        share_of_positives = sum(defined) if len(defined) == len(shares) else None
+        defined_shares = [value for value in shares if value is not None]
+        # None if a share is undefined, as there are no clips of the task's levels.
+        share_of_positives = sum(defined_shares) if len(defined_shares) == len(shares) else None
         numbers.append(
             Number(f"{_join_names(task.positives)} of {_join_names(levels)}", share_of_positives, ".1%")
         )
@@ -306,8 +307,9 @@ def _concept_table(counted: Statistics) -> str:
     Levels at which nothing was marked have no column.
     """
     visual = counted.codebook.visual_concepts
-    with_any = [level for level in counted.codebook.level_names if any(counted.with_concept[level].values())]
-    with_visual = [level for level in with_any if counted.mean_concepts(level)]
+    levels = counted.codebook.level_names
+    with_any = [level for level in levels if any(counted.with_concept[level].values())]  # any concept
+    with_visual = [level for level in with_any if counted.mean_concepts(level)]  # a visual concept
     headers = ["concept"]
     headers += [f"of {level}\nclips" for level in with_any]
     headers += [f"of {level}\nmarks" for level in with_visual]
@@ -366,7 +368,7 @@ def figure2(manifest: Manifest) -> Report:
         blocks.append(block(title, columns, rows_of_policy))
         levels = ", ".join(f"{n:,} {level}" for level, n in counts.clips.items())
         answers.append(f"label policy {policy_name}: {number_with_noun(counts.n_clips, 'clip')}, {levels}")
-    first_policy = next(iter(counted))
+    first_policy, *_ = counted
     caption = (
         f"Visual concepts marked at each level under the label policy {first_policy}, "
         "and levels by label policy"
@@ -402,7 +404,7 @@ def _panels(counted: Mapping[str, Statistics]) -> dict[str, dict[str, dict[str, 
     The concepts are shown under the first policy only. Policies differ in clips without a visual concept, so
     that the shares of the concepts are the same under the others, or nearly.
     """
-    first_policy, first_counts = next(iter(counted.items()))
+    (first_policy, first_counts), *_ = counted.items()
     concept_bars = {}
     for level in CODEBOOK.level_names:
         mean = first_counts.mean_concepts(level) or 0

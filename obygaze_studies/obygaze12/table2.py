@@ -51,9 +51,11 @@ def model_title(model: str) -> str:
     """Write the title of a model, with the negatives of its CAVs if its name has them."""
     if model == CHANCE:
         return model
-    name, _, against = model.partition("|")
+    name, *negatives = model.split("|")  # such as "pcbm_dt|en", or "mlp"
     title = BUILTIN_MODELS[name].title if name in BUILTIN_MODELS else name.capitalize()
-    return f"{title}, {CAV_TITLES[against]}" if against else title
+    if not negatives:
+        return title
+    return f"{title}, {CAV_TITLES[negatives[0]]}"
 
 
 def paper_report(results: Sequence[PaperResults]) -> Report:
@@ -61,7 +63,8 @@ def paper_report(results: Sequence[PaperResults]) -> Report:
     corpus = results[0].corpus
     folds = cell_folds(corpus.manifest)
     rows_of = {cell: _paper_rows(results, cell, folds[cell]) for cell in CELLS}
-    compact = {cell: list(filter(_has_papers_metric, rows)) for cell, rows in rows_of.items()}
+    # The rows of the table in the form of the papers' Table 2.
+    compact = {cell: [row for row in rows if _has_papers_metric(row)] for cell, rows in rows_of.items()}
     part = SourcePart(
         source=results[0].source,
         rows=[*chain.from_iterable(rows_of.values()), *corpus.if_printed(*_trivial_rows())],
@@ -195,26 +198,41 @@ def _paper_rows(results: Sequence[PaperResults], cell: Cell, folds: Sequence[Fol
     for kind, test_clips in test_clips_of_kind.items():
         for result in results:
             rows += _measured_rows(result, kind, cell, test_clips)
-        for (model, backbone), printed in TABLE2.items():
-            if (
-                model.startswith(kind)
-                and corpus.has_printed_numbers
-                and backbone not in corpus.printed_backbones
-            ):
-                row = _cell_row(None, printed[cell])
-                row |= {"model": model, "features": f"{backbone} (printed only)"}
-                rows.append(row | {"metric": papers_metric(model)} | test_clips)
+        if corpus.has_printed_numbers:
+            rows += _printed_only_rows(corpus, kind, cell, test_clips)
+    rows += _trivial_rows_of_test(corpus, test, test_clips_of_kind["mlp"])
+    return [{"train": train, "test": test} | row for row in rows]
+
+
+def _printed_only_rows(
+    corpus: PaperCorpus, kind: str, cell: Cell, test_clips: dict[str, float]
+) -> list[dict[str, Any]]:
+    """List the printed F1 of a cell for backbones of which no source is given.
+
+    The parameters are those of `_measured_rows`.
+    """
+    rows = []
+    for (model, backbone), printed in TABLE2.items():
+        if model.startswith(kind) and backbone not in corpus.printed_backbones:
+            row = _cell_row(None, printed[cell])
+            row |= {"model": model, "features": f"{backbone} (printed only)"}
+            rows.append(row | {"metric": papers_metric(model)} | test_clips)
+    return rows
+
+
+def _trivial_rows_of_test(
+    corpus: PaperCorpus, test: str, test_clips: dict[str, float]
+) -> list[dict[str, Any]]:
+    """List the F1 of trivial models on a test task, computed at the prevalence of its test clips."""
+    rows = []
     for trivial in TRIVIAL:
         if trivial["test"] == test:
-            test_clips = test_clips_of_kind["mlp"]
             f1 = trivial_f1(test_clips["prevalence"], trivial["called"], trivial["average"])
-            printed_f1 = (
-                Printed(trivial["source"], trivial["printed"]) if corpus.has_printed_numbers else None
-            )
-            row = _cell_row([f1], printed_f1)
+            printed = Printed(trivial["source"], trivial["printed"])
+            row = _cell_row([f1], printed if corpus.has_printed_numbers else None)
             row |= {"model": trivial["row"].lower(), "features": NOTHING}
             rows.append(row | {"metric": trivial["average"]} | test_clips)
-    return [{"train": train, "test": test} | row for row in rows]
+    return rows
 
 
 def _test_clips(
@@ -256,7 +274,7 @@ def _measured_rows(
     backbone = result.corpus.printed_backbone(result.source)
     rows = []
     for model in predictions.table["model"].unique():
-        name = model.partition("|")[0]
+        name = model.split("|", maxsplit=1)[0]  # without the negatives of its CAVs
         values = f1_by_fold(predictions, model, ">".join(cell))
         for metric in F1_OF_AVERAGE if kind == "mlp" else ("f1_pos",):
             printed = None
@@ -278,34 +296,22 @@ def _cell_row(values: Sequence[float] | None, printed: Printed | None) -> dict[s
     printed
         The printed number; None if there is none.
     """
-    ours = stats.NAN
-    ours_sd = stats.NAN
+    measured_columns: dict[str, Any] = {"ours": stats.NAN, "ours_sd": stats.NAN, "n_folds": 0}
     if values:
-        ours = float(np.mean(values))
-    if values and len(values) > 1:
-        ours_sd = float(np.std(values))
-    mean = stats.NAN
-    sd = stats.NAN
-    source = ""
+        sd = float(np.std(values)) if len(values) > 1 else stats.NAN
+        measured_columns = {"ours": float(np.mean(values)), "ours_sd": sd, "n_folds": len(values)}
+    printed_columns: dict[str, Any] = {"printed": stats.NAN, "printed_sd": stats.NAN, "printed_in": ""}
     if printed:
-        mean = printed.mean
         sd = stats.NAN if printed.sd is None else printed.sd
-        source = printed.source
-    return {
-        # The caller fills in the first three, which stand here for the order of the columns.
-        "model": "",
-        "features": "",
-        "metric": "",
-        "ours": ours,
-        "ours_sd": ours_sd,
-        "n_folds": len(values or []),
-        "printed": mean,
-        "printed_sd": sd,
-        "printed_in": source,
-        # The texts that the table shows for these numbers:
+        printed_columns = {"printed": printed.mean, "printed_sd": sd, "printed_in": printed.source}
+    # The texts that the table shows for these numbers.
+    shown_texts = {
         "_ours": NOTHING if values is None else mean_sd(values),
         "_cell": str(printed or NOTHING),
     }
+    # The caller fills in the columns that come first in the table.
+    first_columns = {"model": "", "features": "", "metric": ""}
+    return first_columns | measured_columns | printed_columns | shown_texts
 
 
 def f1_by_fold(predictions: stats.Predictions, model: str, task: str) -> pd.DataFrame:
@@ -328,9 +334,9 @@ def _paper_block(
     fold_of_head = head_fold(corpus.manifest, TASKS[train], TASKS[test])
     leaks_of_head = leak_caption([fold_of_head], corpus.clips)
     leaks_of_mlp = leak_caption(folds, corpus.clips)
-    test_clips = {}
+    test_clips = {}  # "mlp" or "pcbm" -> words on the test clips of such models
     for row in rows:
-        kind = row["model"].partition("_")[0]
+        kind = row["model"].split("_", maxsplit=1)[0]
         test_clips[kind] = f"{counted(row['n_test'], 'test clip')}, prevalence {row['prevalence']:.3f}"
     notes = (
         f"MLP, random, all positive: {test_clips['mlp']}; {leaks_of_mlp}",
@@ -349,7 +355,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
     knowledge = movie_knowledge(results)
     rows_of = {cell: _strict_rows(results, summary, cell) for cell in CELLS}
     compact = {cell: list(filter(_is_in_papers_table, rows)) for cell, rows in rows_of.items()}
-    first_run = next(iter(results[0].runs.values()))
+    first_run, *_ = results[0].runs.values()
     left_out = []
     for model, reason in first_run.record["models_left_out"].items():
         left_out.append(f"{model_title(model)} left out: {reason}")
@@ -452,6 +458,7 @@ def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:
         rows.append({"features": result.source.title, "task": task, **columns})
     table = pd.DataFrame(rows)
     table["p_holm"] = stats.holm(table["p"])
+    # Whether the perceptron is told apart from the prior, as the better one.
     table["told_apart"] = (table["p_holm"] < ALPHA) & (table["difference"] > 0)
     return table
 

@@ -45,23 +45,27 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
     corpus = result.corpus
     source = result.source
     pairs = _film_pairs(result)
-    printed_for = corpus.printed_backbone(source) == "X-CLIP"
+    shows_printed = corpus.printed_backbone(source) == "X-CLIP"
     rows: list[dict[str, Any]] = []
-    for movie, part in pairs.groupby("movie", sort=False):
-        printed = TABLE4.get(str(movie)) if printed_for else None
-        row = _film_row(source, str(movie), part["n_clips"].iloc[0], part["prevalence"].iloc[0])
-        row["n_pairs"] = len(part)
+    for movie, pairs_of_movie in pairs.groupby("movie", sort=False):
+        printed = TABLE4.get(str(movie)) if shows_printed else None
+        # All pairs of a tested movie have the same test clips.
+        n_clips = pairs_of_movie["n_clips"].iloc[0]
+        prevalence = pairs_of_movie["prevalence"].iloc[0]
+        row = _film_row(source, str(movie), n_clips, prevalence)
+        row["n_pairs"] = len(pairs_of_movie)
         for name in F1_OF_AVERAGE:
-            row[name] = part[name].mean()
-            row[f"{name}_sd"] = part[name].std(ddof=0)
-            row[f"_{name}_values"] = part[name].tolist()
+            row[name] = pairs_of_movie[name].mean()
+            row[f"{name}_sd"] = pairs_of_movie[name].std(ddof=0)
+            row[f"_{name}_values"] = pairs_of_movie[name].tolist()
         row["printed"] = printed.mean if printed else NAN
         row["printed_sd"] = printed.sd if printed else NAN
         rows.append(row)
     means = pairs.groupby("movie", sort=False)[list(F1_OF_AVERAGE)].mean()
     mean_weighted = number(float(means["f1_weighted"].mean()))
     mean_positive = number(float(means["f1_pos"].mean()))
-    mean_printed = str(TABLE4_MEAN) if printed_for else NOTHING
+    mean_printed = str(TABLE4_MEAN) if shows_printed else NOTHING
+    last_row = ("mean over films", "", "", mean_weighted, mean_printed, mean_positive, "")
 
     def all_positive(prevalence: float) -> str:
         """Format the F1 of calling all clips positive, for a prevalence."""
@@ -72,7 +76,7 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
         ("table4", "paper"),
         rows,
         (f"{len(pairs)} film pairs; {leaks}, and no film is on two sides",),
-        last=[("mean over films", "", "", mean_weighted, mean_printed, mean_positive, "")],
+        last=[last_row],
         writers={"printed": _format_printed, "all_positive": all_positive},
     )
     return SourcePart(
@@ -93,18 +97,17 @@ def _film_row(source: Dataset, movie: str, n_clips: int, prevalence: float) -> d
 
 def _mean_and_range(source: Dataset, rows: Sequence[Mapping[str, Any]], metric: str) -> list[str]:
     """Write a metric's mean over films, and its lowest and highest film; nothing if it is undefined."""
-    values_and_titles = sorted(
-        (float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric])
-    )
-    if not values_and_titles:
+    films = [(float(row[metric]), str(row["title"])) for row in rows if not math.isnan(row[metric])]
+    if not films:
         return []
-    low, lowest = values_and_titles[0]
-    high, highest = values_and_titles[-1]
-    n_films = len(values_and_titles)
-    mean = sum(value for value, _ in values_and_titles) / n_films
+    films.sort()  # by the metric's value
+    lowest_value, lowest_film = films[0]
+    highest_value, highest_film = films[-1]
+    mean = sum(value for value, _ in films) / len(films)
     text = (
         f"{source.title}: {METRIC_TITLES[metric]} is {number(mean)} on average over "
-        f"{counted(n_films, 'film')}, from {number(low)} ({lowest}) to {number(high)} ({highest})"
+        f"{counted(len(films), 'film')}, from {number(lowest_value)} ({lowest_film}) to "
+        f"{number(highest_value)} ({highest_film})"
     )
     return [text]
 
@@ -137,7 +140,7 @@ def strict_report(results: Sequence[StrictResults]) -> Report:
 def _strict_part(result: StrictResults) -> SourcePart:
     """Make the table of one source under `strict`: a row per movie, then their mean and the chance level."""
     source = result.source
-    printed_for = result.corpus.printed_backbone(source) == "X-CLIP"
+    shows_printed = result.corpus.printed_backbone(source) == "X-CLIP"
     rows: list[dict[str, Any]] = []
     for movie, clips in result.pair_rows().groupby("movie"):
         labels = clips["label"].to_numpy()
@@ -145,13 +148,13 @@ def _strict_part(result: StrictResults) -> SourcePart:
         predicted = clips["called"].to_numpy()
         row = _film_row(source, str(movie), len(labels), labels.mean())
         row |= {name: METRICS[name](labels, scores, predicted) for name in SHOWN_METRICS}
-        row["printed"] = TABLE4[str(movie)].mean if printed_for and movie in TABLE4 else NAN
+        row["printed"] = TABLE4[str(movie)].mean if shows_printed and movie in TABLE4 else NAN
         rows.append(row)
     metrics = result.runs[MOVIE_PAIRS[0]].metrics
     metrics_of_mlp = metrics[(metrics["model"] == "mlp") & (metrics["task"] == TASK)].set_index("metric")
     shown = metrics_of_mlp.loc[list(SHOWN_METRICS)]
     intervals = shown[["movie_mean", "movie_low", "movie_high"]].to_numpy().tolist()
-    printed_mean = str(TABLE4_MEAN) if printed_for else NOTHING
+    printed_mean = str(TABLE4_MEAN) if shows_printed else NOTHING
     last = [
         ("mean over movies [95 %]", "", "", *(interval(*ends) for ends in intervals), printed_mean),
         ("chance level, mean over movies", "", "", *map(number, shown["movie_chance"]), NOTHING),

@@ -437,4 +437,5 @@ def _frames(images: Manifest, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, NDA
         if path is None:
             raise ExtractError(f"clip {image}: the manifest names no image for it")
         frame = read_frames(path, uniform(1), strict=True).images[0]
-        yield from ((pair, frame) for pair in pairs_of_image)
+        for pair in pairs_of_image:
+            yield pair, frame

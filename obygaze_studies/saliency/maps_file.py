@@ -234,8 +234,9 @@ def read_regions(path: Path) -> dict[str, tuple[Region, ...]]:
 
 
 def _pixel(cell: str) -> int:
-    """Parse a position in the map: at most three digits; -1 for anything else, which no region allows."""
-    if cell.isdecimal() and len(cell) <= len(str(SIDE)):
+    """Parse a position in the map, a whole number; anything else gives -1, which is outside the map."""
+    has_few_digits = len(cell) <= len(str(SIDE))
+    if cell.isdecimal() and has_few_digits:
         return int(cell)
     return -1
 

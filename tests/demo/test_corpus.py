@@ -11,10 +11,10 @@ from obygaze.demo_corpus import (
     DECISIVE,
     HEIGHT,
     INDEPENDENT,
-    LONGEST,
+    LONGEST_CLIP_S,
     MISSING,
     RATE,
-    SHORTEST,
+    SHORTEST_CLIP_S,
     UNLABELLED,
     WIDTH,
     DemoClip,
@@ -40,7 +40,7 @@ def test_seven_films_of_at_least_twenty_clips_of_five_to_twenty_seconds():
     assert len(films) == 7
     for film in films:
         assert len(film.clips) >= 20
-        assert all(SHORTEST <= clip.n_frames / RATE <= LONGEST for clip in film.clips)
+        assert all(SHORTEST_CLIP_S <= clip.n_frames / RATE <= LONGEST_CLIP_S for clip in film.clips)
         assert {clip.level for clip in film.clips} == {"EN", "HN", "NS", "S"}
 
 
@@ -86,7 +86,7 @@ def test_the_manifest_in_git_is_the_demos_and_the_two_planted_failures_are_liste
     failed = {clip: row["reason"] for clip, row in rows.items() if row["status"] == "failed"}
     assert set(failed) == {CORRUPT, MISSING}
     assert all(failed.values())
-    assert (demo_folder / demo.MARK).read_text(encoding="utf-8") == demo.FINISHED
+    assert (demo_folder / demo.MARK_FILE).read_text(encoding="utf-8") == demo.MARK_OF_FINISHED
 
 
 @pytest.mark.long  # of the demo: what decoding, descriptors and models make of planted pictures
@@ -121,15 +121,15 @@ def test_films_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
         assert tree(tmp_path / film.movie) == tree(demo_folder / "films" / film.movie)
 
 
-@pytest.mark.parametrize(("mark", "kept"), [(demo.STOPPED, True), (demo.FINISHED, False)])
+@pytest.mark.parametrize(("mark", "kept"), [(demo.MARK_OF_STOPPED, True), (demo.MARK_OF_FINISHED, False)])
 def test_the_stage_stays_where_the_demo_was_stopped(tmp_path, mark, kept):
-    (tmp_path / demo.MARK).write_text(mark, encoding="utf-8")
-    for name in (demo.STAGE, "films", "store-1.0.0"):
+    (tmp_path / demo.MARK_FILE).write_text(mark, encoding="utf-8")
+    for name in (demo.STAGING_FOLDER, "films", "store-1.0.0"):
         (tmp_path / name).mkdir()
     demo._prepare_folder(tmp_path)
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == ({demo.MARK, demo.STAGE} if kept else {demo.MARK})
-    assert (tmp_path / demo.MARK).read_text(encoding="utf-8") == demo.STOPPED
+    assert left == ({demo.MARK_FILE, demo.STAGING_FOLDER} if kept else {demo.MARK_FILE})
+    assert (tmp_path / demo.MARK_FILE).read_text(encoding="utf-8") == demo.MARK_OF_STOPPED
 
 
 @pytest.mark.long  # looks into every file of the demo

@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_features.errors import ObygazeError
 from obygaze_studies.alpha import read_ratings
-from obygaze_studies.audit_common.inputs import read_items, read_lines, read_rows, read_text_ids
+from obygaze_studies.audit_common.inputs import read_items, read_names, read_rows, read_text_ids
 from tests.files import written
 
 named_by_a = partial(read_rows, needed=["a"], unique=["a"])
@@ -33,7 +33,7 @@ def test_what_looks_alike_in_a_table_of_items_is_one(tmp_path):
 
 
 def test_a_list_is_one_name_a_line(tmp_path):
-    assert read_lines(written(tmp_path / "o.txt", "cat\n\nmotor scooter \n")) == ("cat", "motor scooter")
+    assert read_names(written(tmp_path / "o.txt", "cat\n\nmotor scooter \n")) == ("cat", "motor scooter")
 
 
 def test_ratings_are_read_as_declared_with_their_gaps(tmp_path):
@@ -59,8 +59,8 @@ def test_tables_that_a_spreadsheet_saved_have_its_signs_and_empty_rows(tmp_path,
         (named_by_a, "a,b\n1,2\n ,3\n", "line 3, column a"),
         (named_by_a, "a\nx\nx\n", "a x"),
         (read_text_ids, "text_id,text\nt1,a cat\nt2,a cat\n", "a cat"),
-        (read_lines, "\n \n", ""),
-        (read_lines, "cat,dog\n", ""),
+        (read_names, "\n \n", ""),
+        (read_names, "cat,dog\n", ""),
         (read_items, "name\ni1\n", "item_id"),
         (read_items, "item_id\ne\u0301\n\u00e9 \n", "two rows"),
         *((of_numbers, f"image_id,p_c\ni,{cell}\n", "p_c of image_id i") for cell in ("high", "1_0", "nan")),

@@ -24,7 +24,7 @@ PreTrainedTokenizerFast = later("transformers", "PreTrainedTokenizerFast")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 language_model = later("obygaze_studies.gender_score.language_model", "language_model")
-reduce = later("obygaze_studies.gender_score.language_model", "reduce")
+means_of_probabilities = later("obygaze_studies.gender_score.language_model", "means_of_probabilities")
 
 TEXTS = ("a man riding a motorcycle on a road", "a woman riding", "Übung, 漫画!", "a")
 
@@ -67,14 +67,14 @@ def plainly(model, text):
 def test_the_four_reductions_are_those_of_the_oracle(shared_data):
     oracle = json.loads((shared_data / "audits/oracle.json").read_text(encoding="utf-8"))
     (case,) = oracle["gender_score"]["lm_reduce_cases"]
-    result = reduce(np.array(case["token_logprobs"]))
+    result = means_of_probabilities(np.array(case["token_logprobs"]))
     assert result["n_tokens"] == 3
     for name in ("mean", "prod", "gmean", "hmean"):
         assert result[f"lm_{name}"] == pytest.approx(case[name], rel=1e-12)
 
 
 def test_a_probability_next_to_nothing_is_no_division_by_zero():
-    result = reduce(np.array([-800.0, -1.0]))
+    result = means_of_probabilities(np.array([-800.0, -1.0]))
     assert result["lm_mean"] == pytest.approx(math.exp(-1) / 2)
     assert result["lm_prod"] == 0
     assert result["lm_hmean"] == pytest.approx(2 * math.exp(-800), abs=5e-324)

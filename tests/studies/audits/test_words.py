@@ -7,7 +7,7 @@ from obygaze_studies.audit_common.inputs import read_rows
 from obygaze_studies.caption_words import (
     EMOTION_WORDS,
     audit_words,
-    count_words,
+    find_words,
     read_lists,
     tokens,
 )
@@ -78,7 +78,7 @@ def test_captions_are_split_as_the_code_splits_them(shared_data, oracle):
     rows = read_rows(
         shared_data / "audits/clip-gender-bias/captions_fixture_filtered.csv", ["image_id", "caption"]
     )
-    counts = count_words(((row["image_id"], row["caption"]) for row in rows), EMOTION_WORDS)
+    counts = find_words(((row["image_id"], row["caption"]) for row in rows), EMOTION_WORDS)
     for image, expected in oracle["captions"]["fixture_expected"].items():
         words = EMOTION_WORDS[EMOTIONS[image.split("_")[1][:2]]]
         assert len(counts[image]) == expected["n_captions"]
@@ -91,7 +91,7 @@ def test_only_full_stops_and_commas_are_stripped():
 
 def test_occurrences_and_captions_are_counted_apart():
     items = {"i": {"emotion": "sadness", "level": "high", "condition": "c"}}
-    counts = count_words([("i", "sad sad."), ("i", "happy"), ("i", ""), ("other", "sad")], EMOTION_WORDS)
+    counts = find_words([("i", "sad sad."), ("i", "happy"), ("i", ""), ("other", "sad")], EMOTION_WORDS)
     results = audit_words(counts, items, min_total=0)
     (row,) = records(results.data)
     assert (row["n_captions"], row["count"], row["captions_with_any"]) == (3, 2, 1)
@@ -114,7 +114,7 @@ ITEM = {"emotion": "sadness", "level": "high", "condition": "c"}
 )
 def test_a_mistake_names_the_image(items, ratio, place):
     with pytest.raises(AuditError, match=place):
-        audit_words(count_words([("i", "sad")], EMOTION_WORDS), items, ratio=ratio)
+        audit_words(find_words([("i", "sad")], EMOTION_WORDS), items, ratio=ratio)
 
 
 @pytest.mark.parametrize("words", ["{", "[]", "[]]", '["Glad"]', '["very glad"]', '["glad", "glad"]'])
