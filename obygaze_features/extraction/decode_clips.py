@@ -403,7 +403,7 @@ def decode_stretch(
     path: Path,
     stretch: tuple[float, float],
     others: Sequence[DecodeTask],
-    rests: list[Rest[Pixels]],
+    measured_stretches: list[Rest[Pixels]],
 ) -> Iterator[tuple[int, DecodedClip]]:
     """Decode all frames of a stretch of a film with PyAV: yield its windows, and measure frames for shots.
 
@@ -419,7 +419,7 @@ def decode_stretch(
         Start and end in seconds.
     others
         Windows that are yielded elsewhere and may need frames of the stretch.
-    rests
+    measured_stretches
         A list to which is added what the stretch gives besides the windows: measurements, and frames for
         `others`. Nothing is added if the stretch cannot be decoded without errors.
 
@@ -444,7 +444,7 @@ def decode_stretch(
         source = _source(path, hashed=hash_source)
         for item in read_stretch(path, stretch, windows, other_windows, frame_requests, strict=strict):
             if isinstance(item, Rest):
-                rests.append(item)
+                measured_stretches.append(item)
             else:
                 number, result = item
                 yield number, _clip(tasks[number], path, result, source)

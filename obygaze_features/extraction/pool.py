@@ -159,7 +159,7 @@ class DecodePool:
         These are the measurements of its frames, and the frames that other windows need.
         """
         attempt = self._running[event.key]
-        measured: _MeasuredStretch = event.value[1]
+        measured: _StretchMessage = event.value[1]
         if attempt.work.stretch is not None:
             attempt.stretch_frames = KeptFrames(attempt.frames_file)
             films.write_measurements(
@@ -244,7 +244,7 @@ class _PassTask(NamedTuple):
     stretch_files: Sequence[Path]
 
 
-class _MeasuredStretch(NamedTuple):
+class _StretchMessage(NamedTuple):
     """What a stretch gives besides its windows.
 
     Attributes
@@ -276,19 +276,19 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     """
     share_in(folder)
     started = time.process_time()
-    rests: list[Rest[Pixels]] = []
-    decode = _decoder_of_pass(task, load_decoder(decoder), rests)
+    measured_stretches: list[Rest[Pixels]] = []
+    decode = _decoder_of_pass(task, load_decoder(decoder), measured_stretches)
     clips_cpu_s = 0.0
     for number, clip in decode_clips(task.work.tasks, decode):
         clips_cpu_s += clip.cpu_s
         parent.send((number, clip))
-    for rest in rests:
+    for rest in measured_stretches:
         task.frames_file.write_bytes(pickle.dumps(rest.known))
         cpu_s = time.process_time() - started - clips_cpu_s
-        parent.send((STRETCH_ITEM, _MeasuredStretch(packed(rest.measured), rest.decoded, cpu_s)))
+        parent.send((STRETCH_ITEM, _StretchMessage(packed(rest.measured), rest.decoded, cpu_s)))
 
 
-def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]]) -> Decode:
+def _decoder_of_pass(task: _PassTask, decode: Decode, measured_stretches: list[Rest[Pixels]]) -> Decode:
     """Return the function that decodes a pass.
 
     There are three: one for a whole stretch of a film; one for windows of which some frames were decoded
@@ -300,17 +300,27 @@ def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]])
         The pass, and the files of frames that were decoded with stretches.
     decode
         The usual decoder.
-    rests
+    measured_stretches
         The returned function appends what a stretch gives besides its windows: measurements, and frames.
     """
     stretch = task.work.stretch
     if stretch is not None:
         ends = (stretch.start_s, stretch.end_s)
         others = [as_jpegs(other) for other in task.work.others]
-        decode = partial(decode_stretch, path=stretch.path, stretch=ends, others=others, rests=rests)
+        decode = partial(
+            decode_stretch,
+            path=stretch.path,
+            stretch=ends,
+            others=others,
+            measured_stretches=measured_stretches,
+        )
         takes_pictures = not task.work.tasks or len(task.work.tasks[0].requests) > 0
         if not takes_pictures:  # the returned function is not called then, but the shots need the frames
-            list(decode_stretch((), path=stretch.path, stretch=ends, others=(), rests=rests))
+            list(
+                decode_stretch(
+                    (), path=stretch.path, stretch=ends, others=(), measured_stretches=measured_stretches
+                )
+            )
     else:
         known: dict[int, Known[Pixels]] = {}
         for path in task.stretch_files:

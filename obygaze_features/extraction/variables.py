@@ -206,12 +206,12 @@ class _DecodedFilm(NamedTuple):
     ----------
     rows
         `camera` or `people` -> number of a window -> its rows, of the windows that could be decoded.
-    rests
+    measured_stretches
         Measurements for the shots, if they were asked for and the film could be decoded as a whole.
     """
 
     rows: dict[str, dict[int, Rows]]
-    rests: list[Rest[Any]]
+    measured_stretches: list[Rest[Any]]
 
 
 def _decode_windows(
@@ -238,7 +238,7 @@ def _decode_windows(
     show
         Called with the number of decoded windows, and of all.
     """
-    rests: list[Rest[Any]] = []
+    measured_stretches: list[Rest[Any]] = []
     rows: dict[str, dict[int, Rows]] = {name: {} for name in requests}
     undone: dict[str, DecodeTask] = {}
     if requests:
@@ -246,7 +246,9 @@ def _decode_windows(
             undone[str(number)] = DecodeTask(str(number), path, start_s, end_s, requests)
     decoders: list[Any] = [decode_with_av]
     if measures_shots:
-        whole_film = partial(decode_stretch, path=path, stretch=(-inf, inf), others=(), rests=rests)
+        whole_film = partial(
+            decode_stretch, path=path, stretch=(-inf, inf), others=(), measured_stretches=measured_stretches
+        )
         # It gives no windows where the film cannot be decoded exactly from its first frame on.
         decoders = [whole_film, decode_with_av]
     for decode in decoders:
@@ -258,7 +260,7 @@ def _decode_windows(
                 rows[name][int(clip.clip_id)] = (features.arrays["frames"], features.time_s)
             del undone[clip.clip_id]
             show(len(spans) - len(undone), len(spans))
-    return _DecodedFilm(rows, rests)
+    return _DecodedFilm(rows, measured_stretches)
 
 
 def _remarks_of(clip: DecodedClip) -> list[str]:
@@ -300,7 +302,9 @@ def _measure_pictures(
     for name, known_rows in measured_before.items():
         rows_of[name] = decoded.rows.get(name, dict(enumerate(known_rows or ())))
     try:
-        shots = shots or joined_shots([rest.measured for rest in decoded.rests]) or find_shots(path)
+        shots = (
+            shots or joined_shots([rest.measured for rest in decoded.measured_stretches]) or find_shots(path)
+        )
     except VideoError as error:
         remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(spans)
         shots = ()
