@@ -102,10 +102,10 @@ def examine_run(work: Extraction) -> list[Diagnosis]:
 
 
 def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
-    """Report the number of clips; it is noted if there are more tasks than pieces, as each does whole pieces."""
+    """Report the number of clips, and note if some tasks of the job array would have nothing to do."""
     n_clips = len(work.job.planned_clips())
     _, n_tasks = work.shard
-    n_pieces = ceil(n_clips / PIECE_ROWS)
+    n_pieces = ceil(n_clips / PIECE_ROWS)  # each task does whole pieces
     text = counted(n_clips, work.unit)
     if n_tasks <= n_pieces:
         yield Diagnosis("clips", "ok", text)
@@ -226,7 +226,7 @@ def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, 
 
 
 def _examine_room(work: Extraction) -> Iterator[Diagnosis]:
-    """Report whether the disk has room for the bytes and files of the run, and whether a quota allows them."""
+    """Report whether the disk has room for the bytes and files of the run, and whether a quota allows it."""
     clips, groups, _ = work.plan()
     folder = existing_folder(work.stage_path)
     room = estimate_disk(clips, groups, links=links_work(folder))

@@ -23,7 +23,7 @@ from obygaze_features.extraction.card_process import (
     PassEnded,
     serve_card,
 )
-from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, take_pictures
 from obygaze_features.extraction.decoders import CUDA, PYAV
 from obygaze_features.extraction.films import Films, Pass, WorkQueue
 from obygaze_features.extraction.pool import DecodePool
@@ -169,8 +169,7 @@ class CardPool(DecodePool):
         uses_stretches = len(work.stretch_frames) > 0
         if measures_stretch or uses_stretches:
             return False
-        takes_pictures = len(work.tasks[0].requests) > 0
-        return takes_pictures and not self._why_not_on_card(work)
+        return take_pictures(work.tasks) and not self._why_not_on_card(work)
 
     def _why_not_on_card(self, work: Pass) -> str:
         """Return why the GPU cannot decode the files of a pass, to be remarked on its clips; "" if it can."""

@@ -36,7 +36,6 @@ from obygaze_features.video.hardware import (
     GpuCheck,
     NotDecoded,
     NotOnCard,
-    Sample,
     check_for_gpu,
     find_difference,
     group_around,
