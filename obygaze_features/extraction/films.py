@@ -54,12 +54,12 @@ class Stretch:
 
     @property
     def start_s(self) -> float:
-        """Its start in seconds, which is moved to where decoding can start."""
+        """Start in seconds; the stretch begins with the next frame from which decoding can start."""
         return self.edges[self.number]
 
     @property
     def end_s(self) -> float:
-        """The start of the next stretch in seconds."""
+        """End in seconds: the start of the next stretch."""
         return self.edges[self.number + 1]
 
 
@@ -117,7 +117,13 @@ class Films:
     """
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
-        """Find the file of each film, and divide each film into stretches."""
+        """Find the file of each film, and divide each film into stretches that begin with a window.
+
+        Raises
+        ------
+        ExtractError
+            A clip is no window of a film, or a film lies in several files.
+        """
         self._folder = folder
         self.n_decoded = 0
         self.cpu_s = 0.0
@@ -225,7 +231,7 @@ class WorkQueue(deque[Pass]):
         """
         super().__init__()
         unmeasured = {} if films is None else films.unmeasured()
-        self._films = {movie: _Film(stretches) for movie, stretches in unmeasured.items()}
+        self._films = {movie: _FilmProgress(stretches) for movie, stretches in unmeasured.items()}
         film_of_path = {film.path: film for film in self._films.values()}
         other_tasks = []
         for task in tasks:
@@ -259,7 +265,7 @@ class WorkQueue(deque[Pass]):
         self.extendleft(reversed(ready_passes))  # in their order, as `extendleft` reverses them
 
 
-class _Film:
+class _FilmProgress:
     """The stretches of a film that are being decoded, and its windows.
 
     Parameters

@@ -273,18 +273,22 @@ class CardReader(WindowReader[T]):
             raise NotOnCard("which frames are key frames shows when all are decoded", for_whole_file=True)
         pending, errors = self.choose_frames(Window(number, span) for number, span in enumerate(windows))
         yield from errors
-        targets = set(missing_frames(pending))
+        numbers = set(missing_frames(pending))
         if self._sample is not None:
-            targets.add(self._sample.number)
+            numbers.add(self._sample.number)
+        frames = self.decode_sparsely(sorted(numbers))
         try:
-            yield from self.distribute(self.convert(self.decode_sparsely(sorted(targets))), pending)
+            yield from self.distribute(self.convert(frames), pending)
         except NotSafe as reason:
             raise NotOnCard(f"{reason}") from reason
-        if pending:
+        if pending:  # windows that `distribute` did not complete
             raise NotOnCard("frames did not come out of the card")
 
     def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
-        """Do what `WindowReader.convert` does for frames on the GPU, and compare the sample among them."""
+        """Copy frames from the GPU and convert them to RGB pictures; compare the sample among them.
+
+        What is yielded is as in `WindowReader.convert`.
+        """
         for number, picture, result_of_request in super().convert(self._on_host(frames)):
             if self._sample is not None and number == self._sample.number:
                 self._sample.compare(picture)

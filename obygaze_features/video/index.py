@@ -445,8 +445,9 @@ class _StreamFacts:
         if not self.may_be_labelled or self.is_ordered_by_kind or not may_reorder:
             return False
         packets = self.packets
-        suspect = find_suspect_group(self.rank, packets.pts, packets.dts, self.random_access)
-        return suspect >= 0 and reorders(self.source.path, self.random_access, suspect)
+        group_start = find_suspect_group(self.rank, packets.pts, packets.dts, self.random_access)
+        has_suspect_group = group_start >= 0
+        return has_suspect_group and reorders(self.source.path, self.random_access, group_start)
 
     @property
     def labelled(self) -> bool:

@@ -8,7 +8,7 @@ missing, sequential decoding with frames chosen from those that exist.
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -336,21 +336,24 @@ class WindowReader(Decoder, Generic[T]):
         too_few = self._too_few(window.span)
         if too_few:
             return VideoError(too_few, self.path)
+        shared_fields: dict[str, Any] = {  # of all requests
+            "status": "partial" if losses else "ok",
+            "without_pictures_s": _joined(np.concatenate([gaps, overhang])),
+            "method": "sequential" if window.why_sequential else "sparse",
+            "why_sequential": window.why_sequential,
+            "total": len(self.frame_times),
+            "decoded": decoded,
+            "stream": self.table.stream.record(),
+            **properties,
+        }
         frames = []
         for request, ((sampling, _), numbers) in enumerate(zip(self.requests, window.wanted, strict=True)):
             frames_of_request = Frames(
                 images=[window.collected.images[number][request] for number in numbers.tolist()],
                 index=numbers,
                 time_s=self.frame_times.time_s[np.searchsorted(self.frame_times.index, numbers)],
-                status="partial" if losses else "ok",
                 notes=(*losses, *remarks, *_repeated(sampling, numbers)),
-                without_pictures_s=_joined(np.concatenate([gaps, overhang])),
-                method="sequential" if window.why_sequential else "sparse",
-                why_sequential=window.why_sequential,
-                total=len(self.frame_times),
-                decoded=decoded,
-                stream=self.table.stream.record(),
-                **properties,
+                **shared_fields,
             )
             frames.append(frames_of_request)
         return tuple(frames)
