@@ -376,7 +376,7 @@ def end_to_end(bench: Bench, card: Card) -> None:
     stores = {}
     rates = {}
     for decoder in ("pyav", "cuda"):
-        with mock.patch.object(card_pool, "CARD", return_value=card):
+        with mock.patch.object(card_pool, "MAKE_CARD", return_value=card):
             work = prepare(
                 manifest,
                 bench.folder / f"end-{decoder}",

@@ -91,24 +91,34 @@ def examine_run(work: Extraction) -> list[Diagnosis]:
         A `fault` would stop the run.
     """
     work = _with_recorded_devices(work)
-    findings = [*_examine_clips(work), *_examine_licence(work), *_examine_stage(work)]
-    findings += examine_place(work.stage_path)
-    return [*findings, *_examine_room(work)]
+    return [
+        *_examine_clips(work),
+        *_examine_videos(work),
+        *_examine_licence(work),
+        *_examine_stage(work),
+        *examine_place(work.stage_path),
+        *_examine_room(work),
+    ]
 
 
 def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
-    """Report the number of clips, of tasks without clips, and of videos that are not found."""
+    """Report the number of clips, and note if some tasks of the job array would have nothing to do."""
     n_clips = len(work.job.planned_clips())
-    n_shares = work.shard[1]
-    n_pieces = ceil(n_clips / PIECE_ROWS)  # a share is made of whole pieces
-    n_idle = n_shares - n_pieces
+    _, n_tasks = work.shard
+    n_pieces = ceil(n_clips / PIECE_ROWS)  # each task does whole pieces
     text = counted(n_clips, work.unit)
-    if n_idle > 0:
-        text += (
-            f" in {counted(n_pieces, 'piece')} of {PIECE_ROWS}: {n_idle} of {n_shares} tasks "
-            "have nothing to do"
-        )
-    yield Diagnosis("clips", "note" if n_idle > 0 else "ok", text)
+    if n_tasks <= n_pieces:
+        yield Diagnosis("clips", "ok", text)
+        return
+    n_idle = n_tasks - n_pieces
+    text += (
+        f" in {counted(n_pieces, 'piece')} of {PIECE_ROWS}: {n_idle} of {n_tasks} tasks have nothing to do"
+    )
+    yield Diagnosis("clips", "note", text)
+
+
+def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
+    """Report how many videos are found, and name one that is not; texts have no videos."""
     if isinstance(work.job, TextJob):
         return
     paths = {work.job.manifest.video_path(clip) for clip in work.job.manifest}
@@ -172,16 +182,15 @@ def _open_existing_stage(work: Extraction) -> Stage | None:
 
 
 def _with_recorded_devices(work: Extraction) -> Extraction:
-    """Return an extraction whose backbones have the device that its stage, or its parent store, records.
+    """Return the extraction with the device that its stage, or its parent store, records for each network.
 
-    Here networks are built on the CPU; without this the stage would seem to have other settings.
+    For this check all networks were built on the CPU. Their provenance would differ from that of the stage,
+    whose networks ran on a GPU, and the stage would be refused.
     """
     compute_of_group = {group.name: group.provenance.get("compute") for group in _existing_groups(work)}
-    if isinstance(work.job, TextJob):
-        texts = tuple(_with_recorded_device(backbone, compute_of_group) for backbone in work.job.backbones)
-        return replace(work, job=replace(work.job, backbones=texts))
-    backbones = tuple(_with_recorded_device(backbone, compute_of_group) for backbone in work.job.backbones)
-    return replace(work, job=replace(work.job, backbones=backbones))
+    job: Any = work.job  # of clips or of texts
+    backbones = tuple(_with_recorded_device(backbone, compute_of_group) for backbone in job.backbones)
+    return replace(work, job=replace(job, backbones=backbones))
 
 
 def _existing_groups(work: Extraction) -> Sequence[GroupSpec]:
@@ -198,26 +207,26 @@ AnyBackbone = TypeVar("AnyBackbone", Backbone, TextBackbone)
 
 
 def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, Any]) -> AnyBackbone:
-    """Return a backbone whose provenance has the device of its existing group, if both run a network.
+    """Return a backbone whose provenance names the machine's device that its existing group records.
+
+    A backbone without a group, or that runs no network, is returned as it is.
 
     Parameters
     ----------
     compute_of_group
-        Name of each group that exists -> the field `compute` of its provenance, or None.
+        Name of each group that exists -> the field `compute` of its provenance; None if it runs no network.
     """
     compute: Mapping[str, Any] = backbone.provenance.get("compute") or {}
     recorded: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
     if not compute or not recorded:
         return backbone
-    merged = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
-    for name in MACHINE_FIELDS:
-        if name in recorded:
-            merged[name] = recorded[name]
-    return replace(backbone, provenance={**backbone.provenance, "compute": merged})
+    settings = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
+    machine = {name: recorded[name] for name in MACHINE_FIELDS if name in recorded}
+    return replace(backbone, provenance={**backbone.provenance, "compute": {**settings, **machine}})
 
 
 def _examine_room(work: Extraction) -> Iterator[Diagnosis]:
-    """Report whether the disk space and number of files that the run needs are free."""
+    """Report whether the disk has room for the bytes and files of the run, and whether a quota allows it."""
     clips, groups, _ = work.plan()
     folder = existing_folder(work.stage_path)
     room = estimate_disk(clips, groups, links=links_work(folder))
@@ -232,10 +241,9 @@ def _examine_room(work: Extraction) -> Iterator[Diagnosis]:
     if not (has_bytes and has_files):
         yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
         return
-    refusal = None
-    # In memory, a reservation would take that of this process.
-    if mount_of(folder).kind not in MEMORY_FILE_SYSTEMS:
-        refusal = refused_reservation(folder, needed_bytes)
+    # A quota shows when space is reserved. In a file system in memory that would take memory of this process.
+    is_in_memory = mount_of(folder).kind in MEMORY_FILE_SYSTEMS
+    refusal = None if is_in_memory else refused_reservation(folder, needed_bytes)
     if refusal is None:
         yield Diagnosis("room", "ok", text)
     elif refusal.errno == errno.EDQUOT:

@@ -23,7 +23,7 @@ from obygaze_features.extraction.card_process import (
     PassEnded,
     serve_card,
 )
-from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
+from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, take_pictures
 from obygaze_features.extraction.decoders import CUDA, PYAV
 from obygaze_features.extraction.films import Films, Pass, WorkQueue
 from obygaze_features.extraction.pool import DecodePool
@@ -49,7 +49,7 @@ STRICT = "--strict asks for what only cores tell of damage"
 CARD_SEARCH_S = 60.0
 """Seconds that looking for a card may take."""
 
-CARD: Callable[[int], Card] = NvidiaCard
+MAKE_CARD: Callable[[int], Card] = NvidiaCard
 """Makes the card of a number."""
 
 
@@ -80,12 +80,13 @@ class CardPool(DecodePool):
         self._process_number = 0  # how often the process of the GPU has been started
         self._is_open = False  # whether that process can decode
         self._pass_numbers = count()
-        # Number of a pass on the GPU -> position of each clip in it -> its task, until the clip is decoded.
+        # Number of a pass on the GPU -> its tasks that are not decoded yet, by their position in the pass.
         self._on_card: dict[Hashable, dict[int, DecodeTask]] = {}
-        # Passes that the GPU did not decode, each with the reason; they wait for a core.
+        # Passes that the GPU did not decode, and why; they wait for a core.
         self._handed_back: deque[tuple[Pass, str]] = deque()
-        # Files, and passes on cores, that the GPU does not decode -> the reason.
+        # Path of a file that the GPU does not decode -> why.
         self._reason_of_file: dict[Path | None, str] = {}
+        # Key of a pass that cores decode in place of the GPU -> why.
         self._reason_of_pass: dict[Hashable, str] = {}
         self._process = self._start()
 
@@ -109,11 +110,12 @@ class CardPool(DecodePool):
                     self._put_on_card(work)
                     return True
         if self._handed_back and self._has_room():
-            self._put_on_cores(*self._handed_back.popleft())
+            work, reason = self._handed_back.popleft()
+            self._put_on_cores(work, reason)
             return True
         if queue and self._has_room():
             work = queue.popleft()
-            self._put_on_cores(work, self._why_cores(work))
+            self._put_on_cores(work, self._why_not_on_card(work))
             return True
         return False
 
@@ -124,12 +126,16 @@ class CardPool(DecodePool):
         return super()._is_idle()
 
     def _take(self, event: Event, queue: WorkQueue, films: Films | None = None) -> list[DecodedClip]:
-        """Return the clips of a worker's event, each with a remark on whether the GPU or cores decoded it."""
+        """Handle a message of the GPU's process or of a decode worker; return the clips that it finishes.
+
+        Each clip gets a remark: the GPU decoded it, or why cores did in place of the GPU.
+        """
         if isinstance(event.key, _CardKey):
             return self._take_from_card(event)
         clips = super()._take(event, queue, films)
         reason = self._reason_of_pass.get(event.key, "")
-        if event.kind != "item":
+        ends_pass = event.kind != "item"
+        if ends_pass:
             self._reason_of_pass.pop(event.key, None)
         if not reason:
             return clips
@@ -149,24 +155,25 @@ class CardPool(DecodePool):
 
     def _card_has_room(self) -> bool:
         """Return whether the GPU takes another pass, and cores keep up with the passes it hands back."""
-        most = CARD_THREADS + PASSES_AHEAD
-        return self._is_open and len(self._on_card) < most and len(self._handed_back) < most
+        most_passes = CARD_THREADS + PASSES_AHEAD
+        is_free = self._is_open and len(self._on_card) < most_passes
+        return is_free and len(self._handed_back) < most_passes
 
     def _is_for_card(self, work: Pass) -> bool:
         """Return whether the GPU may decode a pass.
 
         Cores decode the passes that measure a stretch of a film or that use frames of such stretches, those
-        that take no pictures, and those for which `_why_cores` gives a reason.
+        of backbones that only hear, and those for which `_why_not_on_card` gives a reason.
         """
-        is_of_stretches = work.stretch is not None or len(work.stretch_frames) > 0
-        takes_pictures = is_of_stretches or len(work.tasks[0].requests) > 0
-        if is_of_stretches or not takes_pictures:
+        measures_stretch = work.stretch is not None
+        uses_stretches = len(work.stretch_frames) > 0
+        if measures_stretch or uses_stretches:
             return False
-        return not self._why_cores(work)
+        return take_pictures(work.tasks) and not self._why_not_on_card(work)
 
-    def _why_cores(self, work: Pass) -> str:
-        """Return the reason, for a remark, why cores must decode a pass that takes pictures; "" if none."""
-        if not work.tasks:
+    def _why_not_on_card(self, work: Pass) -> str:
+        """Return why the GPU cannot decode the files of a pass, to be remarked on its clips; "" if it can."""
+        if not work.tasks:  # a stretch of a film in which no window begins
             return ""
         if work.tasks[0].strict:
             return STRICT
@@ -183,9 +190,9 @@ class CardPool(DecodePool):
         self._reason_of_pass[self._put(work)] = reason
 
     def _take_from_card(self, event: Event) -> list[DecodedClip]:
-        """Handle a message of the GPU's process; return the clip that it decoded, if any.
+        """Handle a message of the GPU's process; return the clip that it decoded, or an empty list.
 
-        Clips that the GPU leaves are queued for cores.
+        When a pass ends, its clips that the GPU did not decode are queued for cores.
 
         Raises
         ------
@@ -195,7 +202,8 @@ class CardPool(DecodePool):
         if event.key != _CardKey(self._process_number):
             return []  # of a process that was ended before
         message = event.value
-        if event.kind != "item":
+        has_process_ended = event.kind != "item"
+        if has_process_ended:
             self._end_process(str(message))
         elif isinstance(message, CardOpened):
             if message.missing and self._process_number == 1:
@@ -206,7 +214,7 @@ class CardPool(DecodePool):
             return [_remarked(message.clip, ON_CARD)]
         elif isinstance(message, PassEnded):
             undone = list(self._on_card.pop(message.key).values())
-            if undone and message.of_file:
+            if undone and message.for_whole_file:
                 self._reason_of_file[undone[0].path] = message.reason
             if undone:
                 self._handed_back.append((Pass(undone), message.reason))
@@ -247,11 +255,11 @@ def decode_pool(
     workers, timeout_s, decoder, batch_size
         As for `DecodePool`.
     backbones
-        The GPU on which they run decodes; the first one if they run on none.
+        The backbones that encode the clips. The GPU on which they run decodes, or GPU 0 if they run on none.
     """
     if decoder != CUDA:
         return DecodePool(workers, timeout_s, decoder, batch_size)
-    return CardPool(workers, timeout_s, batch_size, CARD(card_number(backbones)))
+    return CardPool(workers, timeout_s, batch_size, MAKE_CARD(card_number(backbones)))
 
 
 def card_number(backbones: Sequence[Backbone]) -> int:
@@ -264,7 +272,9 @@ def card_number(backbones: Sequence[Backbone]) -> int:
 
 
 def refuse_without_card(backbones: Sequence[Backbone]) -> None:
-    """Raise an error unless a GPU can decode, tried in another process, which its driver may kill.
+    """Raise an error unless a GPU can decode.
+
+    It is looked for in a process of its own, because a faulty driver may end the process that calls it.
 
     Raises
     ------
@@ -272,11 +282,10 @@ def refuse_without_card(backbones: Sequence[Backbone]) -> None:
         Saying what is missing.
     """
     with WorkerPool(1, _send_missing) as pool:
-        pool.put("look", CARD(card_number(backbones)), CARD_SEARCH_S)
+        pool.put("look", MAKE_CARD(card_number(backbones)), CARD_SEARCH_S)
         event = pool.get(2 * CARD_SEARCH_S)
-    missing = "the driver of the card fails, or does not answer"
-    if event is not None and event.kind == "item":
-        missing = event.value
+    has_answered = event is not None and event.kind == "item"
+    missing = event.value if has_answered else "the driver of the card fails, or does not answer"
     if missing:
         raise ExtractError(no_card(missing))
 

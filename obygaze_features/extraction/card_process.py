@@ -36,7 +36,6 @@ from obygaze_features.video.hardware import (
     GpuCheck,
     NotDecoded,
     NotOnCard,
-    Sample,
     check_for_gpu,
     find_difference,
     group_around,
@@ -74,7 +73,7 @@ class PassEnded(NamedTuple):
 
     key: Hashable
     reason: str = ""
-    of_file: bool = False
+    for_whole_file: bool = False
 
 
 class NewPass(NamedTuple):
@@ -128,17 +127,18 @@ class CardDecoder:
     """
 
     def __init__(self, card: Card, parent: Parent) -> None:
-        """Decode nothing yet; nothing is known of any file or kind of stream."""
+        """Begin without results of earlier checks and comparisons, which all threads share."""
         self._card = card
         self._parent = parent
         self._watch = Watch()
-        self._checks: dict[Path, GpuCheck] = {}  # what the headers of each file say
-        self._compared_files: set[Path] = set()  # files of which the GPU has decoded windows correctly
-        # Kind of stream -> how the GPU's pictures differ from a core's, "" if they do not; and a lock that
-        # is held while the first stream of a kind is compared.
+        # Results for files: by their headers, and those whose windows the GPU has decoded correctly.
+        self._checks: dict[Path, GpuCheck] = {}
+        self._compared_files: set[Path] = set()
+        # Results for kinds of streams: how the GPU's pictures differ from a core's, or "" if they do not. A
+        # thread holds the lock of a kind while it compares the first stream of this kind.
         self._differences: dict[str, str] = {}
         self._comparing: dict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._not_decoded: set[tuple[str, int, int]] = set()  # (kind, width, height)
+        self._not_decoded: set[_KindAndSize] = set()  # streams that the GPU does not decode
 
     def decode_all(self, waiting: "queue.SimpleQueue[NewPass]") -> None:
         """Decode passes from a queue, one after the other, for ever; runs in a thread."""
@@ -157,33 +157,37 @@ class CardDecoder:
 
         Cores decode the damaged clips, because they describe the damage.
         """
-        reasons: list[Exception] = []
-        decode = keeping(partial(self._decode_until_failure, reasons=reasons))
+        errors: list[Exception] = []
+        decode = keeping(partial(self._decode_until_error, errors=errors))
         for number, clip in decode_clips(new.work.tasks, decode, time.thread_time):
-            self._watch.expect(new.key, new.limit_s)
+            self._watch.expect(new.key, new.limit_s)  # each clip may take as long as the first
             if clip.status == "ok":
                 self._parent.send(ClipGiven(new.key, number, clip))
-        if not reasons:
+        if not errors:
             return PassEnded(new.key, DAMAGED_CLIPS)
-        of_file = isinstance(reasons[0], NotOnCard) and reasons[0].of_file
-        return PassEnded(new.key, _reason_of(reasons[0]), of_file)
+        first_error = errors[0]
+        for_whole_file = isinstance(first_error, NotOnCard) and first_error.for_whole_file
+        return PassEnded(new.key, _reason_of(first_error), for_whole_file)
 
-    def _decode_until_failure(
-        self, tasks: Sequence[DecodeTask], reasons: list[Exception]
+    def _decode_until_error(
+        self, tasks: Sequence[DecodeTask], errors: list[Exception]
     ) -> Iterator[tuple[int, DecodedClip]]:
-        """Decode clips of one file on the GPU until it fails; yield each with its position in `tasks`.
+        """Decode clips of one file on the GPU; yield each with its position in `tasks`, up to an error.
+
+        The error is not raised, because `decode_clips` would then try each clip alone: it is added to
+        `errors`, and a core decodes the clips that are left.
 
         Parameters
         ----------
         tasks
             Spans of one file, with the same requests.
-        reasons
-            A list to which the error is added that ended the decoding, if any.
+        errors
+            Receives the error, if there is one.
         """
         try:
             yield from decode_with_av(tasks, read=self._read)
         except Exception as error:  # noqa: BLE001 - a core decodes what is left, and says what is wrong
-            reasons.append(error)
+            errors.append(error)
 
     def _read(
         self,
@@ -200,70 +204,65 @@ class CardDecoder:
             A core must read them: a setting of `read_windows` is not its default, or the card does not decode
             this file or its kind of stream to the same bits.
         """
-        has_other_settings = any(settings.values())
+        has_other_settings = any(settings.values())  # `strict` and `known` are False and None by default
         if has_other_settings:
             raise NotOnCard("a core reads these windows")
         if path not in self._checks:
             self._checks[path] = check_for_gpu(path, self._card.least_pixels)
         check = self._checks[path]
         if check.reason:
-            raise NotOnCard(check.reason, of_file=True)
+            raise NotOnCard(check.reason, for_whole_file=True)
         table = index_packets(path)
-        first = _first_frame(table, windows)
-        kind_and_size = (kind_of(table), check.width, check.height)
+        stream = _KindAndSize(kind_of(table), check.width, check.height)
+        first_group = group_around(table, _first_frame(table, windows))
         try:
-            with self._comparing[kind_of(table)]:
-                self._refuse_kind(path, table, first, kind_and_size)
-            reader = CardReader(path, requests, self._card, self._sample(path, table, first))
-            yield from reader.read_all(windows)
+            self._refuse_kind(path, stream, first_group[:MOST_COMPARED])
+            is_compared = path in self._compared_files
+            sample = None if is_compared else sample_of(path, first_group[0])
+            yield from CardReader(path, requests, self._card, sample).read_all(windows)
         except NotDecoded:
-            self._not_decoded.add(kind_and_size)
+            self._not_decoded.add(stream)
             raise
         self._compared_files.add(path)
 
-    def _refuse_kind(
-        self, path: Path, table: PacketTable, frame: int, kind_and_size: tuple[str, int, int]
-    ) -> None:
+    def _refuse_kind(self, path: Path, stream: "_KindAndSize", frames: Sequence[int]) -> None:
         """Refuse streams that the GPU decodes to other bits than a core, or does not decode at this size.
 
-        For the first stream of a kind, a group of pictures is decoded both by the GPU and by a core, and the
-        result is remembered. The caller holds the lock of the kind, so that other threads wait for it.
+        For the first file of a kind, some frames are decoded by the GPU and by a core, and the result is
+        stored. Threads with another file of this kind wait until it is known.
 
         Parameters
         ----------
-        path, table
-            The file, and its packets.
-        frame
-            A frame of the group that is compared.
-        kind_and_size
-            Kind of the stream, and width and height of its pictures.
+        path, stream
+            The file, and the kind and size of its stream.
+        frames
+            Numbers of the frames that are compared.
 
         Raises
         ------
         NotOnCard
             With the reason.
         """
-        kind = kind_and_size[0]
-        if kind_and_size in self._not_decoded:
-            raise NotOnCard(f"a card does not decode {kind} of this size", of_file=True)
-        if kind not in self._differences:
-            frames = group_around(table, frame)[:MOST_COMPARED]
-            try:
-                self._differences[kind] = find_difference(path, frames, self._card)
-            except NotDecoded:
-                self._not_decoded.add(kind_and_size)
-                raise
+        kind = stream.kind
+        with self._comparing[kind]:
+            if stream in self._not_decoded:
+                raise NotOnCard(f"a card does not decode {kind} of this size", for_whole_file=True)
+            if kind not in self._differences:
+                try:
+                    self._differences[kind] = find_difference(path, frames, self._card)
+                except NotDecoded:
+                    self._not_decoded.add(stream)
+                    raise
         if self._differences[kind]:
-            raise NotOnCard(self._differences[kind], of_file=True)
+            raise NotOnCard(self._differences[kind], for_whole_file=True)
 
-    def _sample(self, path: Path, table: PacketTable, frame: int) -> Sample | None:
-        """Decode a picture by a core, which the reader compares with the GPU's; None after the first pass.
 
-        A file's pictures are compared in the first pass over the file.
-        """
-        if path in self._compared_files:
-            return None
-        return sample_of(path, group_around(table, frame)[0])
+class _KindAndSize(NamedTuple):
+    """Kind of a stream (`kind_of`), with width and height of its pictures."""
+
+    kind: str
+    width: int
+    height: int
 
 
 def _first_frame(table: PacketTable, windows: Windows) -> int:
@@ -287,27 +286,27 @@ class Watch:
     """
 
     def __init__(self) -> None:
-        """Watch no pass yet."""
+        """Begin without time limits."""
         self._ends_s: dict[Hashable, float] = {}  # pass -> when its time is over (`time.monotonic`)
         self._changing = threading.Lock()  # held while the time limits change
-        # For the traceback that the timer prints; open as long as this process runs.
-        self._discarded: TextIO = open(os.devnull, "w")  # noqa: SIM115, PTH123
+        # The timer prints a traceback before it ends the process; it goes to a file that discards it.
+        self._null_file: TextIO = open(os.devnull, "w")  # noqa: SIM115, PTH123
 
     def expect(self, key: Hashable, limit_s: float) -> None:
         """Start, or start again, the time limit of a pass."""
         with self._changing:
             self._ends_s[key] = time.monotonic() + limit_s
-            self._set()
+            self._set_timer()
 
     def forget(self, key: Hashable) -> None:
         """Remove the time limit of a pass, which has ended."""
         with self._changing:
             del self._ends_s[key]
-            self._set()
+            self._set_timer()
 
-    def _set(self) -> None:
-        """Set the timer to the earliest time limit; stop it if there is none."""
+    def _set_timer(self) -> None:
+        """Set the timer, which ends this process, to the earliest time limit; stop it if there is none."""
         faulthandler.cancel_dump_traceback_later()
         if self._ends_s:
-            left_s = max(min(self._ends_s.values()) - time.monotonic(), 1e-3)
-            faulthandler.dump_traceback_later(left_s, exit=True, file=self._discarded)
+            left_s = max(min(self._ends_s.values()) - time.monotonic(), 1e-3)  # it must be above 0
+            faulthandler.dump_traceback_later(left_s, exit=True, file=self._null_file)

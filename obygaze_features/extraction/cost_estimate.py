@@ -29,6 +29,8 @@ LONGEST_TRIAL_S = 120.0
 """Seconds of decoding after which no further pass is tried."""
 _BYTE_CPU_S = 3e-9
 """Cost of a byte from the network's output to the sealed store: four to five times its SHA-256."""
+LEAST_S = 1e-9
+"""Seconds by which is divided at least, so that nothing is divided by 0."""
 MOST_LOADING_S = 60.0
 """Most seconds counted for imports and for loading networks: a process may have done other work before."""
 
@@ -133,29 +135,33 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     n_absent = len(paths) - len(sizes)
     feature_bytes = len(tasks) * job.bytes_per_clip()
     estimate = Estimate(len(tasks), len(paths), n_absent, len(all_passes), feature_bytes, workers)
-    decoding = _try_decoding(job, _trial_passes(all_passes, sizes))
-    estimate.tried = decoding.n_clips
-    if decoding.n_clips == 0:
+    trial = _try_decoding(job, _trial_passes(all_passes, sizes))
+    estimate.tried = trial.n_clips
+    if trial.n_clips == 0:
         return estimate
     on_card = any(uses_gpu(backbone) for backbone in job.backbones)
-    # Each pair is of wall seconds and processor seconds.
-    network_s_per_clip = _try_networks(job, decoding.clips, on_card=on_card)
-    infer_s, infer_cpu_s = network_s_per_clip * len(tasks)
-    decode_s, decode_cpu_s = decoding.per_clip * len(tasks) + decoding.index_per_file * len(sizes)
-    cpu_s = decode_cpu_s + feature_bytes * _BYTE_CPU_S + infer_cpu_s
+    inference = _Seconds(*(_try_networks(job, trial.clips, on_card=on_card) * len(tasks)))
+    decoding = _Seconds(*(trial.per_clip * len(tasks) + trial.index_per_file * len(sizes)))
+    cpu_s = decoding.cpu + feature_bytes * _BYTE_CPU_S + inference.cpu
     estimate.cpu_s = loading_s + cpu_s
-    least_s = 1e-9  # so that nothing is divided by 0
     if on_card:
-        estimate.gpu_s = infer_s
-        estimate.cores_per_card = decode_cpu_s / max(infer_s, least_s)
+        estimate.gpu_s = inference.wall
+        estimate.cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
     cores = usable_cores()
     decoders = min(workers, len(all_passes), cores)
-    # Ratio for one decoder: above 1 if it waits for the disk, or if other processes use the cores.
-    slowdown = max(1.0, decode_s / max(decode_cpu_s, least_s))
+    # Above 1 if a decoder waits for the disk, or if other processes use the cores.
+    slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
     # The slowest of the decoders, all cores and the GPU sets the pace.
-    slowest_s = max(decode_cpu_s / decoders, cpu_s / cores)
-    estimate.seconds = max(slowdown * (loading_s + slowest_s), infer_s)
+    slowest_s = max(decoding.cpu / decoders, cpu_s / cores)
+    estimate.seconds = max(slowdown * (loading_s + slowest_s), inference.wall)
     return estimate
+
+
+class _Seconds(NamedTuple):
+    """Expected time of one kind of work on all clips."""
+
+    wall: float
+    cpu: float
 
 
 def _now() -> NDArray[np.float64]:
@@ -175,12 +181,8 @@ def _trial_passes(
     sizes
         Bytes of the files that are here; passes over others are not tried.
     """
-
-    def size(tasks: Sequence[DecodeTask]) -> int:
-        """Return the bytes of the file of a pass."""
-        return sizes[cast("Path", tasks[0].path)]
-
-    readable = sorted((tasks for tasks in all_passes if tasks[0].path in sizes), key=size)
+    readable = [tasks for tasks in all_passes if tasks[0].path in sizes]
+    readable.sort(key=lambda tasks: sizes[cast("Path", tasks[0].path)])
     step = max(ceil(len(readable) / MOST_TRIALS), 1)
     return readable[step // 2 :: step]
 
@@ -205,7 +207,10 @@ class _TriedDecoding(NamedTuple):
 
 
 def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _TriedDecoding:
-    """Decode passes one after the other, until they have taken `LONGEST_TRIAL_S`, and measure the time."""
+    """Decode passes one after the other, until they have taken `LONGEST_TRIAL_S`, and measure the time.
+
+    Only as many of the decoded clips are returned as `_try_networks` needs.
+    """
     decode = keeping(load_decoder(job.decoder), writes=False)
     most_clips = max(MOST_TRIALS, clips_at_once(job.backbones))
     clips: list[DecodedClip] = []
@@ -216,7 +221,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
     for tasks in trial_passes:
         before = _now()
         with suppress(VideoError, OSError):
-            probe(cast("Path", tasks[0].path))  # of a file that was tried already, the index is there
+            probe(cast("Path", tasks[0].path))  # reads the index of the file, unless it is cached
         indexed = _now()
         decoded = [clip for _, clip in decode_clips(tasks, decode)]
         index_s += indexed - before

@@ -258,6 +258,14 @@ def _pass_key(task: DecodeTask) -> object:
     return object()  # differs from all other keys, so that the task has a pass of its own
 
 
+def take_pictures(tasks: Sequence[DecodeTask]) -> bool:
+    """Return whether the backbones of a pass take pictures; False if all of them only hear.
+
+    The tasks of a pass have the same backbones; one without tasks counts as taking pictures.
+    """
+    return not tasks or len(tasks[0].requests) > 0
+
+
 def decode_clips(
     tasks: Sequence[DecodeTask],
     decode: Callable[[Sequence[DecodeTask]], Iterator[tuple[int, DecodedClip]]],
@@ -286,9 +294,8 @@ def decode_clips(
     """
     open_track = lru_cache(2)(SoundTrack)  # clips of a file share its sound
     undone = set(range(len(tasks)))
-    takes_pictures = not tasks or len(tasks[0].requests) > 0
-    # Other decoders give pictures, and backbones that only hear need none.
-    decode_pictures = decode if takes_pictures else decode_with_av
+    # The built-in decoder decodes nothing for backbones that only hear; others decode pictures always.
+    decode_pictures = decode if take_pictures(tasks) else decode_with_av
     started = clock()
     try:
         for number, pictures in decode_pictures(tasks):
@@ -299,13 +306,14 @@ def decode_clips(
             undone.discard(number)
             yield number, replace(clip, cpu_s=spent_s)
     except Exception as error:  # noqa: BLE001 - a custom decoder may raise anything
-        if len(tasks) > 1:
-            for number in sorted(undone):
-                for _, clip in decode_clips([tasks[number]], decode, clock):
-                    yield number, clip
-        elif undone:
+        if len(tasks) == 1 and undone:
             spent_s = clock() - started
             yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=spent_s)
+            return
+        for number in sorted(undone):
+            only_task = [tasks[number]]
+            for _, clip in decode_clips(only_task, decode, clock):
+                yield number, clip
 
 
 def _with_sound_and_features(
@@ -316,16 +324,21 @@ def _with_sound_and_features(
         clip = _with_features(task, _with_sound(task, pictures, open_track))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
         return DecodedClip(pictures.clip_id, "failed", _reason(error), source=pictures.source)
-    is_sound_read = len(task.sounds) > 0
-    unread = [name for name in clip.besides if not (name == "sound" and is_sound_read)]
-    remarks = [UNREAD[name] for name in unread]
+    unread = set(clip.besides)  # what the file holds besides pictures
+    if task.sounds:
+        unread.discard("sound")
+    remarks = [UNREAD[name] for name in clip.besides if name in unread]
     return replace(clip, remarks=(*clip.remarks, *remarks))
 
 
 def _with_sound(
     task: DecodeTask, clip: DecodedClip, open_track: Callable[[Path, str], SoundTrack]
 ) -> DecodedClip:
-    """Add the sound for backbones that hear; the clip fails if neither pictures nor sound could be read."""
+    """Add the sound for the backbones that hear.
+
+    The clip fails if neither pictures nor sound could be read. It is partial if the sound has a large hole;
+    with `strict` it then fails.
+    """
     if clip.status == "failed" or not task.sounds or task.path is None:
         return clip
     heard: dict[str, Prepared] = {}
@@ -368,7 +381,7 @@ def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     for name, encode in encoders.items():
         if encode is None or name not in frames:
             continue
-        prepared = frames.pop(name)
+        prepared = frames.pop(name)  # the frames of other backbones are encoded in the main process
         batch_of_one = encode(prepared.images[None])
         arrays = {array: values[0] for array, values in batch_of_one.items()}
         reason = not_finite(name, arrays)
@@ -403,7 +416,7 @@ def decode_stretch(
     path: Path,
     stretch: tuple[float, float],
     others: Sequence[DecodeTask],
-    rests: list[Rest[Pixels]],
+    measured_stretches: list[Rest[Pixels]],
 ) -> Iterator[tuple[int, DecodedClip]]:
     """Decode all frames of a stretch of a film with PyAV: yield its windows, and measure frames for shots.
 
@@ -419,9 +432,9 @@ def decode_stretch(
         Start and end in seconds.
     others
         Windows that are yielded elsewhere and may need frames of the stretch.
-    rests
-        A list to which is added what the stretch gives besides the windows: measurements, and frames for
-        `others`. Nothing is added if the stretch cannot be decoded without errors.
+    measured_stretches
+        A list to which the measurements of the stretch, and its frames for `others`, are added at the end.
+        Nothing is added if the stretch cannot be decoded without errors.
 
     Yields
     ------
@@ -444,7 +457,7 @@ def decode_stretch(
         source = _source(path, hashed=hash_source)
         for item in read_stretch(path, stretch, windows, other_windows, frame_requests, strict=strict):
             if isinstance(item, Rest):
-                rests.append(item)
+                measured_stretches.append(item)
             else:
                 number, result = item
                 yield number, _clip(tasks[number], path, result, source)

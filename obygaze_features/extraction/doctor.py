@@ -136,8 +136,8 @@ def docs_folder() -> Path | None:
 def readiness() -> Iterator[Diagnosis]:
     """Report for every kind of work whether this machine is ready for it, and if not, why."""
     for use in USES:
-        findings = [finding for finding in _examine_use(use) if finding.level == "fault"]
-        faults = [f"{finding.about}: {finding.text}" for finding in findings]
+        found_faults = [finding for finding in _examine_use(use) if finding.level == "fault"]
+        faults = [f"{finding.about}: {finding.text}" for finding in found_faults]
         level: Level = "note" if faults else "ok"  # no fault, since nobody has asked for this use
         yield Diagnosis(f"for {use}", level, f"{_verdict(use, faults)}; obygaze doctor --for {use} says more")
 
@@ -186,11 +186,11 @@ def extras(use: Use | None) -> Iterator[Diagnosis]:
     use
         The work that decides how bad a missing package is; None judges the base install alone.
     """
-    listed: set[str] = set()
-    reported: set[str] = set()
+    listed: set[str] = set()  # names of packages in an extra before: each is listed once
+    reported: set[str] = set()  # names of packages with a problem: each is reported once
     for extra, packages in declared_packages().items():
         yield _extra(extra, [package for package in packages if package.name not in listed], use)
-        listed |= {package.name for package in packages}
+        listed.update(package.name for package in packages)
         for package in packages:
             problem = _problem(package)
             level = _level_of(extra, problem, use)
@@ -305,11 +305,16 @@ def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
         yield _diagnosis("gpu", "none", note=": networks run on the CPU, some hundred times slower")
     for number in range(n_gpus):
         yield _gpu(number)
-    if n_gpus:
-        cores_per_gpu = usable_cores() / n_gpus
-        slow = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MOST_CORES} cores decode"
-        note = slow if cores_per_gpu < FEWEST_CORES else ""
-        yield _diagnosis("decoding", f"{cores_per_gpu:.3g} cores a card", note=note)
+    if n_gpus > 0:
+        yield _cores_per_gpu(n_gpus)
+
+
+def _cores_per_gpu(n_gpus: int) -> Diagnosis:
+    """Report how many cores decode for each GPU, and note if they are too few to keep it busy."""
+    cores_per_gpu = usable_cores() / n_gpus
+    slow = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MOST_CORES} cores decode"
+    note = slow if cores_per_gpu < FEWEST_CORES else ""
+    return _diagnosis("decoding", f"{cores_per_gpu:.3g} cores a card", note=note)
 
 
 def _device_index(device: str | None) -> int:
@@ -336,9 +341,9 @@ def weights() -> Iterator[Diagnosis]:
     absent: list[str] = []
     for backbone, hub_weights in HUB.items():
         commit = _cached_commit(hub_weights)
-        if commit is None:
+        if commit is None:  # without the hub's client, nothing is known of its cache
             return
-        if commit:
+        if commit != "":
             yield _pinned(backbone, hub_weights, commit)
         else:
             absent.append(hub_weights)
@@ -366,16 +371,16 @@ def cached_weights(backbones: Sequence[str]) -> Iterator[Diagnosis]:
 
     for backbone in backbones:
         name, _, source = backbone.partition("=")
-        backbone_options(name)  # raises if there is no such backbone
+        backbone_options(name)  # called only to refuse a name that no backbone has
         hub_weights = hub_name(source or HUB.get(name, ""))
         if not hub_weights:
             text = "its weights are given by --weights" if is_known_network(name) else "needs none of the hub"
             yield Diagnosis("weights", "ok", f"{name}: {text}")
             continue
         commit = _cached_commit(hub_weights)
-        if commit is None:
+        if commit is None:  # the hub's client is missing, which `extras` reports
             continue
-        if commit:
+        if commit != "":
             yield _pinned(name, hub_weights, commit)
         else:
             text = f"{name}: the cache has no tensors of {hub_weights}. {how_to_get(hub_weights)}"

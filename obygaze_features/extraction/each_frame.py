@@ -160,22 +160,26 @@ class PendingFrames:
     sizes: Sequence[int]
 
     def result(self) -> EncodedFrames:
-        """Wait for the vectors of all frames of all clips, and divide them among the clips."""
+        """Wait for the vectors of all frames of all clips, and divide them among the clips.
+
+        A clip is finite if all its frames are; its `at_once` is the smallest of its frames.
+        """
+        first_frames = np.cumsum([0, *self.sizes[:-1]])  # number of each clip's first frame, [B]
         if isinstance(self.pending, np.ndarray):  # of a plain function, which has encoded them already
             arrays = {"frames": self.pending}
-            is_finite = np.isfinite(self.pending).reshape(len(self.pending), -1).all(axis=1)
+            is_frame_finite = np.isfinite(self.pending).reshape(len(self.pending), -1).all(axis=1)
             at_once = None
         else:
             encoded = self.pending.result()
             arrays = encoded.arrays
-            is_finite = encoded.finite
+            is_frame_finite = encoded.finite
             at_once = encoded.at_once
-        first_frames = np.cumsum([0, *self.sizes[:-1]])  # number of each clip's first frame, [B]
+            if at_once is not None:
+                at_once = np.minimum.reduceat(at_once, first_frames)
         vectors_of_clips = {}
         for name, vectors in arrays.items():
-            array = name.rpartition("/")[2]  # a side group's array is called "group/array"
-            if array == "frames":
+            is_of_frames = name == "frames" or name.endswith("/frames")  # a side group's is "group/frames"
+            if is_of_frames:
                 vectors_of_clips[name] = np.split(vectors[:, 0], first_frames[1:])
-        if at_once is not None:
-            at_once = np.minimum.reduceat(at_once, first_frames)
-        return EncodedFrames(vectors_of_clips, np.logical_and.reduceat(is_finite, first_frames), at_once)
+        is_finite = np.logical_and.reduceat(is_frame_finite, first_frames)
+        return EncodedFrames(vectors_of_clips, is_finite, at_once)

@@ -30,8 +30,9 @@ def encode_batches(
     batches
         Decoded clips.
     clock
-        Entered for the time that the backbones take.
+        Returns a context manager, within which the backbones run, so that their time can be measured.
     """
+    # While a GPU computes one batch, the next one is decoded and started.
     most_waiting = 1 if any(uses_gpu(backbone) for backbone in backbones) else 0
     started: deque[_StartedBatch] = deque()
     for batch in batches:
@@ -157,8 +158,10 @@ class _StartedBatch:
     def results(self) -> list[ClipResult]:
         """Wait for the backbones, and return the result of every clip in the order of the batch."""
         features = {clip_id: dict(clip.encoded) for clip_id, clip in self._clips.items()}
-        devices: dict[str, dict[str, None]] = {clip_id: {} for clip_id in self._clips}  # in order, each once
-        reasons: dict[str, str] = {}  # of clips with values that are not finite
+        # Clip id -> the GPUs that computed its features (the keys of a dict: in order, each once).
+        devices: dict[str, dict[str, None]] = {clip_id: {} for clip_id in self._clips}
+        # Clip id -> which values are not finite.
+        reasons: dict[str, str] = {}
         for call in self._calls:
             encoded = _wait_for(call)
             arrays_of_group = call.backbone.by_group(encoded.arrays)
@@ -175,21 +178,19 @@ class _StartedBatch:
             if clip.status == "failed" or clip_id in reasons:
                 reason = reasons.get(clip_id, clip.reason)
                 results.append(ClipResult(clip_id, "failed", reason, clip.source))
-                continue
-            source = dict(clip.source)
-            if devices[clip_id]:
-                source["device"] = ", ".join(devices[clip_id])
-            result = ClipResult(
-                clip_id,
-                clip.status,
-                clip.reason,
-                source,
-                features[clip_id],
-                clip.absent,
-                clip.without_pictures_s,
-            )
-            results.append(result)
+            else:
+                results.append(_result(clip, features[clip_id], list(devices[clip_id])))
         return results
+
+
+def _result(clip: DecodedClip, features: Mapping[str, ClipFeatures], devices: Sequence[str]) -> ClipResult:
+    """Return the result of a clip that did not fail; its source names the GPUs that computed its features."""
+    source = dict(clip.source)
+    if devices:
+        source["device"] = ", ".join(devices)
+    return ClipResult(
+        clip.clip_id, clip.status, clip.reason, source, features, clip.absent, clip.without_pictures_s
+    )
 
 
 def _arrays_of_clip(
@@ -210,8 +211,11 @@ def _absent(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
 
 
 def _start(backbone: Backbone, images: Sequence[NDArray[Any]]) -> Any:
-    """Start to encode the images of some clips; a plain function encodes them at once."""
-    start = getattr(backbone.encode, "start", None)  # a Runner has `start`, and also `compute` and `card`
+    """Start to encode the images of some clips, and return an object that waits for the arrays.
+
+    A backbone whose `encode` is a plain function encodes them now, and the arrays are returned.
+    """
+    start = getattr(backbone.encode, "start", None)
     if start is None:
         return backbone.encode(np.stack(images))
     return start(images)
@@ -237,19 +241,19 @@ class _Encoded(NamedTuple):
 
 def _wait_for(call: _Call) -> _Encoded:
     """Wait until a call of a backbone has ended, and return its arrays."""
-    if isinstance(call.pending, dict):
+    if isinstance(call.pending, dict):  # a plain function has returned the arrays at once
         finite = [_finite_rows(values) for values in call.pending.values()]
         return _Encoded(call.pending, np.all(finite, axis=0), ())
     encoded = call.pending.result()
     if encoded.at_once is None or not uses_gpu(call.backbone):
         return _Encoded(encoded.arrays, encoded.finite, ())
     encode = cast("Any", call.backbone.encode)
-    usual_size = encode.compute.initial_batch_size()
+    usual_n_clips = encode.compute.initial_batch_size()
     devices = []
-    for size in encoded.at_once.tolist():
+    for n_clips in encoded.at_once.tolist():  # with how many others each clip was computed
         device = encode.card
-        if size != usual_size:  # the card had no memory for more
-            device = f"{device} ({call.backbone.name}: {size} at once)"
+        if n_clips != usual_n_clips:  # the card had no memory for more
+            device = f"{device} ({call.backbone.name}: {n_clips} at once)"
         devices.append(device)
     return _Encoded(encoded.arrays, encoded.finite, devices)
 

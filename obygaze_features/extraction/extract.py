@@ -113,7 +113,7 @@ def prepare(
     check_shares(staging_path(out), shard, this_machine())
     versioned(out, version)
     takes_texts = reads_texts(backbones)
-    is_option_given = {
+    without_shots = {  # option with which shots cannot be found -> whether it is given
         "--engine ray": engine == "ray",
         "--gpus": bool(gpus),
         "--shard": shard[1] > 1,
@@ -122,7 +122,8 @@ def prepare(
         "--decoder": decoder != PYAV,
         "backbones that read texts": takes_texts,
     }
-    shots_path = _table_of_shots(shots, [option for option, is_given in is_option_given.items() if is_given])
+    conflicts = [option for option, is_given in without_shots.items() if is_given]
+    shots_path = _table_of_shots(shots, conflicts)
     if not corpus:
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
@@ -303,7 +304,7 @@ def _engine(
 
 
 def _unasked(backbone: Backbone, codebook: Codebook) -> list[str]:
-    """Return a note on the questions that are not put to a backbone, because it cannot perceive the answers.
+    """Return a note on the questions that a backbone is not asked, because it cannot perceive the answers.
 
     Parameters
     ----------
@@ -511,7 +512,10 @@ def _prepare_trial(
     note: OnNote = warnings.warn,
     **settings: Any,
 ) -> Extraction:
-    """Prepare an extraction that is only to be estimated."""
+    """Prepare an extraction that is only to be estimated, from the parameters of `prepare`.
+
+    Usual weights that are not on this machine are replaced by random ones, so that nothing is fetched.
+    """
     from obygaze_features.extraction.trial_weights import with_untrained_networks  # noqa: PLC0415 - heavy
 
     trial_backbones: list[AnyBackbone] = []

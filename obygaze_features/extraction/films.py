@@ -54,12 +54,12 @@ class Stretch:
 
     @property
     def start_s(self) -> float:
-        """Its start in seconds, which is moved to where decoding can start."""
+        """Start in seconds; the stretch begins with the next frame from which decoding can start."""
         return self.edges[self.number]
 
     @property
     def end_s(self) -> float:
-        """The start of the next stretch in seconds."""
+        """End in seconds: the start of the next stretch."""
         return self.edges[self.number + 1]
 
 
@@ -117,7 +117,13 @@ class Films:
     """
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
-        """Find the file of each film, and divide each film into stretches."""
+        """Find the file of each film, and divide each film into stretches that begin with a window.
+
+        Raises
+        ------
+        ExtractError
+            A clip is no window of a film, or a film lies in several files.
+        """
         self._folder = folder
         self.n_decoded = 0
         self.cpu_s = 0.0
@@ -151,14 +157,15 @@ class Films:
         return unmeasured
 
     def write_measurements(self, stretch: Stretch, measurements: bytes, n_decoded: int, cpu_s: float) -> None:
-        """Write the measurements of a stretch to their file, and count what it cost besides its windows.
+        """Write the measurements of a stretch to their file, and add what they cost to the films' totals.
 
         Parameters
         ----------
         measurements
             The measurements, packed.
         n_decoded, cpu_s
-            Frames and processor seconds that no window counts.
+            Frames decoded and processor seconds spent for the measurements alone, without those that are
+            counted with the windows of the stretch.
         """
         self._folder.mkdir(exist_ok=True)
         write_whole(self._file(stretch), measurements)
@@ -224,7 +231,7 @@ class WorkQueue(deque[Pass]):
         """
         super().__init__()
         unmeasured = {} if films is None else films.unmeasured()
-        self._films = {movie: _Film(stretches) for movie, stretches in unmeasured.items()}
+        self._films = {movie: _FilmProgress(stretches) for movie, stretches in unmeasured.items()}
         film_of_path = {film.path: film for film in self._films.values()}
         other_tasks = []
         for task in tasks:
@@ -252,11 +259,13 @@ class WorkQueue(deque[Pass]):
             Its frames that other windows need; None if it could not be decoded.
         """
         film = self._films[stretch.movie]
-        ready_passes = film.end_stretch(stretch.number, undone, stretch_frames)
-        self.extendleft(reversed(ready_passes))
+        film.end_stretch(stretch.number, undone, stretch_frames)
+        ready_passes = film.take_ready_passes()
+        film.drop_unneeded_frames()
+        self.extendleft(reversed(ready_passes))  # in their order, as `extendleft` reverses them
 
 
-class _Film:
+class _FilmProgress:
     """The stretches of a film that are being decoded, and its windows.
 
     Parameters
@@ -300,10 +309,8 @@ class _Film:
 
     def end_stretch(
         self, number: int, undone: Iterable[DecodeTask], stretch_frames: KeptFrames | None
-    ) -> list[Pass]:
-        """Mark a stretch as decoded, and return passes over the windows that waited for it alone.
-
-        Frames of stretches that no window needs any more are dropped.
+    ) -> None:
+        """Mark a stretch as decoded; its windows are done, or wait until other stretches are decoded too.
 
         Parameters
         ----------
@@ -323,6 +330,9 @@ class _Film:
             if task.clip_id not in undone_tasks:
                 del self._tasks[task.clip_id]
         self._waiting |= undone_tasks
+
+    def take_ready_passes(self) -> list[Pass]:
+        """Return passes over the waiting windows whose stretches are all decoded; these wait no longer."""
         ready = [
             task for task in self._waiting.values() if self._pending.isdisjoint(self._stretches_of(task))
         ]
@@ -335,11 +345,14 @@ class _Film:
             needed = self._stretches_of_all(pass_tasks)
             frames = [self._frames_of_stretch[k] for k in needed if k in self._frames_of_stretch]
             ready_passes.append(Pass(pass_tasks, stretch_frames=frames))
+        return ready_passes
+
+    def drop_unneeded_frames(self) -> None:
+        """Drop the frames of stretches that no window needs any more."""
         still_needed = self._stretches_of_all(self._tasks.values())
         for ended in [*self._frames_of_stretch]:
             if ended not in still_needed:
                 del self._frames_of_stretch[ended]
-        return ready_passes
 
     def _stretch_of(self, task: DecodeTask) -> int:
         """Return the number of the stretch in which a window begins."""
@@ -347,7 +360,7 @@ class _Film:
 
     def _stretches_of(self, task: DecodeTask) -> range:
         """Return the numbers of the stretches that may have frames of a window."""
-        # A stretch begins up to a key frame late, so that the one before may hold the first frames.
+        # A stretch begins at the first key frame behind its edge; the one before it has the frames between.
         first = max(self._stretch_of(task) - 1, 0)
         end = bisect_left(self._edges, _end_s(task))
         return range(first, min(end, len(self._edges) - 1))
@@ -368,5 +381,5 @@ def _end_s(task: DecodeTask) -> float:
 def _stretches(movie: str, path: Path, starts_s: Sequence[float]) -> list[Stretch]:
     """Divide a film into stretches, each begun at every `PASS_CLIPS`-th of the sorted starts of windows."""
     starts_of_stretches = dict.fromkeys(starts_s[PASS_CLIPS::PASS_CLIPS])  # each once
-    edges = (-inf, *starts_of_stretches, inf)
+    edges = (-inf, *starts_of_stretches, inf)  # the first and the last stretch hold what is before and behind
     return [Stretch(movie, path, number, edges) for number in range(len(edges) - 1)]

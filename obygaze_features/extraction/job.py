@@ -107,7 +107,7 @@ class Job:
         refuse_duplicates(group_names)
         for backbone in self.backbones:
             sent_to_workers = (backbone.prepare, _encode_in_worker(backbone), backbone.hears)
-            pickled_for_workers(sent_to_workers, f"backbone '{backbone.name}'")
+            pickled_for_workers(sent_to_workers, f"backbone '{backbone.name}'")  # refuses what cannot be sent
         all_hear = all(backbone.hears is not None for backbone in self.backbones)
         if self.keep_frames is not None and all_hear:
             raise ExtractError(f"{self.keep_frames}: no backbone here takes frames that could be kept")

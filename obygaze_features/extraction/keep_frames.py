@@ -86,9 +86,9 @@ def from_jpeg(data: bytes) -> Pixels:
 
 
 def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
-    """Wrap a decoder, so that it reads frames that earlier runs kept as files, and keeps those it decodes.
+    """Return a decoder that first reads the frames that earlier runs kept as files, then decodes the others.
 
-    It does so for tasks with `keep`; other tasks are decoded as usual.
+    The frames that it decodes are kept, too. Tasks without `keep` are decoded as usual.
 
     Parameters
     ----------
@@ -106,8 +106,7 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
             yield from decode(tasks)
             return
         video = _VideoFrames(tasks[0].path, tasks[0].keep)
-        # Position of each clip to decode -> remarks on its kept frames.
-        remarks_on_kept: dict[int, list[str]] = {}
+        remarks_on_kept: dict[int, list[str]] = {}  # position of each clip to decode -> remarks on it
         for number, task in enumerate(tasks):
             try:
                 clip = video.clip(task, video.read(task))
@@ -119,10 +118,11 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
                 yield number, clip
         if not remarks_on_kept and not always:
             return
-        numbers = list(remarks_on_kept)
-        for index, decoded in decode([as_jpegs(tasks[number]) for number in numbers]):
-            number = numbers[index]
-            yield number, video.kept_clip(tasks[number], decoded, remarks_on_kept[number], writes=writes)
+        positions = list(remarks_on_kept)
+        for index, decoded in decode([as_jpegs(tasks[position]) for position in positions]):
+            position = positions[index]
+            remarks = remarks_on_kept[position]
+            yield position, video.kept_clip(tasks[position], decoded, remarks, writes=writes)
 
     return read_or_decode
 
@@ -224,32 +224,21 @@ class _VideoFrames:
 
     def clip(self, task: DecodeTask, kept_of_sampling: Mapping[Sampling, _Kept]) -> DecodedClip:
         """Make the result of a clip from its kept frames, which are prepared for each backbone."""
-        pictures = {}
-        reasons: dict[str, None] = {}  # in order, each once
+        prepared = _prepared_frames(task, kept_of_sampling)
+        clips = [kept.clip for kept in kept_of_sampling.values()]  # the same clip, by each sampling
+        reasons = dict.fromkeys(clip.reason for clip in clips if clip.reason)  # in order, each once
         remarks: dict[str, None] = {}
-        is_partial = False
         stretches: tuple[tuple[float, float], ...] = ()  # of the span, whatever the sampling
-        for sampling, kept in kept_of_sampling.items():
-            pictures[sampling] = [from_jpeg(data) for data in kept.jpegs]
-            is_partial = is_partial or kept.clip.status == "partial"
-            if kept.clip.reason:
-                reasons[kept.clip.reason] = None
-            stretches = stretches or kept.clip.without_pictures_s
-            remarks.update(dict.fromkeys(kept.clip.remarks))
-        prepared: dict[Hashable, Prepared] = {}
-        for key, (sampling, prepare) in task.frame_requests().items():
-            images = np.stack([prepare(picture) for picture in pictures[sampling]])
-            index = np.array(kept_of_sampling[sampling].index, np.int64)
-            time_s = np.array(kept_of_sampling[sampling].time_s)
-            prepared[key] = Prepared(images, index, time_s)
-        first = next(iter(kept_of_sampling.values())).clip
-        source = dict(first.source)
+        for clip in clips:
+            stretches = stretches or clip.without_pictures_s
+            remarks.update(dict.fromkeys(clip.remarks))
+        source = dict(clips[0].source)
         if task.hash_source:
             source["sha256"] = self.digest
         return replace(
-            first,
+            clips[0],
             clip_id=task.clip_id,
-            status="partial" if is_partial else "ok",
+            status="partial" if any(clip.status == "partial" for clip in clips) else "ok",
             reason="; ".join(reasons),
             frames={name: prepared[request_key(request)] for name, request in task.requests.items()},
             source=source,
@@ -261,6 +250,21 @@ class _VideoFrames:
 def _samplings(task: DecodeTask) -> dict[Sampling, str]:
     """Return the samplings of frames that a clip's backbones need -> name of one backbone that needs it."""
     return {request.sampling: name for name, request in task.requests.items()}
+
+
+def _prepared_frames(
+    task: DecodeTask, kept_of_sampling: Mapping[Sampling, _Kept]
+) -> dict[Hashable, Prepared]:
+    """Decode the kept JPEGs of a clip, and prepare them: `request_key` -> prepared frames."""
+    pictures = {}
+    for sampling, kept in kept_of_sampling.items():
+        pictures[sampling] = [from_jpeg(data) for data in kept.jpegs]
+    prepared: dict[Hashable, Prepared] = {}
+    for key, (sampling, prepare) in task.frame_requests().items():
+        kept = kept_of_sampling[sampling]
+        images = np.stack([prepare(picture) for picture in pictures[sampling]])
+        prepared[key] = Prepared(images, np.array(kept.index, np.int64), np.array(kept.time_s))
+    return prepared
 
 
 def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:

@@ -18,16 +18,17 @@ from obygaze_features.extraction.decode_clips import (
     decode_clips,
     decode_stretch,
     decode_with_av,
+    take_pictures,
 )
 from obygaze_features.extraction.decoders import PYAV, Decode, load_decoder
-from obygaze_features.extraction.films import Films, KeptFrames, Pass, WorkQueue
+from obygaze_features.extraction.films import Films, KeptFrames, Pass, Stretch, WorkQueue
 from obygaze_features.extraction.keep_frames import as_jpegs, keeping
 from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.video.file_facts import packed
 from obygaze_features.workers import Event, Parent, WorkerPool
 
 STRETCH_ITEM = -1
-"""Number of the item that a stretch gives besides its windows, where clips have their position."""
+"""First value of the message with the measurements of a stretch, where messages of clips have a position."""
 MOST_CRASHES = 3
 """Crashes after which a file fails; more than one, since the machine may also have killed the worker."""
 POLL_S = 0.2
@@ -118,7 +119,7 @@ class DecodePool:
     def _take(self, event: Event, queue: WorkQueue, films: Films | None) -> list[DecodedClip]:
         """Handle a message of a worker: return the clips that it finishes, and queue clips to retry."""
         if event.kind == "item" and event.value[0] == STRETCH_ITEM and films is not None:
-            self._keep_measured(event, films)
+            self._keep_measurements(event, films)
             return []
         if event.kind == "item":
             return [self._take_clip(event)]
@@ -134,11 +135,11 @@ class DecodePool:
             n_clips += max(len(attempt.undone), 1)  # a stretch without windows counts as one clip
         return len(self._running) < self.workers or n_clips < self._most_queued
 
-    def _put(self, work: Pass, number: int = 1) -> Hashable:
-        """Queue a pass for the workers; return the key of its messages. `number` counts its attempts."""
+    def _put(self, work: Pass, n_attempts: int = 1) -> Hashable:
+        """Queue a pass for the workers, for the first time or again; return the key of its messages."""
         key = next(self._keys)
         frames_file = Path(self._shared.name, f"frames-{key}")
-        self._running[key] = _Attempt(dict(enumerate(work.tasks)), work, frames_file, number)
+        self._running[key] = _Attempt(dict(enumerate(work.tasks)), work, frames_file, n_attempts)
         stretch_files = [frames.path for frames in work.stretch_frames]
         # A worker gets the paths alone: a copy of `KeptFrames` would remove the file when it goes.
         task = _PassTask(replace(work, stretch_frames=()), frames_file, stretch_files)
@@ -153,17 +154,17 @@ class DecodePool:
         del self._running[event.key].undone[number]
         return clip
 
-    def _keep_measured(self, event: Event, films: Films) -> None:
-        """Store the measurements and frames that the pass of a stretch has sent.
+    def _keep_measurements(self, event: Event, films: Films) -> None:
+        """Store the measurements of a stretch, which its worker has sent, for the detection of cuts.
 
-        These are the measurements of its frames, and the frames that other windows need.
+        The frames that other windows need are in a file, which is kept until these windows are decoded.
         """
         attempt = self._running[event.key]
-        measured: _MeasuredStretch = event.value[1]
+        message: _StretchMessage = event.value[1]
         if attempt.work.stretch is not None:
             attempt.stretch_frames = KeptFrames(attempt.frames_file)
             films.write_measurements(
-                attempt.work.stretch, measured.measurements, measured.n_decoded, measured.cpu_s
+                attempt.work.stretch, message.measurements, message.n_decoded, message.cpu_s
             )
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
@@ -244,8 +245,8 @@ class _PassTask(NamedTuple):
     stretch_files: Sequence[Path]
 
 
-class _MeasuredStretch(NamedTuple):
-    """What a stretch gives besides its windows.
+class _StretchMessage(NamedTuple):
+    """Message of a worker at the end of a stretch: its measurements. Its windows are messages of their own.
 
     Attributes
     ----------
@@ -276,19 +277,21 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     """
     share_in(folder)
     started = time.process_time()
-    rests: list[Rest[Pixels]] = []
-    decode = _decoder_of_pass(task, load_decoder(decoder), rests)
+    measured_stretches: list[Rest[Pixels]] = []
+    decode = _decoder_of_pass(task, load_decoder(decoder), measured_stretches)
+    if task.work.stretch is not None and not take_pictures(task.work.tasks):
+        _measure_stretch(task.work.stretch, measured_stretches)  # `decode` is not called for these tasks
     clips_cpu_s = 0.0
     for number, clip in decode_clips(task.work.tasks, decode):
         clips_cpu_s += clip.cpu_s
         parent.send((number, clip))
-    for rest in rests:
-        task.frames_file.write_bytes(pickle.dumps(rest.known))
+    for stretch in measured_stretches:
+        task.frames_file.write_bytes(pickle.dumps(stretch.known))
         cpu_s = time.process_time() - started - clips_cpu_s
-        parent.send((STRETCH_ITEM, _MeasuredStretch(packed(rest.measured), rest.decoded, cpu_s)))
+        parent.send((STRETCH_ITEM, _StretchMessage(packed(stretch.measured), stretch.decoded, cpu_s)))
 
 
-def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]]) -> Decode:
+def _decoder_of_pass(task: _PassTask, decode: Decode, measured_stretches: list[Rest[Pixels]]) -> Decode:
     """Return the function that decodes a pass.
 
     There are three: one for a whole stretch of a film; one for windows of which some frames were decoded
@@ -300,21 +303,31 @@ def _decoder_of_pass(task: _PassTask, decode: Decode, rests: list[Rest[Pixels]])
         The pass, and the files of frames that were decoded with stretches.
     decode
         The usual decoder.
-    rests
-        The returned function appends what a stretch gives besides its windows: measurements, and frames.
+    measured_stretches
+        At the end of a stretch, the returned function appends its measurements and the frames that other
+        windows need.
     """
     stretch = task.work.stretch
     if stretch is not None:
-        ends = (stretch.start_s, stretch.end_s)
-        others = [as_jpegs(other) for other in task.work.others]
-        decode = partial(decode_stretch, path=stretch.path, stretch=ends, others=others, rests=rests)
-        takes_pictures = not task.work.tasks or len(task.work.tasks[0].requests) > 0
-        if not takes_pictures:  # the returned function is not called then, but the shots need the frames
-            list(decode_stretch((), path=stretch.path, stretch=ends, others=(), rests=rests))
-    else:
-        known: dict[int, Known[Pixels]] = {}
-        for path in task.stretch_files:
-            known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
-        if known:
-            decode = partial(decode_with_av, known=known)
-    return keeping(decode, always=stretch is not None)
+        decode_windows = partial(
+            decode_stretch,
+            path=stretch.path,
+            stretch=(stretch.start_s, stretch.end_s),
+            others=[as_jpegs(other) for other in task.work.others],
+            measured_stretches=measured_stretches,
+        )
+        return keeping(decode_windows, always=True)  # the stretch is measured even if all windows are kept
+    known: dict[int, Known[Pixels]] = {}
+    for path in task.stretch_files:
+        known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
+    return keeping(partial(decode_with_av, known=known) if known else decode)
+
+
+def _measure_stretch(stretch: Stretch, measured_stretches: list[Rest[Pixels]]) -> None:
+    """Decode a stretch of a film only to measure its frames for the detection of cuts; no window is read."""
+    ends = (stretch.start_s, stretch.end_s)
+    windows = decode_stretch(
+        (), path=stretch.path, stretch=ends, others=(), measured_stretches=measured_stretches
+    )
+    for _ in windows:  # there are none; the iteration decodes the stretch
+        pass

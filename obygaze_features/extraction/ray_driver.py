@@ -157,23 +157,27 @@ class _Encoders:
 
         An encoder that dies `ATTEMPTS` times in a row before it has begun ends the run.
         """
-        n_starts = 0
+        n_failed_starts = 0  # in a row
         try:
             while True:
-                n_starts += 1
                 actor = self._actor_class.remote(self._order.worker, self._order.marker, self._decode)
                 self._actors[number] = actor
+                n_failed_starts += 1  # until it has begun
                 try:
                     _raise_node_error(ray.get(actor.begin.remote()))
-                    n_starts = 0
-                    while True:
-                        key, clip_ids = self.shares.get()
-                        self._do(actor, key, clip_ids)
+                    n_failed_starts = 0
+                    self._do_shares(actor)
                 except ray.exceptions.RayActorError:
-                    if n_starts == ATTEMPTS:
+                    if n_failed_starts == ATTEMPTS:
                         raise
         except Exception as error:  # noqa: BLE001 - raised again in the main thread
             self.events.put(error)
+
+    def _do_shares(self, actor: Any) -> None:
+        """Give an encoder shares of clips, one after the other, until it dies (RayActorError)."""
+        while True:
+            key, clip_ids = self.shares.get()
+            self._do(actor, key, clip_ids)
 
     def _do(self, actor: Any, key: int, clip_ids: Sequence[str]) -> None:
         """Run one share of clips on an encoder, and pass on its events.

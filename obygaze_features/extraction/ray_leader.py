@@ -168,7 +168,7 @@ class RayCluster:
         self._note = note
         self._where = order.address or "this machine"
         self._head = ""  # address of the cluster's head, once the child has joined
-        self._deadline = float("inf")  # until which the child must have joined (`time.monotonic`)
+        self._deadline = float("inf")  # when the child must have joined at the latest (`time.monotonic`)
         self._pool = WorkerPool(1, _drive)
 
     def __enter__(self) -> Self:
@@ -208,15 +208,12 @@ class RayCluster:
         except Exception as error:
             self._refuse_lost_head(error)
             raise
-        if event is None and time.monotonic() > self._deadline:
-            raise ExtractError(
-                f"the Ray cluster at {self._where} did not let this process in within {JOIN_S:.0f} s; "
-                "`ray status` on its first node shows what it is about"
-            )
         if event is None:
+            self._refuse_late_join()
             return None
         if event.kind == "item":
             return self._take(event.value)
+        # The child has ended: because the head was lost, or for another reason.
         self._refuse_lost_head()
         end = self._with_last_line(event.value)
         raise ExtractError(
@@ -244,6 +241,14 @@ class RayCluster:
         else:
             self.workers = message
         return None
+
+    def _refuse_late_join(self) -> None:
+        """Raise an ExtractError if the child must have joined the cluster by now."""
+        if time.monotonic() > self._deadline:
+            raise ExtractError(
+                f"the Ray cluster at {self._where} did not let this process in within {JOIN_S:.0f} s; "
+                "`ray status` on its first node shows what it is about"
+            )
 
     def _refuse_lost_head(self, error: Exception | None = None) -> None:
         """Raise an ExtractError if the head of the cluster does not answer any more."""

@@ -137,7 +137,8 @@ def decode_by_ray(
     settings
         Settings of the tasks.
     """
-    remote: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
+    # A task that was lost with its node is done again on another (`max_retries` of -1 is without limit).
+    decode_remotely: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
         num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
     )
     waiting = deque(group_into_passes(tasks, workers))
@@ -145,7 +146,7 @@ def decode_by_ray(
     while not stopped():
         while waiting and len(running) < workers:
             pass_tasks = waiting.popleft()
-            stream = remote.remote(pass_tasks, settings)
+            stream = decode_remotely.remote(pass_tasks, settings)
             running[stream] = {task.clip_id: task for task in pass_tasks}
         if not running:
             return
@@ -153,13 +154,14 @@ def decode_by_ray(
         for stream in ready:
             undone = running[stream]
             clip = _next_of(stream)
-            if clip is None:
+            if clip is None:  # the task has ended
                 del running[stream]
                 if undone:  # a task that Ray did again on another node may give the clips in another order
                     waiting.append(list(undone.values()))
             elif isinstance(clip, NodeError):
                 raise clip
-            elif undone.pop(clip.clip_id, None) is not None:
+            elif clip.clip_id in undone:  # else it came before, from the first node
+                del undone[clip.clip_id]
                 yield clip
 
 

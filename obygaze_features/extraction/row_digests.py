@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 
 from obygaze_features.store.writer import digest_of_part
@@ -27,11 +28,13 @@ class RowDigests(WorkerPool):
         """Start to compute the digest of a part of a file; return a function that waits for the result."""
         key = next(self._keys)
         self.put(key, (path, offset, size))
+        return partial(self._result, key, path, offset, size)
 
-        def digest() -> str:
-            """Wait for the digest; compute it here if the worker does not send it."""
-            return self._wait(key) or digest_of_part(path, offset, size)
-
+    def _result(self, key: int, path: str, offset: int, size: int) -> str:
+        """Wait for the digest of a part of a file; compute it here if the worker does not send it."""
+        digest = self._wait(key)
+        if digest == "":
+            return digest_of_part(path, offset, size)
         return digest
 
     def _wait(self, key: int) -> str:
@@ -43,7 +46,7 @@ class RowDigests(WorkerPool):
                     break
                 if event.kind == "item":
                     self._digests[event.key] = event.value  # type: ignore[index]  # our keys are numbers
-                elif event.kind != "done":
+                elif event.kind != "done":  # the worker has failed
                     self._digests[event.key] = ""  # type: ignore[index]
         return self._digests.pop(key, "")
 

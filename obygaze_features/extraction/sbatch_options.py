@@ -93,10 +93,19 @@ def seconds(time: str) -> int | None:
     """
     if not time[:1].isdecimal():  # UNLIMITED or INFINITE
         return None
-    days, hyphen, clock = time.rpartition("-")
-    parts = [int(part) for part in clock.split(":")]
-    has_hours = hyphen or len(parts) == 3
-    if not has_hours:
-        parts = [0, *parts]
-    hours, minutes, clock_s = (*parts, 0, 0)[:3]  # what is not given is 0
-    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + clock_s
+    if "-" in time:  # days-hours[:minutes[:seconds]]
+        days, _, clock = time.partition("-")
+        hours, minutes, clock_s = _three_numbers(clock)
+        return ((int(days) * 24 + hours) * 60 + minutes) * 60 + clock_s
+    if time.count(":") == 2:  # hours:minutes:seconds
+        hours, minutes, clock_s = _three_numbers(time)
+        return (hours * 60 + minutes) * 60 + clock_s
+    minutes, clock_s, _ = _three_numbers(time)  # minutes[:seconds]
+    return minutes * 60 + clock_s
+
+
+def _three_numbers(clock: str) -> tuple[int, int, int]:
+    """Return the up to three numbers between the colons of a time; a number that is not given is 0."""
+    numbers = [int(number) for number in clock.split(":")]
+    first, second, third = (*numbers, 0, 0)[:3]
+    return first, second, third

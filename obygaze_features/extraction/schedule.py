@@ -312,15 +312,21 @@ class _Shares:
                 "same command goes on"
             )
         undone = self._undone(share.clip_ids)
-        # The process reported these as written, but the piece that they are in was still open when it died.
-        lost = share.written.keys() & set(undone)
-        for clip in lost:
-            share.report.count(share.written[clip], -1)
-        if len(undone) == 1 and share.deaths + 1 == ATTEMPTS:
+        self._subtract_lost(share, undone)
+        is_last_attempt = share.deaths + 1 == ATTEMPTS
+        if len(undone) == 1 and is_last_attempt:
             reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
             return fail(self._stage, undone, reason, self._report)
         self._divide(share, undone)
         return []
+
+    def _subtract_lost(self, share: _Share, undone: Sequence[str]) -> None:
+        """Subtract from the report of a process that died the clips that it reported, and that are not done.
+
+        They were written to a piece of the stage that was still open when the process died.
+        """
+        for clip in share.written.keys() & set(undone):
+            share.report.count(share.written[clip], -1)
 
     def summed_report(self) -> RunReport:
         """Sum the reports of all shares and of what was done before."""
@@ -333,14 +339,15 @@ class _Shares:
 
         If all are of one piece, the parts are of single clips.
         """
-        units = _pieces(self._stage, undone)
+        units = _pieces(self._stage, undone)  # lists of clips that stay together
         if len(units) == 1:
             units = [[clip] for clip in undone]
         units_per_part = max(ceil(len(units) / PARTS_AFTER_DEATH), 1)
         for first in range(0, len(units), units_per_part):
             clip_ids = _joined(units[first : first + units_per_part])
-            is_whole_share = clip_ids == share.clip_ids
-            deaths = share.deaths + 1 if is_whole_share else 0
+            # Deaths are counted for the same clips: of a smaller part it is not known that it was at fault.
+            is_same_share = clip_ids == share.clip_ids
+            deaths = share.deaths + 1 if is_same_share else 0
             self._parts_to_retry.append(_Share(clip_ids, deaths))
 
     def _undone(self, clip_ids: Sequence[str]) -> list[str]:

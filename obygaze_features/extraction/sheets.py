@@ -4,7 +4,7 @@ A sheet holds frames of films, which nothing else here stores: it is drawn only 
 for, and films' rights apply to it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -182,11 +182,7 @@ def write_sheets(
     with progress_bar("drawing", "sheet") as show:
         for name, clips in groups.items():
             file = f"{file_name('-'.join(name.lower().split()))}.png"
-            path_of_clip = {}
-            for clip in clips:
-                path = manifest.video_path(clip)
-                if path is not None and is_here(path):
-                    path_of_clip[clip] = path
+            path_of_clip = _videos_here(manifest, clips)
             frames = _middle_frames(path_of_clip, n)
             if frames:
                 images = [frame.image for frame in frames]
@@ -218,6 +214,16 @@ class _MiddleFrame(NamedTuple):
     clip: Clip
     image: NDArray[np.uint8]
     time_s: float
+
+
+def _videos_here(manifest: Manifest, clips: Iterable[Clip]) -> dict[Clip, Path]:
+    """Return clip -> its video, for the clips whose video is on this machine."""
+    path_of_clip = {}
+    for clip in clips:
+        path = manifest.video_path(clip)
+        if path is not None and is_here(path):
+            path_of_clip[clip] = path
+    return path_of_clip
 
 
 def _middle_frames(path_of_clip: Mapping[Clip, Path], n: int) -> list[_MiddleFrame]:

@@ -104,13 +104,14 @@ def film_variables(
         The file cannot be opened.
     """
     if speech:
-        speech_probabilities(())  # fails here if its package is absent, before the film is decoded
+        speech_probabilities(())  # so that a missing package is reported before the film is decoded
     film = probe(path)
     film_end_s = film.start_s + film.duration_s
     windows = _windows_in_film(spans, film_end_s)
     remark_counts = Counter[str]()  # remark for the user -> number of windows that it is about
+    ends_s = [spans[number][1] for number in windows]
     remark_counts["measured as far as the film goes"] = sum(
-        spans[number][1] > film_end_s + OVERHANG_S for number in windows
+        end_s > film_end_s + OVERHANG_S for end_s in ends_s
     )
     remark_counts["after the film's end"] = len(spans) - len(windows)
     pixel_aspect = film.stream.pixel_aspect if film.stream else 1.0
@@ -134,12 +135,20 @@ def film_variables(
             values = picture_values[number] | sound_values[number]
             rows[number] = {name: value for name, value in values.items() if isfinite(value)}
     remark_counts.update(_n_without_columns(rows, windows, measured_before, requests))
-    remarks = [
-        f"{remark} ({n} of {counted(len(spans), 'window')})" for remark, n in remark_counts.most_common() if n
-    ]
+    _note_remarks(path, remark_counts, len(spans), note)
+    return rows
+
+
+def _note_remarks(
+    path: Path, remark_counts: Counter[str], n_windows: int, note: Callable[[str], object]
+) -> None:
+    """Note the remarks on a film in one line, those on most windows first; nothing if there is none."""
+    remarks = []
+    for remark, n in remark_counts.most_common():
+        if n > 0:
+            remarks.append(f"{remark} ({n} of {counted(n_windows, 'window')})")
     if remarks:
         note(f"{path.name}: {first_few(remarks, MOST_REMARKS)}")
-    return rows
 
 
 def _windows_in_film(spans: Sequence[Span], film_end_s: float) -> dict[int, Span]:
@@ -180,12 +189,14 @@ def _n_without_columns(
     measured_before, requests
         What was measured before, and now.
     """
+    measured = {"cuts"}
+    measured.update(requests)
+    measured.update(kind for kind, known_rows in measured_before.items() if known_rows is not None)
     n_without = {}
     # One column stands for all of its kind.
-    for name, column in (("cuts", "cuts"), ("camera", "camera"), ("people", PEOPLE_FRAMES)):
-        is_measured = name == "cuts" or name in requests or measured_before[name] is not None
-        if is_measured:
-            n_without[f"no {name}"] = sum(column not in rows[number] for number in windows)
+    for kind, column in (("cuts", "cuts"), ("camera", "camera"), ("people", PEOPLE_FRAMES)):
+        if kind in measured:
+            n_without[f"no {kind}"] = sum(column not in rows[number] for number in windows)
     return n_without
 
 
@@ -200,18 +211,18 @@ def _requests(measured_before: _RowsOfKind, pixel_aspect: float, people: People 
 
 
 class _DecodedFilm(NamedTuple):
-    """The result of decoding the windows of a film.
+    """What was measured while the windows of a film were decoded.
 
     Attributes
     ----------
     rows
         `camera` or `people` -> number of a window -> its rows, of the windows that could be decoded.
-    rests
+    measured_stretches
         Measurements for the shots, if they were asked for and the film could be decoded as a whole.
     """
 
     rows: dict[str, dict[int, Rows]]
-    rests: list[Rest[Any]]
+    measured_stretches: list[Rest[Any]]
 
 
 def _decode_windows(
@@ -238,7 +249,7 @@ def _decode_windows(
     show
         Called with the number of decoded windows, and of all.
     """
-    rests: list[Rest[Any]] = []
+    measured_stretches: list[Rest[Any]] = []
     rows: dict[str, dict[int, Rows]] = {name: {} for name in requests}
     undone: dict[str, DecodeTask] = {}
     if requests:
@@ -246,9 +257,11 @@ def _decode_windows(
             undone[str(number)] = DecodeTask(str(number), path, start_s, end_s, requests)
     decoders: list[Any] = [decode_with_av]
     if measures_shots:
-        whole_film = partial(decode_stretch, path=path, stretch=(-inf, inf), others=(), rests=rests)
-        # It gives no windows where the film cannot be decoded exactly from its first frame on.
-        decoders = [whole_film, decode_with_av]
+        decode_film = partial(
+            decode_stretch, path=path, stretch=(-inf, inf), others=(), measured_stretches=measured_stretches
+        )
+        # It stops where the film cannot be decoded exactly; the windows that are left are decoded alone.
+        decoders = [decode_film, decode_with_av]
     for decode in decoders:
         if not undone:
             break
@@ -258,7 +271,7 @@ def _decode_windows(
                 rows[name][int(clip.clip_id)] = (features.arrays["frames"], features.time_s)
             del undone[clip.clip_id]
             show(len(spans) - len(undone), len(spans))
-    return _DecodedFilm(rows, rests)
+    return _DecodedFilm(rows, measured_stretches)
 
 
 def _remarks_of(clip: DecodedClip) -> list[str]:
@@ -299,11 +312,12 @@ def _measure_pictures(
     rows_of: dict[str, Mapping[int, Rows | None]] = {}
     for name, known_rows in measured_before.items():
         rows_of[name] = decoded.rows.get(name, dict(enumerate(known_rows or ())))
-    try:
-        shots = shots or joined_shots([rest.measured for rest in decoded.rests]) or find_shots(path)
-    except VideoError as error:
-        remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(spans)
-        shots = ()
+    if not shots:
+        try:
+            shots = _found_shots(path, decoded)
+        except VideoError as error:
+            remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(spans)
+            shots = ()
     cuts_s = [shot.start_s for shot in shots[1:]]
     values_of = {}
     for number, span in spans.items():
@@ -317,6 +331,12 @@ def _measure_pictures(
             values |= people_values(people_rows)
         values_of[number] = values
     return values_of
+
+
+def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:
+    """Return the shots of a film by what was measured while its windows were decoded, else find them anew."""
+    measured_shots = joined_shots([stretch.measured for stretch in decoded.measured_stretches])
+    return measured_shots or find_shots(path)
 
 
 def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:

@@ -139,16 +139,17 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
     extradata
         Settings of the codec that the container stores.
     """
-    length_size = nal_length_size(extradata, codec)
-    read = READERS.get(codec)
     if codec == "gif":
         return lambda packet: gif(memoryview(packet))
+    read = READERS.get(codec)
     if read is None:
         return lambda _: NO_HEADER
+    length_size = nal_length_size(extradata, codec)
     if codec not in ONLY_KEYS_READ:
         return lambda packet: read(memoryview(packet), length_size)
 
     def read_key(packet: Packet) -> PictureHeader:
+        """Read the header of a key frame; other packets of the codec need not be read."""
         return read(memoryview(packet), length_size) if packet.is_keyframe else NO_HEADER
 
     if codec != "h264":
@@ -156,6 +157,7 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
     fields = FieldReader(extradata or b"", length_size)
 
     def read_key_and_field(packet: Packet) -> PictureHeader:
+        """Read the header of a key frame and, of any packet, whether it is a single field."""
         header = read_key(packet)
         field = fields.read(packet)
         return header._replace(field=field) if field else header
@@ -296,9 +298,9 @@ class FieldReader:
         """Read how many bits a frame number has, if the container's settings of the codec say so."""
         self._length_size = length_size
         self._number_bits = 0
-        # With length fields, `extradata` is a configuration record, in which they have 2 bytes.
+        # If units have lengths, `extradata` is a configuration record, in which the lengths have 2 bytes.
         settings = nal_units(extradata[AVCC_FIRST_SET:], 2) if length_size else nal_units(extradata, 0)
-        self._field(settings)  # remembers the bits that a sequence parameter set states
+        self._field(settings)  # only to store the bits that a sequence parameter set states
 
     def read(self, packet: Packet) -> tuple[int, ...]:
         """Return (frame number, 1 for a bottom field or 0 for a top field) of a packet.
@@ -475,8 +477,8 @@ def _sei_number(sei: bytes) -> tuple[int, bytes]:
 def hevc(data: Data, length_size: int) -> PictureHeader:
     """Read from an HEVC access unit whether decoding can start here, and whether other pictures refer to it.
 
-    Decoding can start at pictures of the NAL unit types BLA, IDR and CRA. Pictures to which none of their
-    temporal layer refers have an even type below those (their names end in _N).
+    Decoding can start at pictures of the NAL unit types BLA, IDR and CRA, 16 to 21. Of the types below, the
+    even ones, such as TRAIL_N, are of pictures to which no other picture of their temporal layer refers.
     """
     turned = False
     sets = b""
@@ -486,10 +488,11 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
             sets += bytes(unit).rstrip(b"\x00")
         if kind == HEVC_SEI and read_sei(bytes(unit[2:])).turns:
             turned = True
-        if kind > HEVC_LAST_SLICE or len(unit) < 2:
-            continue  # not a picture
+        is_picture = kind <= HEVC_LAST_SLICE and len(unit) >= 2
+        if not is_picture:
+            continue
         spatial_layer = (unit[0] & 1) << 5 | unit[1] >> 3
-        if spatial_layer:
+        if spatial_layer > 0:
             continue  # only the base layer is decoded
         temporal_layer = max((unit[1] & 7) - 1, 0)
         if HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP:

@@ -105,8 +105,10 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
             search_start = box.start
         else:
             search_start = _search_start(sorted(ends), formats, len(data))
-        if MISREAD & {*formats}:
-            # Packets of the second file were read with those of the first, so their ends tell nothing.
+        reads_second_file = bool(MISREAD & {*formats})
+        if reads_second_file:
+            # FFmpeg reads its packets with those of the first, so the ends of packets tell nothing. A second
+            # file of the same format begins with the same bytes.
             second_start = data.find(data[:OWN_HEAD_BYTES], 1)
             if second_start > 0:
                 return second_start
@@ -246,8 +248,8 @@ def states_rate(path: Path, name: str) -> bool:
 def is_scrambled(path: Path, start: int = 0) -> bool:
     """Return whether packets of an MPEG transport or program stream are encrypted (scrambled).
 
-    `TRANSPORT_BYTES` from `start` on are read, up to where packets no longer follow each other, because bytes
-    are lost. Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7.
+    The packets in the `TRANSPORT_BYTES` from `start` on are looked at. Where bytes are lost, those behind are
+    not looked at. Source: ISO/IEC 13818-1, 2.4.3.2 and 2.4.3.7.
 
     Parameters
     ----------
@@ -259,11 +261,12 @@ def is_scrambled(path: Path, start: int = 0) -> bool:
     with open_regular(path) as file:
         file.seek(start)
         content = file.read(TRANSPORT_BYTES)
-    pack_start = content.find(PACK) if start else 0
+    is_from_inside = start > 0
+    pack_start = content.find(PACK) if is_from_inside else 0
     is_program_stream = content.startswith(PACK, pack_start)
     if is_program_stream and SCRAMBLED_PICTURE.search(content, pack_start + len(PACK)):
         return True
-    if start:
+    if is_from_inside:  # where the first packet begins is searched for
         return SCRAMBLED_INSIDE.search(content) is not None
     return SCRAMBLED.match(content) is not None
 
@@ -314,15 +317,17 @@ def has_unsupported_edits(path: Path, track: int) -> bool:
 
 def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
     """Return the number of a track from its header (ISO/IEC 14496-12, 8.3.2)."""
-    header_start, _ = next(_boxes_at(data, track_box, b"tkhd"), (0, 0))
+    header_start, _ = next(_boxes_of_kind(data, track_box, b"tkhd"), (0, 0))
     has_long_times = data[header_start : header_start + 1] == b"\x01"  # version 1
     # Version and flags, and two times, come before.
     id_start = header_start + (20 if has_long_times else 12)
     return int.from_bytes(data[id_start : id_start + 4], "big")
 
 
-def _boxes_at(data: mmap, outer: tuple[int, int], *box_path: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of the content of all boxes at a path of box types, such as moov/trak.
+def _boxes_at(
+    data: mmap, outer: tuple[int, int], outer_kind: bytes, inner_kind: bytes
+) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of the content of all boxes at a path of two box types, such as moov/trak.
 
     Parameters
     ----------
@@ -330,17 +335,18 @@ def _boxes_at(data: mmap, outer: tuple[int, int], *box_path: bytes) -> Iterator[
         The file.
     outer
         Start and end of the content in which the path begins.
-    box_path
-        Types of the nested boxes, from the outermost to the wanted one.
+    outer_kind, inner_kind
+        Types of the boxes in this content, and of the boxes in these.
     """
+    for outer_box in _boxes_of_kind(data, outer, outer_kind):
+        yield from _boxes_of_kind(data, outer_box, inner_kind)
+
+
+def _boxes_of_kind(data: mmap, outer: tuple[int, int], wanted_kind: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of the content of the boxes of one type that are in the content of another."""
     outer_start, outer_end = outer
-    next_kind, *rest = box_path
     for start, end, kind in boxes(data, outer_start, outer_end):
-        if kind != next_kind:
-            continue
-        if rest:
-            yield from _boxes_at(data, (start, end), *rest)
-        else:
+        if kind == wanted_kind:
             yield start, end
 
 

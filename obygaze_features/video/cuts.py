@@ -179,10 +179,10 @@ class DifferenceDetector:
             self._head.append(picture)
         self._changes.append(picture_difference(self._tail[-1], picture) if self._tail else 0.0)
         self._tail.append(picture)
-        # The second difference is used only for this frame and the one FLASH frames before. Comparing takes
-        # time, so it is left out where neither may begin a shot.
-        change_before = self._changes[-FLASH - 1 :][0]
-        may_be_cut = max(self._changes[-1], change_before) >= LEAST_CHANGE
+        # `cuts` uses the second difference only for this frame and for the one FLASH frames before, if it may
+        # begin a shot. Comparing takes time, so it is left out where neither may.
+        change_before_flash = self._changes[max(len(self._changes) - FLASH - 1, 0)]
+        may_be_cut = max(self._changes[-1], change_before_flash) >= LEAST_CHANGE
         self._across_flash.append(picture_difference(self._tail[0], picture) if may_be_cut else 0.0)
 
     def differences(self) -> Differences:
@@ -204,29 +204,38 @@ class DifferenceDetector:
             self._tail.extend(later.tail)
 
     def cuts(self) -> list[int]:
-        """Return the numbers of the frames that begin a shot."""
+        """Return the numbers of the frames that begin a shot.
+
+        There the picture changes much more than is usual around the frame, most of all frames next to it, and
+        not only for a flash of light.
+        """
         changes = np.array(self._changes)
         if len(changes) < 2:
             return []
         # [T, 2 * AROUND + 1]: the changes around each frame, that of the frame in the middle.
         padded = np.pad(changes, AROUND, mode="reflect" if len(changes) > AROUND else "edge")
         around = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
-        blocks = np.array_split(around, len(changes) // AT_ONCE + 1)
+        blocks = np.array_split(around, len(changes) // AT_ONCE + 1)  # so that little memory is needed
         usual = np.concatenate([np.percentile(block, USUAL_PERCENTILE, axis=1) for block in blocks])
-        peak = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1].max(axis=1)
-        # across_flash[t] compares the pictures t - FLASH - 1 and t. If the change at t ends a flash, it is
-        # small; if the change begins one, the value FLASH frames later is: the earlier picture is back.
-        across_flash = np.array(self._across_flash)
-        across_flash_later = np.append(across_flash[FLASH:], np.full(FLASH, np.inf))[: len(changes)]
-        lasting_change = np.minimum(across_flash, across_flash_later)
+        highest_near = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1].max(axis=1)
         is_cut = (
             (changes >= LEAST_CHANGE)
             & (changes >= TIMES_USUAL * usual)
-            & (changes == peak)
-            & (lasting_change >= changes / 2)
+            & (changes == highest_near)
+            & (self._lasting_changes() >= changes / 2)
         )
         is_cut[0] = False
         return [int(number) for number in np.flatnonzero(is_cut)]
+
+    def _lasting_changes(self) -> NDArray[np.float64]:
+        """Return how much each change remains a change when a flash of light is over, [T]; small for a flash.
+
+        `across_flash[t]` compares the pictures t - FLASH - 1 and t. If the change at t ends a flash, it is
+        small. If the change begins a flash, the value FLASH frames later is: the earlier picture is back.
+        """
+        across_flash = np.array(self._across_flash)
+        across_flash_later = np.append(across_flash[FLASH:], np.full(FLASH, np.inf))[: len(across_flash)]
+        return np.minimum(across_flash, across_flash_later)
 
 
 def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -256,12 +265,12 @@ def picture_difference(before: NDArray[np.float32], after: NDArray[np.float32]) 
     if unshifted < STILL:
         return unshifted
     height, width = before.shape
-    # [2 * SHIFT + 1, 2 * SHIFT + 1, H - 2 * SHIFT, W - 2 * SHIFT]: the picture before, by rows and columns of
-    # shift.
+    # The picture before, cut out at each shift of -SHIFT to SHIFT rows and columns:
+    # [2 * SHIFT + 1, 2 * SHIFT + 1, H - 2 * SHIFT, W - 2 * SHIFT].
     shifted = np.lib.stride_tricks.sliding_window_view(before, (height - 2 * SHIFT, width - 2 * SHIFT))
     inner = after[SHIFT:-SHIFT, SHIFT:-SHIFT]
     differences = np.minimum(np.abs(shifted - inner), LARGEST_DIFFERENCE)
-    # One axis of pixels is twice as fast as two.
+    # The mean over one axis of pixels takes half the time of that over two.
     n_shifts = (2 * SHIFT + 1) ** 2
     return float(differences.reshape(n_shifts, -1).mean(axis=1).min())
 

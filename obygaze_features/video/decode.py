@@ -137,13 +137,16 @@ class Decoder:
         NotSafe
             On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
         """
-        last = -1
+        last_number = -1  # of the frames yielded so far
         for may_seek in (self.table.seekable, False):
-            remaining = [number for number in targets if number > last]
+            remaining = [number for number in targets if number > last_number]
             with suppress(SeekFailed), self._opened() as source:
-                # Packets that are in memory are not sought in.
-                for last, frame in self._decode_runs(source, remaining, seeks=may_seek and not source.loaded):
-                    yield last, frame
+                is_in_memory = len(source.loaded) > 0
+                for number, frame in self._decode_runs(
+                    source, remaining, seeks=may_seek and not is_in_memory
+                ):
+                    last_number = number
+                    yield number, frame
                 return
 
     def _decode_runs(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
@@ -158,7 +161,7 @@ class Decoder:
             try:
                 if seeks and first - position.number > SEEK_AHEAD:
                     position = self._seek_before(source, first, position.number)
-                # None stands for packets that the file lacks now.
+                # None stands for packets that the file lacks now; `_needed` refuses it.
                 packets = chain(position.packets, repeat(None))
                 numbered_packets = zip(range(position.number, last + 1), packets, strict=False)
                 needed = self._needed(numbered_packets, first, frame_of_packet)
@@ -216,7 +219,7 @@ class Decoder:
         Parameters
         ----------
         packets
-            Packets up to the last wanted one; each must be as in the table.
+            Packets up to the last wanted one; from `first` on each must be as in the table.
         first
             Number of the first packet to decode.
         wanted
@@ -228,11 +231,11 @@ class Decoder:
             The file has changed since its packets were read.
         """
         for number, packet in packets:
-            is_before = number < first
-            if packet is None or (not is_before and not self.table.is_packet(number, packet)):
-                raise NotSafe("the file gives other packets than at first reading")
-            if is_before:
+            is_skipped = number < first and packet is not None
+            if is_skipped:
                 continue
+            if packet is None or not self.table.is_packet(number, packet):
+                raise NotSafe("the file gives other packets than at first reading")
             if number in wanted or not self.table.skippable.item(number):
                 packet.pts = number
                 packet.dts = None
@@ -261,8 +264,8 @@ class Decoder:
         may_skip = self.table.stream.codec in SKIPS_UNREFERENCED
         due = set[int]()  # wanted packets that went into the decoder and whose frames have not come out yet
         last_label = -1
-        drain = (-1, None)
-        for number, packet in chain(packets, (drain,)):
+        end = (-1, None)  # instead of a packet, None makes the decoder give the frames that it still holds
+        for number, packet in chain(packets, (end,)):
             if may_skip:
                 is_wanted = packet is None or number in frame_of_packet
                 context.skip_frame = "DEFAULT" if is_wanted else "NONREF"
@@ -301,9 +304,10 @@ class Decoder:
         if label is None or not 0 <= label < len(rank):
             raise NotSafe("a frame came out without its label")
         if last_label >= 0 and rank[label] <= rank[last_label]:
-            # Pictures are reordered here. If the time stamps nevertheless rise, they are times of decoding,
-            # and the display order that they gave is wrong.
-            self.labelled = self.labelled and not rises(rank)
+            # The decoder reorders pictures. Time stamps that nevertheless rise are times of decoding, and the
+            # display order that they gave is wrong.
+            if rises(rank):
+                self.labelled = False
             raise NotSafe("frames came out in another order than that of display")
         return label
 
@@ -336,8 +340,9 @@ class Decoder:
             if not rows:
                 raise VideoError("the file is damaged: not one picture can be decoded", self.path)
             numbers, is_key, pts, dts = np.array(rows, np.int64).T
-            # In a damaged file, frames may be out of order or duplicated.
+            # In a damaged file, frames may be out of order or duplicated: each is taken once, in order.
             index, first_row = np.unique(numbers, return_index=True)
+            # Times of the table, if it is known which packets gave the frames; else those from the decoder.
             if self.labelled or len(index) == len(self.table.frame_times):
                 time_s = self.table.frame_times.time_s[index]
             elif _has_times(pts, len(index)):
@@ -368,7 +373,7 @@ class Decoder:
     def frames(self, context: Any, packets: Iterable[Packet]) -> Iterator[Any]:
         """Decode packets and yield every frame that comes out of the decoder.
 
-        Counts the frames in `decoded`, and the packets that the decoder refuses in `errors`.
+        The frames are counted in `decoded`, and the packets that the decoder refuses in `errors`.
         """
         # None drains the decoder at the end.
         packets_and_end = chain(packets, (None,))

@@ -163,20 +163,14 @@ def number_frames(
         Whether stamps rise in decoding order.
     """
     counted = False
-    last = -1
-    waiting = None
-    for frame in frames:
-        if waiting is not None:
-            if rising and _steps_back(waiting, frame):
-                counted = True
-            number = last + 1 if counted else numbers.get(waiting.pts)
-            if number is not None:
-                last = number
-            yield NumberedFrame(number, waiting, counted)
-        waiting = frame
-    if waiting is not None:
-        number = last + 1 if counted else numbers.get(waiting.pts)
-        yield NumberedFrame(number, waiting, counted)
+    last_number = -1
+    for frame, next_frame in pairwise(chain(frames, (None,))):
+        if rising and next_frame is not None and _steps_back(frame, next_frame):
+            counted = True
+        number = last_number + 1 if counted else numbers.get(frame.pts)
+        if number is not None:
+            last_number = number
+        yield NumberedFrame(number, frame, counted)
 
 
 def _steps_back(before: Any, frame: Any) -> bool:

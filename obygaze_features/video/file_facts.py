@@ -4,8 +4,8 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,11 +119,7 @@ def cached_fact(path: Path, name: str, compute: Callable[[], T], kind: type[T]) 
         return compute()
     state = f"{path.absolute()}\0{size}\0{changed_ns}\0{name}"
     cache_file = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
-    lock = cache_file.with_suffix(".lock")
-    with ExitStack() as held:
-        # Without locks (a full disk, a file system without) two processes may compute the same fact.
-        with suppress(StoreError, OSError):
-            hold(held.enter_context(lock.open("wb")).fileno(), lock)
+    with _locked_if_possible(cache_file.with_suffix(".lock")):
         with suppress(OSError, ValueError):  # not cached yet, or written by another version
             return unpacked(read_bytes(cache_file), kind)
         fact = compute()
@@ -132,6 +128,19 @@ def cached_fact(path: Path, name: str, compute: Callable[[], T], kind: type[T]) 
             unfinished.write_bytes(packed(fact))
             unfinished.replace(cache_file)
         return fact
+
+
+@contextmanager
+def _locked_if_possible(path: Path) -> Iterator[None]:
+    """Wait for the lock of a file, and hold it within a `with` block.
+
+    Where it cannot be locked (a full disk, a file system without locks), the block runs without the lock, and
+    two processes may compute the same fact.
+    """
+    with ExitStack() as still_open:
+        with suppress(StoreError, OSError):
+            hold(still_open.enter_context(path.open("wb")).fileno(), path)
+        yield
 
 
 def packed(value: Any) -> bytes:

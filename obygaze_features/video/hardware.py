@@ -76,13 +76,13 @@ class NotOnCard(Exception):  # noqa: N818 - not an error: the signal to decode o
     ----------
     reason
         The reason, as text.
-    of_file
+    for_whole_file
         Whether it holds for all frames of the file.
     """
 
-    def __init__(self, reason: str, *, of_file: bool = False) -> None:
+    def __init__(self, reason: str, *, for_whole_file: bool = False) -> None:
         super().__init__(reason)
-        self.of_file = of_file
+        self.for_whole_file = for_whole_file
 
 
 class NotDecoded(NotOnCard):
@@ -194,7 +194,7 @@ def to_core_format(frame: VideoFrame, held: str, pixels: str) -> VideoFrame:
         It is not known how to convert the format without loss.
     """
     if pixels not in CORES_FORMATS.get(held, ()):
-        raise NotDecoded(f"a card gives {held or 'another format'} for {pixels}", of_file=True)
+        raise NotDecoded(f"a card gives {held or 'another format'} for {pixels}", for_whole_file=True)
     host = frame.reformat(format=pixels, threads=1)
     host.colorspace = frame.colorspace  # which PyAV writes anew
     return host
@@ -215,7 +215,7 @@ class Sample(NamedTuple):
             It differs.
         """
         if not are_equal(picture, self.picture):
-            raise NotOnCard(f"{OTHER_BITS} of this file", of_file=True)
+            raise NotOnCard(f"{OTHER_BITS} of this file", for_whole_file=True)
 
 
 class CardReader(WindowReader[T]):
@@ -270,21 +270,25 @@ class CardReader(WindowReader[T]):
             The card cannot decode the remaining windows exactly; a core is to decode those not yielded.
         """
         if self.lacks_keys:
-            raise NotOnCard("which frames are key frames shows when all are decoded", of_file=True)
+            raise NotOnCard("which frames are key frames shows when all are decoded", for_whole_file=True)
         pending, errors = self.choose_frames(Window(number, span) for number, span in enumerate(windows))
         yield from errors
-        targets = set(missing_frames(pending))
+        numbers = set(missing_frames(pending))
         if self._sample is not None:
-            targets.add(self._sample.number)
+            numbers.add(self._sample.number)
+        frames = self.decode_sparsely(sorted(numbers))
         try:
-            yield from self.distribute(self.convert(self.decode_sparsely(sorted(targets))), pending)
+            yield from self.distribute(self.convert(frames), pending)
         except NotSafe as reason:
             raise NotOnCard(f"{reason}") from reason
-        if pending:
+        if pending:  # windows that `distribute` did not complete
             raise NotOnCard("frames did not come out of the card")
 
     def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
-        """Do what `WindowReader.convert` does for frames on the GPU, and compare the sample among them."""
+        """Copy frames from the GPU and convert them to RGB pictures; compare the sample among them.
+
+        What is yielded is as in `WindowReader.convert`.
+        """
         for number, picture, result_of_request in super().convert(self._on_host(frames)):
             if self._sample is not None and number == self._sample.number:
                 self._sample.compare(picture)
@@ -303,10 +307,10 @@ class CardReader(WindowReader[T]):
         stream = self.table.stream
         for number, frame in frames:
             if not self._card.is_from_card(frame):
-                raise NotDecoded(f"a card does not decode {kind_of(self.table)}", of_file=True)
+                raise NotDecoded(f"a card does not decode {kind_of(self.table)}", for_whole_file=True)
             _, side_data = orientation(frame)
             if Type.FILM_GRAIN_PARAMS.name in side_data:
-                raise NotOnCard(FILM_GRAIN, of_file=True)
+                raise NotOnCard(FILM_GRAIN, for_whole_file=True)
             yield number, self._card.to_host(frame, stream.pixels)
 
 
@@ -406,7 +410,7 @@ def find_difference(path: Path, frames: Sequence[int], card: Card) -> str:
         try:
             card_number, picture, _ = next(on_card)
         except (NotSafe, VideoError, StopIteration) as error:
-            raise NotOnCard("a card does not decode it without errors", of_file=True) from error
+            raise NotOnCard("a card does not decode it without errors", for_whole_file=True) from error
         if card_number != number or not are_equal(picture, expected):
             return f"{OTHER_BITS} of {kind_of(reader.table)}"
     return ""
@@ -425,4 +429,4 @@ def _decode_on_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, Rg
         for number, picture, _ in reader.convert(reader.decode_sparsely(frames)):
             yield number, picture
     except (NotSafe, VideoError) as reason:
-        raise NotOnCard("damage is told by cores", of_file=True) from reason
+        raise NotOnCard("damage is told by cores", for_whole_file=True) from reason

@@ -245,7 +245,8 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     numbers: list[int] = []
     for row in rows:
         numbers += [MISSING if value is None else value for value in row]
-    pts, dts, pos, size, duration, *flag_columns = np.array(numbers, np.int64).reshape(-1, 8).T.copy()
+    columns_of_rows = np.array(numbers, np.int64).reshape(-1, 8).T.copy()  # 8 values a packet
+    pts, dts, pos, size, duration, *flag_columns = columns_of_rows
     key, hidden, corrupt = (column > 0 for column in flag_columns)
     _merge_fields(headers, pts, dts, hidden)
     late = late_streams(files_of(source.path), source.formats, appeared_later(source.container))
@@ -366,13 +367,16 @@ class _StreamFacts:
 
     @cached_property
     def line(self) -> TimeLine:
-        """The time line of presentation, computed from decoding times where FFmpeg estimated its times."""
+        """The time line of presentation.
+
+        Where FFmpeg estimated the times of presentation, `stated` has times of decoding, and those of
+        presentation are computed from them: the k-th picture shown appears when picture k + 1 is decoded.
+        """
         line = self.stated.line
         if self.has_estimated_times and line.known:
-            # A picture is shown when the one after it is decoded, counted in display order.
             next_decoded = _times_of_next(line.ticks, _ticks_per_picture(self.source))
             line = line._replace(ticks=next_decoded[self.kind_ranks])
-        if self.is_program and "mpegvideo" in self.formats:
+        if self.is_program and "mpegvideo" in self.formats:  # it states no times: they begin with 0
             line = line._replace(ticks=line.ticks - line.ticks.min())
         return line
 
@@ -441,8 +445,9 @@ class _StreamFacts:
         if not self.may_be_labelled or self.is_ordered_by_kind or not may_reorder:
             return False
         packets = self.packets
-        suspect = find_suspect_group(self.rank, packets.pts, packets.dts, self.random_access)
-        return suspect >= 0 and reorders(self.source.path, self.random_access, suspect)
+        group_start = find_suspect_group(self.rank, packets.pts, packets.dts, self.random_access)
+        has_suspect_group = group_start >= 0
+        return has_suspect_group and reorders(self.source.path, self.random_access, group_start)
 
     @property
     def labelled(self) -> bool:
@@ -482,8 +487,10 @@ class _StreamFacts:
             return _times_by_rate(self.source, self.packets, len(self.shown))
         shown = np.flatnonzero(~self.hidden)
         ticks = self.line.ticks[shown]
-        is_one_part = len(self.line.first) == 1
-        if self.formats & DECODING_FORMATS and not self.has_unique_times and is_one_part:
+        # Times that repeat are FFmpeg's estimates. In a joined file, decoding times are not of one time line.
+        has_estimates = bool(self.formats & DECODING_FORMATS) and not self.has_unique_times
+        is_joined = len(self.line.first) > 1
+        if has_estimates and not is_joined:
             ticks = _replace_estimates(ticks, self.packets.dts[shown])
         return NotedTimes(seconds(ticks.tolist(), self.source), self.stated.note)
 
@@ -674,10 +681,11 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
         (packets.pts, SOME_TIMES),
     )
     for ticks, note in candidates:
+        fills_in_times = note == SOME_TIMES
         is_timed = ticks != MISSING
-        is_complete = is_timed[~packets.hidden].any() if note == SOME_TIMES else is_timed.all()
-        is_one_time = len(ticks) > 1 and not _are_times(ticks)
-        if not source.stream.time_base or not is_complete or is_one_time:
+        has_enough_times = is_timed[~packets.hidden].any() if fills_in_times else is_timed.all()
+        are_all_equal = len(ticks) > 1 and not _are_times(ticks)
+        if not source.stream.time_base or not has_enough_times or are_all_equal:
             continue
         if "avi" in source.formats:
             return _line_of_entries(ticks, packets.dts, note)
@@ -689,7 +697,7 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
             decoding = ticks if estimated else packets.dts
         line = time_line(
             ticks,
-            step=_ticks_per_picture(source, stated=note == SOME_TIMES),
+            step=_ticks_per_picture(source, stated=fills_in_times),
             longest_pause=_longest_steps(source, packets),
             key=packets.key,
             shown=~packets.hidden,
@@ -827,9 +835,10 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
         end_of_last = position[last] + BLOCK_HEAD + size[last]
         if 0 < head_position < end_of_last:
             cut.append(last)
-        brings_settings = source.codec in SELF_DESCRIBED or packets.headers[first].sets
+        brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
         has_same_settings = settings in head
-        if head_position and not brings_settings and not has_same_settings and not wrongly_decoded:
+        has_wrong_settings = head_position > 0 and not brings_settings and not has_same_settings
+        if has_wrong_settings and wrongly_decoded == 0:  # only the first such packet is returned
             wrongly_decoded = first
     return Seams(cut, wrongly_decoded)
 
@@ -898,14 +907,15 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     second_start = find_second_file(
         files_of(source.path)[-1], source.formats, _picture_ends(packets).tolist()
     )
-    read_behind = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
+    # Shown pictures that FFmpeg nevertheless read of the second file.
+    read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
     is_fragmented = "mov" in source.formats and not source.declared
     dropped = _packets_dropped_by_times(packets) if is_fragmented else np.zeros(0, np.int64)
-    is_read = is_fragmented and len(read_behind) and not len(dropped)
-    if second_start and not is_read:
+    is_second_read_whole = is_fragmented and len(read_of_second) > 0 and len(dropped) == 0
+    if second_start > 0 and not is_second_read_whole:
         from_s = _last_picture_s(facts)
-        starts = np.append(read_behind, line.first[1:])
-        if len(starts) and line.known:
+        starts = np.append(read_of_second, line.first[1:])
+        if len(starts) and line.known:  # what was read of the second file may be wrong, too
             from_s = min(from_s, facts.time_of(int(starts.min())))
         yield (
             from_s,

@@ -178,7 +178,8 @@ def _first_program_packet(data: mmap, stream_id: int) -> int:
     FFmpeg numbers streams that have packets of their own from 0x100 on. Other streams are carried in packets
     of private stream 1, whose first byte behind the header names them.
     """
-    if stream_id >= 0x100:
+    has_own_packets = stream_id >= 0x100
+    if has_own_packets:
         return data.find(b"\x00\x00\x01" + bytes([stream_id & 255]))
     start = data.find(PRIVATE_STREAM)
     while start >= 0:
@@ -200,11 +201,14 @@ def _first_carried(packet: bytes) -> int:
     packet
         The packet from its header on.
     """
-    end = _mpeg1_header_bytes(packet)
     is_mpeg2 = len(packet) > 0 and packet[0] >> 6 == 2
-    if is_mpeg2:
-        end = 3 + packet[2] if len(packet) > 2 else len(packet)
-    return packet[end] if end < len(packet) else -1
+    if not is_mpeg2:
+        header_end = _mpeg1_header_bytes(packet)
+    elif len(packet) > 2:
+        header_end = 3 + packet[2]
+    else:
+        header_end = len(packet)
+    return packet[header_end] if header_end < len(packet) else -1
 
 
 def _mpeg1_header_bytes(packet: bytes) -> int:

@@ -8,14 +8,14 @@ missing, sequential decoding with frames chosen from those that exist.
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.text import counted
-from obygaze_features.video.decode import Decoder, Frame, NotSafe
+from obygaze_features.video.decode import Decoder, Frame, NotSafe, runs
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, pictures
 from obygaze_features.video.sampling import Sampling, Span, choose, describe_gaps, describe_overhang
@@ -157,19 +157,19 @@ class WindowReader(Decoder, Generic[T]):
         """
         if self.lacks_keys:
             self._take_existing_frames()
-        why = self.table.unsafe
+        why_sequential = self.table.unsafe
         pending, errors = self.choose_frames(
-            Window(number, span, why_sequential=why) for number, span in enumerate(windows)
+            Window(number, span, why_sequential=why_sequential) for number, span in enumerate(windows)
         )
         yield from errors
         if known:
             ready = [window for window in pending if window.missing <= known.keys()]
             pending = [window for window in pending if window not in ready]
             yield from self.distribute(_known_frames(known, missing_frames(ready)), ready)
-        if not why:
+        if not why_sequential:
             pending = yield from self._read_sparsely(pending)
+        # Each of the next attempts removes the windows that it completes from `pending`.
         if pending:
-            # Where frames are numbered by counting, an error shifts all later numbers.
             yield from self._read_sequentially(pending, by_packet=True)
         if pending:
             self._take_existing_frames()
@@ -207,7 +207,8 @@ class WindowReader(Decoder, Generic[T]):
         Each comes with its number, and a function that computes the result of the request at a position.
         """
         for number, picture in pictures(frames, self.path, self.table.stream):
-            yield number, picture, RequestResults(self.requests, picture.rgb).__getitem__
+            results = RequestResults(self.requests, picture.rgb)
+            yield number, picture, results.__getitem__  # which computes a result on first use
 
     def _read_sparsely(self, windows: WindowList[T]) -> Generator[WindowResult[T], None, WindowList[T]]:
         """Decode sparsely, and yield the windows whose frames are certain to be exact.
@@ -303,15 +304,7 @@ class WindowReader(Decoder, Generic[T]):
         for window in windows:
             for number in window.missing:
                 waiting.setdefault(number, []).append(window)
-        complete: list[tuple[Window[T], WindowResult[T]]] = []
-
-        def completed() -> Iterator[WindowResult[T]]:
-            """Yield the results of complete windows, and remove these from the list."""
-            while complete:
-                window, result = complete.pop(0)
-                windows.remove(window)
-                yield result
-
+        complete: list[tuple[Window[T], WindowResult[T]]] = []  # not yielded yet
         for number, picture, result_of_request in frames:
             windows_of_frame = waiting.pop(number, ())
             # The function of a request may change the pixels, so the picture's properties are noted before.
@@ -323,9 +316,10 @@ class WindowReader(Decoder, Generic[T]):
                 numbers_are_sure = self.labelled or not by_packet or not self.errors
                 if not window.missing and numbers_are_sure:
                     complete.append((window, (window.number, self._finished(window))))
-            if waiting:
-                yield from completed()
-        yield from completed()
+            has_later_frames = len(waiting) > 0
+            if has_later_frames:
+                yield from _taken_results(complete, windows)
+        yield from _taken_results(complete, windows)
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Make the result of a window that has all its frames: the frames of each request, or an error."""
@@ -342,39 +336,42 @@ class WindowReader(Decoder, Generic[T]):
         too_few = self._too_few(window.span)
         if too_few:
             return VideoError(too_few, self.path)
+        shared_fields: dict[str, Any] = {  # of all requests
+            "status": "partial" if losses else "ok",
+            "without_pictures_s": _joined(np.concatenate([gaps, overhang])),
+            "method": "sequential" if window.why_sequential else "sparse",
+            "why_sequential": window.why_sequential,
+            "total": len(self.frame_times),
+            "decoded": decoded,
+            "stream": self.table.stream.record(),
+            **properties,
+        }
         frames = []
         for request, ((sampling, _), numbers) in enumerate(zip(self.requests, window.wanted, strict=True)):
             frames_of_request = Frames(
                 images=[window.collected.images[number][request] for number in numbers.tolist()],
                 index=numbers,
                 time_s=self.frame_times.time_s[np.searchsorted(self.frame_times.index, numbers)],
-                status="partial" if losses else "ok",
                 notes=(*losses, *remarks, *_repeated(sampling, numbers)),
-                without_pictures_s=_joined(np.concatenate([gaps, overhang])),
-                method="sequential" if window.why_sequential else "sparse",
-                why_sequential=window.why_sequential,
-                total=len(self.frame_times),
-                decoded=decoded,
-                stream=self.table.stream.record(),
-                **properties,
+                **shared_fields,
             )
             frames.append(frames_of_request)
         return tuple(frames)
 
     def _take_existing_frames(self) -> None:
-        """Decode the whole stream, choose among the frames that exist from then on, and note where none do.
+        """Decode the whole stream to find the frames that exist; from then on frames are chosen among these.
 
-        When the others would have been shown is known where each frame that exists has the time of a packet.
+        Where packets gave no frame is added to the holes, if their times can be told: each frame that exists
+        then has the time of a packet.
         """
         self.frame_times = self.find_frames()
         all_times = self.table.frame_times
         if not np.isin(self.frame_times.time_s, all_times.time_s).all():
             return
         is_lost = ~np.isin(all_times.time_s, self.frame_times.time_s)
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_lost, [False]])))
-        frame_edges_s = np.append(all_times.time_s, all_times.end_s)
-        lost = frame_edges_s[edges].reshape(-1, 2)
-        holes = np.concatenate([self.table.holes, lost])
+        frame_edges_s = np.append(all_times.time_s, all_times.end_s)  # each frame ends where the next begins
+        lost_s = [(frame_edges_s[first], frame_edges_s[last + 1]) for first, last in runs(is_lost)]
+        holes = np.concatenate([self.table.holes, np.array(lost_s, np.float64).reshape(-1, 2)])
         in_order = holes[np.argsort(holes[:, 0], kind="stable")]
         self._holes = np.array(_joined(in_order), np.float64).reshape(-1, 2)
 
@@ -432,6 +429,16 @@ class WindowReader(Decoder, Generic[T]):
             damaged = ", ".join(map(str, sorted(collected.corrupt)))
             losses.append(f"the decoder flags as damaged: frame {damaged}")
         return losses
+
+
+def _taken_results(
+    complete: list[tuple[Window[T], WindowResult[T]]], windows: WindowList[T]
+) -> Iterator[WindowResult[T]]:
+    """Yield the results of the complete windows, and remove these from both lists."""
+    while complete:
+        window, result = complete.pop(0)
+        windows.remove(window)
+        yield result
 
 
 def _joined(stretches: NDArray[np.float64]) -> tuple[tuple[float, float], ...]:

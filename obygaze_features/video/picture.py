@@ -146,14 +146,15 @@ class Converter:
         if turn.mirrored:
             upright = upright[:, ::-1]
         rgb = np.ascontiguousarray(upright, np.uint8)
-        facts = {
+        is_hd = min(rgb.shape[:2]) >= HD_LINES
+        facts = {  # key of a remark -> whether it applies
             "interlaced": frame.interlaced_frame,
             "oblique": turn.oblique,
             "transparent": transparent,
             "contrary": self._contradicts(frame, tags),
-            "untagged": tags.matrix.endswith("(untagged)") and min(rgb.shape[:2]) >= HD_LINES,
+            "untagged": tags.matrix.endswith("(untagged)") and is_hd,
         }
-        remarks = [PICTURES[fact] for fact, holds in facts.items() if holds]
+        remarks = [PICTURES[fact] for fact, applies in facts.items() if applies]
         remarks_on_side_data = [PICTURES.get(name, STRANGE) for name in side_data]
         remarks += [remark for remark in remarks_on_side_data if remark]
         remarks += tags.remarks
@@ -294,15 +295,24 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
         raise VideoError(
             f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
         )
+    remarks = _remarks_on_colours(pixels, color_range, transfer)
+    return Tags(matrix, full_range, remarks, has_alpha(pixels), is_exact(pixels), levels)
+
+
+def _remarks_on_colours(pixels: VideoFormat, color_range: int, transfer: int) -> tuple[str, ...]:
+    """Return remarks on colours that an ordinary conversion to RGB does not give as they are meant.
+
+    These are a transfer function such as that of HDR, RGB of limited range, and more than 8 bits a sample.
+    """
     remarks = []
     if transfer in TRANSFERS:
         remarks.append(PICTURES[TRANSFERS[transfer]])
     if pixels.is_rgb and color_range == ColorRange.MPEG:
         remarks.append(PICTURES["limited"])
+    bits = pixels.components[0].bits
     if bits > 8:
         remarks.append(f"{bits} bits a sample: rounded to 8")
-    nonempty_remarks = tuple(remark for remark in remarks if remark)
-    return Tags(matrix, full_range, nonempty_remarks, has_alpha(pixels), is_exact(pixels), levels)
+    return tuple(remark for remark in remarks if remark)  # some facts are listed without a remark
 
 
 def grey_levels(bits: int, *, full_range: bool) -> NDArray[np.uint8]:

@@ -181,7 +181,9 @@ class FrameTimes:
         steps = np.diff(self.time_s)
         long_steps = np.flatnonzero(steps > LONG_STEP * usual_step)
         always_allowed = 1 if len(steps) >= ENOUGH_STEPS else 0
-        if len(long_steps) > max(MOST_LONG_STEPS * len(steps), always_allowed):
+        most_long_steps = max(MOST_LONG_STEPS * len(steps), always_allowed)
+        has_variable_rate = len(long_steps) > most_long_steps
+        if has_variable_rate:
             return no_holes
         starts = self.time_s[long_steps] + usual_step
         ends = self.time_s[long_steps + 1]

@@ -200,6 +200,18 @@ def _count_bars(is_black: NDArray[np.bool_]) -> tuple[int, int, int, int]:
     return lit_rows[0], height - 1 - lit_rows[-1], lit_columns[0], width - 1 - lit_columns[-1]
 
 
+def _may_be_text(edges_of_row: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which rows of a picture have as many edges as a row of text, compared with the rows around.
+
+    Between two lines of text are rows with much fewer edges than there are in the lines.
+    """
+    _, most_rows = LINE_ROWS
+    reach = most_rows // 4
+    rows_around = np.lib.stride_tricks.sliding_window_view(np.pad(edges_of_row, reach), 2 * reach + 1)
+    most_around = rows_around.max(axis=1)
+    return (edges_of_row >= LEAST_EDGES) & (edges_of_row >= DIP * most_around)
+
+
 def text_edges(picture: NDArray[np.uint8]) -> int:
     """Count the edges of letters in a dark picture of lines of text, such as credits.
 
@@ -219,14 +231,10 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     is_edge = np.abs(np.diff(picture.astype(np.int16), axis=1)) >= EDGE
     edges_of_row = is_edge.sum(axis=1)
     least_rows, most_rows = LINE_ROWS
-    near = most_rows // 4
-    windows = np.lib.stride_tricks.sliding_window_view(np.pad(edges_of_row, near), 2 * near + 1)
-    most_around = windows.max(axis=1)
-    may_be_text = (edges_of_row >= LEAST_EDGES) & (edges_of_row >= DIP * most_around)
     bright_of_row = (picture >= BRIGHT_LEVEL).sum(axis=1)
     bright_outside = bright_of_row.copy()
     n_edges = 0
-    for first, last in runs(may_be_text):
+    for first, last in runs(_may_be_text(edges_of_row)):
         end = last + 1
         edges_of_line = int(edges_of_row[first:end].sum())
         columns = np.flatnonzero(is_edge[first:end].any(axis=0))

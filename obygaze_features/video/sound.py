@@ -111,7 +111,7 @@ class SoundTrack:
             self._rate = stream.codec_context.sample_rate
             self._jump_s = jump_s(stream.codec_context.extradata or b"", self._rate)
             packets = timed_packets(source, stream, self._offset_s)
-            next(packets, None)  # so that encrypted sound is refused now, not when a span is read
+            next(packets, None)  # which refuses encrypted sound now, not when a span is read
             if is_joined:
                 self._refuse_other_parts(packets)
         # Streams whose times can be sought in. Times of joined files are not unique.
@@ -123,7 +123,7 @@ class SoundTrack:
         self._opened = ExitStack()  # closed with this object
         self._next_packets: Iterator[PlacedPacket] = iter(())
         self._last_packets: deque[PlacedPacket] = deque()
-        self._dropped_s = math.inf
+        self._last_dropped_s = math.inf  # time of the latest packet that was dropped; inf: no file is open
 
     def _refuse_other_parts(self, packets: Iterable[PlacedPacket]) -> None:
         """Raise a VideoError unless the sound track has as many parts as the pictures of a joined file.
@@ -179,31 +179,28 @@ class SoundTrack:
         VideoError
             The span has no samples at all.
         """
-        per_s = steps_a_second or rate
-        start_s_in_file = max(start_s, 0.0)
-        cuts = [round(max(time_s, 0.0) * per_s) for time_s in (start_s, *edges_s, end_s)]
+        values_a_second = steps_a_second or rate
+        # Numbers of the values with which the parts begin and end, counted from the start of the file.
+        cuts = [round(max(time_s, 0.0) * values_a_second) for time_s in (start_s, *edges_s, end_s)]
         last = max(cuts[-1] - 1, cuts[0])
-        blocks = range(cuts[0] // (per_s * BLOCK_S), last // (per_s * BLOCK_S) + 1)
+        block_size = values_a_second * BLOCK_S
+        blocks = range(cuts[0] // block_size, last // block_size + 1)
         block_values = []
         block_missing = []
         for block in blocks:
-            values, missing = self._block(block, rate, measure, per_s)
+            values, missing = self._block(block, rate, measure, values_a_second)
             block_values.append(values)
             block_missing.append(missing)
-        signal = np.concatenate(block_values)
-        missing = np.concatenate(block_missing)
-        blocks_start_s = blocks[0] * BLOCK_S
-        first_interval = round((start_s_in_file - blocks_start_s) * GAPS_A_SECOND)
-        end_interval = round((end_s - blocks_start_s) * GAPS_A_SECOND)
-        missing_s = float(missing[first_interval:end_interval].sum()) / GAPS_A_SECOND
+        missing_s = _missing_seconds(np.concatenate(block_missing), blocks[0] * BLOCK_S, start_s, end_s)
         if missing_s >= end_s - start_s - LEAST_SOUND / GAPS_A_SECOND:
             raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
-        blocks_start = blocks_start_s * per_s
+        signal = np.concatenate(block_values)
+        first = blocks[0] * block_size  # number of the first value of the signal
         longest = max(1, *np.diff(cuts))
         parts = np.full((len(cuts) - 1, longest, *signal.shape[1:]), np.nan, np.float32)
         for part, (start, end) in enumerate(pairwise(cuts)):
             # A part that is shorter than one step gets the value at its start.
-            values = signal[min(start, last) - blocks_start : max(end, start + 1) - blocks_start]
+            values = signal[min(start, last) - first : max(end, start + 1) - first]
             parts[part, : len(values)] = values
         return parts, missing_s
 
@@ -230,11 +227,13 @@ class SoundTrack:
         NDArray
             Shape [BLOCK_S * GAPS_A_SECOND]: share of the samples of each interval that are missing.
         """
-        compute = partial(self._read_block, block, rate, measure, per_s)
-        if measure is not None:
-            fact = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
-            compute = partial(cached_fact, self.path, fact, compute, tuple[Samples, Samples])
-        return _get_or_compute(self._ready, (block, rate, measure), compute)
+        read = partial(self._read_block, block, rate, measure, per_s)
+        key = (block, rate, measure)
+        if measure is None:
+            return _get_or_compute(self._ready, key, read)
+        fact = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
+        read_or_get_shared = partial(cached_fact, self.path, fact, read, tuple[Samples, Samples])
+        return _get_or_compute(self._ready, key, read_or_get_shared)
 
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
@@ -309,12 +308,13 @@ class SoundTrack:
         In some containers only times of pictures can be sought, and in some none. Then the file is read from
         its start by a new reader, because a failed seek may move the present one.
         """
-        seekable = self._seekable if begin_s > 0 else ()
-        for stream_kind in seekable:
+        stream_kinds = self._seekable if begin_s > 0 else ()
+        for stream_kind in stream_kinds:
             with opened_to(self.path, self._reach) as source:
                 track = opened_track(source, self.track)
+                # FFmpeg seeks by the streams that are not discarded.
+                source.stream.discard = Discard.default if stream_kind == "pictures" else Discard.all
                 try:
-                    source.stream.discard = Discard.default if stream_kind == "pictures" else Discard.all
                     source.container.seek(int(begin_s * av.time_base), backward=True)
                 except FFmpegError:
                     self._seekable = tuple(kind for kind in self._seekable if kind != stream_kind)
@@ -333,20 +333,20 @@ class SoundTrack:
         Reading goes on where the last call stopped. The last `KEPT_S` seconds of packets are kept in memory,
         because blocks that are read in order overlap. For an earlier time the file is opened again.
         """
-        if begin_s < self._dropped_s:
+        if begin_s < self._last_dropped_s:
             self._last_packets.clear()
             self._opened.close()
             source = self._opened.enter_context(opened_to(self.path, self._reach))
             self._stream = opened_track(source, self.track)
             self._next_packets = timed_packets(source, self._stream, self._offset_s)
-            self._dropped_s = -math.inf
+            self._last_dropped_s = -math.inf
         self._stream.codec_context.flush_buffers()
         yield from [packet for packet in self._last_packets if packet.time_s >= begin_s]
         for packet in self._next_packets:
             self._last_packets.append(packet)
             while self._last_packets[0].time_s < packet.time_s - KEPT_S:
                 dropped = self._last_packets.popleft()
-                self._dropped_s = dropped.time_s
+                self._last_dropped_s = dropped.time_s
             if packet.time_s >= begin_s:
                 yield packet
 
@@ -487,7 +487,7 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
     # In a file that was not joined, the pictures may pause as long as the sound.
     longest_pause_s = PAUSE_S if len(offset_s) > 1 else math.inf
     time_s = -math.inf
-    latest_s = -math.inf
+    latest_s = -math.inf  # latest time that the track states in this part
     part = 0
     side_data = set[str]()
     for packet in _up_to_damage(source.demux(stream)):
@@ -499,9 +499,9 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
         stamp = packet.dts if packet.pts is None else packet.pts
         if stamp is not None:
             stated_s = stamp * tick_s
+            has_jumped = not -TRACK_BACK_S <= stated_s - latest_s <= longest_pause_s
             is_first = latest_s == -math.inf
-            goes_on = -TRACK_BACK_S <= stated_s - latest_s <= longest_pause_s
-            if not is_first and not goes_on:
+            if has_jumped and not is_first:
                 part += 1
                 latest_s = stated_s
             latest_s = max(stated_s, latest_s)
@@ -579,7 +579,7 @@ class _Run:
         return [_resample(np.concatenate(values), self.kind.rate, rate)]
 
     def _mixed(self, frame: Any) -> list[Samples]:
-        """Mix the channels of a frame to mono; for None, return the samples that the mixer still holds.
+        """Mix the channels of a frame to mono; for None, at the end, return what the mixer still holds.
 
         libswresample mixes them with the usual weights. If it does not know the layout of the channels, their
         mean is taken.
@@ -601,6 +601,23 @@ class _Run:
         if stored.dtype.kind != "f":
             mixed = mixed / 2.0 ** (8 * stored.itemsize - 1)
         return [mixed.astype(np.float32)]
+
+
+def _missing_seconds(missing: Samples, missing_start_s: int, start_s: float, end_s: float) -> float:
+    """Return how many seconds of a span have no samples.
+
+    Parameters
+    ----------
+    missing
+        Share of the samples that are missing, for each of the `GAPS_A_SECOND` intervals of a second.
+    missing_start_s
+        Second of the file with which the intervals begin.
+    start_s, end_s
+        The span.
+    """
+    first = round((max(start_s, 0.0) - missing_start_s) * GAPS_A_SECOND)
+    end = round((end_s - missing_start_s) * GAPS_A_SECOND)
+    return float(missing[first:end].sum()) / GAPS_A_SECOND
 
 
 def _add_frame(runs: list[_Run], frame: Any, origin: float, rate: int, part: int, *, longest_s: float) -> int:

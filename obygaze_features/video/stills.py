@@ -184,20 +184,22 @@ def load_still(path: Path) -> StillImage:
             raise VideoError(_why_no_image(path), path) from None
         except Image.DecompressionBombError:
             raise VideoError(_too_large("several times"), path) from None
-        except VideoError:
-            raise
         except Exception as error:  # Pillow's readers raise anything on damaged data
-            if isinstance(error, OSError) and error.errno is not None:
+            is_of_system = isinstance(error, OSError) and error.errno is not None  # such as a failing disk
+            if is_of_system or isinstance(error, VideoError):
                 raise
-            is_cut_off = "truncated" in str(error)
-            damage = (
-                "cut off: it ends before its picture does" if is_cut_off else "damaged: it cannot be read"
-            )
-            raise VideoError(f"the image is {damage}", path) from error
+            raise VideoError(_damage(error), path) from error
     losses = _losses(caught)
     rgb, remarks = _rgb(upright.image, path)
     remarks = (*remarks, *_unapplied(upright.image, path))
     return StillImage(rgb, upright.rotation, upright.mirrored, losses, remarks)
+
+
+def _damage(error: Exception) -> str:
+    """Return a sentence on the damage of an image, by the error that Pillow raised for it."""
+    if "truncated" in str(error):
+        return "the image is cut off: it ends before its picture does"
+    return "the image is damaged: it cannot be read"
 
 
 def _why_no_image(path: Path) -> str:

@@ -30,16 +30,19 @@ FATES: Final = packaged(__package__, "fates.toml")
 def _sentences(kind: str) -> dict[str, str]:
     """Read from `fates.toml` what is to be noted for each fact of one kind: name -> sentence, or "" for none.
 
+    The file groups the facts by what becomes of them; all facts of a group have the same sentence.
+
     Parameters
     ----------
     kind
         Kind of the facts, such as `packets` for the side data of packets.
     """
     sentences = {}
-    for fate in ("used", "listed", "refused", "noted"):
-        for group in FATES[fate]:
-            for name in group.get(kind, ()):
-                sentences[name] = group.get("sentence", "")
+    for treatment in ("used", "listed", "refused", "noted"):
+        for group in FATES[treatment]:
+            sentence = group.get("sentence", "")
+            names = group.get(kind, [])
+            sentences.update(dict.fromkeys(names, sentence))
     return sentences
 
 
@@ -202,11 +205,15 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     )
     remarks = [*_remarks(source, stream)]
     remarks += [PACKETS.get(name, STRANGE) for name in names]
-    for disposition in Disposition:
-        if disposition in source.stream.disposition:
-            remarks.append(DISPOSITIONS.get(disposition.name or "", STRANGE))
+    remarks += _remarks_on_dispositions(source)
     distinct_remarks = dict.fromkeys(remark for remark in remarks if remark)
     return stream, tuple(distinct_remarks)
+
+
+def _remarks_on_dispositions(source: Source) -> list[str]:
+    """Return a sentence, which may be empty, for each disposition of a stream, such as `attached_pic`."""
+    stated = [disposition for disposition in Disposition if disposition in source.stream.disposition]
+    return [DISPOSITIONS.get(disposition.name or "", STRANGE) for disposition in stated]
 
 
 def _pixels(source: Source) -> str:

@@ -4,7 +4,7 @@ A film is cut into stretches at frames from which decoding gives exact pictures,
 decode each frame once. A window that leaves its stretch is put together from the frames of several (`Known`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Rest(NamedTuple, Generic[T]):
-    """Results of a stretch besides the windows inside it.
+    """What the decoding of a stretch gives in addition to its windows, when it has ended.
 
     Parameters
     ----------
@@ -103,38 +103,54 @@ def read_stretch(
     frames = range(_first_entry(reader.table, start_s), _first_entry(reader.table, end_s))
     chosen, _ = reader.choose_frames(Window(number, span) for number, span in enumerate((*windows, *others)))
     inside = [window for window in chosen if window.number < len(windows) and window.missing.issubset(frames)]
-    # Windows that need frames outside of the stretch too, or are read elsewhere.
-    leaving = {*chosen} - {*inside}
-    requests_of_frame = _requests_of_frames(leaving, frames)
+    # The other windows need frames outside of the stretch too, or are read elsewhere.
+    not_inside = {*chosen} - {*inside}
+    requests_of_frame = _requests_of_frames(not_inside, frames)
     needed = requests_of_frame.keys() | missing_frames(inside)
-    known: dict[int, Known[T]] = {}
-
-    def measured_frames() -> Iterator[Frame]:
-        """Measure all frames of the stretch for the detection of cuts; yield those that windows need."""
-        for number, frame in reader.decode_sparsely(frames):
-            meter.add(number, frame)
-            if number in needed:
-                yield number, frame
-
-    def shown_frames() -> Iterator[ConvertedFrame[T]]:
-        """Yield the needed frames, converted; store results that windows outside of the stretch need too."""
-        for number, picture, result_of_request in reader.convert(measured_frames()):
-            if number in requests_of_frame:
-                # A request may change the pixels, so the picture is described before.
-                bare = picture.without_pixels()
-                results = {
-                    request: result_of_request(request) for request in sorted(requests_of_frame[number])
-                }
-                known[number] = Known(bare, results)
-            yield number, picture, result_of_request
-
+    known: dict[int, Known[T]] = {}  # is filled while the windows inside are read
     try:
         meter = Meter(reader.table, finder)
-        yield from reader.distribute(shown_frames(), inside)
+        decoded = reader.decode_sparsely(frames)
+        converted = reader.convert(_measured_frames(decoded, meter, needed))
+        yield from reader.distribute(_stored_results(converted, requests_of_frame, known), inside)
     except (NotSafe, VideoError):
         return
     measured = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), finder.differences())
     yield Rest(known, measured, reader.unreported())
+
+
+def _measured_frames(frames: Iterable[Frame], meter: Meter, needed: Collection[int]) -> Iterator[Frame]:
+    """Measure all frames for the detection of cuts, and yield those whose numbers are `needed`."""
+    for number, frame in frames:
+        meter.add(number, frame)
+        if number in needed:
+            yield number, frame
+
+
+def _stored_results(
+    frames: Iterable[ConvertedFrame[T]],
+    requests_of_frame: Mapping[int, Collection[int]],
+    known: dict[int, Known[T]],
+) -> Iterator[ConvertedFrame[T]]:
+    """Yield frames unchanged; before that, store in `known` the results that windows elsewhere need of them.
+
+    Parameters
+    ----------
+    frames
+        Converted frames.
+    requests_of_frame
+        Number of a frame -> positions of the requests whose results windows elsewhere need.
+    known
+        Number of a frame -> its results; they are added here.
+    """
+    for number, picture, result_of_request in frames:
+        if number in requests_of_frame:
+            # A request may change the pixels, so the picture is described before.
+            bare = picture.without_pixels()
+            positions = sorted(requests_of_frame[number])
+            results = {position: result_of_request(position) for position in positions}
+            known[number] = Known(bare, results)
+        yield number, picture, result_of_request
 
 
 def _requests_of_frames(windows: Iterable[Window[T]], frames: range) -> dict[int, set[int]]:

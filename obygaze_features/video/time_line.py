@@ -4,6 +4,7 @@ The files of a DVD, recordings and downloads are often joined byte by byte. Thei
 part, or jump. Players show the parts one after the other, and so does this line.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
@@ -103,15 +104,24 @@ def time_line(
         is_complete = _fill_missing_times(ticks[part], timed[part], step)
         if not is_complete:
             return unbroken(ticks, known=False)
-    offsets = [0]
-    for earlier, later in pairwise(parts):
-        times = np.unique(ticks[earlier][shown[earlier]])
-        usual_step = int(np.median(np.diff(times))) if len(times) > 1 else step
-        end = offsets[-1] + int(times[-1]) + usual_step
-        first_time = int(ticks[later][shown[later]].min())
-        offsets.append(end - first_time)
+    offsets = _offsets([ticks[part][shown[part]] for part in parts], step)
     part_lengths = np.diff(edges)
     return TimeLine(ticks + np.repeat(offsets, part_lengths), first_packets, np.array(offsets, np.int64))
+
+
+def _offsets(times_of_parts: Sequence[NDArray[np.int64]], step: int) -> list[int]:
+    """Return for each part of a joined file the ticks to add to its times, so that it follows the one before.
+
+    Between the last picture of a part and the first of the next is the usual step of the former, or `step` if
+    the part has only one time.
+    """
+    offsets = [0]
+    for earlier, later in pairwise(times_of_parts):
+        times = np.unique(earlier)
+        usual_step = int(np.median(np.diff(times))) if len(times) > 1 else step
+        end = offsets[-1] + int(times[-1]) + usual_step
+        offsets.append(end - int(later.min()))
+    return offsets
 
 
 def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step: int) -> bool:
@@ -145,26 +155,25 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     n_steps = np.rint(np.diff(times) / max(step, 1)).clip(1).astype(np.int64)
     stated = np.append(0, np.cumsum(n_steps))
     last = stated[-1]
-    n_between = int(last + 1 - len(times))
-    n_outside = n_untimed - n_between
+    n_in_gaps = int(last + 1 - len(times))
+    n_outside = n_untimed - n_in_gaps  # untimed pictures before the first, or behind the last stated time
     if timed[0]:
-        n_before = 0
-        n_after = n_outside
+        first_of_grid = 0
+        last_of_grid = last + n_outside
         # Pictures that may be shown after the last stated time, as pictures are reordered.
-        near_end = int(np.argmax(timed[::-1])) + REORDERED // 2
-        most_outside = int((~timed[-near_end:]).sum())
+        n_near_end = int(np.argmax(timed[::-1])) + REORDERED // 2
+        most_outside = int((~timed[-n_near_end:]).sum())
     else:
-        n_before = n_outside
-        n_after = 0
+        first_of_grid = -n_outside
+        last_of_grid = last
         most_outside = 1
     if not 0 <= n_outside <= most_outside:
         return False
-    grid = np.arange(-n_before, last + 1 + n_after)
-    free = np.setdiff1d(grid, stated)
-    # Interpolation holds the first and last time outside of them, so steps are added there.
-    inside = np.rint(np.interp(free, stated, times)).astype(np.int64)
+    free = np.setdiff1d(np.arange(first_of_grid, last_of_grid + 1), stated)
+    # `interp` repeats the first time before it and the last behind it: steps are added there.
+    interpolated = np.rint(np.interp(free, stated, times)).astype(np.int64)
     steps_outside = free - free.clip(0, last)
-    part[~timed] = inside + step * steps_outside
+    part[~timed] = interpolated + step * steps_outside
     return True
 
 
@@ -268,16 +277,18 @@ def _correct_part(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """
     if len(ticks) > 1:
         step = min(step, int(np.median(np.diff(ticks))))
-    from_line = ticks - step * np.arange(len(ticks))
-    reach = np.arange(-IN_A_PACKET, IN_A_PACKET + 1)
+    offsets = ticks - step * np.arange(len(ticks))  # from a line of this slope
+    around = np.arange(-IN_A_PACKET, IN_A_PACKET + 1)
     # Only near pictures where times fall back to the line can times have left it.
-    steps_back = np.flatnonzero(np.diff(from_line) < 0)
-    suspects = np.unique((steps_back[:, None] + reach).clip(0, len(ticks) - 1))
+    steps_back = np.flatnonzero(np.diff(offsets) < 0)
+    suspects = np.unique((steps_back[:, None] + around).clip(0, len(ticks) - 1))
     corrected = ticks.copy()
     for block in np.array_split(suspects, 1 + len(suspects) // MOST_AT_ONCE):
-        # Offsets from the line, [block, 2 * IN_A_PACKET + 1]; the middle of the sorted ones is their median.
-        around = from_line[(block[:, None] + reach).clip(0, len(ticks) - 1)]
-        median = np.sort(around, axis=1)[:, IN_A_PACKET]
-        wrong_by = from_line[block] - median
-        corrected[block] -= np.where(abs(wrong_by) <= MOST_OFF * step, wrong_by, 0)
+        offsets_around = offsets[
+            (block[:, None] + around).clip(0, len(ticks) - 1)
+        ]  # [block, 2 * IN_A_PACKET + 1]
+        median = np.sort(offsets_around, axis=1)[:, IN_A_PACKET]  # the middle one
+        wrong_by = offsets[block] - median
+        is_outlier = abs(wrong_by) <= MOST_OFF * step  # larger deviations have other causes
+        corrected[block] -= np.where(is_outlier, wrong_by, 0)
     return corrected

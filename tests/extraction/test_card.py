@@ -236,7 +236,7 @@ def by_cores(folder, tree, tmp_path_factory):
     ids=["right", "dies", "a wrong bit"],
 )
 def test_stores_are_equal_whoever_decoded(folder, tmp_path, card, monkeypatch, tree, by_cores):
-    monkeypatch.setattr(card_pool, "CARD", lambda _number: card)
+    monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: card)
     monkeypatch.setattr(CardPool, "__enter__", wait_for_card)
     with_card, report = stored(folder, tmp_path / "s", tree, decoder="cuda")
     assert with_card == by_cores
@@ -246,7 +246,7 @@ def test_stores_are_equal_whoever_decoded(folder, tmp_path, card, monkeypatch, t
 
 @pytest.mark.long
 def test_frames_that_are_kept_are_equal_too(folder, tmp_path, monkeypatch, tree):
-    monkeypatch.setattr(card_pool, "CARD", lambda _number: PretendedCard())
+    monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: PretendedCard())
     monkeypatch.setattr(CardPool, "__enter__", wait_for_card)
     settings = {"keep_frames": tmp_path / "kept"}
     by_cores, _ = stored(folder, tmp_path / "cores", tree, **settings)
@@ -258,7 +258,7 @@ def test_frames_that_are_kept_are_equal_too(folder, tmp_path, monkeypatch, tree)
 
 
 def test_without_a_card_nothing_is_begun(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(card_pool, "CARD", lambda _number: NoCard())
+    monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: NoCard())
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
         extract(manifest_of(folder), tmp_path / "s", n_frames=4, decoder="cuda", licence="CC0-1.0")
     assert not staging_path(tmp_path / "s").exists()

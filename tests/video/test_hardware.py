@@ -66,7 +66,7 @@ def test_every_sample_of_a_card_is_that_of_a_core(pixels, width, height, colour_
 def test_formats_that_may_lose_bits_are_left_to_cores(held, pixels):
     with pytest.raises(NotOnCard) as refused:
         to_core_format(av.VideoFrame(64, 48, held or "nv12"), held, pixels)
-    assert refused.value.of_file
+    assert refused.value.for_whole_file
 
 
 def test_a_frame_in_memory_was_not_decoded_on_a_card():
