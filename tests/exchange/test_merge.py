@@ -11,7 +11,7 @@ from obygaze_features.store import Stage, open_store, seal, staging_path, verify
 from obygaze_features.store.format import CROISSANT
 from obygaze_features.store.testing import seal_arrays
 
-from ..store.toy_stores import CORPUS, do, group, plan, ragged, result, sealed, status_of, tree
+from ..store.toy_stores import CORPUS, commit_clips, group, plan, ragged, result, sealed, status_of, tree
 
 N = 20
 
@@ -131,7 +131,7 @@ def test_what_does_not_go_together_is_refused_by_field_or_by_clip_and_array(tmp_
 
 def test_missing_clips_are_taken_from_whoever_has_them(tmp_path):
     stage = Stage.open(staging_path(tmp_path / "a"), plan(N), [group()], CORPUS)
-    do(stage, [clip.clip_id for clip in plan(N)[:8]])
+    commit_clips(stage, [clip.clip_id for clip in plan(N)[:8]])
     settings = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
     first = open_store(seal(None, tmp_path / "a", allow_missing=True, **settings))
     path = merge([first, part(tmp_path, "b", range(8, N))], tmp_path / "merged")

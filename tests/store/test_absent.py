@@ -23,7 +23,7 @@ from obygaze_features.store.records import clips_csv_bytes, parse_clips_csv
 from obygaze_features.store.verification import check_content
 from tests.files import rows_of
 
-from .toy_stores import CORPUS, WITH, do, features, group, respecify, sealed, status_of
+from .toy_stores import CORPUS, LICENSED, commit_clips, features, group, respecify, sealed, status_of
 
 N = 20
 KINDS = (group(), group("wave", ("pooled", "frames")))
@@ -224,8 +224,8 @@ def test_stores_that_differ_in_what_is_absent_are_not_merged(store, tmp_path):
 
 def test_merging_carries_what_is_absent(store, tmp_path):
     stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], KINDS, CORPUS)
-    do(stage, ["zz"], lambda _: "ok")
-    second = open_store(seal(None, tmp_path / "other", **WITH))
+    commit_clips(stage, ["zz"], lambda _: "ok")
+    second = open_store(seal(None, tmp_path / "other", **LICENSED))
     merged = open_store(merge([store, second], tmp_path / "merged"))
     assert merged.attributes["spec_version"] == "1.2"
     assert merged.clips[:N] == store.clips

@@ -12,7 +12,7 @@ from tests.process import python
 
 from .toy_stores import (
     CORPUS,
-    do,
+    commit_clips,
     features,
     group,
     plan,
@@ -173,7 +173,7 @@ print(n, peak_mb() - before)
 def test_tokens_are_streamed_in_memory_that_does_not_grow_with_the_store(tmp_path):
     kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
-    do(stage, stage.missing(), lambda _: "ok")
+    commit_clips(stage, stage.missing(), lambda _: "ok")
     path = seal(None, tmp_path / "big", licence="MIT")
     for method, most in (("blocks", 20), ("read", 8)):
         n, grown = map(int, python("-c", STREAMING, path, method).stdout.split())

@@ -21,8 +21,8 @@ from tests.process import python
 
 from .toy_stores import (
     CORPUS,
-    WITH,
-    do,
+    LICENSED,
+    commit_clips,
     features,
     group,
     no_link,
@@ -64,7 +64,7 @@ def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
             cut = data.draw(st.integers(0, len(mine)))
             for part in (mine[:cut], mine[cut:]):
                 writer.commit([result(clip, [toy], status_of(clip)) for clip in part])
-    path = seal(None, folder / "toy", workers=data.draw(st.integers(1, 3)), **WITH)
+    path = seal(None, folder / "toy", workers=data.draw(st.integers(1, 3)), **LICENSED)
     assert tree(path) == reference
 
 
@@ -164,7 +164,7 @@ def test_python_without_assertions_seals_the_same_and_finds_it_whole(tmp_path):
 )
 def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(40), [kind], CORPUS)
-    do(stage, stage.missing((0, 2))[:17])  # one piece, one clip of another, and none of the second
+    commit_clips(stage, stage.missing((0, 2))[:17])  # one piece, one clip of another, and none of the second
     with pytest.raises(StoreError, match="tt0016-é"):
         seal(None, tmp_path / "toy", licence="MIT")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
@@ -221,11 +221,11 @@ def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(
     row = HARMS[harm](data[size : 2 * size], data[2 * size : 3 * size])
     file.write_bytes(data[:size] + row + data[2 * size :])
     with pytest.raises(StoreError, match=f"{clip}"):
-        seal(None, tmp_path / "toy", allow_missing=allowed, **WITH)
+        seal(None, tmp_path / "toy", allow_missing=allowed, **LICENSED)
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
     assert stage.missing() == [clip]
-    do(stage, [clip])
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    commit_clips(stage, [clip])
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -244,10 +244,10 @@ def test_frames_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, ha
     rows = HARMS[harm](data[begin:middle], data[middle:end].ljust(middle - begin)[: middle - begin])
     file.write_bytes(data[:begin] + rows + data[middle:])
     with pytest.raises(StoreError, match=f"{clip}"):
-        seal(None, tmp_path / "toy", **WITH)
+        seal(None, tmp_path / "toy", **LICENSED)
     assert stage.missing() == [clip]
-    do(stage, [clip])
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    commit_clips(stage, [clip])
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -275,8 +275,8 @@ def test_clips_of_hundreds_of_frames_lie_over_the_ends_of_chunks(tmp_path, worke
 
 def test_a_ragged_store_without_any_frame_is_a_store(tmp_path):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
-    do(stage, stage.missing(), lambda _: "failed")
-    path = seal(None, tmp_path / "toy", **WITH)
+    commit_clips(stage, stage.missing(), lambda _: "failed")
+    path = seal(None, tmp_path / "toy", **LICENSED)
     assert open_store(path)["toy"].frames().shape == (0, 4)
     assert open_store(path)["toy"].pieces("frames") in ([], [slice(0, 3)])
     assert verify(path, "full").ok
@@ -289,10 +289,10 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, referen
         path.unlink()
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
     with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
-        seal(None, tmp_path / "toy", **WITH)
+        seal(None, tmp_path / "toy", **LICENSED)
     assert stage.missing() == lost
-    do(stage, lost)
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    commit_clips(stage, lost)
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
 def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, toy, reference):
@@ -306,7 +306,7 @@ def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, toy, reference):
             [result(clip, [toy], "failed" if clip in todo[9:] else status_of(clip)) for clip in todo]
         )
     assert {clip: entry.status for clip, entry in stage.status().items()} == {c: status_of(c) for c in todo}
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
 @pytest.mark.parametrize("copied", [True, False])
@@ -314,7 +314,7 @@ def test_two_runs_that_try_failed_clips_again_lose_nothing(tmp_path, toy, refere
     """Both remove the rows that they have copied; one may find them gone."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     one_more = {stage.clips[0].clip_id, stage.clips[1].clip_id}
-    do(stage, stage.missing(), lambda clip: "failed" if clip in one_more else status_of(clip))
+    commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in one_more else status_of(clip))
     with stage.writer(one_more) as first, stage.writer(one_more) as second:
         results = [result(clip, [toy], status_of(clip)) for clip in sorted(one_more)]
         for writer in (first, second):
@@ -329,7 +329,7 @@ def test_two_runs_that_try_failed_clips_again_lose_nothing(tmp_path, toy, refere
         else:
             first.commit(results[1:])
         second.commit(results[1:])
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
 def same_files(stage, store):
@@ -342,21 +342,21 @@ def test_shards_are_links_to_the_stage_and_copies_where_links_do_not_work(
     tmp_path, monkeypatch, toy, reference
 ):
     stage = staged(tmp_path, groups=[toy])
-    store = seal(None, tmp_path / "toy", **WITH)
+    store = seal(None, tmp_path / "toy", **LICENSED)
     assert same_files(stage, store) == {name for name in reference if "/tokens/c/" in name}
 
     monkeypatch.setattr(os, "link", no_link)
     stage = staged(tmp_path / "copies", groups=[toy])
-    store = seal(None, tmp_path / "copies/toy", **WITH)
+    store = seal(None, tmp_path / "copies/toy", **LICENSED)
     assert same_files(stage, store) == set()
     assert tree(store) == reference
 
 
 def test_a_store_keeps_its_bytes_when_its_stage_goes_on(tmp_path, toy, reference):
     stage = staged(tmp_path, groups=[toy])
-    store = seal(None, tmp_path / "toy", **WITH)
-    do(stage, stage.missing(retry_failed=True), lambda _: "ok")
-    seal(None, tmp_path / "toy", version="1.0.1", **WITH)
+    store = seal(None, tmp_path / "toy", **LICENSED)
+    commit_clips(stage, stage.missing(retry_failed=True), lambda _: "ok")
+    seal(None, tmp_path / "toy", version="1.0.1", **LICENSED)
     assert tree(store) == reference
 
 

@@ -11,7 +11,7 @@ from obygaze_features.lines import checked_entry, encode_line
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, verify
 from obygaze_features.store.journal import read_journals
 
-from .toy_stores import CORPUS, F, do, features, group, plan, provenance, result, staged, tree
+from .toy_stores import CORPUS, F, commit_clips, features, group, plan, provenance, result, staged, tree
 
 TOY = group()
 
@@ -48,7 +48,7 @@ def test_a_new_stage_has_everything_to_do_sorted_by_id(stage, ids):
 
 
 def test_a_committed_clip_is_done_and_says_so_to_everybody(stage, ids):
-    do(stage, ids[:3], dict(zip(ids, ["ok", "partial", "failed"], strict=False)).get)
+    commit_clips(stage, ids[:3], dict(zip(ids, ["ok", "partial", "failed"], strict=False)).get)
     reopened = Stage.open(stage.path, plan(40), [TOY], CORPUS)
     assert reopened.missing() == ids[3:]
     assert reopened.missing(retry_failed=True) == ids[2:]
@@ -75,7 +75,7 @@ def test_a_piece_is_finished_with_the_last_clip_that_its_writer_will_do_or_when_
 
 def test_a_failed_clip_counts_its_attempts_and_may_succeed_later(stage, ids):
     for attempt, status in enumerate((failed, failed, ok), start=1):
-        do(stage, ids[:1], status)
+        commit_clips(stage, ids[:1], status)
         assert (stage.status()[ids[0]].attempt, stage.status()[ids[0]].status) == (attempt, status(""))
 
 
@@ -124,12 +124,12 @@ def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(sta
 
 def test_what_another_process_did_since_a_run_looked_is_done_again(stage, ids, tmp_path):
     missing = stage.missing()
-    do(Stage.open(stage.path, plan(40), [TOY], CORPUS), ids[:20], ok)
+    commit_clips(Stage.open(stage.path, plan(40), [TOY], CORPUS), ids[:20], ok)
     with stage.writer(missing) as writer:
         writer.commit([result(clip, [TOY]) for clip in ids[:3]])
         with pytest.raises(StoreError, match="already done"):
             writer.commit([result(ids[2], [TOY])])
-    do(stage, ids[20:], ok)
+    commit_clips(stage, ids[20:], ok)
     assert not stage.missing()
     assert not stage.damage()
     assert verify(seal(stage.path, tmp_path / "toy", licence="CC0-1.0"), "full").ok
@@ -137,7 +137,7 @@ def test_what_another_process_did_since_a_run_looked_is_done_again(stage, ids, t
 
 def test_clips_out_of_plan_done_twice_or_without_a_group_are_refused(stage, ids):
     clip, other = ids[:2]
-    do(stage, [other], ok)
+    commit_clips(stage, [other], ok)
     with stage.writer() as writer:
         writer.commit([result(clip, [TOY])])
         for bad, message in (
@@ -184,10 +184,10 @@ def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
 # --- earlier attempts
 # ---------------------------------------------------------------------------
 def test_an_attempt_that_completes_a_piece_takes_the_other_rows_over_and_removes_the_old_files(stage, ids):
-    do(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
+    commit_clips(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
     before = files(stage)
     digests = {clip: entry.sha256 for clip, entry in stage.status().items()}
-    do(stage, [ids[3]], ok)
+    commit_clips(stage, [ids[3]], ok)
     assert not before & files(stage)
     status = stage.status()
     assert {status[clip].attempt for clip in ids[:16]} == {2}
@@ -197,18 +197,18 @@ def test_an_attempt_that_completes_a_piece_takes_the_other_rows_over_and_removes
 
 
 def test_a_row_that_changed_is_not_taken_over_and_its_files_stay(stage, ids):
-    do(stage, ids[:15], ok)
+    commit_clips(stage, ids[:15], ok)
     (rows,) = (stage.path / "pieces").glob("*.rows")
     rows.write_bytes(bytes([rows.read_bytes()[0] ^ 1]) + rows.read_bytes()[1:])
     before = files(stage)
-    do(stage, ids[15:16], ok)
+    commit_clips(stage, ids[15:16], ok)
     assert before < files(stage)
     assert stage.status()[ids[0]].attempt == 1
     assert stage.missing() == ids[16:]  # sealing finds it, and says so
 
 
 def test_the_pieces_that_killed_writers_left_open_are_swept_and_no_others(stage, ids):
-    do(stage, ids[:16], ok)
+    commit_clips(stage, ids[:16], ok)
     killed = stage.writer(ids[16:20])
     works = stage.writer(ids[32:])
     killed.commit([result(ids[16], [TOY])])
@@ -226,7 +226,7 @@ def test_the_pieces_that_killed_writers_left_open_are_swept_and_no_others(stage,
 @pytest.fixture
 def journal(stage, ids):
     """A journal of two pieces."""
-    do(stage, ids[:32], ok)
+    commit_clips(stage, ids[:32], ok)
     (path,) = (stage.path / "journal").iterdir()
     return path
 
@@ -254,7 +254,7 @@ def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage
     assert len(stage.damage()) == 1
     assert f"{journal}, line 1: damaged" in stage.damage()[0]
     assert stage.sweep() == 16
-    do(stage, ids[:16], ok)
+    commit_clips(stage, ids[:16], ok)
     assert stage.missing() == ids[32:]
 
 
@@ -267,7 +267,7 @@ def test_a_line_of_two_attempts_is_damaged_and_sealing_ends(stage, ids, journal)
     journal.write_bytes(encode_line(json.loads(line) | {"rows": rows}) + last)
     assert len(stage.damage()) == 1
     assert stage.missing() == ids[:16] + ids[32:]
-    do(stage, [*ids[:16], *ids[32:]], ok)
+    commit_clips(stage, [*ids[:16], *ids[32:]], ok)
     assert verify(seal(stage.path, stage.path.with_name("toy"), licence="CC0-1.0"), "full").ok
 
 

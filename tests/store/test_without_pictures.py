@@ -22,7 +22,7 @@ from obygaze_features.store.records import StoredClip, clips_csv_bytes, parse_cl
 from obygaze_features.store.testing import seal_arrays
 
 from .test_schema import check
-from .toy_stores import CORPUS, WITH, features, group, respecify
+from .toy_stores import CORPUS, LICENSED, features, group, respecify
 
 STRETCHES = ((1.25, 2.5), (4.0, 6.1))
 SPAN = (1.0, 7.0)
@@ -91,7 +91,7 @@ def test_stretches_without_pictures_survive_in_a_stage_that_is_resumed(tmp_path)
     check("journal", line)
     with stage.writer() as writer:
         writer.commit([ClipResult("a", "ok", groups={"toy": features("a", kind)})])
-    assert stretches_of(seal(None, tmp_path / "toy", **WITH)) == {"a": (), "b": STRETCHES}
+    assert stretches_of(seal(None, tmp_path / "toy", **LICENSED)) == {"a": (), "b": STRETCHES}
 
 
 def test_a_merged_store_keeps_the_stretches_of_its_parts(path, tmp_path):
@@ -110,11 +110,11 @@ def test_a_store_that_grows_keeps_the_stretches_of_its_old_clips(tmp_path):
     ]
     with stage.writer() as writer:
         writer.commit(results)
-    first = seal(None, tmp_path / "toy", **WITH)
+    first = seal(None, tmp_path / "toy", **LICENSED)
     stage = Stage.open(staging_path(tmp_path / "more"), plan, [kind], CORPUS, parent=first)
     with stage.writer() as writer:
         writer.commit([ClipResult("d", "ok", groups={"toy": features("d", kind)})])
-    grown = seal(stage.path, tmp_path / "toy", version="1.1.0", **WITH)
+    grown = seal(stage.path, tmp_path / "toy", version="1.1.0", **LICENSED)
     assert stretches_of(grown) == {"a": (), "b": STRETCHES, "d": ()}
     assert verify(grown, "full").ok
 
