@@ -126,7 +126,7 @@ def test_a_growing_store_that_was_renamed_is_named_by_its_old_path(tmp_path, toy
         ("1.1.0", OLD, ragged(), "the shapes of their arrays differ"),
     ],
 )  # fmt: skip
-def test_what_does_not_continue_the_store_is_refused_in_one_line(tmp_path, version, clips, kind, message):
+def test_clips_and_settings_that_do_not_fit_the_parent_are_refused(tmp_path, version, clips, kind, message):
     path = sealed(tmp_path, OLD, TOY)
     with pytest.raises(StoreError, match=message) as caught:
         plan_growth(open_store(path), version, clips, [kind], CORPUS)

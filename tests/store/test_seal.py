@@ -119,7 +119,7 @@ def test_frames_of_any_number_open_in_xarray_with_the_clip_of_each(tmp_path):
     assert ours.groupby("row_clip").mean().sizes["row_clip"] == group.usable.sum()
 
 
-def test_it_opens_in_xarray_by_name(tmp_path):
+def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
     path = sealed(tmp_path)
     import xarray
 
@@ -134,7 +134,7 @@ def test_it_opens_in_xarray_by_name(tmp_path):
         data.close()
 
 
-def test_zarr_finds_by_the_consolidated_metadata_all_that_lies_in_the_folders(tmp_path):
+def test_consolidated_metadata_name_all_that_the_folders_hold(tmp_path):
     path = sealed(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
     for below in ("", "toy", "alone"):
         listed = zarr.open_group(path, path=below, mode="r", use_consolidated=True)
@@ -210,7 +210,7 @@ HARMS = {
 @pytest.mark.parametrize(
     ("what", "harm"), [("rows", "flip"), ("rows", "swap"), ("toy.tokens", "flip"), ("toy.tokens", "zeros")]
 )
-def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(
+def test_a_row_that_changed_after_its_commit_is_refused_and_only_its_clip_done_again(
     tmp_path, what, harm, allowed, toy, reference
 ):
     stage = staged(tmp_path, groups=[toy])
@@ -229,7 +229,7 @@ def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_frames_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, harm):
+def test_ragged_frames_that_changed_after_their_commit_are_refused_and_done_again(tmp_path, harm):
     reference = tree(sealed(tmp_path / "reference", groups=[RAGGED]))
     stage = staged(tmp_path, groups=[RAGGED])
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
@@ -273,7 +273,7 @@ def test_clips_of_hundreds_of_frames_lie_over_the_ends_of_chunks(tmp_path, worke
     assert verify(path, "full").ok
 
 
-def test_a_ragged_store_without_any_frame_is_a_store(tmp_path):
+def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
     commit_clips(stage, stage.missing(), lambda _: "failed")
     path = seal(None, tmp_path / "toy", **LICENSED)
@@ -295,7 +295,7 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, referen
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
-def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, toy, reference):
+def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, reference):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     todo = stage.missing()
     with stage.writer() as first, stage.writer() as second:  # by mistake: neither knows of the other
