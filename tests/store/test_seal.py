@@ -68,30 +68,53 @@ def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
     assert tree(path) == reference
 
 
-def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
-    status_of_code = ("missing", "ok", "partial", "failed")
-    kinds = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
-    store = open_store(sealed(tmp_path, 72, kinds))
-    assert store.names == ("alone", "theirs", "times", "toy")
-    for kind in kinds:
-        found = store[kind.name]
-        assert list(found.clip_ids) == sorted(clip.clip_id for clip in plan(72))
-        for row, clip in enumerate(found.clip_ids):
-            expected = status_of(clip)
-            assert status_of_code[found.status[row]] == expected
-            assert store.clips[row].status == expected
-            names = (*found.arrays, "time_s", "frame_index")
-            values = {name: next(rows_of(found, name, [row])) for name in names}
-            if expected == "failed":
-                assert store.clips[row].reason == "the file is failed"
-                assert found.row_size[row] == 0
-                assert all(is_empty(array) for array in values.values())
-            else:
-                truth = features(clip, kind)
-                assert found.row_size[row] == len(truth.time_s)
-                assert np.array_equal(values.pop("time_s"), truth.time_s)
-                assert np.array_equal(values.pop("frame_index"), truth.frame_index)
-                assert all(np.array_equal(values[name], truth.arrays[name]) for name in values)
+SEALED_KINDS = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
+STATUS_OF_CODE = ("missing", "ok", "partial", "failed")
+
+
+@pytest.fixture(scope="module")
+def store_of_72_clips(tmp_path_factory):
+    return open_store(sealed(tmp_path_factory.mktemp("rows"), 72, SEALED_KINDS))
+
+
+def test_groups_and_their_clips_are_sorted_by_name(store_of_72_clips):
+    assert store_of_72_clips.names == ("alone", "theirs", "times", "toy")
+    for name in store_of_72_clips.names:
+        assert list(store_of_72_clips[name].clip_ids) == sorted(clip.clip_id for clip in plan(72))
+
+
+@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
+def test_every_row_has_the_status_of_its_clip(store_of_72_clips, kind):
+    group = store_of_72_clips[kind.name]
+    for row, clip in enumerate(group.clip_ids):
+        assert STATUS_OF_CODE[group.status[row]] == status_of(clip)
+        assert store_of_72_clips.clips[row].status == status_of(clip)
+
+
+@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
+def test_the_row_of_a_clip_holds_the_values_that_were_committed(store_of_72_clips, kind):
+    group = store_of_72_clips[kind.name]
+    for row, clip in enumerate(group.clip_ids):
+        if status_of(clip) == "failed":
+            continue
+        truth = features(clip, kind)
+        assert group.row_size[row] == len(truth.time_s)
+        for name in group.arrays:
+            assert np.array_equal(next(rows_of(group, name, [row])), truth.arrays[name])
+        assert np.array_equal(next(rows_of(group, "time_s", [row])), truth.time_s)
+        assert np.array_equal(next(rows_of(group, "frame_index", [row])), truth.frame_index)
+
+
+@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
+def test_the_row_of_a_failed_clip_is_empty_and_its_reason_kept(store_of_72_clips, kind):
+    group = store_of_72_clips[kind.name]
+    for row, clip in enumerate(group.clip_ids):
+        if status_of(clip) != "failed":
+            continue
+        assert store_of_72_clips.clips[row].reason == "the file is failed"
+        assert group.row_size[row] == 0
+        for name in (*group.arrays, "time_s", "frame_index"):
+            assert is_empty(next(rows_of(group, name, [row])))
 
 
 def is_empty(values):
@@ -232,22 +255,28 @@ def test_a_row_that_changed_after_its_commit_is_refused_and_only_its_clip_done_a
 def test_ragged_frames_that_changed_after_their_commit_are_refused_and_done_again(tmp_path, harm):
     reference = tree(sealed(tmp_path / "reference", groups=[RAGGED]))
     stage = staged(tmp_path, groups=[RAGGED])
+    clip, next_clip = stage.clips[1].clip_id, stage.clips[2].clip_id
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
-    data = file.read_bytes()
-    (of_toy,) = stage.layout.ragged
-    clip = stage.clips[1].clip_id
-    after = stage.clips[2].clip_id
-    places = {name: entry.frames["toy"] for name, entry in stage.status().items() if entry.frames}
-    begin = places[clip][0] * of_toy.frame_bytes
-    middle = places[after][0] * of_toy.frame_bytes
-    end = sum(places[after]) * of_toy.frame_bytes
-    rows = HARMS[harm](data[begin:middle], data[middle:end].ljust(middle - begin)[: middle - begin])
-    file.write_bytes(data[:begin] + rows + data[middle:])
+    change_frames(file, stage, clip, next_clip, HARMS[harm])
     with pytest.raises(StoreError, match=f"{clip}"):
         seal(None, tmp_path / "toy", **LICENSED)
     assert stage.missing() == [clip]
     commit_clips(stage, [clip])
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+
+
+def change_frames(file, stage, clip, next_clip, harm):
+    """Change the bytes of a clip's frames in the file of a piece; `harm` gets those of the next clip too."""
+    (of_toy,) = stage.layout.ragged
+    first_frame, n_frames = stage.status()[clip].frames["toy"]
+    first_of_next, n_of_next = stage.status()[next_clip].frames["toy"]
+    begin, end = (frame * of_toy.frame_bytes for frame in (first_frame, first_frame + n_frames))
+    next_begin, next_end = (
+        frame * of_toy.frame_bytes for frame in (first_of_next, first_of_next + n_of_next)
+    )
+    data = file.read_bytes()
+    of_next = data[next_begin:next_end].ljust(end - begin)[: end - begin]
+    file.write_bytes(data[:begin] + harm(data[begin:end], of_next) + data[end:])
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -296,39 +325,41 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, referen
 
 
 def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, reference):
+    """Each fails some of the clips; what the other has of them counts."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     todo = stage.missing()
-    with stage.writer() as first, stage.writer() as second:  # by mistake: neither knows of the other
-        first.commit(
-            [result(clip, [toy], "failed" if clip in todo[:5] else status_of(clip)) for clip in todo]
-        )
-        second.commit(
-            [result(clip, [toy], "failed" if clip in todo[9:] else status_of(clip)) for clip in todo]
-        )
+
+    def results_that_fail(clips):
+        return [result(clip, [toy], "failed" if clip in clips else status_of(clip)) for clip in todo]
+
+    with stage.writer() as first, stage.writer() as second:
+        first.commit(results_that_fail(todo[:5]))
+        second.commit(results_that_fail(todo[9:]))
     assert {clip: entry.status for clip, entry in stage.status().items()} == {c: status_of(c) for c in todo}
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
-@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize("copied", [True, False], ids=["while the other copies rows", "before it does"])
 def test_two_runs_that_try_failed_clips_again_lose_nothing(tmp_path, toy, reference, monkeypatch, copied):
-    """Both remove the rows that they have copied; one may find them gone."""
+    """Each run, at its last clip, copies the other rows and removes their old files: one finds them gone."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
-    one_more = {stage.clips[0].clip_id, stage.clips[1].clip_id}
-    commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in one_more else status_of(clip))
-    with stage.writer(one_more) as first, stage.writer(one_more) as second:
-        results = [result(clip, [toy], status_of(clip)) for clip in sorted(one_more)]
-        for writer in (first, second):
-            writer.commit(results[:1])
+    tried_again = {stage.clips[0].clip_id, stage.clips[1].clip_id}
+    commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in tried_again else status_of(clip))
+    with stage.writer(tried_again) as first, stage.writer(tried_again) as second:
+        clip, last_clip = [result(clip, [toy], status_of(clip)) for clip in sorted(tried_again)]
+        first.commit([clip])
+        second.commit([clip])
+        record = second._record
 
-        def record(*piece, record=second._record, **whole):
-            first.commit(results[1:])
+        def record_after_the_first_writer(*piece, **whole):
+            first.commit([last_clip])
             record(*piece, **whole)
 
         if copied:
-            monkeypatch.setattr(second, "_record", record)
+            monkeypatch.setattr(second, "_record", record_after_the_first_writer)
         else:
-            first.commit(results[1:])
-        second.commit(results[1:])
+            first.commit([last_clip])
+        second.commit([last_clip])
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
