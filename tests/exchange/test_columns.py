@@ -91,7 +91,7 @@ def test_the_pattern_that_a_refusal_names_takes_the_series_alone():
     assert choose_columns(Path("a.csv"), [*kinds], kinds.__getitem__, [pattern]) == ["f0", "f1"]
 
 
-def test_a_number_of_thousands_of_digits_is_no_place_in_a_series():
+def test_a_column_whose_number_has_thousands_of_digits_is_not_of_a_series():
     kinds = series("f", 2) | {"f" + "9" * 5000: NUMBERS}
     with pytest.raises(StoreError, match="--columns"):
         chosen(kinds)

@@ -101,7 +101,7 @@ def test_backbones_and_shapes_that_only_one_store_has_are_named(tmp_path):
     assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in words
 
 
-def test_another_number_of_numbers_in_frames_of_any_number_is_named(tmp_path):
+def test_diff_names_ragged_frames_of_unlike_width(tmp_path):
     mine, theirs = (
         seal_frames(tmp_path / name, {"a": "m"}, {"a": np.ones((3, width), np.float32)})
         for name, width in (("a", 4), ("b", 5))

@@ -85,7 +85,7 @@ def test_what_is_declared_is_kept_and_imported_cannot_be_declared_away(tmp_path)
         np.arange(D),
     ],
 )
-def test_what_does_not_fit_is_refused_by_file(tmp_path, value):
+def test_an_array_of_another_shape_type_or_without_finite_values_is_refused_by_file(tmp_path, value):
     with pytest.raises(StoreError, match=r"b\.npy"):
         imported(tmp_path, items(a=row("a"), b=value, c=row("c")))
     assert not list(tmp_path.iterdir())
@@ -125,7 +125,7 @@ def test_values_are_converted_on_purpose_alone(tmp_path):
         )
 
 
-def test_what_a_killed_import_left_is_never_taken_for_what_is_in_the_files(tmp_path):
+def test_an_import_after_a_killed_one_takes_the_values_of_the_files(tmp_path):
     undisturbed = imported(tmp_path / "undisturbed", items(a=row("a"), b=row("b"), c=row("c")))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("shutil.rmtree", lambda *_, **__: None)  # a kill leaves everything
@@ -212,7 +212,7 @@ def test_two_files_of_one_name_and_two_suffixes_are_refused(tmp_path):
         torch_files(tmp_path, ArrayChoice())
 
 
-def test_names_with_the_suffix_of_a_video_are_those_without_unless_a_clip_is_called_so():
+def test_a_file_named_after_a_video_with_its_suffix_is_given_to_the_clip_of_that_video():
     named = {"tt1_scene_1.avi": row("a"), "tt1_scene_2.MP4": row("b"), "c.mp4": row("c"), "d.txt": row("d")}
     matched, unknown = match_to_clips(
         items(**named), {"1": "tt1_scene_1", "2": "tt1_scene_2", "3": "c.mp4", "4": "d"}, VIDEOS

@@ -36,7 +36,7 @@ def refused(stores, tmp_path, match, **settings):
     assert not (tmp_path / "merged-1.0.0").exists()
 
 
-def test_films_whose_names_are_one_do_not_become_two_films(tmp_path):
+def test_stores_whose_films_have_confusable_names_are_not_merged(tmp_path):
     vectors = {"net": {"pooled": np.zeros((1, 4), np.float32)}}
 
     def store_of(name, movie):
@@ -72,7 +72,7 @@ def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path
     assert (path / CROISSANT).read_bytes() == (at_once / CROISSANT).read_bytes()
 
 
-def test_the_order_of_work_and_interruptions_do_not_show(tmp_path, toy):
+def test_a_merge_after_an_interruption_gives_the_same_store(tmp_path, toy):
     stores = [part(tmp_path, name, range(start, N, 3), groups=[toy]) for start, name in enumerate("abc")]
     merged = merge(stores, tmp_path / "whole")
     calls = itertools.count()
@@ -87,7 +87,7 @@ def test_the_order_of_work_and_interruptions_do_not_show(tmp_path, toy):
     assert open_store(merge(stores, tmp_path / "cut")).fingerprint == open_store(merged).fingerprint
 
 
-def test_what_a_killed_merge_left_is_not_taken_for_what_is_in_the_stores(tmp_path, toy):
+def test_a_merge_after_a_killed_one_takes_the_values_of_the_stores(tmp_path, toy):
     stores = [part(tmp_path, "a", range(8), groups=[toy]), part(tmp_path, "b", range(8, N), groups=[toy])]
     merged = merge(stores, tmp_path / "whole")
     stage = Stage.open(tmp_path / "merged-1.0.0.merging/part/stage", plan(N), [toy], CORPUS)
@@ -98,7 +98,7 @@ def test_what_a_killed_merge_left_is_not_taken_for_what_is_in_the_stores(tmp_pat
     assert open_store(merge(stores, tmp_path / "merged")).fingerprint == open_store(merged).fingerprint
 
 
-def test_what_does_not_change_numbers_is_joined(tmp_path):
+def test_contacts_and_licences_of_merged_stores_are_joined(tmp_path):
     first = part(tmp_path, "a", range(8), groups=[group(contact="b@b", licence="MIT", commit="1" * 40)])
     second = part(tmp_path, "b", range(8, N), groups=[group(contact="a@a", licence="CC0-1.0", commit=None)])
     joined = open_store(merge([first, second], tmp_path / "merged"))["toy"].provenance
@@ -125,7 +125,7 @@ CROPPED = group(preset={**group().provenance["preset"], "crop": 8})
         (range(8, N), {"groups": [ragged()]}, "shapes of their arrays differ"),
     ],
 )
-def test_what_does_not_go_together_is_refused_by_field_or_by_clip_and_array(tmp_path, rows, other, message):
+def test_stores_that_do_not_fit_are_not_merged(tmp_path, rows, other, message):
     refused([part(tmp_path, "a", range(8)), part(tmp_path, "b", rows, **other)], tmp_path, message)
 
 

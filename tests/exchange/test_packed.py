@@ -101,7 +101,7 @@ def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
         (b"PK\3\4" + bytes(99), "damaged"),
     ],
 )
-def test_what_lies_in_a_zip_s_place_is_called_what_it_is(tmp_path, content, kind):
+def test_a_file_that_is_no_zip_is_refused_by_what_it_is(tmp_path, content, kind):
     (tmp_path / "toy-1.0.0.zip").write_bytes(content)
     with pytest.raises(StoreError, match=kind):
         open_store(tmp_path / "toy-1.0.0.zip")

@@ -49,7 +49,7 @@ def test_a_pushed_store_reads_verifies_and_pulls_as_it_was(store, url, tmp_path)
     assert tree(tmp_path / "copy") == tree(store)
 
 
-def test_a_store_of_several_parts_an_object_is_pushed(bucket, url, tmp_path):
+def test_a_store_whose_objects_need_several_parts_is_pushed(bucket, url, tmp_path):
     from obygaze_features.store.testing import seal_arrays
 
     rows = np.random.default_rng(0).standard_normal((1024, 2000)).astype(np.float32)

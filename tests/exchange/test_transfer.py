@@ -100,7 +100,7 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
 
 
 @pytest.mark.usefixtures("client")
-def test_a_page_in_place_of_what_a_server_has_not_is_called_a_page(site, tmp_path):
+def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(site, tmp_path):
     site.page = b"<!doctype html><title>Not here</title>"
     with pytest.raises(StoreError, match="web page"):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
@@ -136,7 +136,7 @@ def test_what_a_stopped_pull_left_is_used(site, whole, begin, tmp_path):
     assert [span for _, path, span in site.asked if path.endswith(CHUNK)] == ["bytes=700-"]
 
 
-def test_what_came_wrong_before_is_thrown_away(site, whole, begin, tmp_path):
+def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(site, whole, begin, tmp_path):
     begin(b"rubbish")
     (tmp_path / "copy.pulling/data/stray").write_text("x", encoding="utf-8")
     pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
