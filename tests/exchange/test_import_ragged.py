@@ -2,6 +2,8 @@
 
 import io
 import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import h5py
@@ -232,8 +234,8 @@ def test_only_the_last_clip_may_be_of_another_length(folder):
     assert not list(folder.glob("*.importing"))
 
 
-def save_odd(change):
-    """Save the clips' features, of which one is changed."""
+def save_with_one(change):
+    """Make what saves the features of the clips, of which those of clip v_two are changed."""
 
     def save(folder):
         (folder / "npy").mkdir()
@@ -243,24 +245,30 @@ def save_odd(change):
     return save
 
 
+def as_they_are(values):
+    return values
+
+
 @pytest.mark.parametrize(
-    ("save", "more", "message"),
+    ("save", "options", "message"),
     [
-        (save_odd(lambda values: values[:, :4]), (), "--axes DT"),
-        (save_odd(lambda values: values.T), (), "--axes DT"),
-        (save_odd(lambda values: values[:0]), (), "empty"),
-        (save_odd(lambda values: values[0]), (), "[1, 16]"),
-        (save_odd(lambda values: np.where(values > 1, np.nan, values)), (), "not finite"),
-        (save_odd(lambda values: values), ("--array", "tokens", "--dtype", "float16"), "shape"),
-        (save_odd(lambda values: values), ("--times", "seconds"), "seconds"),
-        (save_odd(lambda values: values), ("--times", "{video}_ms"), "--times"),
+        (save_with_one(lambda values: values[:, :4]), (), "--axes DT"),
+        (save_with_one(lambda values: values.T), (), "--axes DT"),
+        (save_with_one(lambda values: values[:0]), (), "empty"),
+        (save_with_one(lambda values: values[0]), (), "[1, 16]"),
+        (save_with_one(lambda values: np.where(values > 1, np.nan, values)), (), "not finite"),
+        (save_with_one(as_they_are), ("--array", "tokens", "--dtype", "float16"), "shape"),
+        (save_with_one(as_they_are), ("--times", "seconds"), "seconds"),
+        (save_with_one(as_they_are), ("--times", "{video}_ms"), "--times"),
+    ],
+    ids=[
+        *("fewer numbers", "turned", "no frames", "one vector", "not finite"),
+        *("tokens of unlike numbers", "no such array of times", "no such file of times"),
     ],
 )
-def test_frames_that_do_not_fit_are_refused_with_their_file_and_leave_nothing(
-    folder, capfd, save, more, message
-):
+def test_frames_that_do_not_fit_are_refused_with_their_file(folder, capfd, save, options, message):
     save(folder)
-    assert import_frames(folder, "npy", "npy", *more) == 1
+    assert import_frames(folder, "npy", "npy", *options) == 1
     refusal = capfd.readouterr().err
     assert message in refusal
     assert ".npy" in refusal
@@ -279,19 +287,30 @@ def test_times_of_another_number_than_the_frames_are_refused(folder, capfd):
 # --- shapes of every kind: read rightly, or refused in a line that names the file
 ONE_FRAME = {clip: values[:1] for clip, values in TRUTH.items()}
 SQUARE = {clip: row(clip, (D, D)) for clip in LENGTHS}
+
+
+@dataclass
+class SavedShape:
+    """Features of the clips, how their shape is changed when they are saved, and the options to read it."""
+
+    change: Callable[[np.ndarray], np.ndarray]
+    options: tuple[str, ...] = ()
+    truth: dict[str, np.ndarray] = field(default_factory=lambda: TRUTH)
+
+
 SHAPES_READ = {
-    "[1, D]": (ONE_FRAME, lambda values: values, ()),
-    "[T, 1, D], one frame among them": (
-        TRUTH | {"v_one": TRUTH["v_one"][:1]},
-        lambda v: v[:, np.newaxis],
-        (),
+    "[1, D]": SavedShape(as_they_are, truth=ONE_FRAME),
+    "[T, 1, D], one frame among them": SavedShape(
+        lambda values: values[:, np.newaxis], truth=TRUTH | {"v_one": TRUTH["v_one"][:1]}
     ),
-    "[1, T, D]": (TRUTH, lambda values: values[np.newaxis], ()),
-    "[1, D, T]": (TRUTH, lambda values: values.T[np.newaxis], ("--axes", "DT")),
-    "[T, D, 1, 1], one frame": (ONE_FRAME, lambda v: v[:, :, np.newaxis, np.newaxis], ("--axes", "TD11")),
-    "[D, T], as many of both": (SQUARE, lambda values: values.T, ("--axes", "DT")),
-    "the other order of bytes": (TRUTH, lambda values: values.astype(">f4"), ()),
-    "columns first": (TRUTH, np.asfortranarray, ()),
+    "[1, T, D]": SavedShape(lambda values: values[np.newaxis]),
+    "[1, D, T]": SavedShape(lambda values: values.T[np.newaxis], ("--axes", "DT")),
+    "[T, D, 1, 1], one frame": SavedShape(
+        lambda values: values[:, :, np.newaxis, np.newaxis], ("--axes", "TD11"), ONE_FRAME
+    ),
+    "[D, T], as many of both": SavedShape(lambda values: values.T, ("--axes", "DT"), SQUARE),
+    "the other order of bytes": SavedShape(lambda values: values.astype(">f4")),
+    "columns first": SavedShape(np.asfortranarray),
 }
 
 
@@ -306,13 +325,12 @@ def save_clips(folder, truth, change=lambda values: values, **beside):
             np.save(folder / "all" / f"{clip}.npy", change(values), allow_pickle=True)
 
 
-@pytest.mark.parametrize("case", SHAPES_READ)
-def test_a_shape_is_read_rightly(folder, case):
-    truth, change, more = SHAPES_READ[case]
-    save_clips(folder, truth, change)
-    assert import_frames(folder, "all", "npy", *more) == 0
+@pytest.mark.parametrize("saved", SHAPES_READ.values(), ids=SHAPES_READ)
+def test_frames_of_every_shape_are_read_with_their_values(folder, saved):
+    save_clips(folder, saved.truth, saved.change)
+    assert import_frames(folder, "all", "npy", *saved.options) == 0
     group = open_store(folder / "lab")["lab"]
-    for clip, values in truth.items():
+    for clip, values in saved.truth.items():
         assert group.read(clip, "frames").tobytes() == values.tobytes()
 
 
@@ -364,9 +382,9 @@ ODD_TIMES = {
 }
 
 
-@pytest.mark.parametrize("case", ODD_TIMES)
-def test_times_that_cannot_be_are_refused_in_a_line(folder, capfd, case):
-    save_clips(folder, TRUTH, **ODD_TIMES[case])
+@pytest.mark.parametrize("beside", ODD_TIMES.values(), ids=ODD_TIMES)
+def test_impossible_times_and_indices_are_refused_in_a_line(folder, capfd, beside):
+    save_clips(folder, TRUTH, **beside)
     assert import_frames(folder, "all", "npy") == 1
     *_, line = capfd.readouterr().err.splitlines()
     assert line.startswith("obygaze: error: ")
@@ -383,9 +401,8 @@ def test_a_rate_needs_frames_at_even_distances(folder, capfd):
 def test_whole_numbers_beside_times_may_still_be_labels(folder, capfd):
     (folder / "all").mkdir()
     for clip, length in LENGTHS.items():
-        np.savez(
-            folder / "all" / f"{clip}.npz", y=np.ones((length, 2), np.int8), time_s=TWO_A_SECOND[clip] + 0.25
-        )
+        labels = np.ones((length, 2), np.int8)
+        np.savez(folder / "all" / f"{clip}.npz", y=labels, time_s=TWO_A_SECOND[clip] + 0.25)
     assert import_frames(folder, "all", "npy", "--dtype", "float32") == 1
     assert "labels" in capfd.readouterr().err
 
