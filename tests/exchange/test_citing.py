@@ -38,13 +38,16 @@ def citation():
 
 
 def test_a_citation_that_the_makers_state_stands_in_full_in_both_texts(citation):
-    sentence = "Doe and Roe,\nFilms & looks, 2026"
-    stated = replace(citation, stated=sentence)
+    stated = replace(citation, stated="Doe and Roe,\nFilms & looks, 2026")
     assert stated.apa().endswith("Doe and Roe, Films & looks, 2026")
     assert fields(stated.bibtex())["note"].endswith(r"Doe and Roe, Films \& looks, 2026")
+
+
+def test_an_entry_of_bibtex_that_the_makers_state_stays_an_entry_of_its_own(citation):
     entry = "@article{doe, title={Films}}"
-    assert replace(citation, stated=entry).bibtex().split("\n\n")[1] == entry
-    assert entry not in replace(citation, stated=entry).apa()
+    stated = replace(citation, stated=entry)
+    assert stated.bibtex().split("\n\n")[1] == entry
+    assert entry not in stated.apa()
 
 
 @pytest.mark.parametrize("title", ["Films_of {1990} 100 % & $5 #1", "a\\b", "x^2 ~ y"])

@@ -335,23 +335,22 @@ def test_frames_of_every_shape_are_read_with_their_values(folder, saved):
 
 
 SHAPES_REFUSED = {
-    "one number": (lambda values: values[0, 0], ()),
-    "no frame axis": (lambda values: values[0], ()),
-    "Python objects": (lambda values: np.array(list(values), dtype=object), ()),
-    "a dict of Python": (lambda values: np.array({"features": values}), ()),
-    "complex numbers": (lambda values: values.astype(np.complex64), ()),
-    "two crops": (lambda values: np.stack([values, values]), ()),
-    "[1, D, 1, 1] without axes": (lambda values: values[:1, :, np.newaxis, np.newaxis], ()),
-    "too large for the type": (lambda values: 1e6 * values, ("--dtype", "float16")),
-    "frames as one vector": (lambda values: values, ("--array", "pooled")),
+    "one number": SavedShape(lambda values: values[0, 0]),
+    "no frame axis": SavedShape(lambda values: values[0]),
+    "Python objects": SavedShape(lambda values: np.array(list(values), dtype=object)),
+    "a dict of Python": SavedShape(lambda values: np.array({"features": values})),
+    "complex numbers": SavedShape(lambda values: values.astype(np.complex64)),
+    "two crops": SavedShape(lambda values: np.stack([values, values])),
+    "[1, D, 1, 1] without axes": SavedShape(lambda values: values[:1, :, np.newaxis, np.newaxis]),
+    "too large for the type": SavedShape(lambda values: 1e6 * values, ("--dtype", "float16")),
+    "frames as one vector": SavedShape(as_they_are, ("--array", "pooled")),
 }
 
 
-@pytest.mark.parametrize("case", SHAPES_REFUSED)
-def test_a_shape_that_has_no_place_is_refused_in_a_line(folder, capfd, case):
-    change, more = SHAPES_REFUSED[case]
-    save_clips(folder, TRUTH, change)
-    assert import_frames(folder, "all", "npy", *more) == 1
+@pytest.mark.parametrize("saved", SHAPES_REFUSED.values(), ids=SHAPES_REFUSED)
+def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd, saved):
+    save_clips(folder, saved.truth, saved.change)
+    assert import_frames(folder, "all", "npy", *saved.options) == 1
     *_, line = capfd.readouterr().err.splitlines()
     assert line.startswith("obygaze: error: ")
     assert "v_one.npy" in line

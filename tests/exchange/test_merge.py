@@ -36,40 +36,59 @@ def refused(stores, tmp_path, match, **settings):
     assert not (tmp_path / "merged-1.0.0").exists()
 
 
-def test_stores_whose_films_have_confusable_names_are_not_merged(tmp_path):
+@pytest.fixture
+def store_of(tmp_path):
+    """Seal a store of one clip of a film."""
     vectors = {"net": {"pooled": np.zeros((1, 4), np.float32)}}
-
-    def store_of(name, movie):
-        return open_store(seal_arrays(tmp_path / name, {name: movie}, vectors))
-
-    first = store_of("a", "Casablanca")
-    with_cyrillic_letter = store_of("b", "\u0421asablanca")
-    in_small_letters = store_of("c", "casablanca")
-    another_film = store_of("d", "Psycho")
-    refused([first, with_cyrillic_letter], tmp_path, "are one name")
-    refused([first, in_small_letters], tmp_path, "are one name")
-    assert len(open_store(merge([first, another_film], tmp_path / "both")).clips) == 2
+    return lambda name, movie: open_store(seal_arrays(tmp_path / name, {name: movie}, vectors))
 
 
-@pytest.mark.parametrize("overlap", [0, 3])
-def test_merging_gives_the_bytes_of_sealing_at_once_but_for_the_parents(tmp_path, toy, overlap):
+@pytest.mark.parametrize(
+    "spelling", ["\u0421asablanca", "casablanca"], ids=["a Cyrillic letter", "small letters"]
+)
+def test_stores_whose_films_have_confusable_names_are_not_merged(store_of, tmp_path, spelling):
+    refused([store_of("a", "Casablanca"), store_of("b", spelling)], tmp_path, "are one name")
+
+
+def test_stores_of_unlike_films_are_merged(store_of, tmp_path):
+    merged = merge([store_of("a", "Casablanca"), store_of("d", "Psycho")], tmp_path / "both")
+    assert len(open_store(merged).clips) == 2
+
+
+@pytest.fixture(params=[0, 3], ids=["without common clips", "with three common clips"])
+def two_parts(request, tmp_path, toy):
+    return [
+        part(tmp_path, "a", range(8 + request.param), groups=[toy]),
+        part(tmp_path, "b", range(8, N), groups=[toy]),
+    ]
+
+
+def test_a_merged_store_is_that_of_all_clips_at_once_but_for_its_parents(two_parts, tmp_path, toy):
     at_once = sealed(tmp_path, N, [toy])
-    first = part(tmp_path, "a", range(8 + overlap), groups=[toy])
-    second = part(tmp_path, "b", range(8, N), groups=[toy])
-    path = merge([first, second], tmp_path / "merged")
+    path = merge(two_parts, tmp_path / "merged")
+    merged_files = tree(path / "data")
+    files_at_once = tree(at_once / "data")
+    assert merged_files.keys() == files_at_once.keys()
+    changed = {name for name in merged_files if merged_files[name] != files_at_once[name]}
+    assert changed == {"features.zarr/zarr.json"}
+    assert (path / CROISSANT).read_bytes() == (at_once / CROISSANT).read_bytes()
+
+
+def test_a_merged_store_verifies_and_leaves_nothing_beside_it(two_parts, tmp_path):
+    path = merge(two_parts, tmp_path / "merged")
+    assert verify(path, "full").ok
+    assert not (tmp_path / "merged-1.0.0.merging").exists()
+
+
+def test_a_merged_store_names_its_parents(two_parts, tmp_path):
+    first, second = two_parts
+    path = merge(two_parts, tmp_path / "merged")
     store = open_store(path)
     assert store.attributes["parent"] == first.fingerprint
     assert store.attributes["merged_with"] == [second.fingerprint]
-    ours = tree(path / "data")
-    theirs = tree(at_once / "data")
-    assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
-    assert ours.keys() == theirs.keys()
-    assert verify(path, "full").ok
-    assert not (tmp_path / "merged-1.0.0.merging").exists()
     card = (path / "README.md").read_text(encoding="utf-8")
     assert first.fingerprint in card
     assert second.fingerprint in card
-    assert (path / CROISSANT).read_bytes() == (at_once / CROISSANT).read_bytes()
 
 
 def test_a_merge_after_an_interruption_gives_the_same_store(tmp_path, toy):
@@ -140,19 +159,38 @@ def test_missing_clips_are_taken_from_whoever_has_them(tmp_path):
     assert {name for name in ours if ours[name] != theirs[name]} == {"features.zarr/zarr.json"}
 
 
-def test_licence_citation_and_corpus_are_asked_for_where_they_differ(tmp_path):
-    first = part(tmp_path, "a", range(8))
-    second = part(
-        tmp_path, "b", range(8, N), licence="MIT", corpus={"name": "More", "manifest_sha256": "cd" * 32}
-    )
-    refused([first, second], tmp_path, r"licence differs \(CC-BY-4.0; MIT\).*--licence")
-    refused([first, second], tmp_path, r"corpus differs \(More; Toy films\).*--corpus", licence="MIT")
-    path = merge([first, second], tmp_path / "merged", licence="MIT", corpus="Both")
+@pytest.fixture
+def unlike_parts(tmp_path):
+    """Two parts of one list of clips whose licences and corpora differ."""
+    more = {"name": "More", "manifest_sha256": "cd" * 32}
+    return [
+        part(tmp_path, "a", range(8)),
+        part(tmp_path, "b", range(8, N), licence="MIT", corpus=more),
+    ]
+
+
+def test_a_licence_is_asked_for_where_the_parts_differ_in_it(unlike_parts, tmp_path):
+    refused(unlike_parts, tmp_path, r"licence differs \(CC-BY-4.0; MIT\).*--licence")
+
+
+def test_a_name_of_the_corpus_is_asked_for_where_the_parts_differ_in_it(unlike_parts, tmp_path):
+    refused(unlike_parts, tmp_path, r"corpus differs \(More; Toy films\).*--corpus", licence="MIT")
+
+
+def test_a_merged_store_has_the_corpus_that_was_given(unlike_parts, tmp_path):
+    path = merge(unlike_parts, tmp_path / "merged", licence="MIT", corpus="Both")
     assert open_store(path).attributes["corpus"] == {"name": "Both"}
+
+
+def test_merging_does_not_replace_a_store(unlike_parts, tmp_path):
+    merge(unlike_parts, tmp_path / "merged", licence="MIT", corpus="Both")
     with pytest.raises(StoreError, match="exists"):
-        merge([first, second], tmp_path / "merged", licence="MIT", corpus="Both")
+        merge(unlike_parts, tmp_path / "merged", licence="MIT", corpus="Both")
+
+
+def test_one_store_alone_is_not_merged(unlike_parts, tmp_path):
     with pytest.raises(StoreError):
-        merge([first], tmp_path / "alone")
+        merge(unlike_parts[:1], tmp_path / "alone")
 
 
 def test_a_damaged_store_is_not_merged(tmp_path):
