@@ -39,7 +39,7 @@ def extracted(tmp_path_factory):
     return folder, of.extract(folder / "films.csv", folder / "mine", **SETTINGS)
 
 
-def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
+def test_extract_in_python_gives_the_very_bytes_of_the_command(films, obygaze, tree):
     progress = []
     store = of.extract(
         films / "films.csv",
@@ -76,7 +76,7 @@ def test_a_licence_is_asked_for_before_anything_is_read(films):
     assert not [event for event in events if "--licence" in str(event)]
 
 
-def test_a_limit_leaves_clips_for_the_next_call_which_gives_the_store(films):
+def test_a_limited_call_leaves_clips_for_the_next_which_gives_the_store(films):
     notes = []
     settings = {**SETTINGS, "progress": False, "note": notes.append}
     assert of.extract(films / "films.csv", films / "few", limit=1, **settings) is None
@@ -135,7 +135,7 @@ print([clip.status for clip in store.clips])
 """
 
 
-def test_a_script_without_a_guard_runs_once_and_keeps_what_its_workers_would_need(films):
+def test_a_script_without_a_main_guard_runs_once(films):
     (films / "script.py").write_text(SCRIPT, encoding="utf-8")
     result = python("script.py", cwd=films)
     once, refusal, statuses = result.stdout.splitlines()

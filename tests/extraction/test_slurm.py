@@ -21,7 +21,12 @@ def array(task: int, first: int, last: int, count: int, step: int = 1) -> dict[s
 
 @pytest.mark.parametrize(
     ("variables", "shard"),
-    [({}, None), ({"SLURM_JOB_ID": "7"}, None), (array(3, 0, 7, 8), (3, 8)), (array(0, 0, 0, 1), (0, 1))],
+    [
+        ({}, None),
+        ({"SLURM_JOB_ID": "7"}, None),
+        (array(task=3, first=0, last=7, count=8), (3, 8)),
+        (array(task=0, first=0, last=0, count=1), (0, 1)),
+    ],
 )
 def test_a_task_of_an_array_knows_its_share(variables, shard):
     assert array_shard(variables) == shard
@@ -29,10 +34,16 @@ def test_a_task_of_an_array_knows_its_share(variables, shard):
 
 @pytest.mark.parametrize(
     "variables",
-    [array(3, 3, 3, 1), array(5, 3, 5, 2), array(4, 3, 4, 2), array(8, 1, 8, 8), array(4, 0, 6, 4, step=2)],
+    [
+        array(task=3, first=3, last=3, count=1),
+        array(task=5, first=3, last=5, count=2),
+        array(task=4, first=3, last=4, count=2),
+        array(task=8, first=1, last=8, count=8),
+        array(task=4, first=0, last=6, count=4, step=2),
+    ],
     ids=["--array=3", "--array=3,5", "--array=3,4", "--array=1-8", "--array=0-6:2"],
 )
-def test_some_tasks_of_an_array_cannot_tell_their_share(variables):
+def test_tasks_of_an_incomplete_array_cannot_tell_their_share(variables):
     with pytest.raises(ExtractError, match="cannot tell its share"):
         array_shard(variables)
 
@@ -40,11 +51,11 @@ def test_some_tasks_of_an_array_cannot_tell_their_share(variables):
 @pytest.mark.parametrize(
     ("variables", "shard"),
     [
-        (array(3, 3, 3, 1), (3, 8)),
-        (array(5, 3, 5, 2), (5, 8)),
-        (array(2, 0, 7, 8), (2, 8)),
-        (array(2, 0, 15, 16), None),
-        (array(8, 8, 8, 1), None),
+        (array(task=3, first=3, last=3, count=1), (3, 8)),
+        (array(task=5, first=3, last=5, count=2), (5, 8)),
+        (array(task=2, first=0, last=7, count=8), (2, 8)),
+        (array(task=2, first=0, last=15, count=16), None),
+        (array(task=8, first=8, last=8, count=1), None),
     ],
     ids=["--array=3", "--array=3,5", "all again", "--array=0-15", "--array=8"],
 )
@@ -56,7 +67,7 @@ def test_a_later_array_keeps_the_number_of_shares_or_is_refused_by_every_task(va
         assert array_shard(variables, 8) == shard
 
 
-def test_a_scheduler_may_ask_twice_but_a_second_ctrl_c_is_meant(monkeypatch):
+def test_signals_of_a_scheduler_may_repeat_but_a_second_ctrl_c_interrupts(monkeypatch):
     # A shell's background jobs, of which the tests may be one, begin with Ctrl-C ignored.
     real = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     pretended = real | {signal.SIGINT: signal.default_int_handler}
@@ -173,7 +184,7 @@ def test_scripts_that_a_site_may_have_changed_are_not_replaced(tmp_path):
         {"tasks": 0},
     ],
 )
-def test_what_is_no_option_of_sbatch_is_refused_before_anything_is_written(tmp_path, wrong):
+def test_wrong_options_of_sbatch_are_refused_before_anything_is_written(tmp_path, wrong):
     with pytest.raises((ExtractError, StoreError)):
         write_job_scripts(tmp_path / "jobs", Site(**{"licence": "CC0-1.0", **wrong}))
     assert not (tmp_path / "jobs").exists()
@@ -197,7 +208,7 @@ def test_what_is_no_option_of_sbatch_is_refused_before_anything_is_written(tmp_p
     ],
     ids=lambda sbatch: " ".join(sbatch.values()),
 )
-def test_what_sbatch_takes_is_written(tmp_path, right):
+def test_options_that_sbatch_takes_are_written(tmp_path, right):
     write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=right))
     assert right.items() <= directives(tmp_path / "jobs" / "array.sbatch").items()
 
@@ -206,7 +217,7 @@ def test_what_sbatch_takes_is_written(tmp_path, right):
     ("sbatch", "device"),
     [({}, "cuda"), ({"gres": "gpu:a100:1"}, "cuda"), ({"gres": "none"}, "cpu"), ({"gpus": "1"}, "cuda")],
 )
-def test_networks_run_on_the_gpu_that_is_asked_for_and_else_nowhere_unseen(tmp_path, sbatch, device):
+def test_the_scripts_name_the_device_that_the_site_asks_slurm_for(tmp_path, sbatch, device):
     write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=sbatch))
     for name in ("array.sbatch", "ray.sbatch"):
         script = (tmp_path / "jobs" / name).read_text(encoding="utf-8")
@@ -305,7 +316,7 @@ def test_the_store_is_sealed_as_the_site_says_unless_something_else_is_typed(sit
     ],
     ids=["manifest", "licence", "order", "place", "share"],
 )
-def test_what_would_stop_the_tasks_is_found_before_anything_is_queued(site, words, named):
+def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(site, words, named):
     code, output = submit(site, *words)
     assert (code, site.asked) == (1, "")
     assert named in output
