@@ -50,13 +50,14 @@ def test_the_launcher_of_a_checkout_is_the_command(tmp_path):
     assert "obygaze12" in done.stdout
 
 
-def test_a_reader_that_leaves_early_is_told_from_an_error(tmp_path):
-    ours, theirs = os.pipe()
-    os.close(ours)
+def test_help_whose_reader_leaves_early_exits_as_of_a_broken_pipe(tmp_path):
+    reading_end, writing_end = os.pipe()
+    os.close(reading_end)
     command = [sys.executable, "-m", "obygaze", "--help"]
-    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
-    os.close(theirs)
-    assert (done.returncode, done.stderr) == (141, b"")
+    done = subprocess.run(command, stdout=writing_end, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+    os.close(writing_end)
+    code_of_broken_pipe = 141  # 128 and SIGPIPE, 13, as shells say it
+    assert (done.returncode, done.stderr) == (code_of_broken_pipe, b"")
 
 
 def test_a_missing_extra_is_named_with_its_remedy(monkeypatch, capsys):
@@ -76,14 +77,17 @@ def test_a_missing_extra_is_named_with_its_remedy(monkeypatch, capsys):
         ("pyvenv.cfg", "home = /usr/bin\nuv = 0.13.9\n", f'uv pip install --python "{sys.executable}"'),
         ("pipx_metadata.json", "{}", "pipx inject obygaze"),
     ],
+    ids=["pip", "uv", "pipx"],
 )
-def test_what_to_install_fits_the_tool_that_made_the_environment(tmp_path, monkeypatch, file, text, command):
+def test_the_install_command_is_that_of_the_tool_of_the_environment(
+    tmp_path, monkeypatch, file, text, command
+):
     (tmp_path / file).write_text(text, encoding="utf-8")
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert install_command("obygaze[video]") == f'{command} "obygaze[video]"'
 
 
-def test_a_torchvision_of_another_build_is_one_line(monkeypatch, capsys):
+def test_a_torchvision_that_does_not_fit_torch_is_reported_in_one_line(monkeypatch, capsys):
     """PyPI's torchvision, built for CUDA, beside PyTorch's CPU build ends in these errors."""
 
     def mismatched(*_, **__):

@@ -19,6 +19,7 @@ from tests.command import obygaze
 from tests.terminal import in_terminal
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
+CODE_OF_BROKEN_PIPE = 141  # 128 and SIGPIPE, 13, as shells say it
 
 
 @pytest.fixture
@@ -40,21 +41,43 @@ def piped(tmp_path):
     return piped
 
 
-def test_a_manifest_goes_through_a_pipe_and_what_is_said_of_it_goes_to_stderr(piped, tmp_path):
+SPANS = "video,start_s,end_s,level\na.mp4,0,2,S\na.mp4,2,4,HN\n"
+
+
+@pytest.fixture
+def one_film(tmp_path):
+    """The current folder, with a folder of one film."""
     (tmp_path / "films").mkdir()
     (tmp_path / "films/a.mp4").touch()
-    spans = "video,start_s,end_s,level\na.mp4,0,2,S\na.mp4,2,4,HN\n"
-    code, manifest, said = piped("manifest import spans - --videos films --out -", spans)
-    assert (code, manifest.partition("\n")[0].split(",")[:3]) == (0, ["clip_id", "movie", "video"])
+    return tmp_path
+
+
+def test_a_manifest_is_imported_from_a_pipe_into_a_pipe(piped, one_film):
+    code, manifest, said = piped("manifest import spans - --videos films --out -", SPANS)
+    assert code == 0
+    assert manifest.startswith("clip_id,movie,video,")
     assert "2 clips of 1 movie" in said
+    assert [path.name for path in one_film.iterdir()] == ["films"]
+
+
+@pytest.mark.usefixtures("one_film")
+def test_a_manifest_from_a_pipe_is_of_the_current_folder(piped):
+    _, manifest, _ = piped("manifest import spans - --videos films --out -", SPANS)
     code, shown, _ = piped("manifest inspect - --json", manifest)
-    assert (code, '"on_disk": 1' in shown) == (0, True)  # videos are relative to the current folder
+    assert code == 0
+    assert '"on_disk": 1' in shown
+
+
+@pytest.mark.usefixtures("one_film")
+def test_json_of_a_manifest_that_goes_into_a_pipe_goes_to_stderr(piped):
+    _, manifest, _ = piped("manifest import spans - --videos films --out -", SPANS)
     code, projected, said = piped("manifest project - --window 2 --out - --json", manifest)
-    assert (code, projected.count("\n"), '"clips": 2' in said) == (0, 3, True)
-    assert [path.name for path in tmp_path.iterdir()] == ["films"]
+    assert code == 0
+    assert projected.count("\n") == 3  # a header and two windows
+    assert '"clips": 2' in said
 
 
-def test_a_manifest_of_an_own_codebook_is_two_files_so_none_is_written(piped, tmp_path):
+def test_a_manifest_that_needs_a_codebook_file_beside_it_is_not_printed(piped, tmp_path):
     piped("codebook init --out mine.toml")
     (tmp_path / "films").mkdir()
     (tmp_path / "films/a.mp4").touch()
@@ -63,9 +86,24 @@ def test_a_manifest_of_an_own_codebook_is_two_files_so_none_is_written(piped, tm
     assert {path.name for path in tmp_path.iterdir()} == {"films", "mine.toml"}
 
 
+VALUES_OF_OUTPUT = {"bash": r"plain,(\S+)", "fish": r"plain,(\S+)", "zsh": r"plain\n(\S+)"}
+"""Shell -> what its completion prints of each value."""
+
+
+def type_in_shell(monkeypatch, shell, words, begun):
+    """Set what a shell sets when Tab is hit behind a begun word."""
+    monkeypatch.setenv("_OBYGAZE_COMPLETE", f"{shell}_complete")
+    if shell == "fish":  # the words before, and the one that is begun
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", begun)
+    else:  # all words, and the number of the one that is begun
+        monkeypatch.setenv("COMP_WORDS", words + begun)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
-    ("line", "begun", "named"),
+    ("line", "begun", "values"),
     [
         (
             "extract films.csv store --backbone",
@@ -78,19 +116,16 @@ def test_a_manifest_of_an_own_codebook_is_two_files_so_none_is_written(piped, tm
         ("evaluate films.csv store --task", "concept:Bo", {"concept:Body"}),
         ("folds in/none.csv --task", "", set()),
     ],
+    ids=["backbones", "a codebook to show", "an option --codebook", "models", "tasks", "no manifest"],
 )
-def test_values_are_completed_in_every_shell(tmp_path, monkeypatch, capfd, shell, line, begun, named):
+def test_values_are_completed_in_every_shell(tmp_path, monkeypatch, capfd, shell, line, begun, values):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "films.csv").write_text(f"{HEADER}\na,m,,0,1,S,,\n", encoding="utf-8")
-    words = f"obygaze {line} "
-    place = begun if shell == "fish" else str(len(words.split()))
-    monkeypatch.setenv("_OBYGAZE_COMPLETE", f"{shell}_complete")
-    monkeypatch.setenv("COMP_WORDS", words if shell == "fish" else words + begun)
-    monkeypatch.setenv("COMP_CWORD", place)
+    type_in_shell(monkeypatch, shell, f"obygaze {line} ", begun)
     assert obygaze() == 0
     out, err = capfd.readouterr()
-    plain = {"bash": r"plain,(\S+)", "fish": r"plain,(\S+)", "zsh": r"plain\n(\S+)"}
-    assert (set(re.findall(plain[shell], out)), err) == (named, "")
+    assert set(re.findall(VALUES_OF_OUTPUT[shell], out)) == values
+    assert err == ""
 
 
 @pytest.mark.parametrize("line", ["extract --backbone ", "codebook show ", "evaluate --model "])
@@ -103,30 +138,66 @@ def test_completing_a_value_loads_no_large_library(line):
     assert not modules_after(code) & (HEAVY - {"numpy"})
 
 
-def test_options_that_a_site_sets_once_yield_to_what_is_typed(tmp_path, monkeypatch, capfd):
+@pytest.fixture
+def site_options(tmp_path, monkeypatch):
+    """A folder with a picture and its manifest, and options that the site sets in the environment."""
     monkeypatch.chdir(tmp_path)
-    for name, value in {"LICENCE": "MIT", "WORKERS": "1", "DEVICE": "cpu", "STORES": "there"}.items():
-        monkeypatch.setenv(f"OBYGAZE_{name}", value)
-
-    def typed(command):
-        return obygaze(*command.split())
-
     Image.new("RGB", (8, 8)).save("a.png")
-    assert typed("manifest import images . --out a.csv") == 0
-    assert typed("extract a.csv there/a") == 0  # of a backbone without a network, so of no device
-    assert typed("extract a.csv there/b --licence CC0-1.0 --shard 0/2") == 0
-    assert typed("store seal there/b") == 0
+    assert type_line("manifest import images . --out a.csv") == 0
+    monkeypatch.setenv("OBYGAZE_LICENCE", "MIT")
+    monkeypatch.setenv("OBYGAZE_WORKERS", "1")
+    monkeypatch.setenv("OBYGAZE_DEVICE", "cpu")
+    monkeypatch.setenv("OBYGAZE_STORES", "stores")
+    return tmp_path
+
+
+def type_line(line):
+    return obygaze(*line.split())
+
+
+@pytest.mark.usefixtures("site_options")
+def test_a_store_gets_the_licence_of_the_site():
+    assert type_line("extract a.csv stores/a") == 0
+    assert open_store("stores/a").attributes["licence"] == "MIT"
+
+
+@pytest.mark.usefixtures("site_options")
+def test_a_licence_that_is_typed_goes_before_that_of_the_site():
+    assert type_line("extract a.csv stores/b --licence CC0-1.0") == 0
+    assert open_store("stores/b").attributes["licence"] == "CC0-1.0"
+
+
+@pytest.mark.usefixtures("site_options")
+def test_a_share_is_extracted_and_sealed_with_the_options_of_the_site():
+    assert type_line("extract a.csv stores/b --licence CC0-1.0 --shard 0/2") == 0
+    assert type_line("store seal stores/b") == 0
+    assert open_store("stores/b").attributes["licence"] == "MIT"
+
+
+@pytest.mark.usefixtures("site_options")
+def test_stores_are_listed_in_the_folder_of_the_site(capfd):
+    assert type_line("extract a.csv stores/a") == 0
     capfd.readouterr()
-    assert typed("store ls --json") == 0
-    assert {row["name"] for row in json.loads(capfd.readouterr().out)} >= {"a-1.0.0", "b-1.0.0"}
-    assert open_store("there/a").attributes["licence"] == "MIT"
-    assert typed("store rm --sealed-stages --yes") == 0
-    assert not list((tmp_path / "there").glob("*.staging"))
-    assert typed("extract a.csv there/c --workers none") == 2
-    (tmp_path / "texts.txt").write_text("a cat\n")
-    capfd.readouterr()
-    assert typed("extract texts.txt there/t --backbone sentence --weights nowhere") == 1
-    assert "--workers" not in capfd.readouterr().err  # the site has workers for videos, and texts need none
+    assert type_line("store ls --json") == 0
+    assert "a-1.0.0" in {row["name"] for row in json.loads(capfd.readouterr().out)}
+
+
+def test_sealed_stages_are_removed_in_the_folder_of_the_site(site_options):
+    assert type_line("extract a.csv stores/a") == 0
+    assert type_line("store rm --sealed-stages --yes") == 0
+    assert not list((site_options / "stores").glob("*.staging"))
+
+
+@pytest.mark.usefixtures("site_options")
+def test_workers_that_are_typed_wrongly_are_refused_in_spite_of_the_site():
+    assert type_line("extract a.csv stores/c --workers none") == 2
+
+
+def test_workers_of_the_site_are_no_mistake_of_an_extraction_of_texts(site_options, capfd):
+    """Texts need no workers, which the site has set for its videos."""
+    (site_options / "texts.txt").write_text("a cat\n")
+    assert type_line("extract texts.txt stores/t --backbone sentence --weights nowhere") == 1
+    assert "--workers" not in capfd.readouterr().err
 
 
 def test_every_option_that_takes_a_number_refuses_what_is_none():
@@ -153,16 +224,21 @@ def test_no_help_states_a_range_without_an_end():
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["--help", "codebook show --json", "codebook texts obygaze12 --out -", "manifest inspect no.csv"],
+    ("command", "code"),
+    [
+        ("--help", CODE_OF_BROKEN_PIPE),
+        ("codebook show --json", CODE_OF_BROKEN_PIPE),
+        ("codebook texts obygaze12 --out -", CODE_OF_BROKEN_PIPE),
+        ("manifest inspect no.csv", 1),
+    ],
 )
-def test_a_reader_that_leaves_early_sees_no_traceback(tmp_path, command):
-    ours, theirs = os.pipe()
-    os.close(ours)
+def test_a_command_whose_reader_leaves_early_shows_no_traceback(tmp_path, command, code):
+    reading_end, writing_end = os.pipe()
+    os.close(reading_end)
     words = [sys.executable, "-m", "obygaze", *command.split()]
-    done = subprocess.run(words, stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
-    os.close(theirs)
-    assert done.returncode == (1 if "no.csv" in command else 141)
+    done = subprocess.run(words, stdout=writing_end, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+    os.close(writing_end)
+    assert done.returncode == code
     assert b"Traceback" not in done.stderr
 
 
@@ -175,7 +251,7 @@ def test_no_colour_is_printed_on_a_terminal_whatever_is_wished(tmp_path, command
     ("typed", "device"),
     [("", "cpu"), ("--device cuda", "cuda"), ("--gpus 0", None), ("--backbone descriptors", None)],
 )
-def test_a_device_of_the_site_yields_to_what_excludes_it(monkeypatch, typed, device):
+def test_the_device_of_a_site_yields_to_options_that_exclude_it(monkeypatch, typed, device):
     def prepare(_manifest, _store, recipes, **_):
         found.extend(recipe.options.get("compute") for recipe in recipes)
         raise ExtractError("enough")
@@ -193,11 +269,11 @@ def test_the_version_has_a_letter(piped):
     assert piped("-V") == piped("--version")
 
 
-NAMED = "annotator by clip columns concept key machine master merge movie negative positive set tier"
+NAME_OPTIONS = "annotator by clip columns concept key machine master merge movie negative positive set tier"
 
 
 def test_a_name_may_be_typed_in_any_form_of_unicode():
-    wanted = {f"--{name}" for name in NAMED.split()}
+    wanted = {f"--{name}" for name in NAME_OPTIONS.split()}
     options = [one for _, command, _ in all_commands() for one in command.params if wanted & {*one.opts}]
     assert {one.opts[0] for one in options} == wanted
     for option in options:

@@ -381,7 +381,7 @@ CASES = re.findall(r"^(\d) (.*)\n +(.*)\n", MISTAKES, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("code", "command", "words"), CASES, ids=[command for _, command, _ in CASES])
-def test_a_mistake_is_told_and_makes_nothing(common, run, monkeypatch, code, command, words):
+def test_a_mistake_ends_in_one_line_and_makes_no_file(common, run, monkeypatch, code, command, words):
     place = prepared(common, monkeypatch)
     there = sorted(place.rglob("*"))
     found, out, err = run(command, place)

@@ -50,38 +50,55 @@ def ok(run, place):
     return ok
 
 
+@pytest.fixture
+def greys(place):
+    """A film of 20 grey pictures, each 10 levels lighter than the one before, ten a second."""
+    pictures = (np.full((32, 64, 3), 10 * number, np.uint8) for number in range(20))
+    write_video(place / "in/greys.mp4", pictures, 10)
+
+
 @pytest.mark.long
-def test_saved_frames_are_full_size_or_thumbnails_with_their_numbers(ok, place):
-    greys = (np.full((32, 64, 3), 10 * number, np.uint8) for number in range(20))
-    write_video(place / "in/greys.mp4", greys, 10)
+@pytest.mark.usefixtures("greys")
+def test_saved_frames_are_of_full_size_with_their_numbers_and_times(ok, place):
     ok("frames in/greys.mp4 --indices 3,12 --npz out/a.npz")
     with np.load(place / "out/a.npz", allow_pickle=False) as saved:
         assert (saved["frames"].shape, saved["frames"].dtype) == ((2, 32, 64, 3), np.uint8)
         assert np.abs(saved["frames"].mean(axis=(1, 2, 3)) - [30, 120]).max() < 3
         assert (saved["index"].tolist(), saved["time_s"].tolist()) == ([3, 12], [0.3, 1.2])
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("greys")
+def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(ok, place):
     ok("frames in/greys.mp4 --n 10 --sheet out/sheet.png")
-    picture = np.asarray(Image.open(place / "out/sheet.png"))
-    cells = picture.reshape(2, 32 + LINE_HEIGHT, 8, -1, 3)
-    shown = cells[:, :32, :, :64].mean(axis=(1, 3, 4)).ravel()
-    assert np.abs(shown - [*range(0, 200, 20), *[0] * 6]).max() < 3
-    captions = cells[:, 32:].max(axis=(1, 3, 4)).ravel()
-    assert (captions > 200).tolist() == [True] * 10 + [False] * 6
+    sheet = np.asarray(Image.open(place / "out/sheet.png"))
+    cells = sheet.reshape(2, 32 + LINE_HEIGHT, 8, -1, 3)  # two rows of eight pictures with their captions
+    lightness = cells[:, :32, :, :64].mean(axis=(1, 3, 4)).ravel()
+    empty_cells = [0] * 6
+    assert np.abs(lightness - [*range(0, 200, 20), *empty_cells]).max() < 3
+    has_caption = cells[:, 32:].max(axis=(1, 3, 4)).ravel() > 200
+    assert has_caption.tolist() == [True] * 10 + [False] * 6
     assert not cells[1, :, 2:].any()
 
 
-def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("obygaze_features.io.write_all", full)
-    monkeypatch.setattr(np, "savez", full)
-    for command in (
+@pytest.mark.parametrize(
+    "command",
+    [
         "manifest project in/segments.csv --window 9 --out out/a.csv",
         "frames in/video.mp4 --npz out/a.npz",
-    ):
-        code, _, err = run(command, place)
-        assert (code, "No space left on device" in err, "partial" in err) == (1, True, False)
-        assert list((place / "out").iterdir()) == []
+    ],
+)
+def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch, command):
+    def write_to_a_full_disk(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("obygaze_features.io.write_all", write_to_a_full_disk)
+    monkeypatch.setattr(np, "savez", write_to_a_full_disk)
+    code, _, err = run(command, place)
+    assert code == 1
+    assert "No space left on device" in err
+    assert "partial" not in err
+    assert list((place / "out").iterdir()) == []
 
 
 @pytest.fixture
@@ -100,46 +117,81 @@ def two_films(shared_data, place):
     return place
 
 
-def test_each_concept_has_a_sheet_of_middle_frames_with_films_in_turn(ok, run, two_films, shared_data):
-    command = "manifest sheets in/two.csv --concept Body --concept Look --concept Posture --out out/s"
-    body, look, posture = json.loads(ok(f"{command} --json"))
+SHEETS = "manifest sheets in/two.csv --concept Body --concept Look --concept Posture --out out/s"
+
+
+def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(ok, two_films):
+    body, look, posture = json.loads(ok(f"{SHEETS} --json"))
     assert [body[key] for key in ("n_clips", "n_with_video", "n_drawn", "file")] == [3, 3, 3, "body.png"]
     assert [look[key] for key in ("n_clips", "n_with_video", "n_drawn")] == [3, 2, 1]
     assert (posture["n_with_video"], posture["file"]) == (0, "")
+    assert two_films.is_dir()
+
+
+def test_clips_of_a_sheet_are_of_films_in_turn(ok, two_films):
+    ok(SHEETS)
     rows = rows_of(two_films / "out/s/index.csv")
     assert [row["clip_id"] for row in rows if row["sheet"] == "body.png"] == ["a1", "b1", "a2"]
+
+
+def test_a_sheet_shows_the_middle_frame_of_a_clip(ok, two_films, shared_data):
+    ok(SHEETS)
     video = shared_data / "videos" / "arm_wrestling.mp4"
-    second = thumbnail(read_frames(video, uniform(2), start_s=0, end_s=3).images[1])
-    height, width = second.shape[:2]
-    assert (np.asarray(Image.open(two_films / "out/s/look.png"))[:height, :width] == second).all()
-    assert float(rows[-1]["time_s"]) == pytest.approx(1.5, abs=0.1)
-    kept = {path.name: path.read_bytes() for path in (two_films / "out/s").iterdir()}
-    assert run(command, two_films)[0] == 1
-    ok(f"{command} --force")
-    assert {path.name: path.read_bytes() for path in (two_films / "out/s").iterdir()} == kept
+    middle = thumbnail(read_frames(video, uniform(2), start_s=0, end_s=3).images[1])
+    height, width = middle.shape[:2]
+    sheet = np.asarray(Image.open(two_films / "out/s/look.png"))
+    assert (sheet[:height, :width] == middle).all()
+    last_row = rows_of(two_films / "out/s/index.csv")[-1]
+    assert float(last_row["time_s"]) == pytest.approx(1.5, abs=0.1)
+
+
+def test_sheets_are_replaced_with_force_alone_by_the_same_bytes(ok, run, two_films):
+    ok(SHEETS)
+    made = {path.name: path.read_bytes() for path in (two_films / "out/s").iterdir()}
+    assert run(SHEETS, two_films)[0] == 1
+    ok(f"{SHEETS} --force")
+    assert {path.name: path.read_bytes() for path in (two_films / "out/s").iterdir()} == made
+
+
+def test_replacing_sheets_leaves_files_of_others(ok, two_films):
+    ok(SHEETS)
     (two_films / "out/s/mine.txt").touch()
-    ok(f"{command} --force")
-    assert {path.name for path in (two_films / "out/s").iterdir()} == {*kept, "mine.txt"}
+    ok(f"{SHEETS} --force")
+    assert (two_films / "out/s/mine.txt").exists()
 
 
-def test_a_models_errors_are_two_sheets_the_clearest_error_first(ok, run, two_films):
-    rows = ["model,task,fold,clip_id,label,score,threshold"]
-    for model, scores in (("mlp", (0.9, 0.1, 0.6, 0.2)), ("linear", (0, 0, 0, 0))):
-        for name, level, score in zip(("a1", "a2", "b1", "b2"), (0, 1, 0, 0), scores, strict=True):
-            rows.append(f"{model},hn_s>hn_s,0,{name},{level},{score},0.5")
-    (two_films / "in/p.csv").write_text("\n".join([*rows, ""]), encoding="utf-8")
-    command = "manifest sheets in/two.csv --predictions in/p.csv --out out/e"
-    assert "choose one model with --model: there are mlp, linear" in run(command, two_films)[2]
-    ok(f"{command} --model mlp")
-    assert [
-        (row["sheet"], row["clip_id"], row["score"]) for row in rows_of(two_films / "out/e/index.csv")
-    ] == [
+HEADER_OF_PREDICTIONS = "model,task,fold,clip_id,label,score,threshold"
+ERRORS = "manifest sheets in/two.csv --predictions in/p.csv --out out/e"
+
+
+@pytest.fixture
+def predictions(two_films):
+    """Predictions of two models for four clips, of which a2 alone is positive; the threshold is 0.5."""
+    labels = {"a1": 0, "a2": 1, "b1": 0, "b2": 0}
+    scores_of_mlp = {"a1": 0.9, "a2": 0.1, "b1": 0.6, "b2": 0.2}
+    rows = [f"mlp,hn_s>hn_s,0,{clip},{labels[clip]},{score},0.5" for clip, score in scores_of_mlp.items()]
+    rows += [f"linear,hn_s>hn_s,0,{clip},{label},0,0.5" for clip, label in labels.items()]
+    (two_films / "in/p.csv").write_text("\n".join([HEADER_OF_PREDICTIONS, *rows, ""]), encoding="utf-8")
+    return two_films
+
+
+def test_a_models_errors_are_two_sheets_the_clearest_error_first(ok, predictions):
+    ok(f"{ERRORS} --model mlp")
+    rows = rows_of(predictions / "out/e/index.csv")
+    assert [(row["sheet"], row["clip_id"], row["score"]) for row in rows] == [
         ("false-alarms.png", "a1", "0.9"),
         ("false-alarms.png", "b1", "0.6"),
         ("misses.png", "a2", "0.1"),
     ]
-    (two_films / "in/p.csv").write_text(f"{rows[0]}\nmlp,t,0,zz,0,x,0.5\n", encoding="utf-8")
-    assert "line 2" in run(command, two_films)[2]
+
+
+def test_sheets_of_errors_ask_for_one_model_of_several(run, predictions):
+    assert "choose one model with --model: there are mlp, linear" in run(ERRORS, predictions)[2]
+
+
+def test_a_torn_row_of_predictions_is_named_by_its_line(run, two_films):
+    (two_films / "in/p.csv").write_text(f"{HEADER_OF_PREDICTIONS}\nmlp,t,0,zz,0,x,0.5\n", encoding="utf-8")
+    assert "line 2" in run(ERRORS, two_films)[2]
 
 
 GROUP = toy_group("toy", {"pooled": np.zeros((1, 4), np.float32)}, 1)
@@ -153,22 +205,43 @@ def stage(place, name, done):
     return made
 
 
-def test_stages_in_use_or_with_clips_of_their_own_stay_and_links_are_not_followed(ok, run, place):
-    stage(place, "out/grown", 1)
-    seal(None, place / "out/grown", licence="MIT", allow_missing=True)
-    stage(place, "out/grown", 1)
-    (place / "outside").mkdir()
-    (place / "outside" / "precious").touch()
-    (place / "out/grown-1.0.0/link").symlink_to(place / "outside")
+def test_a_stage_that_is_written_to_is_not_removed(run, place):
     with stage(place, "out/open", 1).writer() as writer:
         writer.commit([ClipResult("b", "ok", groups={"toy": GOOD})])
         assert "1 process(es) write to it now" in run("store rm out/open.staging --yes", place)[2]
+
+
+@pytest.fixture
+def grown_stage(place):
+    """A stage that got clips after its store was sealed."""
+    stage(place, "out/grown", 1)
+    seal(None, place / "out/grown", licence="MIT", allow_missing=True)
+    stage(place, "out/grown", 1)
+
+
+@pytest.mark.usefixtures("grown_stage")
+def test_only_stages_whose_clips_are_all_sealed_are_removed(run, place):
+    with stage(place, "out/open", 1).writer() as writer:
+        writer.commit([ClipResult("b", "ok", groups={"toy": GOOD})])
     _, _, err = run("store rm --sealed-stages out --yes", place)
     assert "kept out/grown.staging: no sealed store has all of its clips" in err
     assert "kept out/open.staging: it is not sealed" in err
-    ok("store rm out/open.staging out/grown-1.0.0 --yes")
+
+
+@pytest.mark.usefixtures("grown_stage")
+def test_removing_a_store_does_not_follow_links(ok, place):
+    (place / "outside").mkdir()
+    (place / "outside" / "precious").touch()
+    (place / "out/grown-1.0.0/link").symlink_to(place / "outside")
+    ok("store rm out/grown-1.0.0 --yes")
     assert (place / "outside" / "precious").exists()
     assert [path.name for path in (place / "out").iterdir()] == ["grown.staging"]
+
+
+def test_a_stage_that_is_named_is_removed(ok, place):
+    stage(place, "out/open", 1)
+    ok("store rm out/open.staging --yes")
+    assert list((place / "out").iterdir()) == []
 
 
 def test_verify_names_the_file_that_changed(ok, place):
@@ -182,33 +255,79 @@ class Evil:
         return (os.system, ("touch pwned",))
 
 
-def test_a_pth_is_one_tensor_and_never_unpickled(ok, run, place):
+IMPORT_PTH = "store import in/abc.csv in/pth out/lab --from pth --backbone b --licence MIT"
+
+
+@pytest.fixture
+def tensors(place):
+    """A manifest of clips a, b and c, and a folder with a file of torch for each; gives the folder."""
     torch = pytest.importorskip("torch")
     (place / "in/pth").mkdir()
     clips = tuple(Clip(clip, "m", f"films/{clip}.avi") for clip in "abc")
     write_manifest(Manifest(clips, place / "in"), place / "in/abc.csv")
     for clip in "abc":
         torch.save(torch.full((1, 4), 0.5).requires_grad_(), place / f"in/pth/{clip}.pth")
-    command = "store import in/abc.csv in/pth out/lab --from pth --backbone b --licence MIT"
-    bad = (Evil(), {"a": torch.zeros(4), "b": torch.zeros(4)}, torch.zeros(5), torch.full((4,), torch.nan))
-    for content in (*bad, b""):
-        if isinstance(content, bytes):
-            (place / "in/pth/b.pth").write_bytes(content)
-        else:
-            torch.save(content, place / "in/pth/b.pth")
-        code, out, err = run(command, place)
-        assert (code, out, "in/pth/b.pth: " in err) == (1, "", True)
+    return place / "in/pth"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        lambda _: Evil(),
+        lambda torch: {"a": torch.zeros(4), "b": torch.zeros(4)},
+        lambda torch: torch.zeros(5),
+        lambda torch: torch.full((4,), torch.nan),
+    ],
+    ids=["code", "two tensors", "another length", "not finite"],
+)
+def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, place, tensors, content):
+    import torch
+
+    torch.save(content(torch), tensors / "b.pth")
+    code, out, err = run(IMPORT_PTH, place)
+    assert (code, out) == (1, "")
+    assert "in/pth/b.pth: " in err
     assert not (place / "pwned").exists()
-    (place / "in/pth/b.pth").unlink()
+
+
+def test_an_empty_pth_is_refused(run, place, tensors):
+    (tensors / "b.pth").write_bytes(b"")
+    code, out, err = run(IMPORT_PTH, place)
+    assert (code, out) == (1, "")
+    assert "in/pth/b.pth: " in err
+
+
+@pytest.fixture
+def tensors_with_rates(tensors):
+    """In each file a tensor of bfloat16, which numpy has not, and a rate of frames; clip b is a `.pt`."""
+    import torch
+
+    (tensors / "b.pth").unlink()
     for clip, name in (("a", "a.pth"), ("b", "b.pt"), ("c", "c.pth")):
-        row = torch.arange(4) if clip == "b" else torch.full((1, 4), 0.5)
-        torch.save({"feature": row.to(torch.bfloat16), "fps": 25.0}, place / "in/pth" / name)
-    code, _, err = run(command.replace("out/lab", "out/unnamed"), place)
-    assert (code, "left out" in err, "fps" in err) == (0, True, True)
-    ok(f"{command} --key feature")
-    rows = open_store(place / "out/lab")["b"]
-    assert [rows.read(clip, "pooled").tolist() for clip in "ab"] == [[0.5] * 4, [0, 1, 2, 3]]
-    assert rows.provenance["imported"] is True
+        feature = torch.arange(4) if clip == "b" else torch.full((1, 4), 0.5)
+        torch.save({"feature": feature.to(torch.bfloat16), "fps": 25.0}, tensors / name)
+
+
+@pytest.mark.usefixtures("tensors_with_rates")
+def test_what_a_pth_holds_besides_its_tensor_is_left_out_with_a_note(run, place):
+    code, _, err = run(IMPORT_PTH, place)
+    assert code == 0
+    assert "left out" in err
+    assert "fps" in err
+
+
+@pytest.mark.usefixtures("tensors_with_rates")
+def test_the_tensor_of_a_key_is_imported_from_each_pth(ok, place):
+    ok(f"{IMPORT_PTH} --key feature")
+    group = open_store(place / "out/lab")["b"]
+    assert [group.read(clip, "pooled").tolist() for clip in "ab"] == [[0.5] * 4, [0, 1, 2, 3]]
+    assert group.provenance["imported"] is True
+
+
+@pytest.mark.usefixtures("tensors")
+def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(ok, place):
+    import torch
+
     torch.save({clip: torch.arange(4.0) for clip in "abc"}, place / "in/all.pt")
     out = ok("store import in/abc.csv in/all.pt out/one --from pth --backbone b --licence MIT --json")
     assert json.loads(out)["arrays"] == {"pooled": [4]}
@@ -244,25 +363,33 @@ def test_embeddings_of_a_part_alone_are_used_and_counted(run, place):
     }
 
 
-def test_an_audits_json_is_the_document_that_is_kept_and_its_rows_are_the_tables(ok, place):
+def test_the_json_of_an_audit_is_printed_as_it_is_kept_with_the_rows_of_its_table(ok, place):
     document = json.loads(ok("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
     assert document == json.loads((place / "out/a.json").read_text("utf-8"))
     table = rows_of(place / "out/a.csv")
     assert [list(row) for row in table] == [list(row) for row in document["rows"]]
 
 
-def test_an_evaluation_answers_in_a_table_and_a_sentence_and_keeps_nothing_unless_asked(ok, place):
+EVALUATION = "evaluate in/films.csv in/films --task calm_violent --model linear --model mlp"
+
+
+def test_an_evaluation_prints_a_row_for_each_model_and_for_chance(ok):
+    assert re.findall(r"([a-z()]+) \d\.\d{3} ", ok(EVALUATION)) == ["linear", "mlp", "(chance)"]
+
+
+def test_an_evaluation_keeps_nothing_unless_it_is_asked_to(ok, place):
     before = files_below(place)
-    command = "evaluate in/films.csv in/films --task calm_violent --model linear --model mlp"
-    answer = ok(command)
+    ok(EVALUATION)
     assert files_below(place) == before
-    assert re.findall(r"([a-z()]+) \d\.\d{3} ", answer) == ["linear", "mlp", "(chance)"]
-    assert ok(f"{command} --out out/again") == answer
+
+
+def test_an_evaluation_that_is_kept_prints_the_same_and_has_a_report(ok, place):
+    assert ok(f"{EVALUATION} --out out/again") == ok(EVALUATION)
     assert "AP by movie" in (place / "out/again/report.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
-    "more",
+    "options",
     [
         "--out in/films.csv/run",
         "--html in/films.csv/page.html",
@@ -271,7 +398,7 @@ def test_an_evaluation_answers_in_a_table_and_a_sentence_and_keeps_nothing_unles
         "--model linear --save linear",
     ],
 )
-def test_what_cannot_be_kept_is_found_before_anything_is_trained(run, place, monkeypatch, more):
+def test_an_output_that_cannot_be_kept_is_refused_before_training(run, place, monkeypatch, options):
     monkeypatch.setattr("obygaze_models.evaluate", None)
     monkeypatch.setattr(sys, "path", [*sys.path])
     (place / "planted_forest.py").write_text(
@@ -279,7 +406,7 @@ def test_what_cannot_be_kept_is_found_before_anything_is_trained(run, place, mon
         "def make():\n    return RandomForestClassifier(5)\n",
         encoding="utf-8",
     )
-    code, out, err = run(f"evaluate in/films.csv in/films --task calm_violent {more}", place)
+    code, out, err = run(f"evaluate in/films.csv in/films --task calm_violent {options}", place)
     assert code in {1, 2}
     assert out == ""
     assert not (place / "out/run").exists()
@@ -352,7 +479,7 @@ def test_nothing_but_an_output_is_replaced(tmp_path):
 
 
 @pytest.mark.parametrize("contents", ["[" * 100_000, "{", "1"], ids=["nested", "torn", "no list"])
-def test_a_folder_whose_list_of_files_is_none_is_not_replaced(tmp_path, contents):
+def test_a_folder_with_a_torn_list_of_files_is_not_replaced(tmp_path, contents):
     (tmp_path / CONTENTS).write_text(contents)
     with pytest.raises(OutputError, match=CONTENTS), new_folder(tmp_path, force=True):
         pass

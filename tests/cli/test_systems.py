@@ -23,7 +23,7 @@ FOLDERS = """manifest/test_import_folder.py persistence/test_model_file.py repor
     store/test_growth.py exchange/test_import_ragged.py
     film/workspace/test_server.py::test_ten_windows_give_a_share_and_blind_pages_show_no_score"""
 """Those of `make test-windows` that read and write most for their seconds."""
-HERE: dict[str, dict[str, bytes]] = {}
+LINUX_FILES: dict[str, dict[str, bytes]] = {}
 """What a group leaves and prints on this system, for all others."""
 OF_ONE_RUN = ("journal/", "reports/", "$ extract", "$ doctor")
 """Parts of a stage's names that hold times and writers; commands that print times and the space on a disk."""
@@ -62,17 +62,17 @@ def run_rows(system, group, given, url, place):
 @pytest.mark.parametrize(("system", "group"), GROUPS)
 def test_commands_write_the_bytes_of_linux(system, group, given, url, tmp_path):
     """Only here are names, locks, line ends and missing functions those of another system."""
-    there = run_rows(system, group, given, url, tmp_path / "there")
-    if group not in HERE:
-        HERE[group] = run_rows("", group, given, url, tmp_path / "here")
-    here = HERE[group]
-    assert there.keys() == here.keys()
-    assert [name for name in here if there[name] != here[name]] == []
+    simulated_files = run_rows(system, group, given, url, tmp_path / "there")
+    if group not in LINUX_FILES:
+        LINUX_FILES[group] = run_rows("", group, given, url, tmp_path / "here")
+    linux_files = LINUX_FILES[group]
+    assert simulated_files.keys() == linux_files.keys()
+    assert [name for name in linux_files if simulated_files[name] != linux_files[name]] == []
 
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_what_laptops_do_holds_on_windows(tmp_path):
+def test_the_tests_of_what_laptops_do_pass_on_simulated_windows(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not long"]
         + [f"--basetemp={tmp_path / 'temporary'}"]  # another run's would be removed by the rules of Windows

@@ -26,11 +26,11 @@ SAVED_AS = {
         lambda values: values.reshape(T, D, 1, 1, 1),
     ],
 }
-ALL_FORMS = [(axes, saved) for axes, forms in SAVED_AS.items() for saved in forms]
+ALL_FORMS = [(axes, form) for axes, forms in SAVED_AS.items() for form in forms]
 
 
 @pytest.fixture
-def lab(tmp_path):
+def save_as(tmp_path):
     """Make a manifest of three clips, and what saves their features as a folder of .npy files."""
     starts = {"a": 0.0, "b": 10.0, "c": 20.0}
     clips = [Clip(clip, "tt1", f"{clip}.mp4", starts[clip], starts[clip] + 5) for clip in TRUTH]
@@ -45,17 +45,17 @@ def lab(tmp_path):
     return save
 
 
-def bring(folder, *options):
+def import_frames(folder, *options):
     settings = ("--from", "npy", "--array", "frames", "--backbone", "lab", "--licence", "MIT")
     return obygaze(
         "store", "import", folder / "films.csv", folder / "npy", folder / "lab", *settings, *options
     )
 
 
-@pytest.mark.parametrize(("axes", "saved"), ALL_FORMS)
-def test_frames_come_in_bit_for_bit_from_the_axes_that_were_said(lab, capfd, axes, saved):
-    folder = lab(saved)
-    assert bring(folder, "--axes", axes) == 0
+@pytest.mark.parametrize(("axes", "form"), ALL_FORMS)
+def test_frames_come_in_bit_for_bit_from_the_axes_that_were_said(save_as, capfd, axes, form):
+    folder = save_as(form)
+    assert import_frames(folder, "--axes", axes) == 0
     output = capfd.readouterr()
     store = open_store(folder / "lab")
     for clip, values in TRUTH.items():
@@ -68,19 +68,19 @@ def test_frames_come_in_bit_for_bit_from_the_axes_that_were_said(lab, capfd, axe
 @pytest.mark.parametrize(
     "form", [lambda values: values[:, np.newaxis], lambda values: values[..., None, None]]
 )
-def test_axes_of_length_one_are_left_out_where_it_is_clear_which_they_are(lab, form):
-    folder = lab(form)
-    assert bring(folder) == 0
+def test_a_single_axis_of_length_one_is_left_out_without_an_option(save_as, form):
+    folder = save_as(form)
+    assert import_frames(folder) == 0
     assert np.array_equal(open_store(folder / "lab")["lab"].read("a", "frames"), TRUTH["a"])
 
 
-def test_more_frames_than_numbers_are_doubted_until_the_axes_are_said(lab, capfd):
-    folder = lab(lambda values: values.T)
-    assert bring(folder) == 0
+def test_an_array_of_more_frames_than_numbers_names_the_option_axes(save_as, capfd):
+    folder = save_as(lambda values: values.T)
+    assert import_frames(folder) == 0
     output = capfd.readouterr()
     assert "16 frames of 7 numbers" in output.out
     assert "--axes DT" in output.err
-    assert bring(folder, "--axes", "TD", "--store-version", "1.0.1") == 0
+    assert import_frames(folder, "--axes", "TD", "--store-version", "1.0.1") == 0
     assert "--axes" not in capfd.readouterr().err
 
 
@@ -98,7 +98,7 @@ def test_more_frames_than_numbers_are_doubted_until_the_axes_are_said(lab, capfd
         ((1, 1, 16, 1), None),
     ],
 )
-def test_other_axes_than_those_said_are_refused_by_name(shape, axes):
+def test_an_array_whose_axes_are_not_those_of_the_option_is_refused(shape, axes):
     with pytest.raises(StoreError, match=r"a\.npy, frames: "):
         reorder_axes(np.zeros(shape, np.float32), 2, axes, "a.npy, frames")
 
@@ -106,17 +106,17 @@ def test_other_axes_than_those_said_are_refused_by_name(shape, axes):
 @pytest.mark.parametrize(
     ("shape", "axes"), [((1, 1, 16), "T1D"), ((1, 16, 1, 1), "TD11"), ((16, 1), "DT"), ((1, 1, 16), None)]
 )
-def test_one_frame_stays_one_frame(shape, axes):
+def test_the_axis_of_a_single_frame_is_kept(shape, axes):
     assert reorder_axes(np.zeros(shape, np.float32), 2, axes, "a.npy").shape == (1, 16)
 
 
-@pytest.mark.parametrize(("axes", "saved"), ALL_FORMS)
-def test_a_refusal_of_frames_as_vectors_names_the_options_that_read_them(lab, capfd, axes, saved):
-    folder = lab(saved)
-    assert bring(folder, "--array", "pooled") == 1
+@pytest.mark.parametrize(("axes", "form"), ALL_FORMS)
+def test_a_refusal_of_frames_as_vectors_names_the_options_that_read_them(save_as, capfd, axes, form):
+    folder = save_as(form)
+    assert import_frames(folder, "--array", "pooled") == 1
     refusal = capfd.readouterr().err
     assert "c.npy" not in refusal  # it ends at the first clip
-    assert bring(folder, *named_for(refusal, "7 frames of 16 numbers")) == 0
+    assert import_frames(folder, *named_for(refusal, "7 frames of 16 numbers")) == 0
     store = open_store(folder / "lab")
     for clip, values in TRUTH.items():
         assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()
@@ -128,35 +128,35 @@ def named_for(refusal, reading):
     return re.search(rf"{reading} are ((?:--[a-z]+ \w+ ?)+)", refusal)[1].split()
 
 
-def test_a_vector_of_each_clip_that_was_called_frames_is_told_as_one(lab, capfd):
-    folder = lab(lambda values: values[0])
+def test_one_vector_a_clip_imported_as_frames_is_refused_with_the_option_for_vectors(save_as, capfd):
+    folder = save_as(lambda values: values[0])
     for options in ((), ("--array", "tokens"), ("--axes", "TD")):
-        assert bring(folder, *options) == 1
+        assert import_frames(folder, *options) == 1
         assert "--array pooled" in capfd.readouterr().err
-    assert bring(folder, "--array", "pooled") == 0
+    assert import_frames(folder, "--array", "pooled") == 0
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
 @pytest.mark.parametrize("shape", [(7, 4, 4, 16), (2, 7, 16)])
-def test_no_option_is_named_for_axes_that_none_reads(lab, capfd, array, shape):
-    folder = lab(lambda _: np.ones(shape, np.float16))
-    assert bring(folder, "--array", array) == 1
+def test_a_refusal_of_axes_that_no_option_reads_names_none(save_as, capfd, array, shape):
+    folder = save_as(lambda _: np.ones(shape, np.float16))
+    assert import_frames(folder, "--array", array) == 1
     refusal = capfd.readouterr().err
     assert str(list(shape)) in refusal
     assert not re.search(r"--axes (TD|DT|T1D)", refusal)
 
 
-def test_an_array_that_the_file_itself_calls_pooled_is_to_be_renamed(lab, capfd):
-    folder = lab(lambda values: values)
+def test_frames_in_an_array_named_pooled_are_refused(save_as, capfd):
+    folder = save_as(lambda values: values)
     for clip, values in TRUTH.items():
         (folder / "npy" / f"{clip}.npy").unlink()
         np.savez(folder / "npy" / f"{clip}.npz", pooled=values)
-    assert bring(folder) == 1
+    assert import_frames(folder) == 1
     assert "a.npz: the axes of pooled are [7, 16]" in capfd.readouterr().err
 
 
-def test_a_file_of_frames_of_all_clips_is_refused_with_what_reads_it(lab, capfd):
-    folder = lab(lambda values: values)
+def test_one_file_of_the_frames_of_all_clips_is_refused_with_the_command_that_reads_it(save_as, capfd):
+    folder = save_as(lambda values: values)
     np.save(folder / "all.npy", np.stack(list(TRUTH.values())))
     (folder / "ids.txt").write_text("".join(f"{clip}\n" for clip in TRUTH), encoding="utf-8")
     settings = ("--backbone", "lab", "--licence", "MIT")
@@ -167,14 +167,14 @@ def test_a_file_of_frames_of_all_clips_is_refused_with_what_reads_it(lab, capfd)
     assert open_store(folder / "lab")["lab"].read("b", "frames").tobytes() == TRUTH["b"].tobytes()
 
 
-def test_axes_of_clips_that_have_one_vector_are_refused(lab):
-    folder = lab(lambda values: values[0])
-    assert bring(folder, "--array", "pooled", "--axes", "DT") == 1
+def test_axes_of_clips_that_have_one_vector_are_refused(save_as):
+    folder = save_as(lambda values: values[0])
+    assert import_frames(folder, "--array", "pooled", "--axes", "DT") == 1
 
 
-def test_times_follow_from_a_rate_and_the_start_of_the_clip(lab, capfd):
-    folder = lab(lambda values: values)
-    assert bring(folder, "--rate", "8") == 0
+def test_times_follow_from_a_rate_and_the_start_of_the_clip(save_as, capfd):
+    folder = save_as(lambda values: values)
+    assert import_frames(folder, "--rate", "8") == 0
     assert "8 a second" in capfd.readouterr().out
     group = open_store(folder / "lab")["lab"]
     by_hand = [[start + frame / 8 for frame in range(T)] for start in (0.0, 10.0, 20.0)]
@@ -185,11 +185,11 @@ def test_times_follow_from_a_rate_and_the_start_of_the_clip(lab, capfd):
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf"])
-def test_a_rate_that_is_none_is_refused(lab, rate):
-    assert bring(lab(lambda values: values), "--rate", rate) == 2
+def test_a_rate_that_is_none_is_refused(save_as, rate):
+    assert import_frames(save_as(lambda values: values), "--rate", rate) == 2
 
 
-def test_two_sources_of_times_are_refused(tmp_path):
+def test_times_in_a_file_and_a_rate_are_refused_together(tmp_path):
     times = {"frames": TRUTH["a"], "time_s": np.arange(float(T))}
     items = {"a": ImportItem("a.npz", lambda: times)}
     with pytest.raises(StoreError, match=r"a\.npz.*--rate"):

@@ -37,18 +37,21 @@ def citation():
     return Citation("films-1.0.0", "Features of films", "1.0.0", "f" * 64, "CC0-1.0")
 
 
-def test_what_the_makers_state_stands_in_full_and_an_entry_of_theirs_stays_one(citation):
-    sentence = "Doe and Roe,\nFilms & looks, 2026"
-    stated = replace(citation, stated=sentence)
+def test_a_citation_that_the_makers_state_stands_in_full_in_both_texts(citation):
+    stated = replace(citation, stated="Doe and Roe,\nFilms & looks, 2026")
     assert stated.apa().endswith("Doe and Roe, Films & looks, 2026")
     assert fields(stated.bibtex())["note"].endswith(r"Doe and Roe, Films \& looks, 2026")
+
+
+def test_an_entry_of_bibtex_that_the_makers_state_stays_an_entry_of_its_own(citation):
     entry = "@article{doe, title={Films}}"
-    assert replace(citation, stated=entry).bibtex().split("\n\n")[1] == entry
-    assert entry not in replace(citation, stated=entry).apa()
+    stated = replace(citation, stated=entry)
+    assert stated.bibtex().split("\n\n")[1] == entry
+    assert entry not in stated.apa()
 
 
 @pytest.mark.parametrize("title", ["Films_of {1990} 100 % & $5 #1", "a\\b", "x^2 ~ y"])
-def test_signs_of_tex_are_escaped(citation, title):
+def test_special_characters_of_tex_are_escaped_in_bibtex(citation, title):
     written = fields(replace(citation, title=title).bibtex())["title"][1:-1]
     assert written.count("{") == written.count("}")
     assert not re.search(r"(?<!\\)[&%$#_]", written)

@@ -29,15 +29,25 @@ def series(prefix, n, first=0):
 
 
 @pytest.mark.parametrize(
-    ("kinds", "asked", "expected"),
+    ("kinds", "features"),
     [
-        (series("f", 3), (), ["f0", "f1", "f2"]),
-        (series("emb_", 3, 1), (), ["emb_1", "emb_2", "emb_3"]),
-        (series("", 12), (), [str(number) for number in range(12)]),
-        ({"f10": NUMBERS} | series("f", 10), (), [f"f{number}" for number in range(11)]),
-        ({"f00": NUMBERS, "f01": NUMBERS}, (), ["f00", "f01"]),
-        (series("f", 2) | {"title": TEXTS, "note1": TEXTS, "note2": TEXTS}, (), ["f0", "f1"]),
-        ({"embedding": LISTS, "title": TEXTS}, (), ["embedding"]),
+        (series("f", 3), ["f0", "f1", "f2"]),
+        (series("emb_", 3, 1), ["emb_1", "emb_2", "emb_3"]),
+        (series("", 12), [str(number) for number in range(12)]),
+        ({"f10": NUMBERS} | series("f", 10), [f"f{number}" for number in range(11)]),
+        ({"f00": NUMBERS, "f01": NUMBERS}, ["f00", "f01"]),
+        (series("f", 2) | {"title": TEXTS, "note1": TEXTS, "note2": TEXTS}, ["f0", "f1"]),
+        ({"embedding": LISTS, "title": TEXTS}, ["embedding"]),
+    ],
+    ids=["f0", "from 1 on", "bare numbers", "out of order", "zeros", "beside texts", "one column of lists"],
+)
+def test_unasked_the_one_numbered_series_of_columns_are_the_features(kinds, features):
+    assert chosen(kinds) == features
+
+
+@pytest.mark.parametrize(
+    ("kinds", "asked", "features"),
+    [
         (series("f", 2) | {"label": NUMBERS}, ("f*",), ["f0", "f1"]),
         (series("f", 2) | {"label": NUMBERS}, ("!label",), ["f0", "f1"]),
         (series("f", 2) | {"label": NUMBERS}, ("label", "f?"), ["f0", "f1", "label"]),
@@ -45,9 +55,10 @@ def series(prefix, n, first=0):
         ({"mean": NUMBERS, "std": NUMBERS}, ("*",), ["mean", "std"]),
         ({"embedding": LISTS, "label": NUMBERS}, ("embedding",), ["embedding"]),
     ],
+    ids=["f*", "all but the label", "the label too", "f* but f0", "all", "a column of lists"],
 )
-def test_features_are_what_is_asked_for_or_one_numbered_series(kinds, asked, expected):
-    assert chosen(kinds, *asked) == expected
+def test_columns_that_are_asked_for_are_the_features(kinds, asked, features):
+    assert chosen(kinds, *asked) == features
 
 
 @pytest.mark.parametrize(
@@ -60,15 +71,19 @@ def test_features_are_what_is_asked_for_or_one_numbered_series(kinds, asked, exp
         {"embedding": LISTS, "label": NUMBERS},
         {"rgb": LISTS, "flow": LISTS},
         {"mean": NUMBERS, "std": NUMBERS},
-        {"f0": NUMBERS},  # one number beside an id may be anything
-        {"f0": NUMBERS, "f1": NUMBERS, "f3": NUMBERS},  # where is f2?
+        {"f0": NUMBERS},
+        {"f0": NUMBERS, "f1": NUMBERS, "f3": NUMBERS},
         {"f1": NUMBERS, "f01": NUMBERS, "f2": NUMBERS},
         {"f2": NUMBERS, "f3": NUMBERS},
         {"title": TEXTS},
         {},
     ],
+    ids=[
+        *("a label", "a year", "two labels", "two series", "lists and a label", "two columns of lists"),
+        *("no series", "one number", "no f2", "f1 twice", "no f0 and no f1", "texts alone", "nothing"),
+    ],
 )
-def test_a_column_that_may_be_a_label_is_refused_until_it_is_named(kinds):
+def test_columns_that_are_not_clearly_one_series_are_refused_until_they_are_asked_for(kinds):
     with pytest.raises(StoreError, match=r"^a\.csv: "):
         chosen(kinds)
 
@@ -91,20 +106,29 @@ def test_the_pattern_that_a_refusal_names_takes_the_series_alone():
     assert choose_columns(Path("a.csv"), [*kinds], kinds.__getitem__, [pattern]) == ["f0", "f1"]
 
 
-def test_a_number_of_thousands_of_digits_is_no_place_in_a_series():
+def test_a_column_whose_number_has_thousands_of_digits_is_not_of_a_series():
     kinds = series("f", 2) | {"f" + "9" * 5000: NUMBERS}
     with pytest.raises(StoreError, match="--columns"):
         chosen(kinds)
     assert chosen(kinds, "f?") == ["f0", "f1"]
 
 
-def test_labels_of_the_manifest_are_never_features_and_patterns_must_match():
-    kinds = series("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
-    never = {"Weapon", "clip_id"}
-    assert chosen(kinds, never=never) == chosen(kinds, "*", never=never) == ["f0", "f1"]
-    for pattern in ("Weapon", "g*", "!label"):
-        with pytest.raises(StoreError):
-            chosen(kinds, pattern, never=never)
+LABELLED = series("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
+NEVER = {"Weapon", "clip_id"}
+
+
+@pytest.mark.parametrize("asked", [(), ("*",)], ids=["nothing asked for", "all"])
+def test_labels_of_the_manifest_are_never_features(asked):
+    assert chosen(LABELLED, *asked, never=NEVER) == ["f0", "f1"]
+
+
+@pytest.mark.parametrize("pattern", ["Weapon", "g*", "!label"])
+def test_a_pattern_that_matches_no_column_is_refused(pattern):
+    with pytest.raises(StoreError):
+        chosen(LABELLED, pattern, never=NEVER)
+
+
+def test_two_columns_of_one_name_are_refused():
     with pytest.raises(StoreError, match="'f0'"):
         choose_columns(TABLE, ["f0", "f0", "f1"], {"f0": NUMBERS, "f1": NUMBERS}.__getitem__)
 
@@ -145,22 +169,40 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_no_number_of_an_experiment_becomes_a_feature_whatever_the_form(tmp_path, form):
-    if form == "parquet":
+@pytest.fixture(params=FORMS)
+def experiment_table(tmp_path, request):
+    """Make a table, in each form, of features, a title and one number of an experiment."""
+    if request.param == "parquet":
         pytest.importorskip("pyarrow")
-    path = tmp_path / f"a.{form}"
-    for name in NAMES.split():
-        frame = pd.DataFrame(
-            {"clip_id": ["a", "b"], "f0": [0.5, 1], name: [1.5, 0], "f1": [2, 3.0], "title": ["x", "y"]}
-        )
-        FORMS[form](frame, path)
-        with pytest.raises(StoreError, match=rf"\b{name}\b.*--columns"), table_items(path, None):
-            pass
-        with table_items(path, None, columns=[f"!{name}"]) as (items, about):
-            assert items["a"].load()[""].tolist() == [0.5, 2]
-            assert name in about["left_out"]
-    with table_items(path, None, columns=["f?", name]) as (items, _):
+    path = tmp_path / f"a.{request.param}"
+
+    def write(number_of_experiment):
+        columns = {"f0": [0.5, 1], number_of_experiment: [1.5, 0], "f1": [2, 3.0], "title": ["x", "y"]}
+        FORMS[request.param](pd.DataFrame({"clip_id": ["a", "b"], **columns}), path)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_a_number_of_an_experiment_beside_features_is_refused_by_name(experiment_table, name):
+    with (
+        pytest.raises(StoreError, match=rf"\b{name}\b.*--columns"),
+        table_items(experiment_table(name), None),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_a_number_of_an_experiment_can_be_left_out_by_name(experiment_table, name):
+    with table_items(experiment_table(name), None, columns=[f"!{name}"]) as (items, about):
+        assert items["a"].load()[""].tolist() == [0.5, 2]
+        assert name in about["left_out"]
+
+
+def test_a_number_of_an_experiment_becomes_a_feature_where_that_is_asked_for(experiment_table):
+    name = NAMES.rsplit(maxsplit=1)[-1]
+    with table_items(experiment_table(name), None, columns=["f?", name]) as (items, _):
         assert items["b"].load()[""].tolist() == [1, 0, 3]
 
 

@@ -37,40 +37,86 @@ def test_a_store_does_not_differ_from_itself_sealed_again(tmp_path):
     assert difference.arrays[0].min_cosine == 1
 
 
-def test_planted_differences_of_values_are_measured(tmp_path):
+@pytest.fixture
+def two_changed_clips(tmp_path):
+    """The difference of two stores: clip c005 has another vector, clip c066 a frame twice as long."""
     pooled, frames = values()
     pooled[5] = [3, 0, 0, 0]
-    there = pooled.copy()
-    there[5] = [3, 4, 0, 0]  # the cosine of the two is 3/5
-    frames[66, 1] *= np.float16(2)  # as long again, the same direction
-    difference = diff(store(tmp_path, "a", pooled), store(tmp_path, "b", there, frames))
-    by_name = {array.array: array for array in difference.arrays}
-    most = np.abs(frames[66, 1].astype(float)).max() / 2
-    for name, changed in (
-        ("toy/pooled", (1, 4, "c005", pytest.approx(0.6))),
-        ("toy/frames", (1, most, "c066", pytest.approx(1, abs=1e-12))),
-        ("toy/time_s", (0, 0, "", None)),
-    ):
-        assert by_name[name] == ArrayDiff(name, "", N, changed[0], 0, *changed[1:])
-    assert not difference.equal
-    apart = f"{most:.6g}"
-    assert describe_differences(difference, "a", "b") == [
+    first = store(tmp_path, "a", pooled.copy())
+    pooled[5] = [3, 4, 0, 0]  # the cosine of the two is 3/5
+    frames[66, 1] *= np.float16(2)
+    return diff(first, store(tmp_path, "b", pooled, frames))
+
+
+def test_the_difference_of_a_changed_vector_is_measured(two_changed_clips):
+    by_name = {array.array: array for array in two_changed_clips.arrays}
+    assert by_name["toy/pooled"] == ArrayDiff(
+        "toy/pooled",
+        "",
+        clips=N,
+        changed=1,
+        resized=0,
+        max_abs=4,
+        max_abs_clip="c005",
+        min_cosine=pytest.approx(0.6),
+    )
+    assert not two_changed_clips.equal
+
+
+def test_the_difference_of_a_frame_of_another_length_is_measured(two_changed_clips):
+    _, frames = values()
+    by_name = {array.array: array for array in two_changed_clips.arrays}
+    assert by_name["toy/frames"] == ArrayDiff(
+        "toy/frames",
+        "",
+        clips=N,
+        changed=1,
+        resized=0,
+        max_abs=np.abs(frames[66, 1].astype(float)).max(),
+        max_abs_clip="c066",
+        min_cosine=pytest.approx(1, abs=1e-12),
+    )
+
+
+def test_an_array_without_changes_has_no_difference(two_changed_clips):
+    by_name = {array.array: array for array in two_changed_clips.arrays}
+    assert by_name["toy/time_s"] == ArrayDiff("toy/time_s", "", N, 0, 0, 0, "", None)
+
+
+def test_differences_of_values_are_told_with_the_clip_that_differs_most(two_changed_clips):
+    _, frames = values()
+    longest = f"{np.abs(frames[66, 1].astype(float)).max():.6g}"
+    assert describe_differences(two_changed_clips, "a", "b") == [
         "values of toy/pooled: 1 of 70 clips differ, by at most 4 (c005), smallest cosine 0.600000000",
-        f"values of toy/frames: 1 of 70 clips differ, by at most {apart} (c066), smallest cosine 1.000000000",
+        (
+            f"values of toy/frames: 1 of 70 clips differ, by at most {longest} (c066), "
+            "smallest cosine 1.000000000"
+        ),
     ]
 
 
-def test_only_clips_with_features_in_both_are_compared_by_id_not_by_row(tmp_path):
+@pytest.fixture
+def unlike_clips(tmp_path):
+    """The difference of two stores: c000 is in b alone, c069 in a alone; c004 failed in a, c007 in b."""
     pooled, frames = values()
-    mine = store(tmp_path, "a", pooled[1:], frames[1:], CLIPS[1:], failed={"c004": "no such file"})
-    theirs = store(tmp_path, "b", pooled[:-1], frames[:-1], CLIPS[:-1], failed={"c007": "empty"})
-    difference = diff(mine, theirs)
-    assert difference.only_first == ("c069",)
-    assert difference.only_second == ("c000",)
-    assert difference.statuses == {("failed", "ok"): 1, ("ok", "failed"): 1}
-    assert difference.clips["status"] == ("c004", "c007")
-    assert all(array.clips == N - 4 and not array.changed for array in difference.arrays)
-    words = describe_differences(difference, "a", "b", most=1)
+    first = store(tmp_path, "a", pooled[1:], frames[1:], CLIPS[1:], failed={"c004": "no such file"})
+    second = store(tmp_path, "b", pooled[:-1], frames[:-1], CLIPS[:-1], failed={"c007": "empty"})
+    return diff(first, second)
+
+
+def test_clips_of_one_store_alone_and_unlike_statuses_are_named(unlike_clips):
+    assert unlike_clips.only_first == ("c069",)
+    assert unlike_clips.only_second == ("c000",)
+    assert unlike_clips.statuses == {("failed", "ok"): 1, ("ok", "failed"): 1}
+    assert unlike_clips.clips["status"] == ("c004", "c007")
+
+
+def test_clips_with_features_in_both_stores_are_compared_by_id_and_not_by_row(unlike_clips):
+    assert all(array.clips == N - 4 and not array.changed for array in unlike_clips.arrays)
+
+
+def test_unlike_clips_are_told_in_words(unlike_clips):
+    words = describe_differences(unlike_clips, "a", "b", most=1)
     assert "clips: 1 only in a: c069" in words
     assert "clips: 1 failed in a, ok in b" in words
     assert "clips: status differs for 2: c004 and 1 more" in words
@@ -101,7 +147,7 @@ def test_backbones_and_shapes_that_only_one_store_has_are_named(tmp_path):
     assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in words
 
 
-def test_another_number_of_numbers_in_frames_of_any_number_is_named(tmp_path):
+def test_diff_names_ragged_frames_of_unlike_width(tmp_path):
     mine, theirs = (
         seal_frames(tmp_path / name, {"a": "m"}, {"a": np.ones((3, width), np.float32)})
         for name, width in (("a", 4), ("b", 5))
@@ -112,29 +158,55 @@ def test_another_number_of_numbers_in_frames_of_any_number_is_named(tmp_path):
     )
 
 
-def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_path):
-    mine = {clip: np.ones((size, D), np.float32) for clip, size in zip("abc", (2, 5, 3), strict=True)}
-    theirs = mine | {"b": np.ones((4, D), np.float32), "c": 2 * mine["c"]}
-    clips = dict.fromkeys("abc", "m")
-    stores = [
-        open_store(seal_frames(tmp_path / name, clips, frames))
-        for name, frames in {"x": mine, "y": theirs, "z": mine}.items()
-    ]
-    assert diff(stores[0], stores[2]).equal
-    difference = diff(stores[0], stores[1])
-    assert difference.arrays[0] == ArrayDiff("toy/frames", "", 3, 2, 1, 1.0, "c", pytest.approx(1))
+@pytest.fixture
+def ragged_store(tmp_path):
+    """Seal a store of the frames of some clips."""
+
+    def seal(name, frames):
+        return open_store(seal_frames(tmp_path / name, dict.fromkeys(frames, "m"), frames))
+
+    return seal
+
+
+def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(ragged_store):
+    frames = {clip: np.ones((size, D), np.float32) for clip, size in (("a", 2), ("b", 5), ("c", 3))}
+    changed = frames | {"b": np.ones((4, D), np.float32), "c": 2 * frames["c"]}
+    difference = diff(ragged_store("x", frames), ragged_store("y", changed))
+    assert difference.arrays[0] == ArrayDiff(
+        "toy/frames",
+        "",
+        clips=3,
+        changed=2,
+        resized=1,
+        max_abs=1.0,
+        max_abs_clip="c",
+        min_cosine=pytest.approx(1),
+    )
     assert describe_differences(difference, "x", "y")[0] == (
         "values of toy/frames: 2 of 3 clips differ, 1 of them in their number of frames, by at most 1 (c), "
         "smallest cosine 1.000000000"
     )
 
 
-def test_the_cosine_has_no_accidents():
-    zero = np.zeros(2, np.float16)
-    ones = np.ones(2, np.float16)
-    big = np.full(2, 60000, np.float16)
-    assert min_cosine(zero, zero) == 1
-    assert min_cosine(zero, ones) == 0
-    assert min_cosine(ones, big) == pytest.approx(1)  # float16 would have overflowed
-    assert min_cosine(ones, -ones) == pytest.approx(-1)
-    assert min_cosine(np.stack([ones, ones]), np.stack([ones, zero])) == 0
+def test_two_ragged_stores_of_the_same_frames_are_equal(ragged_store):
+    frames = {clip: np.ones((size, D), np.float32) for clip, size in (("a", 2), ("b", 5), ("c", 3))}
+    assert diff(ragged_store("x", frames), ragged_store("z", frames)).equal
+
+
+ZEROS = np.zeros(2, np.float16)
+ONES = np.ones(2, np.float16)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "cosine"),
+    [
+        (ZEROS, ZEROS, 1),
+        (ZEROS, ONES, 0),
+        (ONES, np.full(2, 60000, np.float16), pytest.approx(1)),
+        (ONES, -ONES, pytest.approx(-1)),
+        (np.stack([ONES, ONES]), np.stack([ONES, ZEROS]), 0),
+    ],
+    ids=["of zeros", "of zeros and ones", "beyond float16", "of opposites", "the smallest of two"],
+)
+def test_the_smallest_cosine_of_two_arrays(first, second, cosine):
+    assert min_cosine(first, second) == cosine

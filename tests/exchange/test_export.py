@@ -18,55 +18,86 @@ def store(tmp_path):
     return open_store(sealed(tmp_path, 20))
 
 
-def test_hdf5_has_a_group_a_clip_with_every_array(store, tmp_path):
-    assert export_hdf5(store, "toy", tmp_path / "x.h5") == (17, 3)
+def usable_clips(store):
+    return [clip for clip in store["toy"].clip_ids if status_of(clip) != "failed"]
+
+
+def test_an_export_to_hdf5_has_a_group_for_each_clip_with_its_arrays(store, tmp_path):
+    export_hdf5(store, "toy", tmp_path / "x.h5")
     with h5py.File(tmp_path / "x.h5") as file:
-        assert len(file) == 17
-        for clip in store["toy"].clip_ids:
-            if status_of(clip) == "failed":
-                assert clip not in file
-                continue
+        for clip in usable_clips(store):
             truth = features(clip, group())
             for name, values in {**truth.arrays, "time_s": truth.time_s}.items():
                 assert file[clip][name][()].tobytes() == values.tobytes()
                 assert file[clip][name].dtype == values.dtype
             assert file[clip].attrs["status"] == status_of(clip)
             assert file[clip].attrs["clip"] == clip
+
+
+def test_an_export_to_hdf5_leaves_failed_clips_out_and_counts_them(store, tmp_path):
+    n_written, n_left_out = export_hdf5(store, "toy", tmp_path / "x.h5")
+    assert (n_written, n_left_out) == (17, 3)
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert set(file) == set(usable_clips(store))
+
+
+def test_an_export_to_hdf5_names_its_store_and_provenance(store, tmp_path):
+    export_hdf5(store, "toy", tmp_path / "x.h5")
+    with h5py.File(tmp_path / "x.h5") as file:
         assert file.attrs["store_fingerprint"] == store.fingerprint
         assert json.loads(file.attrs["provenance"])["decoder"]["ffmpeg"] == "7.1"
 
 
-def test_the_same_store_gives_the_same_bytes(store, tmp_path):
-    for name, export in (("h5", export_hdf5), ("h5ad", export_anndata)):
-        export(store, "toy", tmp_path / f"a.{name}")
-        export(store, "toy", tmp_path / f"b.{name}")
-        assert (tmp_path / f"a.{name}").read_bytes() == (tmp_path / f"b.{name}").read_bytes()
+@pytest.mark.parametrize("export", [export_hdf5, export_anndata])
+def test_the_same_store_is_exported_to_the_same_bytes(store, tmp_path, export):
+    export(store, "toy", tmp_path / "first")
+    export(store, "toy", tmp_path / "second")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
 
 
-def test_ids_that_mean_something_to_hdf5_survive(tmp_path):
+def test_ids_that_are_paths_to_hdf5_are_exported(tmp_path):
     ids = ["a/b", "a%2Fb", ".", "..", "a b"]
-    path = seal_arrays(
-        tmp_path / "odd", dict.fromkeys(ids, "m"), {"toy": {"pooled": np.eye(5, dtype=np.float32)}}
+    arrays = {"toy": {"pooled": np.eye(5, dtype=np.float32)}}  # a one in the place of the clip
+    export_hdf5(
+        open_store(seal_arrays(tmp_path / "odd", dict.fromkeys(ids, "m"), arrays)), "toy", tmp_path / "x.h5"
     )
-    export_hdf5(open_store(path), "toy", tmp_path / "x.h5")
     with h5py.File(tmp_path / "x.h5") as file:
         pooled_of = {node.attrs["clip"]: node["pooled"][()] for node in file.values()}
     assert pooled_of.keys() == set(ids)
-    for position, clip in enumerate(ids):
-        assert pooled_of[clip][position] == 1
+    for place, clip in enumerate(ids):
+        assert pooled_of[clip][place] == 1
 
 
-def test_anndata_has_the_encodings_of_its_format(store, tmp_path):
-    levels = {clip.clip_id: f"level of {clip.clip_id}" for clip in store.clips}
-    assert export_anndata(store, "toy", tmp_path / "x.h5ad", {"level": levels}) == (17, 3)
-    usable = [clip for clip in store["toy"].clip_ids if status_of(clip) != "failed"]
+@pytest.fixture
+def levels(store):
+    return {clip.clip_id: f"level of {clip.clip_id}" for clip in store.clips}
+
+
+@pytest.fixture
+def anndata(store, levels, tmp_path):
+    """An export to AnnData with the levels of the clips, opened by h5py."""
+    export_anndata(store, "toy", tmp_path / "x.h5ad", {"level": levels})
     with h5py.File(tmp_path / "x.h5ad") as file:
-        assert dict(file.attrs) == {"encoding-type": "anndata", "encoding-version": "0.1.0"}
-        assert sorted(file) == ["X", "layers", "obs", "obsm", "obsp", "uns", "var", "varm", "varp"]
-        assert list(file["obs/_index"].asstr()) == usable
-        columns = ("movie", "status", "reason", "level", "start_s", "end_s")
-        assert tuple(file["obs"].attrs["column-order"]) == columns
-        assert list(file["obs/level"].asstr()) == [levels[clip] for clip in usable]
-        assert all("encoding-type" in node.attrs for node in (*file.values(), *file["obs"].values()))
-        for row, clip in enumerate(usable):
-            assert np.array_equal(file["X"][row], features(clip, group()).arrays["pooled"])
+        yield file
+
+
+def test_an_export_to_anndata_has_the_encodings_of_its_format(anndata):
+    assert dict(anndata.attrs) == {"encoding-type": "anndata", "encoding-version": "0.1.0"}
+    assert sorted(anndata) == ["X", "layers", "obs", "obsm", "obsp", "uns", "var", "varm", "varp"]
+    assert all("encoding-type" in node.attrs for node in (*anndata.values(), *anndata["obs"].values()))
+
+
+def test_an_export_to_anndata_has_a_row_for_each_clip_with_features(store, anndata):
+    assert list(anndata["obs/_index"].asstr()) == usable_clips(store)
+    for row, clip in enumerate(usable_clips(store)):
+        assert np.array_equal(anndata["X"][row], features(clip, group()).arrays["pooled"])
+
+
+def test_an_export_to_anndata_has_what_is_known_of_the_clips(store, anndata, levels):
+    columns = ("movie", "status", "reason", "level", "start_s", "end_s")
+    assert tuple(anndata["obs"].attrs["column-order"]) == columns
+    assert list(anndata["obs/level"].asstr()) == [levels[clip] for clip in usable_clips(store)]
+
+
+def test_an_export_to_anndata_counts_the_clips_that_it_leaves_out(store, tmp_path):
+    assert export_anndata(store, "toy", tmp_path / "x.h5ad") == (17, 3)

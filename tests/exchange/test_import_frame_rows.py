@@ -1,5 +1,8 @@
 """Tables with a row for each frame come in as the frames of their clips, or are refused in one line."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import h5py
 import numpy as np
 import pandas as pd
@@ -15,9 +18,9 @@ D = 6
 LENGTHS = {"v_one": 5, "v_two": 1, "v_é": 9}
 """Clip -> number of its frames."""
 TRUTH = {clip: row(clip, (length, D)) for clip, length in LENGTHS.items()}
-HALF = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
+TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
 """Times of two frames a second."""
-UNKNOWN = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
+NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
 COLUMNS = [f"f{number}" for number in range(D)]
 
 
@@ -29,21 +32,29 @@ def folder(tmp_path):
 
 
 def frame_table(**columns):
-    """One row a frame: its clip, its vector, and columns made of (clips, places of frames in their clips)."""
-    places = np.concatenate([np.arange(length) for length in LENGTHS.values()])
+    """One row a frame: its clip, its vector, and columns that are values or made of the frames' numbers."""
+    numbers = np.concatenate([np.arange(length) for length in LENGTHS.values()])  # from 0 on in each clip
     clips = np.repeat(list(LENGTHS), list(LENGTHS.values()))
     table = pd.DataFrame(np.concatenate(list(TRUTH.values())), columns=COLUMNS)
     table.insert(0, "clip_id", clips)
     for name, values in columns.items():
-        table.insert(1, name, values(places) if callable(values) else values)
+        table.insert(1, name, values(numbers) if callable(values) else values)
     return table
 
 
-def mixed(table):
+def two_a_second(numbers):
+    return numbers / 2
+
+
+def number_of_frame(numbers):
+    return numbers
+
+
+def shuffled(table):
     return table.sample(frac=1, random_state=3)
 
 
-def bring(folder, source, *more):
+def import_frames(folder, source, *more):
     settings = ("--array", "frames", "--backbone", "lab", "--licence", "MIT")
     return obygaze(
         "store",
@@ -58,10 +69,11 @@ def bring(folder, source, *more):
     )
 
 
-def check(folder, times, truth=TRUTH):
+def check_frames(folder, times, truth=TRUTH):
+    """Check that the store has these frames of each clip at these times, and verifies; return its group."""
     group = open_store(folder / "lab")["lab"]
     assert dict(zip(group.clip_ids, group.row_size.tolist(), strict=True)) == {
-        c: len(v) for c, v in truth.items()
+        clip: len(values) for clip, values in truth.items()
     }
     for clip, values in truth.items():
         assert group.read(clip, "frames").tobytes() == values.tobytes()
@@ -72,7 +84,7 @@ def check(folder, times, truth=TRUTH):
 
 def refused(folder, capfd, source, *more):
     """Import; return the line that refuses it."""
-    assert bring(folder, source, *more) == 1
+    assert import_frames(folder, source, *more) == 1
     *_, line = capfd.readouterr().err.splitlines()
     assert not list(folder.glob("lab*"))
     return line
@@ -87,71 +99,71 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_in_any_order_are_the_frames_of_their_clips_by_their_times(folder, capfd, form):
-    FORMS[form](mixed(frame_table(time_s=lambda places: places / 2)), folder / f"all.{form}")
-    assert bring(folder, f"all.{form}") == 0
+    FORMS[form](shuffled(frame_table(time_s=two_a_second)), folder / f"all.{form}")
+    assert import_frames(folder, f"all.{form}") == 0
     said = capfd.readouterr()
     assert "1 to 9 frames of 6 numbers" in said.out
     assert "'time_s' in seconds" in said.err
-    check(folder, HALF)
+    check_frames(folder, TWO_A_SECOND)
 
 
 @pytest.mark.parametrize("name", ["timestamp", "Time (s)", "frameTime", "seconds", "TIME"])
 def test_times_are_found_under_the_names_that_others_give_them(folder, name):
-    mixed(frame_table(**{name: lambda places: places / 2})).to_csv(folder / "all.csv", index=False)
-    assert bring(folder, "all.csv") == 0
-    check(folder, HALF)
+    shuffled(frame_table(**{name: two_a_second})).to_csv(folder / "all.csv", index=False)
+    assert import_frames(folder, "all.csv") == 0
+    check_frames(folder, TWO_A_SECOND)
 
 
 @pytest.mark.parametrize("name", ["timestamp_ms", "Time (ms)", "time_ms"])
 def test_times_in_milliseconds_become_seconds(folder, name):
-    mixed(frame_table(**{name: lambda places: 500 * places})).to_csv(folder / "all.csv", index=False)
-    assert bring(folder, "all.csv") == 0
-    check(folder, HALF)
+    shuffled(frame_table(**{name: lambda numbers: 500 * numbers})).to_csv(folder / "all.csv", index=False)
+    assert import_frames(folder, "all.csv") == 0
+    check_frames(folder, TWO_A_SECOND)
 
 
-def test_times_of_hours_keep_their_last_digits(folder):
-    hours = {clip: 7200.04 + times for clip, times in HALF.items()}
-    frame_table(time_s=lambda places: 7200.04 + places / 2).to_csv(folder / "all.csv", index=False)
-    assert bring(folder, "all.csv") == 0
-    check(folder, hours)
+def test_times_of_two_hours_keep_their_hundredths(folder):
+    times = {clip: 7200.04 + times for clip, times in TWO_A_SECOND.items()}
+    frame_table(time_s=lambda numbers: 7200.04 + numbers / 2).to_csv(folder / "all.csv", index=False)
+    assert import_frames(folder, "all.csv") == 0
+    check_frames(folder, times)
 
 
-def test_a_number_of_a_frame_orders_them_and_an_index_in_the_file_is_kept(folder):
-    mixed(frame_table(frame_index=lambda places: 12 * places)).to_csv(folder / "all.csv", index=False)
-    assert bring(folder, "all.csv", "--rate", "2") == 0
-    group = check(folder, HALF)
+def test_rows_are_ordered_by_frame_index_which_is_kept(folder):
+    shuffled(frame_table(frame_index=lambda numbers: 12 * numbers)).to_csv(folder / "all.csv", index=False)
+    assert import_frames(folder, "all.csv", "--rate", "2") == 0
+    group = check_frames(folder, TWO_A_SECOND)
     assert group.read("v_é", "frame_index").tolist() == [12 * place for place in range(9)]
 
 
-def test_numbers_that_may_begin_at_one_are_no_indices_in_the_file(folder):
+def test_numbers_of_a_column_frame_order_rows_and_are_no_indices(folder):
     """OpenFace's table of a face: numbers from 1 on, times, and columns of others' names."""
-    table = frame_table(success=1, timestamp=lambda places: places / 2, frame=lambda places: places + 1)
-    mixed(table).to_csv(folder / "all.csv", index=False)
-    assert bring(folder, "all.csv", "--columns", "f[0-9]*") == 0
-    group = check(folder, HALF)
+    table = frame_table(success=1, timestamp=two_a_second, frame=lambda numbers: numbers + 1)
+    shuffled(table).to_csv(folder / "all.csv", index=False)
+    assert import_frames(folder, "all.csv", "--columns", "f[0-9]*") == 0
+    group = check_frames(folder, TWO_A_SECOND)
     assert (group.frame_index == -1).all()
 
 
-def test_without_times_and_numbers_the_order_of_the_table_counts_and_is_said(folder, capfd):
+def test_rows_without_times_and_numbers_keep_the_order_of_the_table_with_a_note(folder, capfd):
     frame_table().to_csv(folder / "all.csv", index=False)
-    assert bring(folder, "all.csv") == 0
+    assert import_frames(folder, "all.csv") == 0
     assert "in the order of the table" in capfd.readouterr().err
-    check(folder, UNKNOWN)
+    check_frames(folder, NO_TIMES)
 
 
-def test_a_column_of_other_times_is_named(folder):
-    table = frame_table(shown_at=lambda places: places / 2, frame=lambda places: places, time=7.0)
-    mixed(table).to_parquet(folder / "all.parquet")
-    assert bring(folder, "all.parquet", "--times", "shown_at", "--columns", "f[0-9]*") == 0
-    check(folder, HALF)
+def test_the_option_times_takes_the_named_column_and_no_other(folder):
+    table = frame_table(shown_at=two_a_second, frame=number_of_frame, time=7.0)
+    shuffled(table).to_parquet(folder / "all.parquet")
+    assert import_frames(folder, "all.parquet", "--times", "shown_at", "--columns", "f[0-9]*") == 0
+    check_frames(folder, TWO_A_SECOND)
 
 
-def test_a_vector_in_one_column_of_lists(folder):
-    table = frame_table(time=lambda places: places / 2)
+def test_vectors_in_one_column_of_lists_are_imported(folder):
+    table = frame_table(time=two_a_second)
     table["vector"] = list(table[COLUMNS].to_numpy())
-    mixed(table.drop(columns=COLUMNS)).to_parquet(folder / "all.parquet")
-    assert bring(folder, "all.parquet") == 0
-    check(folder, HALF)
+    shuffled(table.drop(columns=COLUMNS)).to_parquet(folder / "all.parquet")
+    assert import_frames(folder, "all.parquet") == 0
+    check_frames(folder, TWO_A_SECOND)
 
 
 def arrays_of(table):
@@ -173,25 +185,30 @@ def save_hdf5(path, arrays):
 
 
 @pytest.mark.parametrize(("name", "save"), [("all.npz", save_npz), ("all.h5", save_hdf5)])
-def test_arrays_with_a_row_for_each_frame(folder, name, save):
-    save(folder / name, arrays_of(mixed(frame_table(time_s=lambda places: places / 2))))
-    assert bring(folder, name) == 0
-    check(folder, HALF)
+def test_arrays_with_a_row_for_each_frame_are_imported(folder, name, save):
+    save(folder / name, arrays_of(shuffled(frame_table(time_s=two_a_second))))
+    assert import_frames(folder, name) == 0
+    check_frames(folder, TWO_A_SECOND)
 
 
-def test_a_matrix_whose_ids_are_in_a_file_with_one_for_each_frame(folder):
+def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
     table = frame_table()
     np.save(folder / "all.npy", table[COLUMNS].to_numpy())
     (folder / "ids.txt").write_text("\n".join(table["clip_id"]), encoding="utf-8")
-    assert bring(folder, "all.npy", "--ids", folder / "ids.txt", "--rate", "2") == 0
-    check(folder, HALF)
+    assert import_frames(folder, "all.npy", "--ids", folder / "ids.txt", "--rate", "2") == 0
+    check_frames(folder, TWO_A_SECOND)
 
 
-def test_more_frames_than_numbers_need_no_axes_where_a_row_is_a_frame(folder, capfd):
+def test_a_table_of_frames_needs_no_option_axes(folder, capfd):
+    """One of the clips has more frames than numbers in a frame, which is doubted in an array."""
     frame_table().to_csv(folder / "all.csv", index=False)
-    assert bring(folder, "all.csv") == 0
+    assert import_frames(folder, "all.csv") == 0
     assert "--axes" not in capfd.readouterr().err
-    assert bring(folder, "all.csv", "--axes", "DT", "--store-version", "1.0.1") == 2
+
+
+def test_the_option_axes_is_refused_for_a_table_of_frames(folder):
+    frame_table().to_csv(folder / "all.csv", index=False)
+    assert import_frames(folder, "all.csv", "--axes", "DT") == 2
 
 
 def changed(name, row, value):
@@ -209,38 +226,53 @@ def two_columns_of_times(table):
     return table.assign(time=table["stamp"], timestamp=1.0)
 
 
-ODD = {
-    "a frame twice": (changed("frame", 1, 0), (), "rows 1 and 2"),
-    "no number of a frame": (changed("frame", 2, ""), (), "'frame'"),
-    "a name of a frame": (changed("frame", 2, "img_2.jpg"), (), "'frame'"),
-    "times that fall": (changed("stamp", 3, 0.1), ("--times", "stamp"), "time_s falls"),
-    "a time that is no number": (changed("stamp", 3, "nan"), ("--times", "stamp"), "'stamp'"),
-    "frames that are not finite": (changed("f1", 3, "nan"), (), "not finite"),
-    "columns of two times": (two_columns_of_times, (), "--columns"),
-    "a gap, and a rate": (changed("frame", 4, 9), ("--rate", "2"), "--rate"),
-    "a column that is not there": (lambda table: table, ("--times", "seconds"), "--times"),
-    "labels of whole numbers": (
-        lambda table: table[["clip_id", "frame"]].assign(y0=1, y1=0, time=table["stamp"] + 0.25),
-        (),
-        "labels",
+@dataclass
+class WrongTable:
+    """What is wrong with a table of frames, the options of its import, and what the refusal says."""
+
+    change: Callable[[pd.DataFrame], pd.DataFrame]
+    message: str
+    options: tuple[str, ...] = ()
+
+
+FEATURES_ALONE = ("--columns", "f[0-9]*")
+
+
+def labels_alone(table):
+    return table[["clip_id", "frame"]].assign(y0=1, y1=0, time=table["stamp"] + 0.25)
+
+
+def first_row_of_each_clip(table):
+    return table.groupby("clip_id", as_index=False).first()[["clip_id", *COLUMNS]]
+
+
+WRONG_TABLES = {
+    "a frame twice": WrongTable(changed("frame", 1, 0), "rows 1 and 2", FEATURES_ALONE),
+    "no number of a frame": WrongTable(changed("frame", 2, ""), "'frame'", FEATURES_ALONE),
+    "a name of a frame": WrongTable(changed("frame", 2, "img_2.jpg"), "'frame'", FEATURES_ALONE),
+    "times that fall": WrongTable(
+        changed("stamp", 3, 0.1), "time_s falls", ("--times", "stamp", *FEATURES_ALONE)
     ),
-    "a row for each clip": (
-        lambda table: table.groupby("clip_id", as_index=False).first()[["clip_id", *COLUMNS]],
-        (),
-        "--array pooled",
+    "a time that is no number": WrongTable(
+        changed("stamp", 3, "nan"), "'stamp'", ("--times", "stamp", *FEATURES_ALONE)
     ),
+    "frames that are not finite": WrongTable(changed("f1", 3, "nan"), "not finite", FEATURES_ALONE),
+    "columns of two times": WrongTable(two_columns_of_times, "--columns"),
+    "a gap, and a rate": WrongTable(changed("frame", 4, 9), "--rate", ("--rate", "2", *FEATURES_ALONE)),
+    "a column that is not there": WrongTable(
+        lambda table: table, "--times", ("--times", "seconds", *FEATURES_ALONE)
+    ),
+    "labels of whole numbers": WrongTable(labels_alone, "labels"),
+    "a row for each clip": WrongTable(first_row_of_each_clip, "--array pooled"),
 }
 
 
-@pytest.mark.parametrize("case", ODD)
-def test_what_says_no_place_of_a_frame_is_refused_in_a_line_and_leaves_nothing(folder, capfd, case):
-    change, more, message = ODD[case]
-    table = change(frame_table(stamp=lambda places: places / 2, frame=lambda places: places))
-    if "time" not in table and case != "a row for each clip":
-        more = (*more, "--columns", "f[0-9]*")
+@pytest.mark.parametrize("wrong", WRONG_TABLES.values(), ids=WRONG_TABLES)
+def test_a_table_whose_frames_cannot_be_told_is_refused_in_a_line(folder, capfd, wrong):
+    table = wrong.change(frame_table(stamp=two_a_second, frame=number_of_frame))
     table.to_csv(folder / "all.csv", index=False)
-    line = refused(folder, capfd, "all.csv", *more)
-    assert message in line
+    line = refused(folder, capfd, "all.csv", *wrong.options)
+    assert wrong.message in line
     assert "all.csv" in line
 
 

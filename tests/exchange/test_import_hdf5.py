@@ -50,7 +50,7 @@ def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path, name, exp
     ]
 
 
-def test_hdf5_with_one_dataset_a_clip_of_any_name(tmp_path):
+def test_the_one_dataset_of_a_group_is_read_whatever_its_name(tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         for clip in "abc":
             file[f"m/{clip}/whatever"] = row(clip)
@@ -258,7 +258,7 @@ def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(t
     assert max(peaks) < MOST_MB  # of this process, and of the largest that read a file
 
 
-def test_categorical_ids_come_in_and_a_missing_one_is_empty(tmp_path):
+def test_categorical_ids_are_read_and_a_missing_one_is_empty(tmp_path):
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         categories(anndata(file, ids=()), (1, -1))
     with table_items(tmp_path / "x.h5ad", None) as (items, _):

@@ -2,6 +2,8 @@
 
 import io
 import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import h5py
@@ -18,9 +20,9 @@ D = 16
 LENGTHS = {"v_one": 5, "v_two": 7, "v_three": 9}
 """Clip -> number of its frames."""
 TRUTH = {clip: row(clip, (length, D)) for clip, length in LENGTHS.items()}
-HALF = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
+TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
 """Times of two frames a second."""
-UNKNOWN = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
+NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
 
 
 @pytest.fixture
@@ -30,14 +32,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-def bring(folder, source, kind, *options):
+def import_frames(folder, source, kind, *options):
     settings = ("--from", kind, "--array", "frames", "--backbone", "lab", "--licence", "MIT")
     return obygaze(
         "store", "import", folder / "films.csv", folder / source, folder / "lab", *settings, *options
     )
 
 
-def check(folder, times, truth=TRUTH):
+def check_frames(folder, times, truth=TRUTH):
     store = open_store(folder / "lab")
     group = store["lab"]
     assert group.row_size.tolist() == [len(truth[clip]) for clip in group.clip_ids]
@@ -49,7 +51,7 @@ def check(folder, times, truth=TRUTH):
     assert report.ok, report.problems
 
 
-def each(folder, name, save):
+def save_each(folder, name, save):
     """Save a file a clip in a folder."""
     (folder / name).mkdir(exist_ok=True)
     for clip, values in TRUTH.items():
@@ -58,8 +60,8 @@ def each(folder, name, save):
 
 # --- the layouts of the field: what makes the files, and how they are imported
 def one_npy_a_video(folder):
-    each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
-    return ("npy", "npy"), UNKNOWN
+    save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
+    return ("npy", "npy"), NO_TIMES
 
 
 def video_features(folder):
@@ -70,14 +72,14 @@ def video_features(folder):
         np.save(to / f"{clip}_fps.npy", np.float64(25))
         np.save(to / f"{clip}_timestamps_ms.npy", 40.0 * np.arange(len(values)))
 
-    each(folder, "out", save)
+    save_each(folder, "out", save)
     times = {clip: 40.0 * np.arange(length) / 1000 for clip, length in LENGTHS.items()}
     return ("out", "npy", "--pattern", "{video}_resnet", "--times", "{video}_timestamps_ms"), times
 
 
 def moment_detr(folder):
     """A .npz a video, with an array `features`, one vector for every two seconds."""
-    each(folder, "clip", lambda to, clip, values: np.savez(to / f"{clip}.npz", features=values))
+    save_each(folder, "clip", lambda to, clip, values: np.savez(to / f"{clip}.npz", features=values))
     times = {clip: 2.0 * np.arange(length) for clip, length in LENGTHS.items()}
     return ("clip", "npy", "--rate", "0.5"), times
 
@@ -92,20 +94,20 @@ def vsumm(folder):
             group["picks"] = 15 * np.arange(len(values))
             group["change_points"] = np.array([[0, 30], [31, 60]])
             group["n_frames"] = 15 * len(values)
-    return ("summe.h5", "hdf5", "--key", "features", "--rate", "2"), HALF
+    return ("summe.h5", "hdf5", "--key", "features", "--rate", "2"), TWO_A_SECOND
 
 
 def c3d_before_flattening(folder):
     def save(to, clip, values):
         np.save(to / f"{clip}.npy", values.reshape(len(values), D, 1, 1, 1))
 
-    each(folder, "c3d", save)
-    return ("c3d", "npy", "--axes", "TD11", "--rate", "2"), HALF
+    save_each(folder, "c3d", save)
+    return ("c3d", "npy", "--axes", "TD11", "--rate", "2"), TWO_A_SECOND
 
 
 def i3d_with_a_batch_axis(folder):
-    each(folder, "i3d", lambda to, clip, values: np.save(to / f"{clip}.npy", values[:, np.newaxis]))
-    return ("i3d", "npy", "--axes", "T1D"), UNKNOWN
+    save_each(folder, "i3d", lambda to, clip, values: np.save(to / f"{clip}.npy", values[:, np.newaxis]))
+    return ("i3d", "npy", "--axes", "T1D"), NO_TIMES
 
 
 def activitynet(folder):
@@ -113,7 +115,7 @@ def activitynet(folder):
     with h5py.File(folder / "c3d.hdf5", "w") as file:
         for clip, values in TRUTH.items():
             file[f"{clip}/c3d_features"] = values
-    return ("c3d.hdf5", "hdf5"), UNKNOWN
+    return ("c3d.hdf5", "hdf5"), NO_TIMES
 
 
 def youtube8m(folder):
@@ -133,19 +135,19 @@ def times_beside(folder):
     def save(to, clip, values):
         np.savez(to / f"{clip}.npz", features=values, timestamps_ms=500 * np.arange(len(values)))
 
-    each(folder, "npz", save)
-    return ("npz", "npy", "--times", "timestamps_ms"), HALF
+    save_each(folder, "npz", save)
+    return ("npz", "npy", "--times", "timestamps_ms"), TWO_A_SECOND
 
 
 def one_dict_of_arrays(folder):
     np.savez(folder / "all.npz", **TRUTH)
-    return ("all.npz", "npy"), UNKNOWN
+    return ("all.npz", "npy"), NO_TIMES
 
 
 def one_dict_of_tensors(folder):
     torch = pytest.importorskip("torch")
     torch.save({clip: torch.tensor(values) for clip, values in TRUTH.items()}, folder / "all.pt")
-    return ("all.pt", "pth", "--rate", "2"), HALF
+    return ("all.pt", "pth", "--rate", "2"), TWO_A_SECOND
 
 
 def webdataset(folder):
@@ -158,12 +160,12 @@ def webdataset(folder):
                 member = tarfile.TarInfo(f"./{clip}.{suffix}")
                 member.size = len(data)
                 archive.addfile(member, io.BytesIO(data))
-    return ("00000.tar", "npy"), UNKNOWN
+    return ("00000.tar", "npy"), NO_TIMES
 
 
 def features_first(folder):
-    each(folder, "dt", lambda to, clip, values: np.save(to / f"{clip}.npy", values.T.copy()))
-    return ("dt", "npy", "--axes", "DT", "--rate", "2"), HALF
+    save_each(folder, "dt", lambda to, clip, values: np.save(to / f"{clip}.npy", values.T.copy()))
+    return ("dt", "npy", "--axes", "DT", "--rate", "2"), TWO_A_SECOND
 
 
 def lists_of_lists(folder):
@@ -172,7 +174,7 @@ def lists_of_lists(folder):
 
     lists = pa.array([values.tolist() for values in TRUTH.values()], pa.list_(pa.list_(pa.float32())))
     parquet.write_table(pa.table({"clip_id": list(TRUTH), "features": lists}), folder / "all.parquet")
-    return ("all.parquet", "table", "--rate", "2"), HALF
+    return ("all.parquet", "table", "--rate", "2"), TWO_A_SECOND
 
 
 LAYOUTS = [
@@ -185,19 +187,19 @@ LAYOUTS = [
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
 def test_a_layout_of_the_field_comes_in_with_the_times_that_it_has(folder, capfd, layout):
     words, times = layout(folder)
-    assert bring(folder, *words) == 0
+    assert import_frames(folder, *words) == 0
     output = capfd.readouterr()
-    check(folder, times)
+    check_frames(folder, times)
     assert "5 to 9 frames of 16 numbers" in output.out
     assert "--axes" not in output.err
 
 
 def test_what_is_exported_comes_back_with_its_times_and_the_same_values(folder):
-    assert bring(folder, *one_npy_a_video(folder)[0], "--rate", "2") == 0
+    assert import_frames(folder, *one_npy_a_video(folder)[0], "--rate", "2") == 0
     assert obygaze("store", "export", folder / "lab", folder / "lab.h5", "--to", "hdf5") == 0
     (folder / "lab-1.0.0").rename(folder / "first-1.0.0")
-    assert bring(folder, "lab.h5", "hdf5") == 0
-    check(folder, HALF)
+    assert import_frames(folder, "lab.h5", "hdf5") == 0
+    check_frames(folder, TWO_A_SECOND)
     group = open_store(folder / "lab")["lab"]
     assert group.digests("frames") == open_store(folder / "first")["lab"].digests("frames")
 
@@ -205,17 +207,17 @@ def test_what_is_exported_comes_back_with_its_times_and_the_same_values(folder):
 def test_whole_numbers_become_real_ones_where_that_is_asked_for(folder):
     """YouTube-8M keeps a byte a number."""
     in_bytes = {clip: (9 * values).astype(np.int8) for clip, values in TRUTH.items()}
-    each(folder, "npy", lambda to, clip, _: np.save(to / f"{clip}.npy", in_bytes[clip]))
-    assert bring(folder, "npy", "npy", "--columns", "*") == 1
-    assert bring(folder, "npy", "npy", "--columns", "*", "--dtype", "float16") == 0
-    check(folder, UNKNOWN, {clip: values.astype(np.float16) for clip, values in in_bytes.items()})
+    save_each(folder, "npy", lambda to, clip, _: np.save(to / f"{clip}.npy", in_bytes[clip]))
+    assert import_frames(folder, "npy", "npy", "--columns", "*") == 1
+    assert import_frames(folder, "npy", "npy", "--columns", "*", "--dtype", "float16") == 0
+    check_frames(folder, NO_TIMES, {clip: values.astype(np.float16) for clip, values in in_bytes.items()})
 
 
-def test_one_number_of_frames_for_all_stays_a_store_that_older_readers_read(folder):
+def test_clips_of_equal_length_make_a_store_of_format_1_0(folder):
     (folder / "npy").mkdir()
     for clip in TRUTH:
         np.save(folder / "npy" / f"{clip}.npy", row(clip, (4, D)))
-    assert bring(folder, "npy", "npy") == 0
+    assert import_frames(folder, "npy", "npy") == 0
     store = open_store(folder / "lab")
     assert (store.attributes["spec_version"], store["lab"].ragged) == ("1.0", False)
 
@@ -227,13 +229,13 @@ def test_only_the_last_clip_may_be_of_another_length(folder):
     (folder / "npy").mkdir()
     for clip, values in truth.items():
         np.save(folder / "npy" / f"{clip}.npy", values)
-    assert bring(folder, "npy", "npy") == 0
-    check(folder, {clip: np.full(length, np.nan) for clip, length in lengths.items()}, truth)
+    assert import_frames(folder, "npy", "npy") == 0
+    check_frames(folder, {clip: np.full(length, np.nan) for clip, length in lengths.items()}, truth)
     assert not list(folder.glob("*.importing"))
 
 
-def save_odd(change):
-    """Save the clips' features, of which one is changed."""
+def save_with_one(change):
+    """Make what saves the features of the clips, of which those of clip v_two are changed."""
 
     def save(folder):
         (folder / "npy").mkdir()
@@ -243,22 +245,30 @@ def save_odd(change):
     return save
 
 
+def as_they_are(values):
+    return values
+
+
 @pytest.mark.parametrize(
-    ("save", "more", "message"),
+    ("save", "options", "message"),
     [
-        (save_odd(lambda values: values[:, :4]), (), "--axes DT"),
-        (save_odd(lambda values: values.T), (), "--axes DT"),
-        (save_odd(lambda values: values[:0]), (), "empty"),
-        (save_odd(lambda values: values[0]), (), "[1, 16]"),
-        (save_odd(lambda values: np.where(values > 1, np.nan, values)), (), "not finite"),
-        (save_odd(lambda values: values), ("--array", "tokens", "--dtype", "float16"), "shape"),
-        (save_odd(lambda values: values), ("--times", "seconds"), "seconds"),
-        (save_odd(lambda values: values), ("--times", "{video}_ms"), "--times"),
+        (save_with_one(lambda values: values[:, :4]), (), "--axes DT"),
+        (save_with_one(lambda values: values.T), (), "--axes DT"),
+        (save_with_one(lambda values: values[:0]), (), "empty"),
+        (save_with_one(lambda values: values[0]), (), "[1, 16]"),
+        (save_with_one(lambda values: np.where(values > 1, np.nan, values)), (), "not finite"),
+        (save_with_one(as_they_are), ("--array", "tokens", "--dtype", "float16"), "shape"),
+        (save_with_one(as_they_are), ("--times", "seconds"), "seconds"),
+        (save_with_one(as_they_are), ("--times", "{video}_ms"), "--times"),
+    ],
+    ids=[
+        *("fewer numbers", "turned", "no frames", "one vector", "not finite"),
+        *("tokens of unlike numbers", "no such array of times", "no such file of times"),
     ],
 )
-def test_what_has_no_place_is_refused_with_its_file_and_leaves_nothing(folder, capfd, save, more, message):
+def test_frames_that_do_not_fit_are_refused_with_their_file(folder, capfd, save, options, message):
     save(folder)
-    assert bring(folder, "npy", "npy", *more) == 1
+    assert import_frames(folder, "npy", "npy", *options) == 1
     refusal = capfd.readouterr().err
     assert message in refusal
     assert ".npy" in refusal
@@ -269,31 +279,42 @@ def test_times_of_another_number_than_the_frames_are_refused(folder, capfd):
     def save_one_time_too_few(to, clip, values):
         np.savez(to / f"{clip}.npz", features=values, seconds=np.arange(len(values) - 1.0))
 
-    each(folder, "npz", save_one_time_too_few)
-    assert bring(folder, "npz", "npy", "--times", "seconds") == 1
+    save_each(folder, "npz", save_one_time_too_few)
+    assert import_frames(folder, "npz", "npy", "--times", "seconds") == 1
     assert "v_one.npz" in capfd.readouterr().err
 
 
 # --- shapes of every kind: read rightly, or refused in a line that names the file
 ONE_FRAME = {clip: values[:1] for clip, values in TRUTH.items()}
 SQUARE = {clip: row(clip, (D, D)) for clip in LENGTHS}
+
+
+@dataclass
+class SavedShape:
+    """Features of the clips, how their shape is changed when they are saved, and the options to read it."""
+
+    change: Callable[[np.ndarray], np.ndarray]
+    options: tuple[str, ...] = ()
+    truth: dict[str, np.ndarray] = field(default_factory=lambda: TRUTH)
+
+
 SHAPES_READ = {
-    "[1, D]": (ONE_FRAME, lambda values: values, ()),
-    "[T, 1, D], one frame among them": (
-        TRUTH | {"v_one": TRUTH["v_one"][:1]},
-        lambda v: v[:, np.newaxis],
-        (),
+    "[1, D]": SavedShape(as_they_are, truth=ONE_FRAME),
+    "[T, 1, D], one frame among them": SavedShape(
+        lambda values: values[:, np.newaxis], truth=TRUTH | {"v_one": TRUTH["v_one"][:1]}
     ),
-    "[1, T, D]": (TRUTH, lambda values: values[np.newaxis], ()),
-    "[1, D, T]": (TRUTH, lambda values: values.T[np.newaxis], ("--axes", "DT")),
-    "[T, D, 1, 1], one frame": (ONE_FRAME, lambda v: v[:, :, np.newaxis, np.newaxis], ("--axes", "TD11")),
-    "[D, T], as many of both": (SQUARE, lambda values: values.T, ("--axes", "DT")),
-    "the other order of bytes": (TRUTH, lambda values: values.astype(">f4"), ()),
-    "columns first": (TRUTH, np.asfortranarray, ()),
+    "[1, T, D]": SavedShape(lambda values: values[np.newaxis]),
+    "[1, D, T]": SavedShape(lambda values: values.T[np.newaxis], ("--axes", "DT")),
+    "[T, D, 1, 1], one frame": SavedShape(
+        lambda values: values[:, :, np.newaxis, np.newaxis], ("--axes", "TD11"), ONE_FRAME
+    ),
+    "[D, T], as many of both": SavedShape(lambda values: values.T, ("--axes", "DT"), SQUARE),
+    "the other order of bytes": SavedShape(lambda values: values.astype(">f4")),
+    "columns first": SavedShape(np.asfortranarray),
 }
 
 
-def save_all(folder, truth, change=lambda values: values, **beside):
+def save_clips(folder, truth, change=lambda values: values, **beside):
     """Save a file a clip, with arrays beside the features that are made of the number of frames."""
     (folder / "all").mkdir()
     for clip, values in truth.items():
@@ -304,34 +325,32 @@ def save_all(folder, truth, change=lambda values: values, **beside):
             np.save(folder / "all" / f"{clip}.npy", change(values), allow_pickle=True)
 
 
-@pytest.mark.parametrize("case", SHAPES_READ)
-def test_a_shape_is_read_rightly(folder, case):
-    truth, change, more = SHAPES_READ[case]
-    save_all(folder, truth, change)
-    assert bring(folder, "all", "npy", *more) == 0
+@pytest.mark.parametrize("saved", SHAPES_READ.values(), ids=SHAPES_READ)
+def test_frames_of_every_shape_are_read_with_their_values(folder, saved):
+    save_clips(folder, saved.truth, saved.change)
+    assert import_frames(folder, "all", "npy", *saved.options) == 0
     group = open_store(folder / "lab")["lab"]
-    for clip, values in truth.items():
+    for clip, values in saved.truth.items():
         assert group.read(clip, "frames").tobytes() == values.tobytes()
 
 
 SHAPES_REFUSED = {
-    "one number": (lambda values: values[0, 0], ()),
-    "no frame axis": (lambda values: values[0], ()),
-    "Python objects": (lambda values: np.array(list(values), dtype=object), ()),
-    "a dict of Python": (lambda values: np.array({"features": values}), ()),
-    "complex numbers": (lambda values: values.astype(np.complex64), ()),
-    "two crops": (lambda values: np.stack([values, values]), ()),
-    "[1, D, 1, 1] without axes": (lambda values: values[:1, :, np.newaxis, np.newaxis], ()),
-    "too large for the type": (lambda values: 1e6 * values, ("--dtype", "float16")),
-    "frames as one vector": (lambda values: values, ("--array", "pooled")),
+    "one number": SavedShape(lambda values: values[0, 0]),
+    "no frame axis": SavedShape(lambda values: values[0]),
+    "Python objects": SavedShape(lambda values: np.array(list(values), dtype=object)),
+    "a dict of Python": SavedShape(lambda values: np.array({"features": values})),
+    "complex numbers": SavedShape(lambda values: values.astype(np.complex64)),
+    "two crops": SavedShape(lambda values: np.stack([values, values])),
+    "[1, D, 1, 1] without axes": SavedShape(lambda values: values[:1, :, np.newaxis, np.newaxis]),
+    "too large for the type": SavedShape(lambda values: 1e6 * values, ("--dtype", "float16")),
+    "frames as one vector": SavedShape(as_they_are, ("--array", "pooled")),
 }
 
 
-@pytest.mark.parametrize("case", SHAPES_REFUSED)
-def test_a_shape_that_has_no_place_is_refused_in_a_line(folder, capfd, case):
-    change, more = SHAPES_REFUSED[case]
-    save_all(folder, TRUTH, change)
-    assert bring(folder, "all", "npy", *more) == 1
+@pytest.mark.parametrize("saved", SHAPES_REFUSED.values(), ids=SHAPES_REFUSED)
+def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd, saved):
+    save_clips(folder, saved.truth, saved.change)
+    assert import_frames(folder, "all", "npy", *saved.options) == 1
     *_, line = capfd.readouterr().err.splitlines()
     assert line.startswith("obygaze: error: ")
     assert "v_one.npy" in line
@@ -339,15 +358,15 @@ def test_a_shape_that_has_no_place_is_refused_in_a_line(folder, capfd, case):
 
 
 def test_as_many_frames_as_numbers_may_be_in_the_other_order_which_is_said(folder, capfd):
-    save_all(folder, SQUARE)
-    assert bring(folder, "all", "npy") == 0
+    save_clips(folder, SQUARE)
+    assert import_frames(folder, "all", "npy") == 0
     assert "--axes DT" in capfd.readouterr().err
 
 
 def test_times_of_the_formats_name_are_found_beside_features_of_any_name(folder):
-    save_all(folder, TRUTH, time_s=lambda n: np.arange(n, dtype=np.float32) / 2, frame_index=np.arange)
-    assert bring(folder, "all", "npy") == 0
-    check(folder, HALF)
+    save_clips(folder, TRUTH, time_s=lambda n: np.arange(n, dtype=np.float32) / 2, frame_index=np.arange)
+    assert import_frames(folder, "all", "npy") == 0
+    check_frames(folder, TWO_A_SECOND)
     assert open_store(folder / "lab")["lab"].read("v_two", "frame_index").tolist() == list(range(7))
 
 
@@ -362,10 +381,10 @@ ODD_TIMES = {
 }
 
 
-@pytest.mark.parametrize("case", ODD_TIMES)
-def test_times_that_cannot_be_are_refused_in_a_line(folder, capfd, case):
-    save_all(folder, TRUTH, **ODD_TIMES[case])
-    assert bring(folder, "all", "npy") == 1
+@pytest.mark.parametrize("beside", ODD_TIMES.values(), ids=ODD_TIMES)
+def test_impossible_times_and_indices_are_refused_in_a_line(folder, capfd, beside):
+    save_clips(folder, TRUTH, **beside)
+    assert import_frames(folder, "all", "npy") == 1
     *_, line = capfd.readouterr().err.splitlines()
     assert line.startswith("obygaze: error: ")
     assert "v_one.npz" in line
@@ -373,16 +392,17 @@ def test_times_that_cannot_be_are_refused_in_a_line(folder, capfd, case):
 
 
 def test_a_rate_needs_frames_at_even_distances(folder, capfd):
-    save_all(folder, TRUTH, frame_index=lambda n: np.arange(n) ** 2)
-    assert bring(folder, "all", "npy", "--rate", "2") == 1
+    save_clips(folder, TRUTH, frame_index=lambda n: np.arange(n) ** 2)
+    assert import_frames(folder, "all", "npy", "--rate", "2") == 1
     assert "--rate" in capfd.readouterr().err
 
 
 def test_whole_numbers_beside_times_may_still_be_labels(folder, capfd):
     (folder / "all").mkdir()
     for clip, length in LENGTHS.items():
-        np.savez(folder / "all" / f"{clip}.npz", y=np.ones((length, 2), np.int8), time_s=HALF[clip] + 0.25)
-    assert bring(folder, "all", "npy", "--dtype", "float32") == 1
+        labels = np.ones((length, 2), np.int8)
+        np.savez(folder / "all" / f"{clip}.npz", y=labels, time_s=TWO_A_SECOND[clip] + 0.25)
+    assert import_frames(folder, "all", "npy", "--dtype", "float32") == 1
     assert "labels" in capfd.readouterr().err
 
 
@@ -394,6 +414,6 @@ def test_a_file_of_torch_that_holds_more_than_tensors_is_refused_and_not_run(fol
             return Path.touch, (folder / "ran",)
 
     torch.save({"v_one": Runs()}, folder / "all.pt")
-    assert bring(folder, "all.pt", "pth") == 1
+    assert import_frames(folder, "all.pt", "pth") == 1
     assert "all.pt" in capfd.readouterr().err
     assert not (folder / "ran").exists()

@@ -67,13 +67,23 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("header", ["", "clip_id,label", "id,label", "id,clip_id"])
-def test_ids_in_a_file_are_those_of_its_column_or_its_lines(tmp_path, header):
-    row = {"": "{}", "id,clip_id": "1,{}"}.get(header, "{},1")
-    rows = [row.format(clip) for clip in IDS]
-    (tmp_path / "ids.csv").write_text("\n".join([*filter(None, [header]), *rows, ""]))
+LISTS_OF_IDS = {
+    "no header": [[clip] for clip in IDS],
+    "clip_id and label": [["clip_id", "label"], *([clip, "1"] for clip in IDS)],
+    "id and label": [["id", "label"], *([clip, "1"] for clip in IDS)],
+    "id and clip_id": [["id", "clip_id"], *(["1", clip] for clip in IDS)],
+}
+
+
+@pytest.mark.parametrize("rows", LISTS_OF_IDS.values(), ids=LISTS_OF_IDS)
+def test_ids_are_read_from_the_lines_or_the_column_of_a_csv_file(tmp_path, rows):
+    (tmp_path / "ids.csv").write_text("".join(",".join(row) + "\n" for row in rows))
     assert read_ids(tmp_path / "ids.csv") == IDS
-    (tmp_path / "ids.xlsx").write_bytes(sheet([row.split(",") for row in [*filter(None, [header]), *rows]]))
+
+
+@pytest.mark.parametrize("rows", LISTS_OF_IDS.values(), ids=LISTS_OF_IDS)
+def test_ids_are_read_from_the_lines_or_the_column_of_a_spreadsheet(tmp_path, rows):
+    (tmp_path / "ids.xlsx").write_bytes(sheet(rows))
     assert read_ids(tmp_path / "ids.xlsx") == IDS
 
 
@@ -105,18 +115,26 @@ def test_labels_and_the_numbers_of_rows_are_no_features(tmp_path, form):
     assert "Weapon" in about["left_out"]
 
 
-@pytest.mark.parametrize("form", ["lines", "column", "npy"])
-def test_a_matrix_needs_the_ids_of_its_rows(tmp_path, form):
+def test_a_matrix_without_the_ids_of_its_rows_is_refused(tmp_path):
     np.save(tmp_path / "all.npy", MATRIX)
     with pytest.raises(StoreError, match=r"all\.npy"), table_items(tmp_path / "all.npy", None):
         pass
-    ids = tmp_path / ("ids.npy" if form == "npy" else "ids.txt")
-    if form == "npy":
-        np.save(ids, np.array(IDS))
-    else:
-        lines = [f"{clip};m" for clip in ("clip_id", *IDS)] if form == "column" else IDS
-        ids.write_text("\n".join(lines), encoding="utf-8")
-    with table_items(tmp_path / "all.npy", str(ids)) as (items, _):
+
+
+IDS_OF_MATRIX = {
+    "ids.npy": lambda path: np.save(path, np.array(IDS)),
+    "lines.txt": lambda path: path.write_text("\n".join(IDS), encoding="utf-8"),
+    "column.txt": lambda path: path.write_text(
+        "\n".join(f"{clip};m" for clip in ("clip_id", *IDS)), encoding="utf-8"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IDS_OF_MATRIX)
+def test_a_matrix_is_read_with_the_ids_of_its_rows(tmp_path, name):
+    np.save(tmp_path / "all.npy", MATRIX)
+    IDS_OF_MATRIX[name](tmp_path / name)
+    with table_items(tmp_path / "all.npy", str(tmp_path / name)) as (items, _):
         assert {clip: item.load()[""].tobytes() for clip, item in items.items()} == {
             clip: row(clip).tobytes() for clip in "abc"
         }
@@ -162,12 +180,26 @@ def test_an_npz_that_claims_a_giant_is_refused_by_name(tmp_path):
         pass
 
 
-def test_an_index_of_a_data_frame_holds_the_ids_only_where_no_column_does(tmp_path):
+@pytest.fixture
+def frame():
+    """A table with ids in a column, and others in its index."""
     pytest.importorskip("pyarrow")
     import pandas as pd
 
-    frame = pd.DataFrame({"clip_id": ["a", "b"], "f0": [1.0, 2.0], "f1": [0.0, 0.0]}, index=["x", "y"])
-    for table, ids in ((frame, ["a", "b"]), (frame.drop(columns="clip_id"), ["x", "y"])):
-        table.to_parquet(tmp_path / "a.parquet")
-        with table_items(tmp_path / "a.parquet", None) as (items, _):
-            assert sorted(items) == ids
+    columns = {"clip_id": ["a", "b"], "f0": [1.0, 2.0], "f1": [0.0, 0.0]}
+    return pd.DataFrame(columns, index=["x", "y"])
+
+
+def ids_of(path):
+    with table_items(path, None) as (items, _):
+        return sorted(items)
+
+
+def test_the_ids_of_a_data_frame_are_those_of_its_column(tmp_path, frame):
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert ids_of(tmp_path / "a.parquet") == ["a", "b"]
+
+
+def test_the_ids_of_a_data_frame_without_a_column_of_ids_are_those_of_its_index(tmp_path, frame):
+    frame.drop(columns="clip_id").to_parquet(tmp_path / "a.parquet")
+    assert ids_of(tmp_path / "a.parquet") == ["x", "y"]

@@ -77,20 +77,31 @@ def test_unpacking_gives_the_folder_back(pristine, packed, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
-    store = shutil.copytree(pristine, tmp_path / pristine.name)
-    (store / "notes.txt").write_text("hello", encoding="utf-8")
+@pytest.fixture
+def copied(pristine, tmp_path):
+    return shutil.copytree(pristine, tmp_path / pristine.name)
+
+
+def test_a_store_with_a_file_too_many_is_not_packed(copied, tmp_path):
+    (copied / "notes.txt").write_text("hello", encoding="utf-8")
     with pytest.raises(StoreError, match=r"notes.txt"):
-        pack(FolderFiles(store), tmp_path / "x.zip")
-    (store / "notes.txt").unlink()
-    chunk = store / "data/features.zarr/toy/pooled/c/0/0"
+        pack(FolderFiles(copied), tmp_path / "x.zip")
+    assert not (tmp_path / "x.zip").exists()
+
+
+def test_a_store_with_a_damaged_chunk_is_not_packed(copied, tmp_path):
+    chunk = copied / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
     with pytest.raises(StoreError, match="toy/pooled/c/0/0"):
-        pack(FolderFiles(store), tmp_path / "x.zip")
+        pack(FolderFiles(copied), tmp_path / "x.zip")
     assert not (tmp_path / "x.zip").exists()
+
+
+def test_packing_replaces_no_file(pristine, tmp_path):
     (tmp_path / "x.zip").write_bytes(b"mine")
     with pytest.raises(StoreError):
         pack(FolderFiles(pristine), tmp_path / "x.zip")
+    assert (tmp_path / "x.zip").read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +112,7 @@ def test_what_is_not_whole_is_not_packed(pristine, tmp_path):
         (b"PK\3\4" + bytes(99), "damaged"),
     ],
 )
-def test_what_lies_in_a_zip_s_place_is_called_what_it_is(tmp_path, content, kind):
+def test_a_file_that_is_no_zip_is_refused_by_what_it_is(tmp_path, content, kind):
     (tmp_path / "toy-1.0.0.zip").write_bytes(content)
     with pytest.raises(StoreError, match=kind):
         open_store(tmp_path / "toy-1.0.0.zip")

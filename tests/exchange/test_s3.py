@@ -32,24 +32,40 @@ def url():
     return f"s3://bucket/{uuid.uuid4().hex}/toy-1.0.0"
 
 
+@pytest.fixture
+def pushed(bucket, store, url):  # noqa: ARG001 - the server that takes it
+    """The URL of the store after it was pushed."""
+    push(FolderFiles(store), url)
+    return url
+
+
 @pytest.mark.usefixtures("bucket")
-def test_a_pushed_store_reads_verifies_and_pulls_as_it_was(store, url, tmp_path):
+def test_a_push_returns_the_url_and_shows_all_files_and_bytes(store, url):
     shown = []
     assert push(FolderFiles(store), url, lambda *numbers: shown.append(numbers)) == url
     files = tree(store)
     assert shown[-1] == (len(files), len(files), sum(map(len, files.values())))
+
+
+def test_a_pushed_store_reads_as_its_folder(store, pushed):
     local = open_store(store)
-    remote = open_store(url)
+    remote = open_store(pushed)
     assert remote.fingerprint == local.fingerprint
     assert (remote.name, remote.version) == ("toy", "1.0.0")
     assert np.array_equal(remote["toy"].pooled(), local["toy"].pooled(), equal_nan=True)
     assert np.array_equal(remote["toy"].read("tt0001-é", "tokens"), local["toy"].read("tt0001-é", "tokens"))
-    assert verify(url).ok
-    download(locate(url), tmp_path / "copy")
+
+
+def test_a_pushed_store_verifies(pushed):
+    assert verify(pushed).ok
+
+
+def test_a_pushed_store_is_pulled_byte_for_byte(store, pushed, tmp_path):
+    download(locate(pushed), tmp_path / "copy")
     assert tree(tmp_path / "copy") == tree(store)
 
 
-def test_a_store_of_several_parts_an_object_is_pushed(bucket, url, tmp_path):
+def test_a_store_whose_objects_need_several_parts_is_pushed(bucket, url, tmp_path):
     from obygaze_features.store.testing import seal_arrays
 
     rows = np.random.default_rng(0).standard_normal((1024, 2000)).astype(np.float32)
@@ -70,14 +86,20 @@ def test_all_files_are_uploaded_between_the_tag_manifest_and_the_manifest(bucket
     assert sorted(uploads) == sorted(tree(store))
 
 
-def test_a_push_that_was_stopped_goes_on_by_one_list(bucket, store, url):
+def test_a_push_that_is_stopped_leaves_no_store_and_tells_no_secret(bucket, store, url):
     bucket.puts_left = 7
     with pytest.raises(StoreError) as error:
         push(FolderFiles(store), url)
     assert "dont-tell" not in str(error.value)
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
         download(locate(url), store.with_name("copy"))
-    bucket.puts_left = -1
+
+
+def test_pushing_again_sends_what_a_stopped_push_left_after_one_list(bucket, store, url):
+    bucket.puts_left = 7
+    with pytest.raises(StoreError):
+        push(FolderFiles(store), url)
+    bucket.puts_left = -1  # no limit
     bucket.asked.clear()
     push(FolderFiles(store), url)
     assert len(bucket.names("LIST")) == 1
@@ -85,26 +107,28 @@ def test_a_push_that_was_stopped_goes_on_by_one_list(bucket, store, url):
     assert verify(url).ok
 
 
-def test_a_store_that_is_there_already_is_not_sent_again_but_for_what_was_lost(bucket, store, url):
-    push(FolderFiles(store), url)
+def test_a_store_that_is_there_already_is_not_sent_again(bucket, store, pushed):
     bucket.asked.clear()
-    push(FolderFiles(store), url)
+    push(FolderFiles(store), pushed)
     assert [method for method, _ in bucket.asked] == ["LIST", "GET"]
-    obstore.delete(connect(url), "README.md")
+
+
+def test_pushing_again_sends_a_file_that_was_lost_alone(bucket, store, pushed):
+    obstore.delete(connect(pushed), "README.md")
     bucket.asked.clear()
-    push(FolderFiles(store), url)
+    push(FolderFiles(store), pushed)
     assert bucket.names("PUT") == ["README.md"]
 
 
-@pytest.mark.parametrize("puts", [7, -1], ids=["in part", "whole"])
-def test_a_store_that_is_there_is_not_overwritten_by_another(bucket, store, url, tmp_path, puts):
-    bucket.puts_left = puts
+@pytest.mark.parametrize("n_files_sent", [7, -1], ids=["in part", "whole"])
+def test_a_store_that_is_there_is_not_overwritten_by_another(bucket, store, url, tmp_path, n_files_sent):
+    bucket.puts_left = n_files_sent  # -1: no limit
     with suppress(StoreError):
         push(FolderFiles(store), url)
     bucket.puts_left = -1
-    second = sealed(tmp_path / "other", 72, [group(contact="me")])
+    another = sealed(tmp_path / "other", 72, [group(contact="me")])
     with pytest.raises(StoreError):
-        push(FolderFiles(second), url)
+        push(FolderFiles(another), url)
     push(FolderFiles(store), url)
     assert verify(url, "full").ok
 

@@ -32,16 +32,16 @@ CHUNK = "data/features.zarr/toy/frames/c/1/0/0"
 
 
 @pytest.fixture
-def begin(whole, tmp_path):
+def leave_partial_chunk(whole, tmp_path):
     """Leave what a stopped pull leaves: the beginning of a chunk."""
 
-    def begin(data):
+    def leave(data):
         digest = hashlib.sha256(whole[CHUNK]).hexdigest()
         partial = tmp_path / "copy.pulling" / f"{CHUNK}.{digest}.partial"
         partial.parent.mkdir(parents=True, exist_ok=True)
         partial.write_bytes(data)
 
-    return begin
+    return leave
 
 
 @pytest.fixture(params=["obstore", "standard library"])
@@ -64,7 +64,7 @@ def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place)
     assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
 
 
-def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(site, root, whole, tmp_path):
+def test_pulling_again_fetches_what_was_damaged_alone(site, root, whole, tmp_path):
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy)
     (copy / CHUNK).write_bytes(b"rubbish")
@@ -75,7 +75,8 @@ def test_pulling_again_asks_for_the_manifests_alone_and_mends_what_was_damaged(s
     assert tree(copy) == whole
     assert not (copy / "README.md").is_symlink()
     assert pulled.files == 2
-    assert len([path for _, path, _ in site.asked if "/c/" in path]) == 1
+    chunks_asked_for = [path for _, path, _ in site.asked if "/c/" in path]
+    assert len(chunks_asked_for) == 1
 
 
 @pytest.mark.usefixtures("client")
@@ -100,7 +101,7 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
 
 
 @pytest.mark.usefixtures("client")
-def test_a_page_in_place_of_what_a_server_has_not_is_called_a_page(site, tmp_path):
+def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(site, tmp_path):
     site.page = b"<!doctype html><title>Not here</title>"
     with pytest.raises(StoreError, match="web page"):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
@@ -120,31 +121,37 @@ def test_a_server_that_never_gets_past_the_middle_is_given_up(tmp_path, monkeypa
         assert site.drops["/big"] > 50
 
 
-def test_what_a_stopped_pull_left_is_used(site, whole, begin, tmp_path):
+def test_a_pull_that_is_stopped_makes_no_store(site, tmp_path):
     site.lost = {CHUNK}
     with pytest.raises(StoreError, match="frames/c/1/0/0"):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
     with pytest.raises(StoreError, match=r"copy\.pulling"):
         open_store(tmp_path / "copy.pulling")
+
+
+def test_pulling_again_goes_on_where_a_stopped_pull_was(site, whole, leave_partial_chunk, tmp_path):
+    site.lost = {CHUNK}
+    with pytest.raises(StoreError):
+        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     site.lost = set()
     site.asked = []
-    begin(whole[CHUNK][:700])
+    leave_partial_chunk(whole[CHUNK][:700])
     pulled = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
-    assert pulled.kept > 20
+    assert pulled.kept > 20  # nearly all files of the store
     assert [span for _, path, span in site.asked if path.endswith(CHUNK)] == ["bytes=700-"]
 
 
-def test_what_came_wrong_before_is_thrown_away(site, whole, begin, tmp_path):
-    begin(b"rubbish")
+def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(site, whole, leave_partial_chunk, tmp_path):
+    leave_partial_chunk(b"rubbish")
     (tmp_path / "copy.pulling/data/stray").write_text("x", encoding="utf-8")
     pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
 
 
 @pytest.mark.usefixtures("client")
-def test_one_wrong_byte_never_arrives(site, tmp_path):
+def test_a_file_that_arrives_with_a_wrong_byte_is_fetched_once_more_and_then_refused(site, tmp_path):
     site.flips = {"/toy/frames/c/1/0/0"}
     with pytest.raises(StoreError, match="frames/c/1/0/0"):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
@@ -180,67 +187,128 @@ def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name,
 
 
 @pytest.mark.usefixtures("client")
-def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, begin, tmp_path):
+def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, leave_partial_chunk, tmp_path):
     site.ranges = False
     site.drops = {CHUNK: 1}
-    begin(whole[CHUNK][:99])
+    leave_partial_chunk(whole[CHUNK][:99])
     pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
 
 
-def test_something_else_at_the_destination_is_never_touched(site, tmp_path):
+def test_a_folder_that_is_no_store_is_not_pulled_into(site, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(StoreError):
         pull(f"{site.url}/toy-1.0.0", tmp_path / "mine")
-    second = sealed(tmp_path, 8, name="other")
-    before = tree(second)
+    assert tree(tmp_path / "mine") == {"notes.txt": b"mine"}
+
+
+def test_another_store_is_not_pulled_into(site, tmp_path):
+    another = sealed(tmp_path, 8, name="other")
+    before = tree(another)
     with pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", second)
-    assert tree(second) == before
+        pull(f"{site.url}/toy-1.0.0", another)
+    assert tree(another) == before
 
 
 # --- partial copies
 
 
-def test_only_the_arrays_asked_for_come_and_the_copy_says_so(site, root, tmp_path):
-    copy = tmp_path / "copy"
-    pulled = pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
-    assert not [path for _, path, _ in site.asked if "/frames/c" in path or "/tokens/c" in path]
-    same = open_store(root / "toy-1.0.0")
-    store = open_store(copy)
-    assert store.fingerprint == same.fingerprint
+@pytest.fixture
+def pooled_copy(site, tmp_path):
+    """A copy of the arrays `pooled` alone."""
+    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+    return tmp_path / "copy"
+
+
+def test_a_copy_of_one_array_reads_that_array(root, pooled_copy):
+    original = open_store(root / "toy-1.0.0")
+    store = open_store(pooled_copy)
+    assert store.fingerprint == original.fingerprint
     for name in ("toy", "alone"):
-        assert np.array_equal(store[name].pooled(), same[name].pooled(), equal_nan=True)
-    assert store["toy"].n_frames == same["toy"].n_frames
-    for read in (store["toy"].frames, store["toy"].tokens, lambda: store["toy"].read("tt0000-é", "tokens")):
-        with pytest.raises(StoreError, match=r"fetch.txt"):
-            read()
-    absent = absent_files(FolderFiles(copy))
-    assert len(absent) == pulled.left == 3 + 10
+        assert np.array_equal(store[name].pooled(), original[name].pooled(), equal_nan=True)
+    assert store["toy"].n_frames == original["toy"].n_frames
+
+
+def test_pulling_one_array_asks_for_no_chunk_of_another(site, pooled_copy):
+    assert pooled_copy.exists()
+    assert not [path for _, path, _ in site.asked if "/frames/c" in path or "/tokens/c" in path]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda group: group.frames(),
+        lambda group: group.tokens(),
+        lambda group: group.read("tt0000-é", "tokens"),
+    ],
+    ids=["frames", "tokens", "tokens of a clip"],
+)
+def test_reading_an_array_that_was_not_pulled_names_the_list_of_absent_files(pooled_copy, read):
+    with pytest.raises(StoreError, match=r"fetch.txt"):
+        read(open_store(pooled_copy)["toy"])
+
+
+def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(site, tmp_path):
+    pulled = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+    absent = absent_files(FolderFiles(tmp_path / "copy"))
+    n_chunks_of_frames, n_chunks_of_tokens = 3, 10
+    assert len(absent) == pulled.left == n_chunks_of_frames + n_chunks_of_tokens
     name = "data/features.zarr/toy/frames/c/2/0/0"
     assert absent[name] == f"{site.url}/toy-1.0.0/{name}"
 
 
-@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
-def test_verify_knows_a_partial_copy_and_still_finds_what_is_wrong(site, tmp_path, depth):
+@pytest.fixture
+def clipped_copy(site, tmp_path):
+    """A copy of the vectors and of one clip's frames, in chunk 1 of 3; the 10 chunks of tokens are left."""
     copy = tmp_path / "copy"
     pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled", "frames"], clips=["tt0070-é"])
-    report = verify(copy, depth)
+    return copy
+
+
+KEPT_CHUNKS = ["data/features.zarr/toy/frames/c/1/0/0", "data/features.zarr/toy/pooled/c/0/0"]
+
+
+@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
+def test_a_copy_of_some_clips_verifies_and_counts_the_files_that_were_not_pulled(clipped_copy, depth):
+    report = verify(clipped_copy, depth)
     assert report.ok, report.problems
-    assert report.counts["not pulled"] == 2 + 10
-    for name in ("data/features.zarr/toy/frames/c/1/0/0", "data/features.zarr/toy/pooled/c/0/0", "README.md"):
-        sound = (copy / name).read_bytes()
-        (copy / name).write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
-        found = {problem.file for problem in verify(copy, depth).problems}
-        assert name in found or (depth == "quick" and name.startswith("data"))
-        (copy / name).unlink()
-        assert verify(copy, depth).problems or depth == "quick"
-        (copy / name).write_bytes(sound)
-    (copy / "fetch.txt").write_text("https://example.org/x - data/nothing\n", encoding="utf-8")
-    assert depth == "quick" or any(problem.file == "fetch.txt" for problem in verify(copy, depth).problems)
-    (copy / "fetch.txt").write_text("nonsense\n", encoding="utf-8")
-    assert any("line 1: expected 'URL - FILE'" in problem.what for problem in verify(copy, depth).problems)
+    n_chunks_of_frames, n_chunks_of_tokens = 2, 10
+    assert report.counts["not pulled"] == n_chunks_of_frames + n_chunks_of_tokens
+
+
+@pytest.mark.parametrize("depth", ["digests", "full"])
+@pytest.mark.parametrize("name", [*KEPT_CHUNKS, "README.md"])
+def test_a_flipped_bit_in_a_partial_copy_is_found_by_digests(clipped_copy, depth, name):
+    sound = (clipped_copy / name).read_bytes()
+    (clipped_copy / name).write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    assert name in {problem.file for problem in verify(clipped_copy, depth).problems}
+
+
+def test_a_flipped_bit_in_the_card_of_a_partial_copy_is_found_quickly(clipped_copy):
+    sound = (clipped_copy / "README.md").read_bytes()
+    (clipped_copy / "README.md").write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    assert "README.md" in {problem.file for problem in verify(clipped_copy, "quick").problems}
+
+
+@pytest.mark.parametrize("depth", ["digests", "full"])
+@pytest.mark.parametrize("name", [*KEPT_CHUNKS, "README.md"])
+def test_a_file_that_a_partial_copy_lost_is_missed_by_digests(clipped_copy, depth, name):
+    (clipped_copy / name).unlink()
+    assert verify(clipped_copy, depth).problems
+
+
+@pytest.mark.parametrize("depth", ["digests", "full"])
+def test_a_list_of_absent_files_that_are_not_of_the_store_is_found_by_digests(clipped_copy, depth):
+    (clipped_copy / "fetch.txt").write_text("https://example.org/x - data/nothing\n", encoding="utf-8")
+    assert any(problem.file == "fetch.txt" for problem in verify(clipped_copy, depth).problems)
+
+
+@pytest.mark.parametrize("depth", ["quick", "digests", "full"])
+def test_a_torn_list_of_absent_files_is_found_at_every_depth(clipped_copy, depth):
+    (clipped_copy / "fetch.txt").write_text("nonsense\n", encoding="utf-8")
+    whats = [problem.what for problem in verify(clipped_copy, depth).problems]
+    assert any("line 1: expected 'URL - FILE'" in what for what in whats)
 
 
 def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
@@ -256,30 +324,56 @@ def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
         group.read("tt0000-é", "frames")
 
 
-@pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
-def test_frames_of_any_number_come_with_the_chunks_that_they_lie_in(site, root, tmp_path, place):
+@pytest.fixture(params=["ragged-1.0.0", "ragged-1.0.0.zip"])
+def ragged_url(site, request):
+    """A store of frames of any number on a server, as a folder and as a zip."""
+    return f"{site.url}/{request.param}"
+
+
+@pytest.fixture
+def ragged_copy(ragged_url, tmp_path):
+    """A copy of two clips of it."""
+    pull(ragged_url, tmp_path / "copy", clips=["c07", "c31"])
+    return tmp_path / "copy"
+
+
+def test_a_copy_of_some_clips_reads_their_ragged_frames(root, ragged_copy):
     original = open_store(root / "ragged-1.0.0")["toy"]
-    copy = tmp_path / "copy"
-    wanted = ["c07", "c31"]
-    pull(f"{site.url}/{place}", copy, clips=wanted)
-    group = open_store(copy)["toy"]
+    group = open_store(ragged_copy)["toy"]
     assert np.array_equal(group.row_size, original.row_size)
     assert np.array_equal(group.time_s, original.time_s)
-    for clip in wanted:
+    for clip in ("c07", "c31"):
         assert np.array_equal(group.read(clip, "frames"), original.read(clip, "frames"))
-    chunks_of = frame_chunks(original)
-    copied = {int(path.parent.name) for path in copy.glob("data/features.zarr/toy/frames/c/*/0")}
-    assert copied == chunks_of["c07"] | chunks_of["c31"]
-    assert copied < set().union(*chunks_of.values())
-    lacking = [clip for clip, chunks in chunks_of.items() if not chunks <= copied]
+
+
+def copied_chunks(copy):
+    return {int(path.parent.name) for path in copy.glob("data/features.zarr/toy/frames/c/*/0")}
+
+
+def test_a_copy_of_some_clips_has_the_chunks_that_their_frames_lie_in_alone(root, ragged_copy):
+    chunks_of = frame_chunks(open_store(root / "ragged-1.0.0")["toy"])
+    assert copied_chunks(ragged_copy) == chunks_of["c07"] | chunks_of["c31"]
+    assert copied_chunks(ragged_copy) < set().union(*chunks_of.values())
+
+
+def test_a_copy_of_some_clips_refuses_frames_that_it_lacks(root, ragged_copy):
+    group = open_store(ragged_copy)["toy"]
+    chunks_of = frame_chunks(open_store(root / "ragged-1.0.0")["toy"])
+    lacking = [clip for clip, chunks in chunks_of.items() if not chunks <= copied_chunks(ragged_copy)]
     assert lacking
     for clip in lacking[:2]:
         with pytest.raises(StoreError, match=r"fetch\.txt"):
             group.read(clip, "frames")
-    report = verify(copy, "full")
+
+
+def test_a_pulled_copy_of_some_ragged_clips_verifies_without_problems(ragged_copy):
+    report = verify(ragged_copy, "full")
     assert report.ok, report.problems
-    pull(f"{site.url}/{place}", copy)
-    assert tree(copy) == tree(root / "ragged-1.0.0")
+
+
+def test_pulling_the_rest_of_a_ragged_store_makes_the_copy_whole(root, ragged_url, ragged_copy):
+    pull(ragged_url, ragged_copy)
+    assert tree(ragged_copy) == tree(root / "ragged-1.0.0")
 
 
 def frame_chunks(group):
@@ -314,28 +408,36 @@ def test_frames_of_any_number_are_read_from_servers_and_zips(site, root, place):
         assert verify(where, "full").ok
 
 
-def test_a_partial_copy_grows_and_at_last_is_whole(site, whole, tmp_path):
-    copy = tmp_path / "copy"
-    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
-    pull(f"{site.url}/toy-1.0.0", copy, arrays=["frames"])
-    assert open_store(copy)["toy"].frames().shape == (150, 3, 4)
-    assert verify(copy, "full").counts["not pulled"] == 10
-    site.asked.clear()
-    done = pull(f"{site.url}/toy-1.0.0", copy)
-    assert (done.files, done.left) == (10, 0)
-    assert tree(copy) == whole
-    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
-    assert tree(copy) == whole
+def test_a_second_array_is_added_to_a_partial_copy(site, pooled_copy):
+    pull(f"{site.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
+    assert open_store(pooled_copy)["toy"].frames().shape == (150, 3, 4)
+    n_chunks_of_tokens = 10
+    assert verify(pooled_copy, "full").counts["not pulled"] == n_chunks_of_tokens
 
 
-def test_a_partial_copy_is_neither_packed_nor_passed_on(site, tmp_path):
-    copy = tmp_path / "copy"
-    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled"])
+def test_pulling_everything_makes_a_partial_copy_whole(site, whole, pooled_copy):
+    pull(f"{site.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
+    pulled = pull(f"{site.url}/toy-1.0.0", pooled_copy)
+    n_chunks_of_tokens = 10
+    assert (pulled.files, pulled.left) == (n_chunks_of_tokens, 0)
+    assert tree(pooled_copy) == whole
+
+
+def test_pulling_one_array_leaves_a_whole_copy_whole(site, whole, tmp_path):
+    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+    assert tree(tmp_path / "copy") == whole
+
+
+def test_a_partial_copy_is_not_packed(pooled_copy, tmp_path):
     with pytest.raises(StoreError):
-        pack(FolderFiles(copy), tmp_path / "x.zip")
-    for there in (tmp_path / "there", "s3://bucket/toy"):
-        with pytest.raises(StoreError):
-            push(FolderFiles(copy), str(there))
+        pack(FolderFiles(pooled_copy), tmp_path / "x.zip")
+
+
+@pytest.mark.parametrize("place", ["a folder", "s3://bucket/toy"])
+def test_a_partial_copy_is_not_pushed(pooled_copy, tmp_path, place):
+    with pytest.raises(StoreError):
+        push(FolderFiles(pooled_copy), str(tmp_path / "there") if place == "a folder" else place)
 
 
 def test_a_partial_copy_from_a_path_with_odd_signs_verifies_and_does_not_hold_the_path(root, tmp_path):

@@ -96,18 +96,18 @@ def hold(tmp_path) -> "Hold":
 class Hold:
     """A folder in which runs wait, once so many clips stand in their journals, until they may go on.
 
-    The backbones `nap` and `brittle` do so, which see the variables that `at` gives.
+    The backbones `nap` and `brittle` do so, which see the variables that `after_clips` gives.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
 
-    def at(self, n_clips: int) -> dict[str, str]:
+    def after_clips(self, n_clips: int) -> dict[str, str]:
         """Return the environment variables of a run that waits once so many clips stand in its journal."""
         return {"STOP_AT": str(n_clips), "STOP_FOLDER": str(self.folder)}
 
-    def wait(self, number: int, exit_code: Callable[[], object] = lambda: None) -> list[int]:
+    def wait_for_processes(self, number: int, exit_code: Callable[[], object] = lambda: None) -> list[int]:
         """Wait until so many processes wait, and return their ids: each makes a file of its id."""
         wait_until(lambda: len(list(self.folder.iterdir())) >= number, exit_code)
         return [int(path.name) for path in self.folder.iterdir()]

@@ -41,7 +41,7 @@ def list_of(folder: Path, n_clips: int, corpus: str = "films") -> Path:
     return folder
 
 
-def work(films: Path, name: str = "films", **settings):
+def prepared(films: Path, name: str = "films", **settings):
     """Prepare an extraction, whose notes are kept in no place."""
     how = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "note": lambda _: None, "progress": False}
     return prepare(films / f"{name}.csv", films / "s", ["descriptors"], **(how | settings))
@@ -53,16 +53,16 @@ def levels(extraction) -> dict[str, str]:
 
 # --- on the login node
 # ---------------------------------------------------------------------------
-def test_nothing_is_in_the_way_and_nothing_is_written(films):
+def test_before_a_queue_a_sound_run_has_no_faults_and_nothing_is_written(films):
     before = sorted(films.iterdir())
-    assert "fault" not in levels(work(films)).values()
+    assert "fault" not in levels(prepared(films)).values()
     assert sorted(films.iterdir()) == before
 
 
 @pytest.mark.parametrize("room", [FreeSpace(1000, None), FreeSpace(10**12, 3)], ids=["bytes", "files"])
 def test_a_disk_that_is_too_small_is_a_fault(films, monkeypatch, room):
     monkeypatch.setattr(before_queue, "free_space", lambda _: room)
-    assert levels(work(films))["room"] == "fault"
+    assert levels(prepared(films))["room"] == "fault"
 
 
 def refuse_reservations(monkeypatch, number: int | None) -> list[tuple[Path, int]]:
@@ -90,30 +90,39 @@ def refuse_reservations(monkeypatch, number: int | None) -> list[tuple[Path, int
 )
 def test_a_quota_that_refuses_a_reservation_is_a_fault(films, monkeypatch, number, level):
     refuse_reservations(monkeypatch, number)
-    assert levels(work(films))["room"] == level
+    assert levels(prepared(films))["room"] == level
 
 
 def test_what_a_store_needs_is_reserved_once_in_its_folder(films, monkeypatch):
     asked = refuse_reservations(monkeypatch, None)
-    examine_run(work(films))
+    examine_run(prepared(films))
     [(folder, size)] = asked
     assert folder == films
     assert size > 1000  # bytes; three clips' features alone are more
 
 
-def test_nothing_is_reserved_in_memory(films, monkeypatch):
+def test_no_room_is_reserved_where_the_stage_is_in_memory(films, monkeypatch):
     monkeypatch.setattr(before_queue, "mount_of", lambda _: Mount("tmpfs", ""))
     monkeypatch.setattr(before_queue, "refused_reservation", lambda *_: pytest.fail("it takes memory"))
-    assert levels(work(films))["room"] == "ok"
+    assert levels(prepared(films))["room"] == "ok"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
-def test_a_reservation_leaves_nothing_and_tells_what_is_too_much(tmp_path):
+@pytest.mark.parametrize("size", [1 << 20, 0])
+def test_a_reservation_of_what_there_is_is_not_refused(tmp_path, size):
+    assert refused_reservation(tmp_path, size) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
+def test_a_reservation_of_more_than_there_is_says_why(tmp_path):
+    refusal = refused_reservation(tmp_path, free_space(tmp_path).bytes + (1 << 30))
+    assert refusal is None or refusal.errno in {errno.ENOSPC, errno.EFBIG}  # None: ZFS, and others
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
+def test_a_reservation_leaves_no_file_and_takes_no_room(tmp_path):
     free = free_space(tmp_path).bytes
-    assert refused_reservation(tmp_path, 1 << 20) is None
-    assert refused_reservation(tmp_path, 0) is None
-    too_much = refused_reservation(tmp_path, free + (1 << 30))
-    assert too_much is None or too_much.errno in {errno.ENOSPC, errno.EFBIG}  # None: ZFS, and others
+    refused_reservation(tmp_path, 1 << 20)
     assert list(tmp_path.iterdir()) == []
     assert free_space(tmp_path).bytes > 0.9 * free
 
@@ -133,72 +142,103 @@ def two_pieces(films):
     return films
 
 
-def test_two_clusters_do_shares_of_one_stage_and_never_the_same(two_pieces, monkeypatch):
+@pytest.fixture
+def begun_on_alpha(two_pieces, monkeypatch):
+    """Two shares, of which cluster alpha has begun the first and done one clip of it."""
     of_cluster(monkeypatch, "alpha")
-    work(two_pieces, "many", shard=(0, 2), limit=1).run()  # one clip: the share is begun and not done
+    prepared(two_pieces, "many", shard=(0, 2), limit=1).run()
+    return two_pieces
+
+
+def test_a_share_that_another_cluster_has_begun_is_not_extracted(begun_on_alpha, monkeypatch):
     of_cluster(monkeypatch, "beta")
     with pytest.raises(StoreError, match="alpha"):
-        work(two_pieces, "many", shard=(0, 2))
-    assert levels(work(two_pieces, "many", shard=(1, 2)))["shares"] == "fault"
-    work(two_pieces, "many", shard=(1, 2)).run()
-    of_cluster(monkeypatch, "alpha", "n2")
-    work(two_pieces, "many", shard=(0, 2)).run()
+        prepared(begun_on_alpha, "many", shard=(0, 2))
+
+
+def test_before_a_queue_shares_of_another_cluster_are_a_fault(begun_on_alpha, monkeypatch):
     of_cluster(monkeypatch, "beta")
-    stage, report = work(two_pieces, "many", shard=(0, 2)).run()  # done there: nothing is done again
-    assert (report.clips, stage.missing()) == (0, [])
+    assert levels(prepared(begun_on_alpha, "many", shard=(1, 2)))["shares"] == "fault"
+
+
+def test_two_clusters_do_different_shares_of_one_stage(begun_on_alpha, monkeypatch):
+    of_cluster(monkeypatch, "beta")
+    prepared(begun_on_alpha, "many", shard=(1, 2)).run()
+    of_cluster(monkeypatch, "alpha", "n2")
+    stage, _ = prepared(begun_on_alpha, "many", shard=(0, 2)).run()
+    assert stage.missing() == []
+
+
+def test_a_share_that_another_cluster_has_done_is_not_done_again(begun_on_alpha, monkeypatch):
+    prepared(begun_on_alpha, "many", shard=(0, 2)).run()
+    of_cluster(monkeypatch, "beta")
+    _, report = prepared(begun_on_alpha, "many", shard=(0, 2)).run()
+    assert report.clips == 0
 
 
 def test_what_another_cluster_has_open_is_not_swept_where_its_locks_are_not_seen(two_pieces, monkeypatch):
     of_cluster(monkeypatch, "alpha")
-    stage, _ = work(two_pieces, "many", shard=(0, 2), limit=1).run()
+    stage, _ = prepared(two_pieces, "many", shard=(0, 2), limit=1).run()
     left_open = stage.path / "pieces" / "0.9999.1.rows"
     left_open.touch()
     (stage.path / "journal" / "9999.jsonl").touch()  # its lock is not seen: it looks ended
     of_cluster(monkeypatch, "beta")
-    work(two_pieces, "many", shard=(1, 2)).run()
+    prepared(two_pieces, "many", shard=(1, 2)).run()
     assert left_open.exists()
     of_cluster(monkeypatch, "alpha")
-    work(two_pieces, "many", shard=(0, 2)).run()
+    prepared(two_pieces, "many", shard=(0, 2)).run()
     assert not left_open.exists()
 
 
 @pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of")])
-def test_a_clock_that_is_not_the_disks_is_told(two_pieces, monkeypatch, ahead_s, word):
+def test_a_clock_that_differs_from_that_of_the_disk_is_noted(two_pieces, monkeypatch, ahead_s, word):
     real = time.time
     monkeypatch.setattr(machine_module, "time", SimpleNamespace(time=lambda: real() + ahead_s))
     notes: list[str] = []
-    work(two_pieces, "many", shard=(0, 2), note=notes.append).run()
+    prepared(two_pieces, "many", shard=(0, 2), note=notes.append).run()
     (on_clocks,) = [note for note in notes if "clock" in note]
     assert word in on_clocks
-    assert "clock" in levels(work(two_pieces, "many", shard=(1, 2)))
+    assert "clock" in levels(prepared(two_pieces, "many", shard=(1, 2)))
 
 
-def test_of_a_clock_that_is_the_disks_nothing_is_told(two_pieces):
+def test_a_clock_that_agrees_with_the_disk_is_not_mentioned(two_pieces):
     notes: list[str] = []
-    work(two_pieces, "many", shard=(0, 2), note=notes.append).run()
+    prepared(two_pieces, "many", shard=(0, 2), note=notes.append).run()
     assert [note for note in notes if "clock" in note] == []
-    assert "clock" not in levels(work(two_pieces, "many", shard=(1, 2)))
+    assert "clock" not in levels(prepared(two_pieces, "many", shard=(1, 2)))
 
 
 @pytest.mark.parametrize(("gone", "level"), [([0], "note"), ([0, 1, 2], "fault")])
 def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(films, gone, level):
     for i in gone:
         (films / f"{i}.mp4").unlink()
-    result = {finding.about: finding for finding in examine_run(work(films))}
+    result = {finding.about: finding for finding in examine_run(prepared(films))}
     assert result["videos"].level == level
     assert f"{3 - len(gone)} of 3 videos" in result["videos"].text
 
 
-def test_a_version_that_is_sealed_already_is_a_fault(films):
+@pytest.fixture
+def sealed_films(films):
+    """Videos of which a store of version 1.0.0 is there, and its stage."""
     of.extract(films / "films.csv", films / "s", n_frames=2, workers=1, licence="CC0-1.0", progress=False)
-    assert levels(work(films))["stage"] == "fault"
-    assert levels(work(films, version="1.0.1"))["stage"] == "ok"
-    shutil.rmtree(films / "s.staging")  # the store is in the way by itself
-    assert levels(work(films))["stage"] == "fault"
+    return films
+
+
+def test_before_a_queue_a_version_that_is_sealed_is_a_fault(sealed_films):
+    assert levels(prepared(sealed_films))["stage"] == "fault"
+
+
+def test_before_a_queue_a_sealed_version_is_a_fault_without_its_stage_too(sealed_films):
+    shutil.rmtree(sealed_films / "s.staging")
+    assert levels(prepared(sealed_films))["stage"] == "fault"
+
+
+def test_before_a_queue_the_next_version_of_a_store_is_no_fault(sealed_films):
+    assert levels(prepared(sealed_films, version="1.0.1"))["stage"] == "ok"
 
 
 def test_tasks_without_clips_are_counted(films):
-    result = {finding.about: finding for finding in examine_run(work(films, shard=(0, 8)))}
+    result = {finding.about: finding for finding in examine_run(prepared(films, shard=(0, 8)))}
     assert result["clips"].level == "note"
     assert "7 of 8 tasks" in result["clips"].text
 
@@ -213,9 +253,9 @@ def with_a_network(extraction, device: str):
 
 
 def test_a_stage_of_nodes_with_gpus_is_resumed_from_a_machine_without(films):
-    on_nodes = with_a_network(work(films, limit=1), "cuda")
+    on_nodes = with_a_network(prepared(films, limit=1), "cuda")
     on_nodes.run()
-    here = with_a_network(work(films), "cpu")
+    here = with_a_network(prepared(films), "cpu")
     assert levels(here)["stage"] == "ok"
     with pytest.raises(StoreError, match="device"):
         here.run()
@@ -230,7 +270,7 @@ def test_weights_that_the_cache_lacks_are_named_with_the_ways_to_get_them(monkey
         recipes_on_cpu([recipe])
 
 
-def test_networks_are_looked_at_on_the_processor():
+def test_networks_are_examined_on_the_cpu_before_a_queue():
     pytest.importorskip("torch")
     from obygaze_features.backbones import Compute
 
@@ -288,7 +328,7 @@ def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, op
 # --- a stage that is not what it was
 # ---------------------------------------------------------------------------
 def test_a_stage_that_is_renamed_under_a_run_is_named_with_what_to_do(films):
-    extraction = work(films)
+    extraction = prepared(films)
 
     def renamed() -> bool:
         if extraction.stage_path.exists():
@@ -298,40 +338,40 @@ def test_a_stage_that_is_renamed_under_a_run_is_named_with_what_to_do(films):
     with pytest.raises(ExtractError, match=r"s\.staging.*renamed"):
         extraction.run(stopped=renamed)
     (films / "other.staging").rename(extraction.stage_path)
-    stage, _ = work(films).run()
+    stage, _ = prepared(films).run()
     assert not stage.missing()
 
 
-def test_who_begins_anew_beside_a_renamed_stage_reads_its_name(films):
-    work(films, limit=1).run()
+def test_a_run_that_begins_anew_beside_a_renamed_stage_names_it(films):
+    prepared(films, limit=1).run()
     (films / "s.staging").rename(films / "other.staging")
     notes: list[str] = []
-    work(films, note=notes.append).run()
+    prepared(films, note=notes.append).run()
     assert [note for note in notes if "other.staging" in note] != []
 
 
 def test_before_a_queue_a_renamed_stage_is_a_fault_and_one_of_other_settings_is_none(films):
-    work(films, limit=1).run()
+    prepared(films, limit=1).run()
     (films / "s.staging").rename(films / "other.staging")
-    result = [finding for finding in examine_run(work(films)) if "other.staging" in finding.text]
+    result = [finding for finding in examine_run(prepared(films)) if "other.staging" in finding.text]
     assert [finding.level for finding in result] == ["fault"]
-    with_more_frames = examine_run(work(films, n_frames=3))
+    with_more_frames = examine_run(prepared(films, n_frames=3))
     assert [finding.text for finding in with_more_frames if "other.staging" in finding.text] == []
 
 
 def test_a_stage_of_other_clips_tells_how_many_differ(films):
-    work(films, limit=1).run()
+    prepared(films, limit=1).run()
     list_of(films, 2, "fewer")
     with pytest.raises(StoreError, match=r"3 clips of 'films', 1 of which your list 'fewer' of 2 lacks"):
-        work(films, "fewer").run()
+        prepared(films, "fewer").run()
 
 
 def test_a_stage_of_a_list_of_another_name_is_resumed_by_its_name(films):
-    work(films, limit=1).run()
+    prepared(films, limit=1).run()
     list_of(films, 3, "copy")
     with pytest.raises(StoreError, match="--corpus films"):
-        work(films, "copy").run()
-    work(films, "copy", corpus="films").run()
+        prepared(films, "copy").run()
+    prepared(films, "copy", corpus="films").run()
 
 
 def test_backbones_are_examined_by_their_own_weights(monkeypatch, tmp_path):

@@ -139,7 +139,7 @@ def test_a_file_with_another_bit_in_its_first_picture_goes_to_the_cores(folder):
     assert "other bits of this file" in reason
 
 
-def test_what_ffmpeg_gives_to_a_core_is_told_by_the_frame(folder):
+def test_frames_that_ffmpeg_decodes_by_a_core_are_known_by_their_format(folder):
     tasks = windows_of(folder / "vp9.webm")
     clips = all_on_card(tasks, FallsBack())
     assert_as_by_cores(clips, tasks)
@@ -161,7 +161,7 @@ def test_a_size_that_a_card_does_not_decode_refuses_no_other_size(folder, tmp_pa
     assert set(hands_of(clips)) == {ON_CARD}
 
 
-def test_film_grain_is_put_on_by_cores(tmp_path):
+def test_films_with_film_grain_are_decoded_by_cores(tmp_path):
     options = {"g": "25", "preset": "10", "svtav1-params": "film-grain=30:lp=1"}
     film = encode(tmp_path / "grain.mkv", pictures(50), "libsvtav1", options=options)
     tasks = windows_of(film, number=2)
@@ -171,7 +171,7 @@ def test_film_grain_is_put_on_by_cores(tmp_path):
     assert "film grain" in reason
 
 
-def test_what_is_not_for_a_card_is_decoded_by_cores(folder, tmp_path):
+def test_small_damaged_and_undecodable_files_are_left_to_cores(folder, tmp_path):
     """Small pictures, damage, files whose frames are chosen by decoding all, files that cannot be read."""
     small = encode(tmp_path / "small.mp4", (draw(number)[:32, :48] for number in range(N_FRAMES)))
     damaged = spoiled(folder / "h264.mp4", tmp_path / "damaged.mp4", [30])
@@ -257,7 +257,7 @@ def test_frames_that_are_kept_are_equal_too(folder, tmp_path, monkeypatch, tree)
     assert tree(tmp_path / "kept") == kept
 
 
-def test_without_a_card_nothing_is_begun(folder, tmp_path, monkeypatch):
+def test_an_extraction_by_card_without_a_card_begins_no_stage(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: NoCard())
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
         extract(manifest_of(folder), tmp_path / "s", n_frames=4, decoder="cuda", licence="CC0-1.0")
@@ -296,7 +296,7 @@ def measured(*options, **environment) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.long
-def test_what_measures_a_card_says_in_one_line_that_there_is_none():
+def test_the_benchmark_of_a_card_says_in_one_line_that_there_is_none():
     result = measured(CUDA_VISIBLE_DEVICES="")
     assert (result.returncode, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
@@ -305,7 +305,7 @@ def test_what_measures_a_card_says_in_one_line_that_there_is_none():
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_what_measures_a_card_runs_with_a_pretended_one():
+def test_the_benchmark_of_a_card_runs_with_a_pretended_one():
     result = measured("--tiny")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "FAILED" not in result.stdout

@@ -41,18 +41,24 @@ class Job:
         return 100
 
 
-@pytest.mark.parametrize("on_card", [True, False])
-def test_a_trial_divides_what_decoding_took_by_what_the_card_took(tmp_path, monkeypatch, on_card):
-    """The clocks are planted: a clip is decoded in .6 s of a core and takes .05 s of a card."""
+DECODE_CPU_S = 0.6
+CARD_S = 0.05
+
+
+@pytest.fixture
+def pretended_trial(tmp_path, monkeypatch):
+    """Estimate ten clips by a pretended clock, on which each is decoded and encoded in the times above."""
     (tmp_path / "film.mkv").write_bytes(b"x")
-    job, clock = Job(tmp_path / "film.mkv"), np.zeros(2)
+    job = Job(tmp_path / "film.mkv")
+    job.backbones = ("network",)
+    clock = np.zeros(2)  # seconds, and seconds of cores
 
     def decode(tasks, _decoder):
-        clock[:] += 0.6 * len(tasks)
+        clock[:] += DECODE_CPU_S * len(tasks)
         return [(task, task) for task in tasks]
 
     def encode(_backbones, clips):
-        clock[0] += 0.05 * len(clips)
+        clock[0] += CARD_S * len(clips)
 
     monkeypatch.setattr(cost_estimate, "_now", clock.copy)
     monkeypatch.setattr(cost_estimate, "group_into_passes", lambda tasks, _: [tasks[:5], tasks[5:]])
@@ -61,13 +67,21 @@ def test_a_trial_divides_what_decoding_took_by_what_the_card_took(tmp_path, monk
     monkeypatch.setattr(cost_estimate, "load_decoder", lambda _: None)
     monkeypatch.setattr(cost_estimate, "probe", lambda _: None)
     monkeypatch.setattr(cost_estimate, "clips_at_once", lambda _: 8)
-    monkeypatch.setattr(cost_estimate, "uses_gpu", lambda _: on_card)
-    job.backbones = ("network",)
-    estimate = estimate_clips(job, [str(k) for k in range(10)], 4)
-    facts = dict(estimate.facts())
-    if on_card:
-        assert estimate.cores_per_card == pytest.approx(12.0)
-        assert facts["decoding cores"] == f"12 keep a card busy; {usable_cores()} here"
-    else:
-        assert estimate.cores_per_card is None
-        assert "decoding cores" not in facts
+
+    def estimate(*, on_card):
+        monkeypatch.setattr(cost_estimate, "uses_gpu", lambda _: on_card)
+        return estimate_clips(job, [str(k) for k in range(10)], 4)
+
+    return estimate
+
+
+def test_a_trial_divides_the_seconds_of_decoding_by_those_of_the_card(pretended_trial):
+    estimate = pretended_trial(on_card=True)
+    assert estimate.cores_per_card == pytest.approx(DECODE_CPU_S / CARD_S)
+    assert dict(estimate.facts())["decoding cores"] == f"12 keep a card busy; {usable_cores()} here"
+
+
+def test_a_trial_without_a_card_says_nothing_of_one(pretended_trial):
+    estimate = pretended_trial(on_card=False)
+    assert estimate.cores_per_card is None
+    assert "decoding cores" not in dict(estimate.facts())

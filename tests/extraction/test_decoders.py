@@ -59,7 +59,7 @@ def test_a_decoder_that_gives_nothing_fails_its_clips_and_nothing_else(install, 
     assert {clip.reason for clip in store.clips} == {"the decoder 'silent' gave nothing for this clip"}
 
 
-def test_the_presets_of_xclip_and_vivit_are_one_wish():
+def test_xclip_and_vivit_share_the_frames_of_one_preset():
     from obygaze_features.backbones.presets import SQUASH, choose_preset
 
     assert choose_preset("obygaze12", ("xclip", "obygaze12")).geometry == SQUASH

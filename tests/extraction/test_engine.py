@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 
 from obygaze.demo_corpus import write_video
 from obygaze_features.backbones import load_backbone
-from obygaze_features.extraction import Job, run_local
+from obygaze_features.extraction import Job, RunReport, run_local
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.video import read_frames, uniform
@@ -69,29 +69,40 @@ def extract(manifest: Manifest, store: Path, workers=1, batch_size=3, **settings
     return stage, last_report(run)
 
 
+@dataclass(frozen=True)
+class Extraction:
+    """An extraction that nobody interrupted."""
+
+    stage: Stage
+    last_report: RunReport
+    store: Path
+
+
 @pytest.fixture(scope="module")
 def undisturbed(corpus, tmp_path_factory):
-    """An extraction that nobody interrupted: its stage, its last report, and the path of its store."""
     store = tmp_path_factory.mktemp("undisturbed") / "films"
     stage, report = extract(corpus, store)
-    return stage, report, seal(staging_path(store), store, licence="CC0-1.0")
+    return Extraction(stage, report, seal(staging_path(store), store, licence="CC0-1.0"))
 
 
-def test_every_clip_ends_ok_or_failed_with_a_reason(undisturbed, corpus):
-    stage, report, _ = undisturbed
-    entries = stage.status()
-    assert set(entries) == {clip.clip_id for clip in corpus}
-    failed = {clip: entry.reason for clip, entry in entries.items() if entry.status == "failed"}
-    assert set(failed) == {"tt3-001", "tt3-002", "tt3-003", "tt3-004"}
-    assert "empty" in failed["tt3-002"]
-    assert failed["tt3-004"] == "the manifest names no video for this clip"
-    assert all(reason and "\n" not in reason for reason in failed.values())
+def test_every_clip_ends_ok_or_failed(undisturbed, corpus):
+    assert set(undisturbed.stage.status()) == {clip.clip_id for clip in corpus}
+    report = undisturbed.last_report
     assert (report.ok, report.failed, report.clips) == (10, 4, 14)
     assert report.n_decoded >= 10 * N
 
 
+def test_every_failed_clip_has_a_reason_of_one_line(undisturbed):
+    entries = undisturbed.stage.status()
+    reasons = {clip: entry.reason for clip, entry in entries.items() if entry.status == "failed"}
+    assert set(reasons) == {"tt3-001", "tt3-002", "tt3-003", "tt3-004"}
+    assert "empty" in reasons["tt3-002"]
+    assert reasons["tt3-004"] == "the manifest names no video for this clip"
+    assert all(reason and "\n" not in reason for reason in reasons.values())
+
+
 def test_features_are_those_of_the_very_frames(undisturbed, corpus):
-    group = open_store(undisturbed[2])["descriptors"]
+    group = open_store(undisturbed.store)["descriptors"]
     backbone = load_backbone("descriptors", N)
     for clip in corpus.clips[7:10]:  # a whole file, and the two spans of one
         frames = read_frames(
@@ -111,7 +122,7 @@ def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
 ):
     extract(corpus, tmp_path / "films", workers, batch_size)
     sealed = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
-    assert tree(sealed) == tree(undisturbed[2])
+    assert tree(sealed) == tree(undisturbed.store)
 
 
 def test_a_killed_extraction_goes_on_to_the_same_bytes(undisturbed, corpus, tmp_path, tree, obygaze, stop_by):
@@ -122,7 +133,7 @@ def test_a_killed_extraction_goes_on_to_the_same_bytes(undisturbed, corpus, tmp_
         assert not (tmp_path / "films-1.0.0").exists()
     result = obygaze(tmp_path, *command)
     assert result.returncode == 3, result.stderr
-    assert tree(tmp_path / "films-1.0.0") == tree(undisturbed[2])
+    assert tree(tmp_path / "films-1.0.0") == tree(undisturbed.store)
 
 
 @pytest.mark.parametrize("wish", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -183,21 +194,36 @@ def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
     assert "not finite in 'frames'" in failed.reason
 
 
-def test_several_backbones_share_one_decoding_and_get_what_each_gets_alone(undisturbed, corpus, tmp_path):
-    few, many = load_backbone("descriptors", N), replace(load_backbone("descriptors", 7), name="more")
-    clips = ["tt1-000", "tt1-005", "tt2-002"]
-    job = Job(corpus, "films", (few, many))
-    stage = begin_stage(job, tmp_path / "s")
-    together = last_report(run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600))
+@pytest.fixture(scope="module")
+def two_backbones():
+    """Descriptors of N frames, and of seven."""
+    descriptors = load_backbone("descriptors", N)
+    return descriptors, replace(load_backbone("descriptors", 7), name="seven")
+
+
+THREE_CLIPS = ["tt1-000", "tt1-005", "tt2-002"]
+
+
+def run_three_clips(corpus, backbones, place):
+    """Extract three clips; return the last report."""
+    job = Job(corpus, "films", backbones)
+    stage = begin_stage(job, place)
+    return last_report(run_local(job, stage, THREE_CLIPS, workers=1, batch_size=2, timeout_s=600))
+
+
+def test_each_of_two_backbones_gets_what_it_gets_alone(undisturbed, corpus, two_backbones, tmp_path):
+    run_three_clips(corpus, two_backbones, tmp_path / "s")
     sealed = seal(staging_path(tmp_path / "s"), tmp_path / "s", licence="CC0-1.0", allow_missing=True)
-    alone = open_store(undisturbed[2])["descriptors"]
     store = open_store(sealed)
-    for clip in clips:
+    alone = open_store(undisturbed.store)["descriptors"]
+    for clip in THREE_CLIPS:
         assert np.array_equal(store["descriptors"].read(clip, "frames"), alone.read(clip, "frames"))
-        assert store["more"].read(clip, "frames").shape == (7, 103)
-    singly = 0
-    for backbone in (few, many):
-        job = Job(corpus, "films", (backbone,))
-        stage = begin_stage(job, tmp_path / backbone.name)
-        singly += last_report(run_local(job, stage, clips, workers=1, batch_size=2, timeout_s=600)).n_decoded
-    assert together.n_decoded < singly
+        assert store["seven"].read(clip, "frames").shape == (7, 103)
+
+
+def test_two_backbones_share_decoded_frames(corpus, two_backbones, tmp_path):
+    together = run_three_clips(corpus, two_backbones, tmp_path / "s").n_decoded
+    singly = [
+        run_three_clips(corpus, (backbone,), tmp_path / backbone.name).n_decoded for backbone in two_backbones
+    ]
+    assert together < sum(singly)

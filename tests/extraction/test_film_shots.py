@@ -104,7 +104,9 @@ def test_each_frame_is_decoded_once_for_windows_and_shots(film, plain, tmp_path)
 
 
 @pytest.mark.long
-def test_killed_and_resumed_it_is_the_same_and_measured_stretches_are_kept(film, plain, tmp_path):
+def test_a_killed_extraction_with_shots_resumes_to_the_same_files_and_keeps_measured_stretches(
+    film, plain, tmp_path
+):
     """Only here is a process killed between a stretch's measurement and the commit of its clips."""
     (tmp_path / "film.mp4").symlink_to(film)
     write_manifest(Manifest(windows(film).clips, tmp_path), tmp_path / "windows.csv")
@@ -158,7 +160,7 @@ def test_a_measurement_that_was_lost_after_its_windows_were_kept_is_made_again(f
     assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
 
 
-def test_what_shots_cannot_be_combined_with_is_refused_before_any_work(film, tmp_path):
+def test_options_that_do_not_go_with_shots_are_refused_before_any_work(film, tmp_path):
     for settings in ({"shard": (0, 2)}, {"limit": 3}, {"gpus": (0,)}, {"engine": "ray"}):
         with pytest.raises(ExtractError, match=f"--{next(iter(settings))}"):
             prepare(windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)

@@ -50,7 +50,7 @@ class HeldRecipe(Recipe):
 @pytest.fixture
 def held_job(job, hold, monkeypatch) -> Job:
     """The job in processes that wait until they are killed or let go."""
-    for name, value in hold.at(1).items():
+    for name, value in hold.after_clips(1).items():
         monkeypatch.setenv(name, value)
     return replace(job, recipes=(HeldRecipe("descriptors", 4),))
 

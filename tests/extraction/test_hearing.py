@@ -99,13 +99,13 @@ def test_workers_and_resumption_do_not_change_a_byte(manifest, tmp_path, tree):
     assert tree(tmp_path / "one-1.0.0") == tree(tmp_path / "two-1.0.0")
 
 
-def test_strictly_a_clip_with_a_hole_in_its_sound_has_failed(manifest, tmp_path):
+def test_strict_fails_a_clip_with_a_hole_in_its_sound(manifest, tmp_path):
     store = extract(manifest, tmp_path / "strict", BOTH, strict=True)
     assert statuses(store)["short-1"][0] == "failed"
     assert statuses(store)["full-1"] == ("ok", "")
 
 
-def test_sound_that_nothing_reads_is_said(manifest, tmp_path):
+def test_sound_that_no_backbone_hears_is_remarked(manifest, tmp_path):
     work = prepare(manifest, tmp_path / "seen", n_frames=4, workers=1, licence="CC0-1.0")
     _, report = work.run()
     assert {note: n for note, n in report.remarks.items() if "sound" in note} == {
@@ -119,7 +119,7 @@ def test_still_images_are_not_heard(tmp_path):
         of.extract(clips, tmp_path / "stills", ["sound"], licence="CC0-1.0")
 
 
-def test_a_network_hears_through_the_same_door(manifest, tmp_path):
+def test_a_network_of_sound_is_extracted_like_the_descriptors_of_sound(manifest, tmp_path):
     weights = tiny_sound_checkpoint("hubert", tmp_path / "hubert")
     network = of.load_backbone("waveform", 4, weights=str(weights))
     store = extract(manifest, tmp_path / "both", [network, "descriptors"], note=lambda _: None)

@@ -124,14 +124,21 @@ def test_the_provenance_names_kept_frames(clips, tmp_path):
     assert same_numerics(provenance(tmp_path / "kept"), provenance(None)) == ["decoder.kept_frames"]
 
 
-def test_a_picture_is_kept_small_and_one_that_is_small_as_it_is():
-    picture = moving(0)[0]
-    assert from_jpeg(to_jpeg(picture).item()).shape == (SHORT_SIDE, 400 * SHORT_SIDE // 300, 3)
-    assert from_jpeg(to_jpeg(picture.swapaxes(0, 1)).item()).shape == (400 * SHORT_SIDE // 300, SHORT_SIDE, 3)
-    small = picture[:100, :120]
+@pytest.mark.parametrize("turned", [False, True], ids=["wide", "high"])
+def test_a_large_picture_is_kept_with_a_short_side(turned):
+    picture = moving(0, height=300, width=400)[0]
+    kept_shape = (SHORT_SIDE, 400 * SHORT_SIDE // 300, 3)
+    if turned:
+        picture = picture.swapaxes(0, 1)
+        kept_shape = (kept_shape[1], kept_shape[0], 3)
+    assert from_jpeg(to_jpeg(picture).item()).shape == kept_shape
+
+
+def test_a_small_picture_is_kept_in_its_size():
+    small = moving(0)[0][:100, :120]
     near = from_jpeg(to_jpeg(small).item())
     assert near.shape == small.shape
-    assert np.abs(near.astype(int) - small).mean() < 3
+    assert np.abs(near.astype(int) - small).mean() < 3  # of 255 levels
 
 
 def cut_off(file):

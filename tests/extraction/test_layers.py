@@ -61,23 +61,27 @@ def store(films, weights, tmp_path_factory):
     return extracted(films, tmp_path_factory.mktemp("stores") / "films", weights)
 
 
-def test_every_layer_is_a_group_with_the_vectors_of_the_same_pass(films, weights, store):
+def test_every_layer_is_a_group_of_the_store(store):
     assert store.names == ("clip", "clip.1", "clip.2")
     assert store.backbones == ("clip",)
     assert store["clip.1"].arrays == ("pooled",)
     assert of.verify(store, "full").ok
+
+
+def test_a_layer_has_the_vectors_of_the_pass_that_gives_the_output(films, weights, store):
     backbone = load_backbone("clip", 2, weights=weights, layers=Layers((2,)), compute=cpu())
     frames = read_frames(films / "3.mp4", uniform(2)).images
     batch = np.stack([backbone.prepare(frame) for frame in frames])[None]
     assert np.array_equal(store["clip.2"].read("c03", "pooled"), backbone.encode(batch)["2/pooled"][0])
+
+
+def test_a_failed_clip_has_no_vector_in_a_layer(store):
     status = {row.clip_id: row.status for row in store.clips}
     assert status["none"] == "failed"
     assert not store["clip.1"].usable[store["clip.1"].clip_ids.index("none")]
 
 
-def test_a_store_without_layers_is_the_same_as_ever_and_its_group_is_that_of_one_with(
-    films, weights, store, tmp_path
-):
+def test_the_own_group_of_a_store_does_not_depend_on_layers(films, weights, store, tmp_path):
     plain = extracted(films, tmp_path / "films", weights, layers=None)
     assert plain.names == ("clip",)
     for array in ("pooled", "frames", "time_s"):
@@ -89,24 +93,44 @@ def test_a_store_without_layers_is_the_same_as_ever_and_its_group_is_that_of_one
     assert plain.attributes["spec_version"] == store.attributes["spec_version"] == "1.0"
 
 
-def test_layers_are_extracted_by_command_and_refused_where_there_are_none(films, weights, tmp_path, obygaze):
-    line = ["extract", films / "films.csv", tmp_path / "s", "--licence", "CC0-1.0", "--workers", 1]
-    network = ["--backbone", "clip", "--weights", weights, "--n", 2]
-    made = obygaze(tmp_path, *line, *network, "--layers", "2", "--layer-norm", "--layer-frames")
-    assert made.returncode == 3, made.stderr  # one file is no video
+@pytest.fixture
+def run_layers(films, weights, tmp_path, obygaze):
+    """Run the command `extract` with a network, or another backbone, and some more options."""
+
+    def run(*options, network=True):
+        words = ["extract", films / "films.csv", tmp_path / "s", "--licence", "CC0-1.0", "--workers", 1]
+        if network:
+            words += ["--backbone", "clip", "--weights", weights, "--n", 2]
+        return obygaze(tmp_path, *words, *options)
+
+    return run
+
+
+def test_the_command_extracts_a_normalised_layer_with_its_frames(run_layers, tmp_path):
+    result = run_layers("--layers", "2", "--layer-norm", "--layer-frames")
+    assert result.returncode == 3, result.stderr  # one file is no video
     store = of.open_store(tmp_path / "s")
     assert store.names == ("clip", "clip.2")
     assert store["clip.2"].arrays == ("pooled", "frames")
     assert store["clip.2"].provenance["norm"] == "vision_model.post_layernorm"
-    assert obygaze(tmp_path, *line, "--layers", "2").returncode == 2  # descriptors have none
-    assert obygaze(tmp_path, *line, *network, "--layer-norm").returncode == 2
-    for wrong in ("3", "0", "first"):
-        refused = obygaze(tmp_path, *line, *network, "--layers", wrong)
-        assert refused.returncode in {1, 2}
-        assert "Traceback" not in refused.stderr
 
 
-def test_a_store_with_layers_grows_packs_is_served_and_differs_from_none(films, weights, store, tmp_path):
+def test_layers_of_descriptors_are_a_usage_error(run_layers):
+    assert run_layers("--layers", "2", network=False).returncode == 2
+
+
+def test_a_norm_without_layers_is_a_usage_error(run_layers):
+    assert run_layers("--layer-norm").returncode == 2
+
+
+@pytest.mark.parametrize("layer", ["3", "0", "first"])
+def test_a_layer_that_a_network_has_not_is_refused_without_a_traceback(run_layers, layer):
+    result = run_layers("--layers", layer)
+    assert result.returncode in {1, 2}
+    assert "Traceback" not in result.stderr
+
+
+def test_a_store_with_layers_grows(films, weights, store, tmp_path):
     clips = of.read_manifest(films / "films.csv").clips
     of.write_manifest(of.Manifest(clips[:5], films), films / "some.csv")
     some = extracted(films, tmp_path / "films", weights, "some.csv")
@@ -116,12 +140,19 @@ def test_a_store_with_layers_grows_packs_is_served_and_differs_from_none(films, 
     compared = diff(store, grown)
     assert not any(array.changed for array in compared.arrays)
     assert not any(compared.numerics.values())
-    plain = extracted(films, tmp_path / "plain", weights, layers=None)
-    assert diff(store, plain).groups_first == ("clip.1", "clip.2")
+
+
+def test_diff_names_the_layers_that_another_store_lacks(films, weights, store, tmp_path):
+    without_layers = extracted(films, tmp_path / "plain", weights, layers=None)
+    assert diff(store, without_layers).groups_first == ("clip.1", "clip.2")
+
+
+def test_a_layer_is_read_from_a_zip_and_from_a_server(store, tmp_path):
     pack(store.path, tmp_path / "films.zip")
     with serving(tmp_path) as site:
         for place in (tmp_path / "films.zip", f"{site.url}/films.zip"):
-            assert np.array_equal(of.open_store(place)["clip.1"].pooled(), store["clip.1"].pooled(), True)
+            pooled = of.open_store(place)["clip.1"].pooled()
+            assert np.array_equal(pooled, store["clip.1"].pooled(), equal_nan=True)
 
 
 def test_a_store_with_layers_and_one_without_merge_as_stores_of_unlike_groups(

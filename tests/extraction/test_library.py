@@ -39,23 +39,38 @@ def extracted(tmp_path_factory):
     return folder, of.extract(folder / "films.csv", folder / "mine", **SETTINGS)
 
 
-def test_it_gives_the_very_bytes_of_the_command(films, obygaze, tree):
+@pytest.fixture
+def by_call(films):
+    """The store of a call, and the progress that it showed."""
     progress = []
-    store = of.extract(
+    of.extract(
         films / "films.csv",
         films / "by-call",
         progress=lambda n_done, n_clips: progress.append((n_done, n_clips)),
         **SETTINGS,
     )
+    return films / "by-call-1.0.0", progress
+
+
+COMMAND = ("extract", "films.csv", "by-command", "--n", 2, "--workers", 1, "--licence")
+
+
+def test_a_call_of_extract_shows_its_progress(by_call):
+    store, progress = by_call
     assert progress[-1] == (3, 3)
-    assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
+    assert [clip.status for clip in of.open_store(store).clips] == ["ok", "ok", "failed"]
 
-    command = ("extract", "films.csv", "by-command", "--n", 2, "--workers", 1, "--licence")
-    process = obygaze(films, *command, "CC0-1.0")
-    assert process.returncode == 3, process.stderr
-    assert tree(films / "by-call-1.0.0") == tree(films / "by-command-1.0.0")
 
-    again = obygaze(films, *command, "MIT")
+def test_a_call_of_extract_gives_the_very_bytes_of_the_command(films, by_call, obygaze, tree):
+    store, _ = by_call
+    process = obygaze(films, *COMMAND, "CC0-1.0")
+    assert process.returncode == 3, process.stderr  # a clip has failed
+    assert tree(store) == tree(films / "by-command-1.0.0")
+
+
+def test_a_store_keeps_its_licence_and_another_asks_for_a_new_version(films, obygaze):
+    obygaze(films, *COMMAND, "CC0-1.0")
+    again = obygaze(films, *COMMAND, "MIT")
     assert "keeps licence" in again.stderr
     assert "--store-version 1.0.1" in again.stderr
 
@@ -76,7 +91,7 @@ def test_a_licence_is_asked_for_before_anything_is_read(films):
     assert not [event for event in events if "--licence" in str(event)]
 
 
-def test_a_limit_leaves_clips_for_the_next_call_which_gives_the_store(films):
+def test_a_limited_call_leaves_clips_for_the_next_which_gives_the_store(films):
     notes = []
     settings = {**SETTINGS, "progress": False, "note": notes.append}
     assert of.extract(films / "films.csv", films / "few", limit=1, **settings) is None
@@ -95,21 +110,36 @@ def test_a_store_lists_the_streams_of_its_files_with_the_number_of_clips(extract
     assert stream == {**of.read_frames(folder / "0.mp4", of.uniform(1)).stream, "clips": 2}
 
 
-def test_a_store_that_grows_or_is_merged_counts_the_clips_of_a_stream(extracted):
+@pytest.fixture
+def one_clip_more(extracted):
+    """The folder with a list of one more clip, of a film that the store has, the store and its stream."""
     folder, store = extracted
     (stream,) = store.attributes["streams"]
     of.write_manifest(of.Manifest((of.Clip("more", "tt9", "0.mp4"),), folder), folder / "more.csv")
+    return folder, store, stream
 
+
+def test_a_store_that_grows_counts_the_clips_of_a_stream(one_clip_more):
+    folder, store, stream = one_clip_more
     grown = of.extract(
         folder / "more.csv", folder / "mine", append=store.path, version="1.1.0", note=str, **SETTINGS
     )
     assert grown.attributes["streams"] == [{**stream, "clips": 3}]
 
+
+def test_a_merged_store_counts_the_clips_of_a_stream(one_clip_more):
+    folder, store, stream = one_clip_more
     other = of.extract(folder / "more.csv", folder / "other", note=str, **SETTINGS)
     merged = of.open_store(of.merge([store, other], folder / "both", corpus="films"))
-    assert merged.attributes["streams"] == grown.attributes["streams"]
-    # Both have the clip `more`, so that their numbers of clips cannot be added.
-    overlapping = of.open_store(of.merge([grown, other], folder / "twice", corpus="films"))
+    assert merged.attributes["streams"] == [{**stream, "clips": 3}]
+
+
+def test_a_merged_store_of_common_clips_counts_no_streams(one_clip_more):
+    """Both have the clip `more`, so that their numbers of clips cannot be added."""
+    folder, store, _ = one_clip_more
+    other = of.extract(folder / "more.csv", folder / "other", note=str, **SETTINGS)
+    merged = of.open_store(of.merge([store, other], folder / "with_more", corpus="films"))
+    overlapping = of.open_store(of.merge([merged, other], folder / "twice", corpus="films"))
     assert "streams" not in overlapping.attributes
 
 
@@ -135,7 +165,7 @@ print([clip.status for clip in store.clips])
 """
 
 
-def test_a_script_without_a_guard_runs_once_and_keeps_what_its_workers_would_need(films):
+def test_a_script_without_a_main_guard_runs_once(films):
     (films / "script.py").write_text(SCRIPT, encoding="utf-8")
     result = python("script.py", cwd=films)
     once, refusal, statuses = result.stdout.splitlines()
@@ -151,14 +181,25 @@ def test_an_estimate_writes_nothing_and_counts_what_is_left(films):
     assert not list(films.glob("mine*"))
 
 
-def test_an_estimate_of_a_store_that_is_done_counts_no_clips_and_is_refused_as_the_extraction(films):
+@pytest.fixture
+def extracted_films(films):
     of.extract(films / "films.csv", films / "mine", **SETTINGS)
-    assert estimate(films / "films.csv", films / "mine", n_frames=2).clips == 0
+    return films
+
+
+def test_an_estimate_of_a_store_that_is_done_counts_no_clips(extracted_films):
+    assert estimate(extracted_films / "films.csv", extracted_films / "mine", n_frames=2).clips == 0
+
+
+def test_an_estimate_with_other_settings_than_the_stage_is_refused(extracted_films):
     with pytest.raises(StoreError, match="other settings"):
-        estimate(films / "films.csv", films / "mine", n_frames=3)
-    shutil.rmtree(films / "mine.staging")
+        estimate(extracted_films / "films.csv", extracted_films / "mine", n_frames=3)
+
+
+def test_an_estimate_of_a_sealed_store_without_its_stage_is_refused(extracted_films):
+    shutil.rmtree(extracted_films / "mine.staging")
     with pytest.raises(ExtractError, match="is sealed"):
-        estimate(films / "films.csv", films / "mine", n_frames=2)
+        estimate(extracted_films / "films.csv", extracted_films / "mine", n_frames=2)
 
 
 def test_an_estimate_encodes_one_clip_where_no_card_takes_several(films, monkeypatch):

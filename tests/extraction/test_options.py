@@ -273,7 +273,7 @@ def test_new_clips_are_added_to_a_store_of_which_a_clip_had_no_video(images, oby
     assert status == {"c0": "ok", "c1": "ok", "c2": "ok", "c3": "ok", "c4": "ok", "gone": "failed"}
 
 
-def test_a_share_that_is_not_to_be_had_is_an_error_of_what_was_typed(images, obygaze, monkeypatch):
+def test_a_share_that_cannot_be_told_exits_as_a_mistake_of_typing(images, obygaze, monkeypatch):
     """The job scripts ask for another turn after an error, and for none after one of what was typed."""
     write_rows(images / "new.csv", ROWS)
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")

@@ -130,7 +130,9 @@ def test_a_backbone_that_gives_tokens_too_is_refused():
         ([Recipe("descriptors", 4)], {}, "4 frames"),
     ],
 )
-def test_what_does_not_go_with_a_rate_is_refused(films, tmp_path, backbones, more, message):
+def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
+    films, tmp_path, backbones, more, message
+):
     with pytest.raises(ExtractError, match=message):
         of.extract(films / "films.csv", tmp_path / "s", backbones, **{"per_second": 2, "workers": 1} | more)
     assert not (tmp_path / "s-1.0.0").exists()

@@ -8,7 +8,7 @@ ray_nodes = later("obygaze_features.extraction.ray_nodes")
 pytestmark = needs("ray")
 
 
-def test_a_node_that_would_give_other_numbers_is_named_with_both_values(monkeypatch):
+def test_a_node_with_another_decoder_is_named_with_both_versions(monkeypatch):
     monkeypatch.setattr(ray_nodes, "_node", lambda: "n3 (10.0.0.3)")
     monkeypatch.setattr(ray_nodes, "decoder_record", lambda _: {"av": "18.0.0"})
     settings = ray_nodes.DecodeSettings(600.0, "pyav", {"av": "18.1.0"})

@@ -124,7 +124,7 @@ class Nodes:
     @contextlib.contextmanager
     def held(self, hold, lines: int) -> Iterator[None]:
         """Have each encoder wait once so many clips stand in its journal."""
-        self.order.write_text(json.dumps(hold.at(lines)), encoding="utf-8")
+        self.order.write_text(json.dumps(hold.after_clips(lines)), encoding="utf-8")
         try:
             yield
         finally:
@@ -258,7 +258,7 @@ def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, no
 def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path, tree, hold):
     nodes.wait(3)
     with nodes.held(hold, 3), started(films, tmp_path, nodes.environment) as running:
-        hold.wait(1, running.poll)
+        hold.wait_for_processes(1, running.poll)
         nodes.kill("third")
         hold.release()
         assert running.wait(timeout=1200) == 3, said(tmp_path)
@@ -267,7 +267,7 @@ def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path
     assert tree(tmp_path / "films-1.0.0") == tree(local)
 
 
-def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_stopped(films, nodes, tmp_path):
+def test_a_wait_for_busy_cores_of_a_cluster_is_noted_and_can_be_stopped(films, nodes, tmp_path):
     with held(nodes), started(films, tmp_path, nodes.environment) as running:
         wait_until(lambda: "free in the Ray cluster: 0 of " in said(tmp_path), running.poll)
         running.terminate()
@@ -276,14 +276,14 @@ def test_a_cluster_whose_cores_are_held_by_others_is_said_and_the_wait_can_be_st
     assert "Traceback" not in said(tmp_path)
 
 
-def test_a_lost_head_is_said_and_the_run_can_be_finished_elsewhere(
+def test_a_run_whose_head_was_lost_can_be_finished_elsewhere(
     films, local, nodes, environment, tmp_path, tree, hold
 ):
     gate = Path(environment["NAP_GATE"])
     gate.touch()  # what one clip waits for cannot have come before the head is lost
     try:
         with nodes.held(hold, 3), started(films, tmp_path, nodes.environment) as running:
-            hold.wait(1, running.poll)
+            hold.wait_for_processes(1, running.poll)
             nodes.kill("head")
             hold.release()
             assert running.wait(timeout=1200) == 1, said(tmp_path)
@@ -332,7 +332,7 @@ def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_s
     assert "Traceback" not in said(folders[0]) + said(folders[1])
 
 
-def test_everything_is_said_within_a_minute():
+def test_the_waits_for_a_ray_cluster_are_noted_within_a_minute():
     from obygaze_features.extraction import ray_driver, ray_leader
 
     assert ray_leader.ANSWER_S + ray_leader.JOIN_S <= 60

@@ -10,7 +10,7 @@ from obygaze_features.extraction.row_digests import RowDigests
 from obygaze_features.store import Stage, staging_path, writer
 from obygaze_features.store.sealing import seal
 
-from ..store.toy_stores import CORPUS, WITH, group, plan, result, sealed, status_of, tree
+from ..store.toy_stores import CORPUS, LICENSED, group, plan, result, sealed, status_of, tree
 
 
 @pytest.fixture
@@ -54,4 +54,4 @@ def test_a_stage_with_digests_of_a_worker_is_that_of_one_process(tmp_path, monke
             stage_writer.commit([result(clip, stage.groups, status_of(clip))])
 
     assert len(parts) == len([clip for clip in clip_ids if status_of(clip) != "failed"])
-    assert tree(seal(None, tmp_path / "after" / "toy", **WITH)) == tree(by_one_process)
+    assert tree(seal(None, tmp_path / "after" / "toy", **LICENSED)) == tree(by_one_process)

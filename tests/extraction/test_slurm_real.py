@@ -100,7 +100,7 @@ def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
     # Slurm sends the signal half a minute to a minute after the begin, and each share waits for it.
     limits = ["--array=0-3", "--time=2", "--signal=B:USR1@60"]
     words = arguments(films)
-    array = slurm.submit(tmp_path, "array.sbatch", *words, options=limits, SHORTEST=0, **hold.at(1))
+    array = slurm.submit(tmp_path, "array.sbatch", *words, options=limits, SHORTEST=0, **hold.after_clips(1))
     after = ["--dependency=afterany:" + array]
     sealing = slurm.submit(
         tmp_path, "seal.sbatch", "films", "--licence", "CC0-1.0", options=after, ARRAY=array
@@ -119,8 +119,8 @@ def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
 
 def test_scancel_cancels_and_what_is_done_is_kept(slurm, films, tmp_path, hold):
     both = ["--array=0-1"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=both, **hold.at(1))
-    hold.wait(2)
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=both, **hold.after_clips(1))
+    hold.wait_for_processes(2)
     slurm.ask("scancel", array)
     time.sleep(10)  # it came back after seconds
     ended = slurm.wait(array)
@@ -133,8 +133,8 @@ def test_scancel_cancels_and_what_is_done_is_kept(slurm, films, tmp_path, hold):
 
 def test_a_node_killed_under_an_array_costs_its_tasks_a_turn(slurm, films, local, tmp_path, tree, hold):
     spread = ["--array=0-3", "--cpus-per-task=2"]  # two tasks fill a node of four cores
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, **hold.at(1))
-    hold.wait(SHARDS)
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, **hold.after_clips(1))
+    hold.wait_for_processes(SHARDS)
     victim = slurm.jobs(array)["0"]["NodeList"]
     slurm.kill_node(victim)
     hold.release()
@@ -184,8 +184,8 @@ def test_a_node_without_the_videos_leaves_no_hole(slurm, films, local, tmp_path,
 
 def test_a_preempted_task_goes_on_in_another_turn(slurm, films, local, tmp_path, tree, hold):
     spread = ["--array=0-3", "--cpus-per-task=2"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, **hold.at(1))
-    hold.wait(SHARDS)
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, **hold.after_clips(1))
+    hold.wait_for_processes(SHARDS)
     node = slurm.jobs(array)["0"]["NodeList"]
     urgent = (
         "sbatch",
@@ -254,8 +254,10 @@ def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local, tmp
 
 def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local, tmp_path, tree, hold):
     every = ["--array=0-3"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=every, TURNS=1, **hold.at(1))
-    [last] = [pid for pid in hold.wait(SHARDS) if task_of(pid) == "3"]
+    array = slurm.submit(
+        tmp_path, "array.sbatch", *arguments(films), options=every, TURNS=1, **hold.after_clips(1)
+    )
+    [last] = [pid for pid in hold.wait_for_processes(SHARDS) if task_of(pid) == "3"]
     os.kill(last, signal.SIGKILL)
     hold.release()
     ended = slurm.wait(array)
@@ -274,8 +276,8 @@ def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local
 
 def test_a_refused_requeue_is_a_failed_job(slurm, films, tmp_path, hold):
     limits = ["--array=0", "--no-requeue"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, **hold.at(1))
-    hold.wait(1)
+    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, **hold.after_clips(1))
+    hold.wait_for_processes(1)
     slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")
     assert states(slurm.wait(array)) == {"0": ("FAILED", "143")}, logs(tmp_path)
     assert "Slurm refused another turn" in logs(tmp_path)

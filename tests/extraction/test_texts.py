@@ -51,7 +51,7 @@ def extract(job, store, batch_size, **options):
     return last_report(run_texts(job, stage, stage.missing(), batch_size=batch_size, **options))
 
 
-def test_what_a_text_gets_depends_on_neither_batch_nor_order(sentence, tmp_path):
+def test_vectors_of_texts_depend_on_neither_batch_nor_order(sentence, tmp_path):
     text_list = texts(40)
     fingerprints = set()
     for batch_size in (1, 7, 64):
@@ -113,7 +113,9 @@ def load_text_backbone_provenance():
 
 
 @pytest.mark.long
-def test_killed_and_resumed_it_seals_the_same_store(folders, obygaze, stop_by, tree, tmp_path, monkeypatch):
+def test_a_killed_extraction_of_texts_resumes_to_the_same_store(
+    folders, obygaze, stop_by, tree, tmp_path, monkeypatch
+):
     """Only here are texts killed in the middle, and taken up with another batch and number of threads."""
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # a kill is not a power cut
     write(tmp_path / "prompts.csv", texts(300))

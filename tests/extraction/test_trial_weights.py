@@ -15,7 +15,7 @@ def cache(monkeypatch):
 
 
 @pytest.mark.usefixtures("cache")
-def test_usual_weights_that_are_not_here_are_random_ones_of_the_same_network_and_it_is_said():
+def test_a_trial_takes_random_weights_where_the_usual_ones_are_absent_with_a_note():
     notes: list[str] = []
     asked = (Recipe("xclip", 32, {"tokens": "none"}), Recipe("clip"), Recipe("descriptors"))
     tried = with_untrained_networks(asked, notes.append)
@@ -25,7 +25,7 @@ def test_usual_weights_that_are_not_here_are_random_ones_of_the_same_network_and
 
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("name", sorted(set(weights.HUB) - {"clip"}))
-def test_every_backbone_with_usual_weights_is_sized_without_them(name):
+def test_a_trial_of_every_backbone_needs_no_usual_weights(name):
     [tried] = with_untrained_networks([Recipe(name)], lambda _: None)
     assert tried.options == ({} if weights.HUB[name] == weights.HUB["clip"] else {"weights": "random:0"})
 

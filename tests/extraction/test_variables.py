@@ -256,7 +256,7 @@ def test_a_window_shorter_than_a_chunk_has_no_speech(measure_voice):
 
 
 @pytest.mark.parametrize("sample", [np.nan, np.inf, 1e30])
-def test_samples_that_are_no_numbers_are_missing(tmp_path, sample):
+def test_samples_of_sound_that_are_not_finite_are_left_out(tmp_path, sample):
     samples = tone(997, 3, 0.01, RATE)
     samples[RATE : RATE + 5] = sample
     path = write_film(tmp_path / "film.mkv", {"eng": samples}, seconds=3, rate=RATE, codec="pcm_f32le")

@@ -63,7 +63,7 @@ def compress_otherwise(store, size):
     (array / "c/0/0").write_bytes(gzip.compress(bytes(piece), 1) * (size // piece))
 
 
-def say_of_itself(store, change):
+def change_attributes(store, change):
     """Change what a store says of itself; `change` gets the attributes of its root and of its group."""
     root = store / "data/features.zarr/zarr.json"
     document = json.loads(root.read_bytes())

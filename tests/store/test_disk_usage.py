@@ -11,7 +11,7 @@ from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip, Stage, sea
 from obygaze_features.store.arrays import all_finite
 from obygaze_features.store.disk_usage import estimate_disk, free_space
 
-from .toy_stores import CORPUS, do, no_link, provenance
+from .toy_stores import CORPUS, commit_clips, no_link, provenance
 
 
 def taken(folder):
@@ -21,18 +21,20 @@ def taken(folder):
 
 
 @pytest.mark.parametrize("array", ["frames", "tokens"])
-@pytest.mark.parametrize("links", [True, False])
-def test_what_a_stage_and_its_store_take_is_within_ten_percent(tmp_path, monkeypatch, array, links):
+@pytest.mark.parametrize("links", [True, False], ids=["a disk with links", "a disk without"])
+def test_the_estimate_of_a_stage_and_its_store_is_within_ten_percent(tmp_path, monkeypatch, array, links):
     arrays = (ArraySpec("pooled", (256,), "float32"), ArraySpec(array, (16, 256), "float16"))
     kind = GroupSpec("big", arrays, 16, provenance("big"))
     clips = [PlannedClip(f"tt{row:07d}-001", f"tt{row:07d}", float(row), row + 8.5) for row in range(320)]
-    stage = Stage.open(staging_path(tmp_path / "s"), clips, [kind], CORPUS)
-    do(stage, stage.missing(), lambda _: "ok")
-    expected = estimate_disk(clips, [kind], links=links)
-    stage_bytes, stage_files = taken(stage.path)
     if not links:
         monkeypatch.setattr(os, "link", no_link)
+
+    stage = Stage.open(staging_path(tmp_path / "s"), clips, [kind], CORPUS)
+    commit_clips(stage, stage.missing(), lambda _: "ok")
+    stage_bytes, stage_files = taken(stage.path)
     store_bytes, store_files = taken(seal(None, tmp_path / "s", licence="MIT"))
+
+    expected = estimate_disk(clips, [kind], links=links)
     assert expected.stage_bytes == pytest.approx(stage_bytes, rel=0.1)
     assert expected.store_bytes == pytest.approx(store_bytes, rel=0.1)
     assert expected.peak_bytes == pytest.approx(taken(tmp_path)[0], rel=0.1)

@@ -10,7 +10,19 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store import Stage, metadata, seal, staging_path
 from tests.process import python
 
-from .toy_stores import CORPUS, KINDS, WITH, do, group, plan, result, sealed, staged, status_of, tree
+from .toy_stores import (
+    CORPUS,
+    KINDS,
+    LICENSED,
+    commit_clips,
+    group,
+    plan,
+    result,
+    sealed,
+    staged,
+    status_of,
+    tree,
+)
 
 TOY = group()
 
@@ -27,7 +39,7 @@ for shard in range(4):
     children.append(os.fork())
     if not children[-1]:
         stage = Stage.open(sys.argv[2], toy.plan(60), [kind], toy.CORPUS)
-        toy.do(stage, stage.missing((shard, 4)))
+        toy.commit_clips(stage, stage.missing((shard, 4)))
         os._exit(0)
 print([os.waitpid(child, 0)[1] for child in children])
 """
@@ -39,23 +51,27 @@ def test_four_processes_that_start_at_once_share_one_job_without_a_coordinator(t
     process = python("-c", SHARDS, Path(__file__).with_name("toy_stores.py"), path, kind)
     assert process.stdout == "[0, 0, 0, 0]\n"
     assert sorted(node.name for node in path.parent.iterdir()) == ["toy.staging"]
-    sealed_together = seal(path, tmp_path / "shared" / "toy", **WITH)
+    sealed_together = seal(path, tmp_path / "shared" / "toy", **LICENSED)
     assert tree(sealed_together) == tree(sealed(tmp_path / "alone", 60, [KINDS[kind]()]))
 
 
 class Failing:
-    """A system call that fails from some call on; before a write fails, one is torn."""
+    """A system call that fails from call number `after` on; before a write fails, one is torn."""
 
     def __init__(self, call, after, number):
         self.call = call
         self.left = after
         self.number = number
 
+    @property
+    def has_failed(self):
+        return self.left <= 0
+
     def __call__(self, descriptor, *data):
         self.left -= 1
         if self.left == 0 and data:
             return self.call(descriptor, data[0][: len(data[0]) // 2])
-        if self.left <= 0:
+        if self.has_failed:
             raise OSError(self.number, os.strerror(self.number))
         return self.call(descriptor, *data)
 
@@ -65,31 +81,35 @@ class Failing:
     [("write", errno.ENOSPC, after) for after in (*range(1, 12), 30, 40)]
     + [("fsync", errno.EIO, after) for after in range(1, 9)],
 )
-def test_what_was_done_before_a_disk_fails_is_there_or_missing_and_never_torn(
+def test_clips_committed_before_a_disk_fails_are_kept_and_the_others_are_done_again(
     tmp_path, monkeypatch, toy, reference, call, number, after
 ):
+    """The disk fails at every call of a run, so wherever a commit may be interrupted."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
-    first = stage.missing()[::2]
-    do(stage, first)
+    committed = stage.missing()[::2]
+    commit_clips(stage, committed)
     failing = Failing(getattr(os, call), after, number)
     with monkeypatch.context() as patch:
         patch.setattr(os, call, failing)
         with pytest.raises(OSError, match=os.strerror(number)) as caught:
-            do(stage, stage.missing(retry_failed=True))
-    assert failing.left <= 0
+            commit_clips(stage, stage.missing(retry_failed=True))
+    assert failing.has_failed
     assert str(stage.path) in caught.value.filename
+
     reopened = Stage.open(stage.path, plan(20), [toy], CORPUS)
     assert reopened.damage() == ()
-    assert {clip for clip in first if status_of(clip) != "failed"}.isdisjoint(reopened.missing())
+    assert {clip for clip in committed if status_of(clip) != "failed"}.isdisjoint(reopened.missing())
     reopened.sweep()
-    do(reopened, reopened.missing(retry_failed=True))
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    commit_clips(reopened, reopened.missing(retry_failed=True))
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
-def test_a_writer_that_failed_records_what_it_had_if_it_can_and_takes_no_more(tmp_path, monkeypatch):
+def test_a_writer_whose_disk_is_full_keeps_the_clips_before_and_takes_no_more(tmp_path, monkeypatch):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
+    write = os.write
 
-    def full(descriptor, data, write=os.write):
+    def write_no_features(descriptor, data):
+        """Leave room for the journal alone."""
         if "pieces" in str(Path(f"/proc/self/fd/{descriptor}").readlink()):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write(descriptor, data)
@@ -98,7 +118,7 @@ def test_a_writer_that_failed_records_what_it_had_if_it_can_and_takes_no_more(tm
     with stage.writer() as writer:
         writer.commit([result(first, [TOY])])
         with monkeypatch.context() as patch:
-            patch.setattr(os, "write", full)
+            patch.setattr(os, "write", write_no_features)
             with pytest.raises(OSError, match="No space left"):
                 writer.commit([result(second, [TOY])])
         with pytest.raises(StoreError):
@@ -106,23 +126,23 @@ def test_a_writer_that_failed_records_what_it_had_if_it_can_and_takes_no_more(tm
     assert list(stage.status()) == [first]
 
 
-def test_a_disk_that_fills_while_a_stage_is_made_or_sealed_leaves_nothing_half(tmp_path, monkeypatch):
-    path = staging_path(tmp_path / "toy")
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", Failing(os.write, 1, errno.ENOSPC))
-        with pytest.raises(OSError, match="No space left"):
-            Stage.open(path, plan(8), [TOY], CORPUS)
+def test_a_disk_that_fills_while_a_stage_is_made_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "write", Failing(os.write, 1, errno.ENOSPC))
+    with pytest.raises(OSError, match="No space left"):
+        Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fills_while_a_stage_is_sealed_leaves_the_stage_to_seal_later(tmp_path, monkeypatch):
+    def no_space(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     staged(tmp_path)
     with monkeypatch.context() as patch:
-
-        def full(*_):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-        patch.setattr(metadata, "clips_csv_bytes", full)
+        patch.setattr(metadata, "clips_csv_bytes", no_space)
         with pytest.raises(OSError, match="No space left") as caught:
             seal(None, tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename
     assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
-    sealed_later = seal(None, tmp_path / "toy", **WITH)
+    sealed_later = seal(None, tmp_path / "toy", **LICENSED)
     assert tree(sealed_later) == tree(sealed(tmp_path / "other"))

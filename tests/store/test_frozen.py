@@ -11,7 +11,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, same_numerics, seal, verify
 
-from .toy_stores import CORPUS, do, features, group, provenance, ragged, result, tree
+from .toy_stores import CORPUS, commit_clips, features, group, provenance, ragged, result, tree
 
 FROZEN = Path(__file__).parent / "frozen"
 SEALED = {"licence": "MIT", "citation": "Nobody, 2026", "allow_missing": True}
@@ -110,7 +110,7 @@ def test_the_store_of_format_1_4_reads_as_it_was_written():
 def test_a_clip_without_pictures_in_a_part_seals_today_as_the_frozen_store(tmp_path):
     plan = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", *"cba")]
     stage = Stage.open(tmp_path / "toy.staging", plan, [group()], CORPUS)
-    do(stage, ["c", "a"], {"a": "ok", "c": "failed"}.get)
+    commit_clips(stage, ["c", "a"], {"a": "ok", "c": "failed"}.get)
     partial = replace(result("b", [group()], "partial"), without_pictures_s=STRETCHES)
     with stage.writer(["b"]) as writer:
         writer.commit([partial])
@@ -130,8 +130,8 @@ def stage_frozen_clips(path, kind):
     kinds = kinds_of(kind)
     stage = Stage.open(path, [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", *"dcba")], kinds, CORPUS)
     absent = {"b": {"wave": "the sound track is damaged"}, "d": {"wave": "no sound track"}}
-    do(stage, ["c", "a"], {"a": "ok", "c": "failed"}.get)
-    do(stage, ["d", "b"], {"b": "partial", "d": "ok"}.get, absent)
+    commit_clips(stage, ["c", "a"], {"a": "ok", "c": "failed"}.get)
+    commit_clips(stage, ["d", "b"], {"b": "partial", "d": "ok"}.get, absent)
     return stage
 
 

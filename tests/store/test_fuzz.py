@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import StoreError
@@ -14,7 +14,7 @@ from tests.process import execute
 
 from .toy_stores import group, ragged, sealed
 
-MORE = settings(
+QUICKLY = settings(
     max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -87,18 +87,29 @@ def store(tmp_path_factory):
     return sealed(tmp_path_factory.mktemp("fuzz"), 5, kinds)
 
 
+class ChangedFiles:
+    """Files that hold other bytes until the test ends."""
+
+    def __init__(self):
+        self.originals = {}
+
+    def original(self, path):
+        return self.originals.setdefault(path, path.read_bytes())
+
+    def write(self, path, data):
+        self.original(path)
+        path.write_bytes(data)
+
+    def restore(self):
+        for path, data in self.originals.items():
+            path.write_bytes(data)
+
+
 @pytest.fixture
-def swap():
-    """Write other bytes to a file for a moment."""
-    kept = {}
-
-    def swap(path, data):
-        kept.setdefault(path, path.read_bytes())
-        path.write_bytes(data)
-
-    yield swap
-    for path, data in kept.items():
-        path.write_bytes(data)
+def changed_files():
+    files = ChangedFiles()
+    yield files
+    files.restore()
 
 
 ZARR = "data/features.zarr"
@@ -115,54 +126,41 @@ FILES = [
 @pytest.mark.long
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("file", FILES)
-def test_a_damaged_file_of_a_store_is_found_and_does_no_harm(store, swap, file):
-    good = (store / file).read_bytes()
-
-    @MORE
-    @given(EDITS)
-    def check(edits):
-        data = edited(good, edits)
-        if data != good:
-            swap(store / file, data)
-            read_all(store)
-
-    check()
+@QUICKLY
+@given(edits=EDITS)
+def test_a_damaged_file_of_a_store_is_found_and_does_no_harm(store, changed_files, file, edits):
+    good = changed_files.original(store / file)
+    damaged = edited(good, edits)
+    assume(damaged != good)
+    changed_files.write(store / file, damaged)
+    read_all(store)
 
 
 @pytest.mark.long
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("node", METADATA)
-def test_hostile_values_in_metadata_are_found_and_do_no_harm(store, swap, node):
-    good = (store / f"{ZARR}{node}/zarr.json").read_bytes()
-
-    @MORE
-    @given(st.lists(st.integers(0, 20), min_size=1, max_size=7), ODD)
-    def check(steps, value):
-        data = json.dumps(with_value(json.loads(good), steps, value)).encode()
-        swap(store / f"{ZARR}{node}/zarr.json", data)
-        read_all(store)
-
-    check()
+@QUICKLY
+@given(steps=st.lists(st.integers(0, 20), min_size=1, max_size=7), value=ODD)
+def test_hostile_values_in_metadata_are_found_and_do_no_harm(store, changed_files, node, steps, value):
+    path = store / f"{ZARR}{node}/zarr.json"
+    document = json.loads(changed_files.original(path))
+    changed_files.write(path, json.dumps(with_value(document, steps, value)).encode())
+    read_all(store)
 
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("file", ["plan.jsonl", "journal/*.jsonl", "stage.json"])
-def test_a_damaged_file_of_a_stage_does_no_harm(store, swap, file):
+@QUICKLY
+@given(edits=EDITS)
+def test_a_damaged_file_of_a_stage_reads_or_is_refused_in_one_line(store, changed_files, file, edits):
     (path,) = store.with_name("toy.staging").glob(file)
-    good = path.read_bytes()
-
-    @MORE
-    @given(EDITS)
-    def check(edits):
-        swap(path, edited(good, edits))
-        try:
-            stage = read_stage(store.with_name("toy.staging"))
-            stage.missing()
-            stage.damage()
-        except StoreError as error:
-            assert "\n" not in str(error)  # noqa: PT017 - any of several errors, or none
-
-    check()
+    changed_files.write(path, edited(changed_files.original(path), edits))
+    try:
+        stage = read_stage(store.with_name("toy.staging"))
+        stage.missing()
+        stage.damage()
+    except StoreError as error:
+        assert "\n" not in str(error)  # noqa: PT017 - any of several errors, or none
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from obygaze_features.store.store_files import FolderFiles, digests_bytes, parse
 from obygaze_features.store.testing import seal_arrays
 from tests.process import python
 
-from .hostile_stores import STRING_BOMBS, compress_otherwise, resealed, retag, say_of_itself
+from .hostile_stores import STRING_BOMBS, change_attributes, compress_otherwise, resealed, retag
 from .toy_stores import sealed
 
 MANIFEST = "manifest-sha256.txt"
@@ -47,7 +47,7 @@ def test_a_damaged_chunk_is_named_with_its_first_row_whatever_the_table_is(store
 
 @pytest.mark.parametrize("name", STATED)
 def test_what_every_store_states_is_missed_where_it_is_opened(store, name):
-    say_of_itself(store, lambda attributes, _: attributes.pop(name))
+    change_attributes(store, lambda attributes, _: attributes.pop(name))
     with pytest.raises(StoreError, match=name):
         open_store(store)
     assert any(name in problem.what for problem in verify(store).problems)

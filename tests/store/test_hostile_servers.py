@@ -21,7 +21,7 @@ CHUNK = "data/features.zarr/toy/pooled/c/0/0"
 TOKENS = {"AWS_SESSION_TOKEN": "mark-session", "HF_TOKEN": "hf_mark", "AWS_SECRET_ACCESS_KEY": "mark-secret"}
 
 
-def everything(url, tmp_path):
+def open_verify_and_pull(url, tmp_path):
     """Open, verify and pull; return what was raised or found wrong, and check that no wrong byte was kept."""
     refusals = []
     for use in (
@@ -69,7 +69,7 @@ class Lies(Handler):
 @pytest.mark.parametrize("claims", [-7, 7, 1 << 50], ids=["too short", "too long", "2^50 bytes too long"])
 def test_a_wrong_length_gives_no_wrong_bytes(root, tmp_path, claims):
     with serving(root, type("Lies", (Lies,), {"claims": claims})) as site:
-        refusals = everything(f"{site.url}/toy-1.0.0", tmp_path)
+        refusals = open_verify_and_pull(f"{site.url}/toy-1.0.0", tmp_path)
     assert refusals
 
 
@@ -199,7 +199,7 @@ class Notes(Handler):
 )
 def test_a_redirection_to_a_file_or_with_a_password_gives_nothing_and_shows_nothing(root, tmp_path, to):
     with serving(root, type("Elsewhere", (Elsewhere,), {"to": to})) as site:
-        refusals = everything(f"{site.url}/toy-1.0.0", tmp_path)
+        refusals = open_verify_and_pull(f"{site.url}/toy-1.0.0", tmp_path)
         assert len(site.asked) < 40
     assert len(refusals) == 3
     assert "hunter2" not in " ".join(refusals)
@@ -230,7 +230,7 @@ def secrets_in(text):
 
 def test_a_redirection_of_http_is_followed_and_credentials_are_sent_nowhere(redirecting, tmp_path):
     site, other_host = redirecting
-    refusals = everything(f"{site.url}/toy-1.0.0", tmp_path)
+    refusals = open_verify_and_pull(f"{site.url}/toy-1.0.0", tmp_path)
     assert len(refusals) == 3
     assert other_host.asked
     for text in (headers_at(site), headers_at(other_host), " ".join(refusals)):
@@ -240,7 +240,7 @@ def test_a_redirection_of_http_is_followed_and_credentials_are_sent_nowhere(redi
 
 def test_a_redirection_of_s3_to_another_host_is_refused(redirecting, tmp_path):
     site, other_host = redirecting
-    refusals = everything("s3://bucket/toy-1.0.0", tmp_path)
+    refusals = open_verify_and_pull("s3://bucket/toy-1.0.0", tmp_path)
     assert len(refusals) == 3
     assert "mark-session" in headers_at(site)
     assert not other_host.asked

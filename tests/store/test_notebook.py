@@ -43,54 +43,87 @@ def manifest():
     return Manifest(clips, Path())
 
 
-def test_a_table_has_a_row_a_clip_with_features_and_counts_the_others(store):
-    frame = store["net"].to_frame()
+def test_a_table_has_a_row_for_each_clip_with_features(store):
+    group = store["net"]
+    frame = group.to_frame()
     assert frame["clip_id"].tolist() == ["a-0", "a-1", "b-1"]
     assert frame["movie"].tolist() == ["a", "a", "b"]
-    assert frame["start_s"].tolist()[1] == 1.5
-    assert np.isnan(frame["end_s"][0])
-    group = store["net"]
     assert np.array_equal(frame.loc[:, "f0":].to_numpy(), group.pooled()[group.usable])
-    assert frame.attrs == {"left_out": {"failed": 1}}
     assert "level" not in frame
 
 
-def test_a_manifest_adds_levels_and_concepts(store, manifest):
-    frame = store["net"].to_frame(manifest).set_index("clip_id")
-    assert frame.index.tolist() == ["a-0", "a-1"]
+def test_a_table_counts_the_clips_without_features(store):
+    assert store["net"].to_frame().attrs == {"left_out": {"failed": 1}}
+
+
+def test_a_table_has_the_times_of_clips_or_nan(store):
+    frame = store["net"].to_frame().set_index("clip_id")
+    assert frame["start_s"]["a-1"] == 1.5
+    assert np.isnan(frame["end_s"]["a-0"])
+
+
+def test_a_table_with_a_manifest_counts_the_clips_that_are_not_in_it(store, manifest):
+    frame = store["net"].to_frame(manifest)
+    assert frame["clip_id"].tolist() == ["a-0", "a-1"]
     assert frame.attrs == {"left_out": {"failed": 1, "not in the manifest": 1}}
-    assert frame["level"]["a-1"] == "S"
-    assert frame["level"].isna()["a-0"]
+
+
+def test_a_manifest_adds_levels_to_the_table(store, manifest):
+    levels = store["net"].to_frame(manifest).set_index("clip_id")["level"]
+    assert levels["a-1"] == "S"
+    assert levels.isna()["a-0"]
+
+
+def test_a_manifest_adds_a_column_for_each_concept_to_the_table(store, manifest):
+    frame = store["net"].to_frame(manifest).set_index("clip_id")
     concepts = list(builtin_codebook("obygaze12").concept_names)
-    assert frame.columns[3 : 4 + len(concepts)].tolist() == ["level", *concepts]
+    behind_level = frame.columns.get_loc("level") + 1
+    assert frame.columns[behind_level : behind_level + len(concepts)].tolist() == concepts
     assert frame[concepts].dtypes.eq("boolean").all()
     marked = frame.loc["a-1", concepts]
     assert sorted(marked[marked.astype(bool)].index) == ["Body", "Look"]
 
 
-def test_xarray_names_dimensions_and_clips(store):
+def test_xarray_gets_a_group_with_named_dimensions(store):
     data = store["net"].to_xarray()
     assert np.array_equal(data.pooled, store["net"].pooled(), equal_nan=True)
     assert dict(data.sizes) == {"clip": 4, "feature": 3, "frame": 2, "token": 5, "token_feature": 7}
+
+
+def test_xarray_selects_clips_by_id_and_groups_them_by_movie(store):
+    data = store["net"].to_xarray()
     assert data["status"].sel(clip="b-0") == "failed"
     assert data["movie"].values.tolist() == list(CLIPS.values())
     assert float(data["end_s"].sel(clip="a-1")) == 3.0
     assert data.pooled.groupby("movie").mean().shape == (2, 3)
+
+
+def test_xarray_gets_a_store_as_a_tree_of_its_groups(store):
     tree = store.to_xarray()
-    assert tree["net"].pooled.identical(data.pooled)
+    assert tree["net"].pooled.identical(store["net"].to_xarray().pooled)
     assert tree.attrs["version"] == "1.0.0"
 
 
 INDEXES = [np.s_[-1], np.s_[1:3], np.s_[::-2], np.s_[2:2], np.s_[0, ::2, 3], np.s_[..., -1]]
 
 
-def test_what_xarray_reads_is_what_is_stored(store):
-    eager = store["net"].tokens()
+@pytest.mark.parametrize(
+    "index",
+    [np.s_[-1], np.s_[1:3], np.s_[::-2], np.s_[2:2], np.s_[0, ::2, 3], np.s_[..., -1]],
+    ids=["the last clip", "a slice", "backwards", "nothing", "tokens of a clip", "one feature"],
+)
+def test_xarray_reads_the_values_of_an_index(store, index):
+    values = store["net"].tokens()
     lazy = store["net"].to_xarray().tokens
-    for index in INDEXES:
-        assert np.array_equal(lazy[index].values, eager[index], equal_nan=True)
-    indexers = [1, 0], range(5), [2, 3]  # xarray indexes each dimension by itself
-    assert np.array_equal(lazy[indexers[0], :, indexers[2]].values, eager[np.ix_(*indexers)], equal_nan=True)
+    assert np.array_equal(lazy[index].values, values[index], equal_nan=True)
+
+
+def test_xarray_indexes_each_dimension_by_itself(store):
+    values = store["net"].tokens()
+    lazy = store["net"].to_xarray().tokens
+    clips, features = [1, 0], [2, 3]
+    expected = values[np.ix_(clips, range(5), features)]
+    assert np.array_equal(lazy[clips, :, features].values, expected, equal_nan=True)
 
 
 def test_html_names_what_there_is_and_is_escaped(tmp_path):

@@ -12,7 +12,7 @@ from tests.process import python
 
 from .toy_stores import (
     CORPUS,
-    do,
+    commit_clips,
     features,
     group,
     plan,
@@ -47,15 +47,22 @@ def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
         assert np.array_equal(pooled[row], features(group.clip_ids[row], TOY).arrays["pooled"])
 
 
-@pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
-def test_whole_arrays_single_clips_and_blocks_agree(shelf, array):
+def whole(group, array):
+    return {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]()
+
+
+@pytest.mark.parametrize(("array", "block_rows"), [("pooled", 150), ("frames", 64), ("tokens", 16)])
+def test_blocks_of_an_array_join_to_the_whole(shelf, array, block_rows):
     group = open_store(shelf / "toy")["toy"]
-    every_row = {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]()
     blocks = list(group.blocks(array))
-    assert [start for start, _ in blocks] == list(
-        range(0, 150, {"pooled": 150, "frames": 64, "tokens": 16}[array])
-    )
-    assert np.array_equal(np.concatenate([block for _, block in blocks]), every_row, equal_nan=True)
+    assert [start for start, _ in blocks] == list(range(0, 150, block_rows))
+    assert np.array_equal(np.concatenate([block for _, block in blocks]), whole(group, array), equal_nan=True)
+
+
+@pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
+def test_clips_that_are_read_alone_are_rows_of_the_whole_array(shelf, array):
+    group = open_store(shelf / "toy")["toy"]
+    every_row = whole(group, array)
     for row in np.flatnonzero(group.usable)[::17]:
         assert np.array_equal(group.read(group.clip_ids[row], array), every_row[row])
     assert group.shape(array) == every_row.shape
@@ -78,27 +85,42 @@ def test_a_name_without_version_opens_the_highest(tmp_path):
     assert open_store(str(tmp_path / "toy-1.9.9")).version == "1.9.9"
 
 
-def test_a_newer_format_is_refused_and_what_is_not_known_of_an_older_one_kept(tmp_path):
+def test_an_attribute_that_the_reader_does_not_know_is_kept(tmp_path):
     path = sealed(tmp_path, 8)
     respecify(path, novelty={"kept": True})
     assert open_store(path).attributes["novelty"] == {"kept": True}
-    for version in ("1.5", "1.10", "2.0", "10.3"):
-        respecify(path, spec_version=version)
-        with pytest.raises(StoreError, match=rf"{version}.*{version}"):
-            open_store(path)
-    for nonsense in ("one", None, 1.0, "1.0.0"):
-        respecify(path, spec_version=nonsense)
-        with pytest.raises(StoreError):
-            open_store(path)
 
 
-def test_what_is_not_a_sealed_store_is_refused_by_name(tmp_path):
-    stage = staged(tmp_path, 8)
+@pytest.mark.parametrize("version", ["1.5", "1.10", "2.0", "10.3"])
+def test_a_store_of_a_newer_format_is_refused_with_both_versions(tmp_path, version):
+    path = sealed(tmp_path, 8)
+    respecify(path, spec_version=version)
+    with pytest.raises(StoreError, match=rf"{version}.*{version}"):
+        open_store(path)
+
+
+@pytest.mark.parametrize("nonsense", ["one", None, 1.0, "1.0.0"])
+def test_a_version_that_is_no_version_is_refused(tmp_path, nonsense):
+    path = sealed(tmp_path, 8)
+    respecify(path, spec_version=nonsense)
+    with pytest.raises(StoreError):
+        open_store(path)
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["toy.staging", "toy", "other.building", "nowhere", ".", "toy.staging/plan.jsonl"],
+)
+def test_a_path_that_is_no_sealed_store_is_refused_by_name(tmp_path, place):
+    staged(tmp_path, 8)
     (tmp_path / "other.building").mkdir()
-    places = (stage.path, tmp_path / "toy", tmp_path / "other.building", tmp_path / "nowhere", tmp_path)
-    for place in (*places, stage.path / "plan.jsonl", "ftp://example.org/toy-1.0.0"):
-        with pytest.raises(StoreError, match=re.escape(str(place))):
-            open_store(place)
+    with pytest.raises(StoreError, match=re.escape(str(tmp_path / place))):
+        open_store(tmp_path / place)
+
+
+def test_a_url_of_a_kind_that_is_not_read_is_refused_by_name():
+    with pytest.raises(StoreError, match=re.escape("ftp://example.org/toy-1.0.0")):
+        open_store("ftp://example.org/toy-1.0.0")
 
 
 @pytest.mark.parametrize(
@@ -111,15 +133,19 @@ def test_what_is_not_a_sealed_store_is_refused_by_name(tmp_path):
         ("data/features.zarr/toy/tokens/c/2/0/0", None),
     ],
 )
-def test_a_file_that_is_gone_is_an_error_not_a_row_of_nan(tmp_path, file, message):
+def test_reading_a_store_without_one_of_its_files_is_an_error_and_gives_no_nan(tmp_path, file, message):
     path = sealed(tmp_path, 72)
-    opened = open_store(path)
     (path / file).unlink()
     with pytest.raises(StoreError, match=message):
         read_all(path)
-    if file == "data/clips.csv":
-        with pytest.raises(StoreError, match=message):
-            opened.clips_at([0])
+
+
+def test_a_table_of_clips_that_goes_away_while_the_store_is_open_is_missed(tmp_path):
+    path = sealed(tmp_path, 72)
+    opened = open_store(path)
+    (path / "data/clips.csv").unlink()
+    with pytest.raises(StoreError, match="missing"):
+        opened.clips_at([0])
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens", "clip", "status", "time_s"])
@@ -170,12 +196,13 @@ print(n, peak_mb() - before)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc for its memory")
-def test_tokens_are_streamed_in_memory_that_does_not_grow_with_the_store(tmp_path):
+@pytest.mark.parametrize(("method", "most_mb"), [("blocks", 20), ("read", 8)])
+def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, method, most_mb):
+    """The tokens lie in shards of 3.2 MB, of which a block holds several."""
     kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
-    do(stage, stage.missing(), lambda _: "ok")
+    commit_clips(stage, stage.missing(), lambda _: "ok")
     path = seal(None, tmp_path / "big", licence="MIT")
-    for method, most in (("blocks", 20), ("read", 8)):
-        n, grown = map(int, python("-c", STREAMING, path, method).stdout.split())
-        assert n == 160
-        assert grown < most  # of 32 MB of tokens, in shards of 3.2 MB
+    n_clips, grown_mb = map(int, python("-c", STREAMING, path, method).stdout.split())
+    assert n_clips == 160
+    assert grown_mb < most_mb

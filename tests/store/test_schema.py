@@ -52,14 +52,14 @@ def check_store(path):
         check("clip", line)
 
 
-def test_the_schema_is_a_schema():
+def test_the_schema_is_valid_and_lists_the_columns_and_arrays_of_the_code():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$defs"]["clip"]["required"] == list(COLUMNS)
     titles = [kind["title"] for kind in SCHEMA["$defs"]["array"]["anyOf"]]
     assert titles == [*ARRAYS, *(f"{name} of a ragged group" for name in RAGGED_ARRAYS)]
 
 
-def test_every_format_version_there_was_obeys_it():
+def test_frozen_stores_of_every_format_version_obey_the_schema():
     stores = [path for path in FROZEN.iterdir() if (path / "bagit.txt").exists()]
     assert stores
     for path in stores:
@@ -69,23 +69,29 @@ def test_every_format_version_there_was_obeys_it():
             check("journal", json.loads(line))
 
 
-def test_what_is_sealed_merged_and_imported_today_obeys_it(tmp_path):
+def test_a_store_that_is_sealed_today_obeys_the_schema(tmp_path):
     check_store(sealed(tmp_path, 20, [group(), group("b", ("frames",), untrained=True), ragged("c")]))
-    stage = staged(tmp_path, 9, name="part")
-    for journal in (stage.path / "journal").iterdir():
+
+
+def test_a_journal_that_is_written_today_obeys_the_schema(tmp_path):
+    for journal in (staged(tmp_path, 9).path / "journal").iterdir():
         for line in journal.read_bytes().splitlines():
             check("journal", json.loads(line))
-    rows = np.ones((1, 4), np.float32)
-    parts = [
-        seal_arrays(tmp_path / clip, {clip: "m"}, {"toy": {"pooled": rows}}, failed=failed)
-        for clip, failed in (("a", None), ("b", {"b": "no such file"}))
-    ]
-    check_store(merge([open_store(part) for part in parts], tmp_path / "merged"))
-    pieces = {"a": ImportItem("a.npy", lambda: {"": rows})}
+
+
+def test_a_store_that_is_merged_today_obeys_the_schema(tmp_path):
+    arrays = {"toy": {"pooled": np.ones((1, 4), np.float32)}}
+    whole = seal_arrays(tmp_path / "a", {"a": "m"}, arrays)
+    of_a_failed_clip = seal_arrays(tmp_path / "b", {"b": "m"}, arrays, failed={"b": "no such file"})
+    check_store(merge([open_store(whole), open_store(of_a_failed_clip)], tmp_path / "merged"))
+
+
+def test_a_store_that_is_imported_today_obeys_the_schema(tmp_path):
+    items = {"a": ImportItem("a.npy", lambda: {"": np.ones((1, 4), np.float32)})}
     declared = Declared("lab", "pooled", {})
     clips = [PlannedClip("a", "m")]
     check_store(
-        import_features(pieces, clips, declared, tmp_path / "in", corpus={"name": "Toy"}, licence="MIT")
+        import_features(items, clips, declared, tmp_path / "in", corpus={"name": "Toy"}, licence="MIT")
     )
 
 
@@ -117,7 +123,7 @@ ODD = (
 )
 
 
-def by_code(document):
+def is_accepted_by_code(document):
     try:
         validate_provenance(document, sealed=True)
     except StoreError:
@@ -126,9 +132,9 @@ def by_code(document):
 
 
 @pytest.mark.parametrize("imported", [False, True])
-def test_the_schema_and_the_code_agree_on_every_field(imported):
+def test_the_schema_and_the_code_agree_on_every_field_of_a_provenance(imported):
     schema = jsonschema.Draft202012Validator({"$ref": "#/$defs/provenance", "$defs": SCHEMA["$defs"]})
-    accepted = 0
+    n_accepted = 0
     for field, value in itertools.product(FIELDS, (*ODD, LEFT_OUT)):
         document = copy.deepcopy(WHOLE | ({"imported": True} if imported else {}))
         holder = document if len(field) == 1 else document[field[0]]
@@ -136,19 +142,32 @@ def test_the_schema_and_the_code_agree_on_every_field(imported):
             del holder[field[-1]]
         else:
             holder[field[-1]] = value
-        good = by_code(document)
-        accepted += good
-        assert schema.is_valid(document) == good, (field, value)
-    assert accepted > 50
+        accepted = is_accepted_by_code(document)
+        n_accepted += accepted
+        assert schema.is_valid(document) == accepted, (field, value)
+    assert n_accepted > 50  # so that the two do not agree in refusing everything
 
 
-def check_array(text):
+def blocks_of(kind):
+    """The JSON blocks of one kind in the document."""
+    return [text for found, text in BLOCKS if found == kind]
+
+
+@pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[kind for kind, _ in BLOCKS])
+def test_every_json_block_of_the_document_obeys_the_schema(kind, text):
+    check(kind, json.loads(text))
+    assert kind in {"array", "attributes", "provenance", "journal"}  # each has a test below
+
+
+@pytest.mark.parametrize("text", blocks_of("array"))
+def test_the_array_in_the_document_is_the_one_that_is_written(text):
     document = json.loads(text)
     layout = array_layout("frames", tuple(document["shape"]), document["data_type"], ARRAYS["frames"].dims)
     assert document == without_empty_fields(layout)
 
 
-def check_attributes(text, tmp_path):
+@pytest.mark.parametrize("text", blocks_of("attributes"))
+def test_the_attributes_in_the_document_are_read_by_the_code(text, tmp_path):
     document = json.loads(text)
     node = tmp_path / "data/features.zarr"
     node.mkdir(parents=True)
@@ -158,25 +177,21 @@ def check_attributes(text, tmp_path):
     validate_licence(document["licence"])
 
 
-@pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[kind for kind, _ in BLOCKS])
-def test_every_json_block_of_the_document_is_valid(kind, text, tmp_path):
-    check(kind, json.loads(text))
-    if kind == "array":
-        check_array(text)
-    elif kind == "attributes":
-        check_attributes(text, tmp_path)
-    elif kind == "provenance":
-        assert validate_provenance(json.loads(text), sealed=True) == json.loads(text)
-    else:
-        assert kind == "journal"
-        (tmp_path / "0001.jsonl").write_text(f"{text}\n", encoding="utf-8")
-        n_arrays = max(len(row.get("sha256", "")) for row in json.loads(text)["entry"]["rows"]) // SHA256_HEX
-        (line,), damage = read_journals(tmp_path, n_arrays)
-        assert line.rows
-        assert damage == []
+@pytest.mark.parametrize("text", blocks_of("provenance"))
+def test_the_provenance_in_the_document_is_valid(text):
+    assert validate_provenance(json.loads(text), sealed=True) == json.loads(text)
 
 
-def test_the_table_of_arrays_is_the_one_of_the_code():
+@pytest.mark.parametrize("text", blocks_of("journal"))
+def test_the_journal_in_the_document_is_read_by_the_code(text, tmp_path):
+    (tmp_path / "0001.jsonl").write_text(f"{text}\n", encoding="utf-8")
+    n_arrays = max(len(row.get("sha256", "")) for row in json.loads(text)["entry"]["rows"]) // SHA256_HEX
+    (line,), damage = read_journals(tmp_path, n_arrays)
+    assert line.rows
+    assert damage == []
+
+
+def test_the_table_of_arrays_in_the_document_is_that_of_the_code():
     rows = re.findall(
         r"^\| `(\w+)` \| ([\w, ]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", DOCUMENT, flags=re.MULTILINE
     )

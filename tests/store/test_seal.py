@@ -21,8 +21,8 @@ from tests.process import python
 
 from .toy_stores import (
     CORPUS,
-    WITH,
-    do,
+    LICENSED,
+    commit_clips,
     features,
     group,
     no_link,
@@ -64,34 +64,57 @@ def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
             cut = data.draw(st.integers(0, len(mine)))
             for part in (mine[:cut], mine[cut:]):
                 writer.commit([result(clip, [toy], status_of(clip)) for clip in part])
-    path = seal(None, folder / "toy", workers=data.draw(st.integers(1, 3)), **WITH)
+    path = seal(None, folder / "toy", workers=data.draw(st.integers(1, 3)), **LICENSED)
     assert tree(path) == reference
 
 
-def test_rows_are_sorted_by_id_and_hold_what_was_committed(tmp_path):
-    status_of_code = ("missing", "ok", "partial", "failed")
-    kinds = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
-    store = open_store(sealed(tmp_path, 72, kinds))
-    assert store.names == ("alone", "theirs", "times", "toy")
-    for kind in kinds:
-        found = store[kind.name]
-        assert list(found.clip_ids) == sorted(clip.clip_id for clip in plan(72))
-        for row, clip in enumerate(found.clip_ids):
-            expected = status_of(clip)
-            assert status_of_code[found.status[row]] == expected
-            assert store.clips[row].status == expected
-            names = (*found.arrays, "time_s", "frame_index")
-            values = {name: next(rows_of(found, name, [row])) for name in names}
-            if expected == "failed":
-                assert store.clips[row].reason == "the file is failed"
-                assert found.row_size[row] == 0
-                assert all(is_empty(array) for array in values.values())
-            else:
-                truth = features(clip, kind)
-                assert found.row_size[row] == len(truth.time_s)
-                assert np.array_equal(values.pop("time_s"), truth.time_s)
-                assert np.array_equal(values.pop("frame_index"), truth.frame_index)
-                assert all(np.array_equal(values[name], truth.arrays[name]) for name in values)
+SEALED_KINDS = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
+STATUS_OF_CODE = ("missing", "ok", "partial", "failed")
+
+
+@pytest.fixture(scope="module")
+def store_of_72_clips(tmp_path_factory):
+    return open_store(sealed(tmp_path_factory.mktemp("rows"), 72, SEALED_KINDS))
+
+
+def test_groups_and_their_clips_are_sorted_by_name(store_of_72_clips):
+    assert store_of_72_clips.names == ("alone", "theirs", "times", "toy")
+    for name in store_of_72_clips.names:
+        assert list(store_of_72_clips[name].clip_ids) == sorted(clip.clip_id for clip in plan(72))
+
+
+@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
+def test_every_row_has_the_status_of_its_clip(store_of_72_clips, kind):
+    group = store_of_72_clips[kind.name]
+    for row, clip in enumerate(group.clip_ids):
+        assert STATUS_OF_CODE[group.status[row]] == status_of(clip)
+        assert store_of_72_clips.clips[row].status == status_of(clip)
+
+
+@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
+def test_the_row_of_a_clip_holds_the_values_that_were_committed(store_of_72_clips, kind):
+    group = store_of_72_clips[kind.name]
+    for row, clip in enumerate(group.clip_ids):
+        if status_of(clip) == "failed":
+            continue
+        truth = features(clip, kind)
+        assert group.row_size[row] == len(truth.time_s)
+        for name in group.arrays:
+            assert np.array_equal(next(rows_of(group, name, [row])), truth.arrays[name])
+        assert np.array_equal(next(rows_of(group, "time_s", [row])), truth.time_s)
+        assert np.array_equal(next(rows_of(group, "frame_index", [row])), truth.frame_index)
+
+
+@pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
+def test_the_row_of_a_failed_clip_is_empty_and_its_reason_kept(store_of_72_clips, kind):
+    group = store_of_72_clips[kind.name]
+    for row, clip in enumerate(group.clip_ids):
+        if status_of(clip) != "failed":
+            continue
+        assert store_of_72_clips.clips[row].reason == "the file is failed"
+        assert group.row_size[row] == 0
+        for name in (*group.arrays, "time_s", "frame_index"):
+            assert is_empty(next(rows_of(group, name, [row])))
 
 
 def is_empty(values):
@@ -119,7 +142,7 @@ def test_frames_of_any_number_open_in_xarray_with_the_clip_of_each(tmp_path):
     assert ours.groupby("row_clip").mean().sizes["row_clip"] == group.usable.sum()
 
 
-def test_it_opens_in_xarray_by_name(tmp_path):
+def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
     path = sealed(tmp_path)
     import xarray
 
@@ -134,7 +157,7 @@ def test_it_opens_in_xarray_by_name(tmp_path):
         data.close()
 
 
-def test_zarr_finds_by_the_consolidated_metadata_all_that_lies_in_the_folders(tmp_path):
+def test_consolidated_metadata_name_all_that_the_folders_hold(tmp_path):
     path = sealed(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
     for below in ("", "toy", "alone"):
         listed = zarr.open_group(path, path=below, mode="r", use_consolidated=True)
@@ -164,7 +187,7 @@ def test_python_without_assertions_seals_the_same_and_finds_it_whole(tmp_path):
 )
 def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(40), [kind], CORPUS)
-    do(stage, stage.missing((0, 2))[:17])  # one piece, one clip of another, and none of the second
+    commit_clips(stage, stage.missing((0, 2))[:17])  # one piece, one clip of another, and none of the second
     with pytest.raises(StoreError, match="tt0016-é"):
         seal(None, tmp_path / "toy", licence="MIT")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
@@ -210,7 +233,7 @@ HARMS = {
 @pytest.mark.parametrize(
     ("what", "harm"), [("rows", "flip"), ("rows", "swap"), ("toy.tokens", "flip"), ("toy.tokens", "zeros")]
 )
-def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(
+def test_a_row_that_changed_after_its_commit_is_refused_and_only_its_clip_done_again(
     tmp_path, what, harm, allowed, toy, reference
 ):
     stage = staged(tmp_path, groups=[toy])
@@ -221,33 +244,39 @@ def test_bytes_that_changed_since_the_commit_cost_their_clip_alone(
     row = HARMS[harm](data[size : 2 * size], data[2 * size : 3 * size])
     file.write_bytes(data[:size] + row + data[2 * size :])
     with pytest.raises(StoreError, match=f"{clip}"):
-        seal(None, tmp_path / "toy", allow_missing=allowed, **WITH)
+        seal(None, tmp_path / "toy", allow_missing=allowed, **LICENSED)
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
     assert stage.missing() == [clip]
-    do(stage, [clip])
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    commit_clips(stage, [clip])
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_frames_that_changed_since_the_commit_cost_their_clip_alone(tmp_path, harm):
+def test_ragged_frames_that_changed_after_their_commit_are_refused_and_done_again(tmp_path, harm):
     reference = tree(sealed(tmp_path / "reference", groups=[RAGGED]))
     stage = staged(tmp_path, groups=[RAGGED])
+    clip, next_clip = stage.clips[1].clip_id, stage.clips[2].clip_id
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
-    data = file.read_bytes()
-    (of_toy,) = stage.layout.ragged
-    clip = stage.clips[1].clip_id
-    after = stage.clips[2].clip_id
-    places = {name: entry.frames["toy"] for name, entry in stage.status().items() if entry.frames}
-    begin = places[clip][0] * of_toy.frame_bytes
-    middle = places[after][0] * of_toy.frame_bytes
-    end = sum(places[after]) * of_toy.frame_bytes
-    rows = HARMS[harm](data[begin:middle], data[middle:end].ljust(middle - begin)[: middle - begin])
-    file.write_bytes(data[:begin] + rows + data[middle:])
+    change_frames(file, stage, clip, next_clip, HARMS[harm])
     with pytest.raises(StoreError, match=f"{clip}"):
-        seal(None, tmp_path / "toy", **WITH)
+        seal(None, tmp_path / "toy", **LICENSED)
     assert stage.missing() == [clip]
-    do(stage, [clip])
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    commit_clips(stage, [clip])
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+
+
+def change_frames(file, stage, clip, next_clip, harm):
+    """Change the bytes of a clip's frames in the file of a piece; `harm` gets those of the next clip too."""
+    (of_toy,) = stage.layout.ragged
+    first_frame, n_frames = stage.status()[clip].frames["toy"]
+    first_of_next, n_of_next = stage.status()[next_clip].frames["toy"]
+    begin, end = (frame * of_toy.frame_bytes for frame in (first_frame, first_frame + n_frames))
+    next_begin, next_end = (
+        frame * of_toy.frame_bytes for frame in (first_of_next, first_of_next + n_of_next)
+    )
+    data = file.read_bytes()
+    of_next = data[next_begin:next_end].ljust(end - begin)[: end - begin]
+    file.write_bytes(data[:begin] + harm(data[begin:end], of_next) + data[end:])
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -273,10 +302,10 @@ def test_clips_of_hundreds_of_frames_lie_over_the_ends_of_chunks(tmp_path, worke
     assert verify(path, "full").ok
 
 
-def test_a_ragged_store_without_any_frame_is_a_store(tmp_path):
+def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
-    do(stage, stage.missing(), lambda _: "failed")
-    path = seal(None, tmp_path / "toy", **WITH)
+    commit_clips(stage, stage.missing(), lambda _: "failed")
+    path = seal(None, tmp_path / "toy", **LICENSED)
     assert open_store(path)["toy"].frames().shape == (0, 4)
     assert open_store(path)["toy"].pieces("frames") in ([], [slice(0, 3)])
     assert verify(path, "full").ok
@@ -289,47 +318,49 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, referen
         path.unlink()
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
     with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
-        seal(None, tmp_path / "toy", **WITH)
+        seal(None, tmp_path / "toy", **LICENSED)
     assert stage.missing() == lost
-    do(stage, lost)
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    commit_clips(stage, lost)
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
-def test_of_two_writers_on_one_shard_the_bytes_decide(tmp_path, toy, reference):
+def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, reference):
+    """Each fails some of the clips; what the other has of them counts."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     todo = stage.missing()
-    with stage.writer() as first, stage.writer() as second:  # by mistake: neither knows of the other
-        first.commit(
-            [result(clip, [toy], "failed" if clip in todo[:5] else status_of(clip)) for clip in todo]
-        )
-        second.commit(
-            [result(clip, [toy], "failed" if clip in todo[9:] else status_of(clip)) for clip in todo]
-        )
+
+    def results_that_fail(clips):
+        return [result(clip, [toy], "failed" if clip in clips else status_of(clip)) for clip in todo]
+
+    with stage.writer() as first, stage.writer() as second:
+        first.commit(results_that_fail(todo[:5]))
+        second.commit(results_that_fail(todo[9:]))
     assert {clip: entry.status for clip, entry in stage.status().items()} == {c: status_of(c) for c in todo}
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
-@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize("copied", [True, False], ids=["while the other copies rows", "before it does"])
 def test_two_runs_that_try_failed_clips_again_lose_nothing(tmp_path, toy, reference, monkeypatch, copied):
-    """Both remove the rows that they have copied; one may find them gone."""
+    """Each run, at its last clip, copies the other rows and removes their old files: one finds them gone."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
-    one_more = {stage.clips[0].clip_id, stage.clips[1].clip_id}
-    do(stage, stage.missing(), lambda clip: "failed" if clip in one_more else status_of(clip))
-    with stage.writer(one_more) as first, stage.writer(one_more) as second:
-        results = [result(clip, [toy], status_of(clip)) for clip in sorted(one_more)]
-        for writer in (first, second):
-            writer.commit(results[:1])
+    tried_again = {stage.clips[0].clip_id, stage.clips[1].clip_id}
+    commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in tried_again else status_of(clip))
+    with stage.writer(tried_again) as first, stage.writer(tried_again) as second:
+        clip, last_clip = [result(clip, [toy], status_of(clip)) for clip in sorted(tried_again)]
+        first.commit([clip])
+        second.commit([clip])
+        record = second._record
 
-        def record(*piece, record=second._record, **whole):
-            first.commit(results[1:])
+        def record_after_the_first_writer(*piece, **whole):
+            first.commit([last_clip])
             record(*piece, **whole)
 
         if copied:
-            monkeypatch.setattr(second, "_record", record)
+            monkeypatch.setattr(second, "_record", record_after_the_first_writer)
         else:
-            first.commit(results[1:])
-        second.commit(results[1:])
-    assert tree(seal(None, tmp_path / "toy", **WITH)) == reference
+            first.commit([last_clip])
+        second.commit([last_clip])
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
 def same_files(stage, store):
@@ -342,21 +373,21 @@ def test_shards_are_links_to_the_stage_and_copies_where_links_do_not_work(
     tmp_path, monkeypatch, toy, reference
 ):
     stage = staged(tmp_path, groups=[toy])
-    store = seal(None, tmp_path / "toy", **WITH)
+    store = seal(None, tmp_path / "toy", **LICENSED)
     assert same_files(stage, store) == {name for name in reference if "/tokens/c/" in name}
 
     monkeypatch.setattr(os, "link", no_link)
     stage = staged(tmp_path / "copies", groups=[toy])
-    store = seal(None, tmp_path / "copies/toy", **WITH)
+    store = seal(None, tmp_path / "copies/toy", **LICENSED)
     assert same_files(stage, store) == set()
     assert tree(store) == reference
 
 
 def test_a_store_keeps_its_bytes_when_its_stage_goes_on(tmp_path, toy, reference):
     stage = staged(tmp_path, groups=[toy])
-    store = seal(None, tmp_path / "toy", **WITH)
-    do(stage, stage.missing(retry_failed=True), lambda _: "ok")
-    seal(None, tmp_path / "toy", version="1.0.1", **WITH)
+    store = seal(None, tmp_path / "toy", **LICENSED)
+    commit_clips(stage, stage.missing(retry_failed=True), lambda _: "ok")
+    seal(None, tmp_path / "toy", version="1.0.1", **LICENSED)
     assert tree(store) == reference
 
 

@@ -20,15 +20,24 @@ HERE, SAME, BETA = Machine("alpha", "n1"), Machine("alpha", "n2"), Machine("beta
 UNNAMED = Machine("", "desk")
 
 
-def test_the_first_share_decides_the_number_and_the_others_keep_it(tmp_path):
+def test_the_first_share_that_is_begun_decides_the_number_of_shares(tmp_path):
     assert number_of_shares(tmp_path) is None
     begin_share(tmp_path, (3, 8), HERE)
-    begin_share(tmp_path, (3, 8), HERE)
     assert number_of_shares(tmp_path) == 8
-    for refuse in (check_shares, begin_share):
-        with pytest.raises(StoreError, match="8 shares"):
-            refuse(tmp_path, (3, 16), HERE)
     assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
+
+
+def test_a_share_may_be_begun_twice_by_one_machine(tmp_path):
+    begin_share(tmp_path, (3, 8), HERE)
+    begin_share(tmp_path, (3, 8), HERE)
+    assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("refuse", [check_shares, begin_share])
+def test_a_share_of_another_number_of_shares_is_refused(tmp_path, refuse):
+    begin_share(tmp_path, (3, 8), HERE)
+    with pytest.raises(StoreError, match="8 shares"):
+        refuse(tmp_path, (3, 16), HERE)
 
 
 def test_one_process_that_does_everything_is_no_division(tmp_path):
@@ -58,7 +67,7 @@ def test_shares_are_written_as_slurm_reads_them(shares, shown):
     assert shown_shares(shares) == shown
 
 
-def test_a_damaged_number_is_named(tmp_path):
+def test_a_damaged_file_of_the_number_of_shares_is_named(tmp_path):
     begin_share(tmp_path, (0, 2), HERE)
     (tmp_path / "shares" / "number").write_bytes(b"two")
     with pytest.raises(StoreError, match="number"):

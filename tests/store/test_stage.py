@@ -11,7 +11,7 @@ from obygaze_features.lines import checked_entry, encode_line
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, verify
 from obygaze_features.store.journal import read_journals
 
-from .toy_stores import CORPUS, F, do, features, group, plan, provenance, result, staged, tree
+from .toy_stores import CORPUS, F, commit_clips, features, group, plan, provenance, result, staged, tree
 
 TOY = group()
 
@@ -39,44 +39,63 @@ def files(stage):
     return {path.name for path in (stage.path / "pieces").iterdir()}
 
 
-def test_a_new_stage_has_everything_to_do_sorted_by_id(stage, ids):
+def test_a_new_stage_has_every_clip_to_do_sorted_by_id(stage, ids):
     assert stage.missing() == ids == sorted(clip.clip_id for clip in plan(40))
     assert stage.status() == {}
+
+
+def test_a_stage_opens_again_with_the_clips_in_another_order_and_takes_the_new_digest(stage):
     reopened = Stage.open(stage.path, plan(40)[::-1], [TOY], {**CORPUS, "manifest_sha256": "cd" * 32})
     assert reopened.clips == stage.clips
     assert read_stage(stage.path).corpus["manifest_sha256"] == "cd" * 32
 
 
-def test_a_committed_clip_is_done_and_says_so_to_everybody(stage, ids):
-    do(stage, ids[:3], dict(zip(ids, ["ok", "partial", "failed"], strict=False)).get)
+def test_committed_clips_are_done_in_a_stage_that_is_opened_again(stage, ids):
+    statuses = {ids[0]: "ok", ids[1]: "partial", ids[2]: "failed"}
+    commit_clips(stage, statuses, statuses.get)
     reopened = Stage.open(stage.path, plan(40), [TOY], CORPUS)
     assert reopened.missing() == ids[3:]
     assert reopened.missing(retry_failed=True) == ids[2:]
-    status = reopened.status()
-    assert [status[clip].status for clip in ids[:3]] == ["ok", "partial", "failed"]
-    assert status[ids[2]].reason == "the file is failed"
-    assert status[ids[0]].source["duration_s"] == 5.25
+    entries = reopened.status()
+    assert {clip: entry.status for clip, entry in entries.items()} == statuses
+    assert entries[ids[2]].reason == "the file is failed"
+    assert entries[ids[0]].source["duration_s"] == 5.25
 
 
-def test_shards_share_the_pieces_out_without_overlap(stage, ids):
-    shards = [stage.missing((i, 2)) for i in range(2)]
-    assert shards == [ids[:16] + ids[32:], ids[16:32]]
+def test_two_shards_divide_the_pieces_of_a_stage(stage, ids):
+    first, second, third = ids[:16], ids[16:32], ids[32:]
+    assert stage.missing((0, 2)) == first + third
+    assert stage.missing((1, 2)) == second
+
+
+def test_a_shard_behind_the_last_is_refused(stage):
     with pytest.raises(StoreError):
         stage.missing((3, 3))
 
 
-def test_a_piece_is_finished_with_the_last_clip_that_its_writer_will_do_or_when_it_is_closed(stage, ids):
-    with stage.writer([ids[7], ids[2], ids[20], ids[21]]) as writer:
-        for clip, finished in ((ids[7], []), (ids[20], []), (ids[2], [ids[2], ids[7]])):
-            writer.commit([result(clip, [TOY])])
-            assert list(stage.status()) == finished
-    assert list(stage.status()) == [ids[2], ids[7], ids[20]]
+def test_a_piece_is_recorded_with_the_last_of_its_clips_that_the_writer_announced(stage, ids):
+    first, last, of_second_piece = ids[7], ids[2], ids[20]
+    with stage.writer([first, last, of_second_piece]) as writer:
+        writer.commit([result(first, [TOY])])
+        assert list(stage.status()) == []
+        writer.commit([result(last, [TOY])])
+        assert list(stage.status()) == [ids[2], ids[7]]
+
+
+def test_a_writer_that_is_closed_records_the_piece_that_it_had_begun(stage, ids):
+    with stage.writer([ids[20], ids[21]]) as writer:
+        writer.commit([result(ids[20], [TOY])])
+        assert list(stage.status()) == []
+    assert list(stage.status()) == [ids[20]]
 
 
 def test_a_failed_clip_counts_its_attempts_and_may_succeed_later(stage, ids):
-    for attempt, status in enumerate((failed, failed, ok), start=1):
-        do(stage, ids[:1], status)
-        assert (stage.status()[ids[0]].attempt, stage.status()[ids[0]].status) == (attempt, status(""))
+    clip = ids[0]
+    commit_clips(stage, [clip], failed)
+    commit_clips(stage, [clip], failed)
+    assert (stage.status()[clip].attempt, stage.status()[clip].status) == (2, "failed")
+    commit_clips(stage, [clip], ok)
+    assert (stage.status()[clip].attempt, stage.status()[clip].status) == (3, "ok")
 
 
 def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
@@ -122,33 +141,47 @@ def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(sta
     assert list(stage.status()) == [good]
 
 
-def test_what_another_process_did_since_a_run_looked_is_done_again(stage, ids, tmp_path):
+def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, tmp_path):
     missing = stage.missing()
-    do(Stage.open(stage.path, plan(40), [TOY], CORPUS), ids[:20], ok)
+    another = Stage.open(stage.path, plan(40), [TOY], CORPUS)
+    commit_clips(another, ids[:20], ok)
     with stage.writer(missing) as writer:
         writer.commit([result(clip, [TOY]) for clip in ids[:3]])
-        with pytest.raises(StoreError, match="already done"):
-            writer.commit([result(ids[2], [TOY])])
-    do(stage, ids[20:], ok)
+    commit_clips(stage, ids[20:], ok)
     assert not stage.missing()
     assert not stage.damage()
     assert verify(seal(stage.path, tmp_path / "toy", licence="CC0-1.0"), "full").ok
 
 
-def test_clips_out_of_plan_done_twice_or_without_a_group_are_refused(stage, ids):
-    clip, other = ids[:2]
-    do(stage, [other], ok)
+@pytest.mark.parametrize(
+    ("clips", "groups", "message"),
+    [
+        (["nobody"], [TOY], "clip nobody: not in the plan"),
+        (["tt0002-é", "tt0002-é"], [TOY], "committed twice at once"),
+        (["tt0002-é"], [], "expected features of toy; found none"),
+        (["tt0000-é"], [TOY], "already done"),
+        (["tt0001-é"], [TOY], "already done"),
+    ],
+    ids=["out of plan", "twice at once", "without a group", "done by this writer", "done before"],
+)
+def test_a_commit_that_does_not_fit_its_stage_is_refused(stage, clips, groups, message):
+    commit_clips(stage, ["tt0001-é"], ok)
     with stage.writer() as writer:
-        writer.commit([result(clip, [TOY])])
-        for bad, message in (
-            ([result("nobody", [TOY])], "clip nobody: not in the plan"),
-            ([result(ids[2], [TOY]), result(ids[2], [TOY])], "committed twice at once"),
-            ([ClipResult(ids[2], "ok")], "expected features of toy; found none"),
-            ([result(clip, [TOY])], "already done"),
-            ([result(other, [TOY])], "already done"),
-        ):
-            with pytest.raises(StoreError, match=message):
-                writer.commit(bad)
+        writer.commit([result("tt0000-é", [TOY])])
+        with pytest.raises(StoreError, match=message):
+            writer.commit([result(clip, groups) for clip in clips])
+
+
+def test_a_writer_that_was_announced_its_clips_does_none_of_them_twice(stage, ids):
+    with stage.writer(stage.missing()) as writer:
+        writer.commit([result(ids[2], [TOY])])
+        with pytest.raises(StoreError, match="already done"):
+            writer.commit([result(ids[2], [TOY])])
+
+
+def test_a_closed_writer_takes_no_commit(stage):
+    with stage.writer() as writer:
+        pass
     with pytest.raises(StoreError, match="closed"):
         writer.commit([])
 
@@ -183,40 +216,43 @@ def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
 
 # --- earlier attempts
 # ---------------------------------------------------------------------------
-def test_an_attempt_that_completes_a_piece_takes_the_other_rows_over_and_removes_the_old_files(stage, ids):
-    do(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
-    before = files(stage)
-    digests = {clip: entry.sha256 for clip, entry in stage.status().items()}
-    do(stage, [ids[3]], ok)
-    assert not before & files(stage)
+def test_an_attempt_that_completes_a_piece_replaces_its_files_and_keeps_the_other_rows(stage, ids):
+    commit_clips(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
+    old_files = files(stage)
+    old_digests = {clip: entry.sha256 for clip, entry in stage.status().items()}
+
+    commit_clips(stage, [ids[3]], ok)
+
+    assert not old_files & files(stage)
     status = stage.status()
     assert {status[clip].attempt for clip in ids[:16]} == {2}
-    assert all(status[clip].sha256 == digests[clip] for clip in ids[:16] if clip != ids[3])
+    assert all(status[clip].sha256 == old_digests[clip] for clip in ids[:16] if clip != ids[3])
     reader = stage.reader()
     assert all(reader.record(status[clip]) is not None for clip in ids[:16])
 
 
 def test_a_row_that_changed_is_not_taken_over_and_its_files_stay(stage, ids):
-    do(stage, ids[:15], ok)
+    commit_clips(stage, ids[:15], ok)
     (rows,) = (stage.path / "pieces").glob("*.rows")
     rows.write_bytes(bytes([rows.read_bytes()[0] ^ 1]) + rows.read_bytes()[1:])
     before = files(stage)
-    do(stage, ids[15:16], ok)
+    commit_clips(stage, ids[15:16], ok)
     assert before < files(stage)
     assert stage.status()[ids[0]].attempt == 1
     assert stage.missing() == ids[16:]  # sealing finds it, and says so
 
 
-def test_the_pieces_that_killed_writers_left_open_are_swept_and_no_others(stage, ids):
-    do(stage, ids[:16], ok)
+def test_sweeping_removes_the_open_piece_of_a_killed_writer_alone(stage, ids):
+    """Files are named after their pieces: those of piece 1 begin with a 1."""
+    commit_clips(stage, ids[:16], ok)
     killed = stage.writer(ids[16:20])
-    works = stage.writer(ids[32:])
+    alive = stage.writer(ids[32:])
     killed.commit([result(ids[16], [TOY])])
-    works.commit([result(ids[32], [TOY])])
+    alive.commit([result(ids[32], [TOY])])
     killed._journal.close()  # its lock ends, as with its process
     assert stage.sweep() == 16  # at most: how many of the piece were written is not known
-    assert {name[0] for name in files(stage)} == {"0", "2"}  # files are named after pieces: piece 1 is gone
-    works.close()
+    assert {name[0] for name in files(stage)} == {"0", "2"}
+    alive.close()
     assert stage.sweep() == 0
     assert stage.missing() == ids[16:32] + ids[33:]
 
@@ -226,7 +262,7 @@ def test_the_pieces_that_killed_writers_left_open_are_swept_and_no_others(stage,
 @pytest.fixture
 def journal(stage, ids):
     """A journal of two pieces."""
-    do(stage, ids[:32], ok)
+    commit_clips(stage, ids[:32], ok)
     (path,) = (stage.path / "journal").iterdir()
     return path
 
@@ -254,7 +290,7 @@ def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage
     assert len(stage.damage()) == 1
     assert f"{journal}, line 1: damaged" in stage.damage()[0]
     assert stage.sweep() == 16
-    do(stage, ids[:16], ok)
+    commit_clips(stage, ids[:16], ok)
     assert stage.missing() == ids[32:]
 
 
@@ -267,7 +303,7 @@ def test_a_line_of_two_attempts_is_damaged_and_sealing_ends(stage, ids, journal)
     journal.write_bytes(encode_line(json.loads(line) | {"rows": rows}) + last)
     assert len(stage.damage()) == 1
     assert stage.missing() == ids[:16] + ids[32:]
-    do(stage, [*ids[:16], *ids[32:]], ok)
+    commit_clips(stage, [*ids[:16], *ids[32:]], ok)
     assert verify(seal(stage.path, stage.path.with_name("toy"), licence="CC0-1.0"), "full").ok
 
 

@@ -10,14 +10,14 @@ from obygaze_features.store.records import ClipResult
 from obygaze_features.text import unsuitable
 from tests.command import obygaze
 
-from .hostile_stores import resealed, say_of_itself
+from .hostile_stores import change_attributes, resealed
 from .toy_stores import CORPUS, group, plan, result, sealed
 
-TITLE = "\x1b]0;mine\x07"
-CLEAR = "\x1b[2J"
-C1 = "\x9b2J"
-BIDI = "\u202e"
-ALL = [TITLE, CLEAR, C1, BIDI]
+SETS_THE_TITLE = "\x1b]0;mine\x07"
+CLEARS_THE_SCREEN = "\x1b[2J"
+CLEARS_BY_ONE_BYTE = "\x9b2J"
+RIGHT_TO_LEFT = "\u202e"
+OBEYED_BY_TERMINALS = [SETS_THE_TITLE, CLEARS_THE_SCREEN, CLEARS_BY_ONE_BYTE, RIGHT_TO_LEFT]
 
 
 def staged(tmp_path, name):
@@ -27,7 +27,7 @@ def staged(tmp_path, name):
     return stage.path
 
 
-WAYS_IN = {
+TAKES_A_TEXT = {
     **{field: lambda bad, _, field=field: group(**{field: bad}) for field in ("contact", "layer", "own")},
     "architecture": lambda bad, _: group(architecture={"width": [bad]}),
     "provenance": lambda bad, _: group(architecture={bad: 1}),
@@ -41,48 +41,60 @@ WAYS_IN = {
 """What takes a text -> how to hand it one."""
 
 
-@pytest.mark.parametrize("bad", ALL)
-@pytest.mark.parametrize("place", WAYS_IN)
-def test_nothing_takes_them_in(tmp_path, place, bad):
+@pytest.mark.parametrize("bad", OBEYED_BY_TERMINALS)
+@pytest.mark.parametrize("place", TAKES_A_TEXT)
+def test_texts_that_a_terminal_obeys_are_refused_everywhere(tmp_path, place, bad):
     with pytest.raises(StoreError, match=place):
-        WAYS_IN[place](f"a{bad}", tmp_path)
+        TAKES_A_TEXT[place](f"a{bad}", tmp_path)
     assert not (tmp_path / "s-1.0.0").exists()
 
 
 HOSTILE = {
-    "citation": lambda about, _: about.update(citation=f"me {CLEAR}"),
-    "corpus": lambda about, _: about["corpus"].update(name=f"toy {TITLE}"),
-    "an attribute of its own": lambda about, _: about.update(note=["fine", {"a": C1}]),
-    "provenance": lambda _, provenance: provenance.update(contact=f"a{BIDI}"),
-    "a key": lambda _, provenance: provenance["architecture"].update({f"a{TITLE}": 1}),
+    "citation": lambda about, _: about.update(citation=f"me {CLEARS_THE_SCREEN}"),
+    "corpus": lambda about, _: about["corpus"].update(name=f"toy {SETS_THE_TITLE}"),
+    "an attribute of its own": lambda about, _: about.update(note=["fine", {"a": CLEARS_BY_ONE_BYTE}]),
+    "provenance": lambda _, provenance: provenance.update(contact=f"a{RIGHT_TO_LEFT}"),
+    "a key": lambda _, provenance: provenance["architecture"].update({f"a{SETS_THE_TITLE}": 1}),
     "a line more": lambda about, _: about.update(citation="me\nfingerprint 00"),
 }
 
 
 @pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
-def test_full_verification_finds_them_and_inspect_shows_them_escaped(tmp_path, capsys, change):
+def test_full_verification_finds_texts_that_a_terminal_obeys(tmp_path, change):
     store = sealed(tmp_path)
-    say_of_itself(store, change)
+    change_attributes(store, change)
     assert verify(store).ok  # the digests fit
     assert any("holds the" in problem.what for problem in verify(store, "full").problems)
-    for words in (["inspect"], ["inspect", "--json"], ["verify", "--full"]):
-        obygaze("store", *words, store)
-        out, err = capsys.readouterr()
-        assert unsuitable(out + err, lines=True) is None
-        assert "\nfingerprint 00" not in out
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("command", ["inspect", "inspect --json", "verify --full"])
+def test_commands_show_texts_that_a_terminal_obeys_escaped(tmp_path, capsys, command, change):
+    store = sealed(tmp_path)
+    change_attributes(store, change)
+    obygaze("store", *command.split(), store)
+    out, err = capsys.readouterr()
+    assert unsuitable(out + err, lines=True) is None
+    assert "\nfingerprint 00" not in out
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_json_of_a_hostile_store_parses_to_its_very_citation(tmp_path, capsys, change):
+    store = sealed(tmp_path)
+    change_attributes(store, change)
     obygaze("store", "inspect", store, "--json")
     assert json.loads(capsys.readouterr().out)["citation"] == open_store(store).attributes["citation"]
 
 
-@pytest.mark.parametrize("place", ["movie", "reason"])
-def test_full_verification_finds_them_in_the_table_of_clips(tmp_path, place):
+@pytest.mark.parametrize("column", ["movie", "reason"])
+def test_full_verification_finds_such_a_text_in_the_table_of_clips(tmp_path, column):
     store = sealed(tmp_path)
     table = store / "data/clips.csv"
-    lines = table.read_text(encoding="utf-8").split("\n")
-    cells = lines[1].split(",")
-    cells[{"reason": 3, "movie": 4}[place]] = f"x{BIDI}"
-    table.write_text("\n".join([lines[0], ",".join(cells), *lines[2:]]), encoding="utf-8")
+    header, first_clip, *others = table.read_text(encoding="utf-8").split("\n")
+    cells = first_clip.split(",")
+    cells[header.split(",").index(column)] = f"x{RIGHT_TO_LEFT}"
+    table.write_text("\n".join([header, ",".join(cells), *others]), encoding="utf-8")
     resealed(store)
-    assert verify(store).ok
+    assert verify(store).ok  # the digests fit
     whats = [problem.what for problem in verify(store, "full").problems]
-    assert any(f"{place} holds the bidirectional character U+202E" in what for what in whats)
+    assert any(f"{column} holds the bidirectional character U+202E" in what for what in whats)

@@ -72,16 +72,19 @@ def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
     assert verify(store.path, "full").ok
 
 
-def test_the_table_and_the_card_speak_of_texts(tmp_path):
+def test_the_table_of_clips_has_the_texts(tmp_path):
     path = sealed(tmp_path / "texts")
-    assert {line["clip"]: line["text"] for line in rows_of(path / "data/clips.csv")} == TEXTS
-    card = (path / "README.md").read_text(encoding="utf-8")
+    assert {row["clip"]: row["text"] for row in rows_of(path / "data/clips.csv")} == TEXTS
+    fields = json.loads((path / "croissant.json").read_bytes())["recordSet"][0]["field"]
+    assert fields[-1]["name"] == "text"
+
+
+def test_the_card_of_a_store_of_texts_speaks_of_texts_and_not_of_videos(tmp_path):
+    card = (sealed(tmp_path / "texts") / "README.md").read_text(encoding="utf-8")
     assert "format 1.1: 4 texts" in card
     assert "text-features" in card
     assert "video-features" not in card
     assert "Decoded by" not in card
-    fields = json.loads((path / "croissant.json").read_bytes())["recordSet"][0]["field"]
-    assert fields[-1]["name"] == "text"
 
 
 @pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\tb", "'"])
@@ -92,32 +95,49 @@ def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, t
     assert [line["text"] for line in rows_of(path / "data/clips.csv")] == [odd, "a man"]
 
 
-def test_merged_packed_and_grown_stores_keep_their_texts(tmp_path):
+def test_a_merged_store_keeps_its_texts(tmp_path):
     items = list(TEXTS.items())
-    store = open_store(sealed(tmp_path / "whole"))
-    first, second = (
-        sealed(tmp_path / name, dict(some)) for name, some in (("1", items[:2]), ("2", items[1:]))
-    )
-    merged = open_store(merge([open_store(first), open_store(second)], tmp_path / "merged"))
-    assert merged["toy"].text == store["toy"].text
+    whole = open_store(sealed(tmp_path / "whole"))
+    first = open_store(sealed(tmp_path / "1", dict(items[:2])))
+    second = open_store(sealed(tmp_path / "2", dict(items[1:])))
+    merged = open_store(merge([first, second], tmp_path / "merged"))
+    assert merged["toy"].text == whole["toy"].text
     assert verify(merged.path, "full").ok
+
+
+def test_a_packed_store_keeps_its_texts(tmp_path):
+    store = open_store(sealed(tmp_path / "whole"))
     packed = open_store(pack(store.files, tmp_path / "whole.zip"))
     assert packed["toy"].text == store["toy"].text
     assert diff(store, packed).equal
+
+
+def test_a_store_of_texts_may_grow_by_other_texts(tmp_path):
+    first = sealed(tmp_path / "1", dict(list(TEXTS.items())[:2]))
+    stage = staged(tmp_path / "whole", TEXTS)
+    clips, *_ = plan_growth(open_store(first), "1.1.0", stage.clips, stage.groups, stage.corpus)
+    assert tuple(clips) == stage.clips
+
+
+def test_a_store_of_texts_does_not_grow_by_a_text_that_changed(tmp_path):
+    store = open_store(sealed(tmp_path / "whole"))
     stage = read_stage(staging_path(tmp_path / "whole"))
-    growth = plan_growth(open_store(first), "1.1.0", stage.clips, stage.groups, stage.corpus)
-    assert tuple(growth[0]) == stage.clips
     changed = [PlannedClip("a-01", "", text="A man")]
     with pytest.raises(StoreError, match="clip a-01"):
-        plan_growth(open_store(first), "1.1.0", changed, stage.groups, stage.corpus)
+        plan_growth(store, "1.1.0", changed, stage.groups, stage.corpus)
 
 
-def test_other_texts_are_a_difference_and_forbid_merging(tmp_path):
+def test_diff_names_the_rows_whose_texts_differ(tmp_path):
     store = open_store(sealed(tmp_path / "1"))
     second = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
     difference = diff(store, second)
     assert difference.clips["text"] == ("a-01",)
     assert "clips: text differs for 1: a-01" in describe_differences(difference, "1", "2")
+
+
+def test_stores_whose_texts_differ_are_not_merged(tmp_path):
+    store = open_store(sealed(tmp_path / "1"))
+    second = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
     with pytest.raises(StoreError, match="clip a-01"):
         merge([store, second], tmp_path / "merged")
 

@@ -114,15 +114,23 @@ def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
         make()
 
 
-def test_frames_of_tubelets_have_a_dimension_of_their_own_and_divide_the_frames(tmp_path):
-    frames = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
-    arrays = {"frames": frames[:1], "pooled": np.zeros((1, 4), np.float32)}
-    spec = toy_group("vivit", arrays, n_frames=6)
-    assert spec.dimensions("frames") == ("clip", "tubelet", "feature")
-    assert spec.dimensions("time_s") == ("clip", "frame")
-    assert toy_group("clip", arrays, n_frames=2).dimensions("frames") == ("clip", "frame", "feature")
+def test_fewer_frames_than_were_read_are_tubelets():
+    """A tubelet is a vector of several frames, as ViViT makes it."""
+    arrays = {"frames": np.zeros((1, 2, 4), np.float32), "pooled": np.zeros((1, 4), np.float32)}
+    of_three_frames = toy_group("vivit", arrays, n_frames=6)
+    assert of_three_frames.dimensions("frames") == ("clip", "tubelet", "feature")
+    assert of_three_frames.dimensions("time_s") == ("clip", "frame")
+    of_one_frame = toy_group("clip", arrays, n_frames=2)
+    assert of_one_frame.dimensions("frames") == ("clip", "frame", "feature")
+
+
+def test_tubelets_of_unlike_numbers_of_frames_are_refused():
     with pytest.raises(StoreError):
-        toy_group("vivit", {"frames": frames[:1]}, n_frames=5)
+        toy_group("vivit", {"frames": np.zeros((1, 2, 4), np.float32)}, n_frames=5)
+
+
+def test_a_store_of_tubelets_reads_as_it_was_sealed(tmp_path):
+    frames = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
     movies = {f"c{i}": "m" for i in range(3)}
     path = seal_arrays(tmp_path / "vivit", movies, {"vivit": {"frames": frames}}, n_frames=6)
     group = open_store(path)["vivit"]

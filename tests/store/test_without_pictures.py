@@ -22,7 +22,7 @@ from obygaze_features.store.records import StoredClip, clips_csv_bytes, parse_cl
 from obygaze_features.store.testing import seal_arrays
 
 from .test_schema import check
-from .toy_stores import CORPUS, WITH, features, group, respecify
+from .toy_stores import CORPUS, LICENSED, features, group, respecify
 
 STRETCHES = ((1.25, 2.5), (4.0, 6.1))
 SPAN = (1.0, 7.0)
@@ -52,30 +52,33 @@ def stretches_of(place):
     return {clip.clip_id: clip.without_pictures_s for clip in open_store(place).clips}
 
 
-TOLD = {"a": (), "b": STRETCHES, "c": ()}
+STRETCHES_OF_CLIPS = {"a": (), "b": STRETCHES, "c": ()}
 
 
-def test_the_table_of_clips_has_them_as_numbers_and_so_has_a_store_that_is_opened(path):
-    lines = list(csv.DictReader(io.StringIO((path / TABLE).read_text(encoding="utf-8"))))
-    assert [line["without_pictures_s"] for line in lines] == ["", "1.25 2.5;4.0 6.1", ""]
-    assert list(lines[0])[3:6] == ["reason", "without_pictures_s", "movie"]
-    for line in lines:
-        check("clip", line)
+def test_the_table_of_clips_lists_the_stretches_without_pictures(path):
+    rows = list(csv.DictReader(io.StringIO((path / TABLE).read_text(encoding="utf-8"))))
+    assert [row["without_pictures_s"] for row in rows] == ["", "1.25 2.5;4.0 6.1", ""]
+    assert list(rows[0])[3:6] == ["reason", "without_pictures_s", "movie"]
+    for row in rows:
+        check("clip", row)
+
+
+def test_an_opened_store_gives_the_stretches_without_pictures_as_numbers(path):
     store = open_store(path)
     assert store.attributes["spec_version"] == "1.4"
-    assert stretches_of(path) == TOLD
+    assert stretches_of(path) == STRETCHES_OF_CLIPS
     assert store.table.without_pictures_s == {1: STRETCHES}
     assert verify(path, "full").ok
 
 
-def test_a_store_without_any_has_no_column_and_its_version_of_before(tmp_path):
+def test_a_store_of_whole_clips_has_no_column_for_stretches_and_stays_version_1_0(tmp_path):
     plain = sealed(tmp_path, stretches=())
     assert b"without_pictures_s" not in (plain / TABLE).read_bytes()
     assert open_store(plain).attributes["spec_version"] == "1.0"
     assert stretches_of(plain) == dict.fromkeys(CLIPS, ())
 
 
-def test_a_stage_that_is_resumed_keeps_them(tmp_path):
+def test_stretches_without_pictures_survive_in_a_stage_that_is_resumed(tmp_path):
     kind = group("toy", ("pooled",))
     plan = [PlannedClip(clip, "m", *SPAN) for clip in "ab"]
     stage = Stage.open(staging_path(tmp_path / "toy"), plan, [kind], CORPUS)
@@ -88,16 +91,16 @@ def test_a_stage_that_is_resumed_keeps_them(tmp_path):
     check("journal", line)
     with stage.writer() as writer:
         writer.commit([ClipResult("a", "ok", groups={"toy": features("a", kind)})])
-    assert stretches_of(seal(None, tmp_path / "toy", **WITH)) == {"a": (), "b": STRETCHES}
+    assert stretches_of(seal(None, tmp_path / "toy", **LICENSED)) == {"a": (), "b": STRETCHES}
 
 
-def test_a_merged_store_keeps_them(path, tmp_path):
+def test_a_merged_store_keeps_the_stretches_of_its_parts(path, tmp_path):
     merged = merge([path, sealed(tmp_path, "more", clips=("d",))], tmp_path / "merged", version="1.1.0")
-    assert stretches_of(merged) == {**TOLD, "d": ()}
+    assert stretches_of(merged) == {**STRETCHES_OF_CLIPS, "d": ()}
     assert open_store(merged).attributes["spec_version"] == "1.4"
 
 
-def test_a_store_that_grows_keeps_them(tmp_path):
+def test_a_store_that_grows_keeps_the_stretches_of_its_old_clips(tmp_path):
     kind = group("toy", ("pooled",))
     plan = [PlannedClip(clip, "m", *SPAN) for clip in "abd"]
     stage = Stage.open(staging_path(tmp_path / "toy"), plan[:2], [kind], CORPUS)
@@ -107,26 +110,30 @@ def test_a_store_that_grows_keeps_them(tmp_path):
     ]
     with stage.writer() as writer:
         writer.commit(results)
-    first = seal(None, tmp_path / "toy", **WITH)
+    first = seal(None, tmp_path / "toy", **LICENSED)
     stage = Stage.open(staging_path(tmp_path / "more"), plan, [kind], CORPUS, parent=first)
     with stage.writer() as writer:
         writer.commit([ClipResult("d", "ok", groups={"toy": features("d", kind)})])
-    grown = seal(stage.path, tmp_path / "toy", version="1.1.0", **WITH)
+    grown = seal(stage.path, tmp_path / "toy", version="1.1.0", **LICENSED)
     assert stretches_of(grown) == {"a": (), "b": STRETCHES, "d": ()}
     assert verify(grown, "full").ok
 
 
-def test_stores_that_differ_in_them_are_not_merged_and_the_difference_is_told(path, tmp_path):
+def test_stores_whose_stretches_differ_are_not_merged(path, tmp_path):
     other = sealed(tmp_path, stretches=STRETCHES[:1])
     with pytest.raises(StoreError, match="clip b: without_pictures_s differs"):
         merge([path, other], tmp_path / "both", version="1.1.0")
+
+
+def test_diff_names_the_clips_whose_stretches_differ(path, tmp_path):
+    other = sealed(tmp_path, stretches=STRETCHES[:1])
     assert diff(open_store(path), open_store(other)).clips["without_pictures_s"] == ("b",)
 
 
 @pytest.mark.parametrize(
     ("export", "name", "origin"), [(export_hdf5, "a.h5", "hdf5"), (export_anndata, "a.h5ad", "table")]
 )
-def test_they_go_out_with_the_features_and_come_back(path, tmp_path, export, name, origin):
+def test_stretches_are_exported_and_come_back_by_import(path, tmp_path, export, name, origin):
     export(open_store(path), "toy", tmp_path / name)
     manifest = tmp_path / "clips.csv"
     lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
@@ -136,7 +143,7 @@ def test_they_go_out_with_the_features_and_come_back(path, tmp_path, export, nam
     words += ["--licence", "CC0-1.0", "--allow-missing"]
     result = CliRunner().invoke(root_command(), [str(word) for word in words])
     assert result.exit_code == 0, result.output
-    assert stretches_of(tmp_path / "back-1.0.0") == TOLD
+    assert stretches_of(tmp_path / "back-1.0.0") == STRETCHES_OF_CLIPS
 
 
 WRONG = {
@@ -152,9 +159,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("stretches", "reason"), WRONG.values(), ids=WRONG)
-def test_wrong_stretches_are_refused_when_they_are_written_and_when_they_are_read(
-    tmp_path, stretches, reason
-):
+def test_impossible_stretches_are_neither_sealed_nor_read(tmp_path, stretches, reason):
     with pytest.raises(StoreError, match=f"clip b: .*{reason}"):
         sealed(tmp_path, stretches=stretches)
     clip = StoredClip("b", "partial", "cut", "m", *SPAN, without_pictures_s=stretches)
@@ -163,7 +168,7 @@ def test_wrong_stretches_are_refused_when_they_are_written_and_when_they_are_rea
 
 
 @pytest.mark.parametrize("status", ["ok", "failed", "missing"])
-def test_a_clip_that_is_not_partial_has_none(status):
+def test_stretches_of_a_clip_that_is_not_partial_are_refused(status):
     clip = StoredClip("b", status, "why", "m", *SPAN, without_pictures_s=STRETCHES)
     with pytest.raises(StoreError, match=f"of a clip that is {status}"):
         parse_clips_csv([clips_csv_bytes([clip], [])], "here")
@@ -179,7 +184,7 @@ def test_a_cell_that_is_no_list_of_stretches_is_refused(cell):
         check("clip", next(csv.DictReader(io.StringIO(table.decode()))))
 
 
-def test_verify_names_a_store_whose_version_has_no_place_for_them(path, tmp_path):
+def test_verify_finds_stretches_in_a_store_of_a_version_without_them(path, tmp_path):
     copy = shutil.copytree(path, tmp_path / path.name)
     respecify(copy, spec_version="1.3")
     problems = [str(problem) for problem in verify(copy, "full").problems]

@@ -1,6 +1,7 @@
 """The sealed group in the hands of zarr-python, xarray and dask: the same numbers, and nothing to write."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,50 +53,54 @@ def test_zarr_reads_every_array_as_groups_do(store):
     assert np.array_equal(sealed["net/tokens"][17:20, 1], net.tokens()[17:20, 1], equal_nan=True)
 
 
-def test_xarray_opens_it(store):
+def test_xarray_opens_the_zarr_group_of_a_store(store):
     xarray = pytest.importorskip("xarray")
     data = xarray.open_zarr(store.to_zarr().store, group="net", chunks=None)
     assert np.array_equal(data.tokens, store["net"].tokens(), equal_nan=True)
     assert data.pooled.dims == ("clip", "feature")
 
 
-def test_dask_reads_it_in_blocks(folder):
+def test_dask_reads_an_array_of_a_store(folder):
     array = pytest.importorskip("dask.array")
     store = open_store(folder)
-    blocks = array.from_zarr(store.to_zarr()["net/frames"])
-    assert np.array_equal(blocks.compute(), store["net"].frames(), equal_nan=True)
+    lazy = array.from_zarr(store.to_zarr()["net/frames"])
+    assert np.array_equal(lazy.compute(), store["net"].frames(), equal_nan=True)
 
 
-def test_it_pickles_as_the_store_does(folder):
+def test_a_zarr_array_of_a_store_can_be_pickled(folder):
     store = open_store(folder)
     unpickled = pickle.loads(pickle.dumps(store.to_zarr()["net/pooled"]))  # noqa: S301 - made here
     assert np.array_equal(unpickled[:], store["net"].pooled(), equal_nan=True)
 
 
-def test_nothing_can_be_written(folder):
-    sealed = open_store(folder).to_zarr()
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda group: group.create_array("more", shape=(1,), dtype="f4"),
+        lambda group: group["net/pooled"].__setitem__(0, 1.0),
+        lambda group: group.attrs.update(licence="MIT"),
+    ],
+    ids=["a new array", "a value", "an attribute"],
+)
+def test_the_zarr_group_of_a_store_cannot_be_changed(folder, change):
     before = (folder / FEATURES / "zarr.json").read_bytes()
-    for change in (
-        lambda: sealed.create_array("more", shape=(1,), dtype="f4"),
-        lambda: sealed["net/pooled"].__setitem__(0, 1.0),
-        lambda: sealed.attrs.update(licence="MIT"),
-    ):
-        with pytest.raises((ValueError, StoreError)):
-            change()
+    with pytest.raises((ValueError, StoreError)):
+        change(open_store(folder).to_zarr())
     assert (folder / FEATURES / "zarr.json").read_bytes() == before
 
 
-@pytest.mark.parametrize("damage", ["gone", "flipped"])
-def test_a_chunk_that_is_gone_or_changed_is_no_missing_value(damage, tmp_path):
+def flip_a_bit(chunk):
+    chunk.chmod(0o644)
+    data = bytearray(chunk.read_bytes())
+    data[3] ^= 1
+    chunk.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, flip_a_bit], ids=["removed", "a flipped bit"])
+def test_zarr_gives_an_error_for_a_damaged_chunk_and_no_fill_values(damage, tmp_path):
     path = seal_arrays(tmp_path / "s", {"a-0": "a"}, {"net": {"pooled": np.ones((1, 4), np.float32)}})
     (chunk,) = (file for file in (path / FEATURES / "net/pooled/c").rglob("*") if file.is_file())
     array = open_store(path).to_zarr()["net/pooled"]
-    chunk.chmod(0o644)
-    if damage == "gone":
-        chunk.unlink()
-    else:
-        data = bytearray(chunk.read_bytes())
-        data[3] ^= 1
-        chunk.write_bytes(data)
+    damage(chunk)
     with pytest.raises((StoreError, ValueError)):
         array[:]

@@ -25,7 +25,7 @@ F = 3
 D = 4
 T = 5
 DT = 6
-WITH = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
+LICENSED = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
 CORPUS = {"name": "Toy films", "manifest_sha256": "ab" * 32}
 
 
@@ -122,11 +122,11 @@ def staged(
     """A stage with every clip committed; `absent` is clip -> group -> reason."""
     kinds = [group()] if groups is None else groups
     stage = Stage.open(staging_path(folder / name), plan(n), kinds, CORPUS)
-    do(stage, stage.missing(), absent=absent)
+    commit_clips(stage, stage.missing(), absent=absent)
     return stage
 
 
-def do(
+def commit_clips(
     stage: Stage,
     clips: Iterable[str],
     status: Callable[[str], str] = status_of,
@@ -149,7 +149,7 @@ def sealed(
 ) -> Path:
     """A sealed store."""
     staged(folder, n, groups, name, absent)
-    return seal(None, folder / name, **WITH, **settings)
+    return seal(None, folder / name, **LICENSED, **settings)
 
 
 def read_all(place: Path | str) -> tuple[np.ndarray, ...]:

@@ -53,7 +53,7 @@ def test_decoding_starts_at_an_idr_or_at_a_recovery_point_of_zero_frames(join, l
 
 
 @given(st.integers(0, 600), st.integers(0, 5))
-def test_a_recovery_point_is_at_once_behind_any_other_message_or_it_is_not(frames, before):
+def test_a_recovery_point_of_zero_frames_is_found_behind_any_other_message(frames, before):
     other = b"\x05" + b"\xff" * before + b"\x03" + b"\x11" * (255 * before + 3)
     assert read_sei(other + recovery_sei(frames)[1:]) == (frames == 0, False)
 
@@ -85,7 +85,7 @@ def test_no_bytes_upset_the_parsers(data, length_size):
     FieldReader(annex_b(b"\x67" + data), 0)
 
 
-def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_and_two_pictures_have_none():
+def test_the_kind_of_an_mpeg4_picture_is_in_two_bits_behind_its_start_code():
     start = b"\x00\x00\x01\xb6"
     rest = b"\x55" * 8
     assert [mpeg4(start + bytes([kind << 6]) + rest).kind for kind in range(4)] == ["I", "P", "B", "S"]

@@ -29,6 +29,7 @@ def plain(width: int, height: int, value: int = 120, pix_fmt: str = "yuv420p") -
     return [av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=pix_fmt) for _ in range(3)]
 
 
+ICTCP = 14
 CASES = [
     *((name, "mkv", "sparse") for name in SPARSE.split()),
     *((name, "nut", "sequential") for name in NUT.split()),
@@ -54,28 +55,33 @@ def test_frames_of_every_encoder_are_bit_equal_to_those_of_decoding_everything(
     assert np.array_equal(frames.images, reference[frames.index])
 
 
-def test_text_and_lists_of_other_files_are_refused_with_their_reason(films):
-    secret = films["b1.mp4"]
-    texts = {
-        "passwd.txt": ("root:x:0:0:root:/root:/bin/bash\n" * 20, "this is a text file, not a video file"),
-        "art.ans": ("\x1b[31mhello\x1b[0m\n" * 50, "this is a text file, not a video file"),
-        "concat.mp4": (f"ffconcat version 1.0\nfile '{secret.name}'\n", "a list of other files (ffconcat)"),
-        "hls.m3u8": (
-            f"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nfile://{secret}\n#EXT-X-ENDLIST\n",
-            "a list of other files (HLS)",
-        ),
-        "dash.mpd": ('<?xml version="1.0"?>\n<MPD></MPD>\n', "a list of other files (DASH)"),
-        "session.sdp": ("v=0\no=- 0 0 IN IP4 127.0.0.1\n", "a list of other files (SDP)"),
-    }
-    for name, (text, reason) in texts.items():
-        path = secret.with_name(name)
-        path.write_text(text)
+TEXTS = {
+    "passwd.txt": ("root:x:0:0:root:/root:/bin/bash\n" * 20, "this is a text file, not a video file"),
+    "art.ans": ("\x1b[31mhello\x1b[0m\n" * 50, "this is a text file, not a video file"),
+    "concat.mp4": ("ffconcat version 1.0\nfile '{secret.name}'\n", "a list of other files (ffconcat)"),
+    "hls.m3u8": (
+        "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nfile://{secret}\n#EXT-X-ENDLIST\n",
+        "a list of other files (HLS)",
+    ),
+    "dash.mpd": ('<?xml version="1.0"?>\n<MPD></MPD>\n', "a list of other files (DASH)"),
+    "session.sdp": ("v=0\no=- 0 0 IN IP4 127.0.0.1\n", "a list of other files (SDP)"),
+}
+"""Name -> content, in which {secret} is a film that exists, and why it is refused."""
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_and_lists_of_other_files_are_refused_with_their_reason(films, name):
+    text, reason = TEXTS[name]
+    path = films["b1.mp4"].with_name(name)
+    path.write_text(text.format(secret=films["b1.mp4"]))
+    try:
         assert reason in refused(path)
+    finally:
         path.unlink()
 
 
 @pytest.mark.parametrize("name", ["a:b.mp4", "http:x.mp4", "concat:one.mp4|two.mp4", "100%d.mp4"])
-def test_names_with_colons_are_names(films, tmp_path, monkeypatch, name):
+def test_a_file_whose_name_looks_like_a_protocol_is_read_as_a_file(films, tmp_path, monkeypatch, name):
     (tmp_path / name).write_bytes(films["b1.mp4"].read_bytes())
     monkeypatch.chdir(tmp_path)
     for path in (Path(name), tmp_path / name):  # FFmpeg takes what a relative one begins with for a protocol
@@ -83,14 +89,19 @@ def test_names_with_colons_are_names(films, tmp_path, monkeypatch, name):
         assert probe(path).frames == 100
 
 
-def test_huge_pictures_and_colours_without_a_rule_are_refused(tmp_path):
-    assert "89,478,485 pixels" in refused(
-        encode(tmp_path / "huge.mov", [av.VideoFrame(9500, 9500, "gray")], "png")
-    )
-    path = encode(tmp_path / "a.mp4", plain(64, 48), colorspace=14)
-    assert "ICtCp" in refused(path)
+def test_huge_pictures_are_refused(tmp_path):
+    film = encode(tmp_path / "huge.mov", [av.VideoFrame(9500, 9500, "gray")], "png")
+    assert "89,478,485 pixels" in refused(film)
+
+
+def test_colours_of_a_matrix_that_is_not_known_are_refused(tmp_path):
+    assert "ICtCp" in refused(encode(tmp_path / "a.mp4", plain(64, 48), colorspace=ICTCP))
+
+
+def test_shots_of_colours_of_a_matrix_that_is_not_known_are_refused(tmp_path):
+    film = encode(tmp_path / "a.mp4", plain(64, 48), colorspace=ICTCP)
     with pytest.raises(VideoError, match=r"a\.mp4.*ICtCp"):
-        find_shots(path)
+        find_shots(film)
 
 
 @pytest.mark.parametrize(

@@ -22,35 +22,52 @@ def written(folder: Path, name: str, data: bytes) -> Path:
     return path
 
 
+NOISE = np.random.default_rng(0).integers(0, 256, 50_000, np.uint8).tobytes()
+
+
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
         ("empty.mp4", b"", "empty"),
         ("zeros.mp4", bytes(5000), "zeros"),
         ("text.mp4", b"clip_id,movie\n" * 50, "not a video file"),
-        ("noise.avi", np.random.default_rng(0).integers(0, 256, 50_000, np.uint8).tobytes(), ""),
-        ("b1.mp4", 0.5, "'moov'"),
-        ("b2.mkv", 700, "header|picture"),
-        ("asp.avi", 2048, "header|picture"),
-        ("flash.flv", 300, "header|picture"),
+        ("noise.avi", NOISE, "."),
     ],
+    ids=["empty", "zeros", "text", "noise"],
 )
-def test_what_holds_no_pictures_is_refused_with_its_reason(films, tmp_path, name, data, reason):
-    if not isinstance(data, bytes):  # the beginning of a film, as a share or in bytes
-        whole = films[name].read_bytes()
-        data = whole[: int(data * len(whole)) if isinstance(data, float) else data]
+def test_a_file_without_pictures_is_refused_with_its_reason(tmp_path, name, data, reason):
     assert re.search(reason, refused(written(tmp_path, name, data)))
 
 
-def test_no_file_a_directory_a_pipe_and_sound_alone(sound, tmp_path):
+def test_the_first_half_of_a_film_whose_index_is_at_its_end_is_refused(films, tmp_path):
+    whole = films["b1.mp4"].read_bytes()
+    assert "'moov'" in refused(written(tmp_path, "b1.mp4", whole[: len(whole) // 2]))
+
+
+@pytest.mark.parametrize(("name", "n_bytes"), [("b2.mkv", 700), ("asp.avi", 2048), ("flash.flv", 300)])
+def test_the_first_bytes_of_a_film_without_any_picture_are_refused(films, tmp_path, name, n_bytes):
+    reason = refused(written(tmp_path, name, films[name].read_bytes()[:n_bytes]))
+    assert re.search("header|picture", reason)
+
+
+def test_a_video_that_is_not_there_is_named(tmp_path):
     assert "no such file" in refused(tmp_path / "none.mp4")
+
+
+def test_a_directory_is_no_video(tmp_path):
     assert "directory" in refused(tmp_path)
+
+
+def test_a_pipe_is_no_video(tmp_path):
     os.mkfifo(tmp_path / "pipe.mp4")
     assert "regular file" in refused(tmp_path / "pipe.mp4")
+
+
+def test_a_file_of_sound_alone_is_no_video(sound):
     assert "no video stream" in refused(sound)
 
 
-def test_a_damaged_index_never_ends_in_anything_but_frames_or_a_reason(films, tmp_path):
+def test_a_film_with_a_damaged_index_gives_frames_or_a_reason(films, tmp_path):
     data = bytearray(films["b1.mp4"].read_bytes())
     start = data.index(b"moov")
     rng = np.random.default_rng(1)
@@ -72,7 +89,7 @@ DAMAGED += ["hevc_cra.mp4", "hevc_cra.mkv", "hevc_cra.ts", "vp9.webm", "vp8.webm
 DAMAGED += ["mpeg2.mkv", "mpeg2.vob", "mpeg1.mpg", "motion.mkv", "prores.mov", "ffv1.mkv", "wmv2.asf"]
 
 
-def test_a_recording_without_the_header_of_its_pictures_is_no_bomb(films, tmp_path):
+def test_a_recording_that_lost_its_headers_is_refused_and_not_called_too_large(films, tmp_path):
     name = "headless.ts"
     data = films["mpeg2.ts"].read_bytes()
     reason = refused(written(tmp_path, name, data.replace(b"\0\0\1\xb3", b"\0\0\1\xb2")))
@@ -129,37 +146,62 @@ def test_a_file_that_is_cut_off_says_when_it_would_end(shared_data, tmp_path, su
     assert frames.without_pictures_s == ((last_s, 12.0),)
 
 
-def test_a_container_that_counts_more_than_it_shows_is_not_taken_for_truncated(films, short_film):
-    with av.open(str(films["dropped.avi"])) as container:
-        assert container.streams.video[0].frames == 199  # every second one was dropped
-    with av.open(str(short_film)) as container:
-        assert container.streams.video[0].frames == 100  # an edit list shows 45
-    for path, count in ((films["dropped.avi"], 100), (short_film, 45)):
-        frames = read_frames(path, uniform(9), strict=True)
-        assert (frames.total, frames.status, frames.method) == (count, "ok", "sparse")
-        assert numbers_of(frames.images) == [i * count // 9 for i in range(9)]
+def frames_that_the_container_counts(path):
+    with av.open(str(path)) as container:
+        return container.streams.video[0].frames
 
 
-def test_a_packet_that_cannot_be_decoded_costs_only_its_frame(films, tmp_path):
+def assert_whole(path, n_frames):
+    frames = read_frames(path, uniform(9), strict=True)
+    assert (frames.total, frames.status, frames.method) == (n_frames, "ok", "sparse")
+    assert numbers_of(frames.images) == [i * n_frames // 9 for i in range(9)]
+
+
+def test_an_avi_that_counts_dropped_frames_is_whole(films):
+    """Every second of its 199 frames was dropped."""
+    assert frames_that_the_container_counts(films["dropped.avi"]) == 199
+    assert_whole(films["dropped.avi"], 100)
+
+
+def test_a_film_of_whose_frames_an_edit_list_shows_some_is_whole(short_film):
+    assert frames_that_the_container_counts(short_film) == 100
+    assert_whole(short_film, 45)
+
+
+@pytest.fixture
+def frame_90_damaged(films, tmp_path):
+    """A film without B-frames whose frame 90 cannot be decoded; frames 96 and on begin at a key frame."""
     data = bytearray(films["no_b.mp4"].read_bytes())
     damaged = packets_of(films["no_b.mp4"])[90]
     data[damaged.pos : damaged.pos + 4] = b"\x7f\xff\xff\xff"  # the length of its first NAL unit
-    path = written(tmp_path, "hole.mp4", data)
-    frames = read_frames(path, at([10, 50]))  # for which frame 90 is not decoded
+    return written(tmp_path, "hole.mp4", data)
+
+
+def test_frames_that_do_not_need_a_damaged_one_are_read_as_ever(frame_90_damaged):
+    frames = read_frames(frame_90_damaged, at([10, 50]))
     assert (frames.status, frames.method) == ("ok", "sparse")
+    before = read_frames(frame_90_damaged, at(range(85, 90)))
+    assert numbers_of(before.images) == list(range(85, 90))
+    assert read_frames(frame_90_damaged, at([99]), strict=True).status == "ok"
+
+
+def test_a_damaged_frame_that_is_asked_for_is_refused(frame_90_damaged):
     with pytest.raises(VideoError, match="frame 90"):
-        read_frames(path, at([90]))
-    around = read_frames(path, at(range(85, 90)))
-    assert numbers_of(around.images) == list(range(85, 90))
-    after = read_frames(path, at([94]))  # which refers to frames before it
-    assert (after.status, after.method) == ("partial", "sequential")
-    assert after.notes[0] == "the decoder refused 1 packet on the way"
+        read_frames(frame_90_damaged, at([90]))
+
+
+def test_a_frame_that_refers_to_a_damaged_one_is_partial(frame_90_damaged):
+    frames = read_frames(frame_90_damaged, at([94]))
+    assert (frames.status, frames.method) == ("partial", "sequential")
+    assert frames.notes[0] == "the decoder refused 1 packet on the way"
+
+
+def test_a_frame_that_refers_to_a_damaged_one_is_refused_strictly(frame_90_damaged):
     with pytest.raises(VideoError, match="refused 1 packet"):
-        read_frames(path, at([94]), strict=True)
-    assert read_frames(path, at([99]), strict=True).status == "ok"  # a key frame lies between
+        read_frames(frame_90_damaged, at([94]), strict=True)
 
 
-def test_where_frames_are_counted_an_error_does_not_shift_the_numbers_unsaid(films, tmp_path):
+def test_a_damaged_frame_in_a_film_without_times_makes_its_count_partial(films, tmp_path):
     frames = read_frames(spoiled(films["h264.avi"], tmp_path / "hole.avi", [50]), uniform(10))
     assert (frames.status, frames.method, frames.total) == ("partial", "sequential", 99)
     assert frames.notes[0].startswith("99 of 100 frames")
@@ -204,7 +246,7 @@ def test_bytes_that_a_broadcast_states_are_not_believed(tmp_path):
     assert read_frames(written(tmp_path, "live.asf", bytes(data)), uniform(4)).status == "ok"
 
 
-def test_packets_that_the_container_flags_are_said(films, tmp_path):
+def test_packets_that_the_container_flags_as_damaged_are_noted(films, tmp_path):
     packet_bytes = 188  # of every packet of a transport stream
     data = bytearray(films["hevc_cra.ts"].read_bytes())
     middle = len(data) // packet_bytes // 2 * packet_bytes

@@ -108,7 +108,7 @@ def test_numbers_that_are_counted_are_not_given_after_an_error_unsaid(recording,
         assert frames.status == "partial" or numbers == frames.index.tolist()
 
 
-def test_damage_where_the_order_is_looked_for_is_no_error(recording, monkeypatch):
+def test_an_order_that_cannot_be_examined_for_damage_is_taken_as_reordered(recording, monkeypatch):
     def damaged(packets):
         yield from (next(packets) for _ in range(20))
         raise display_order.FFmpegError(1, "damaged")
@@ -135,7 +135,7 @@ class Frame:
         ([], []),
     ],
 )
-def test_labels_hold_until_one_steps_back(packets, numbers):
+def test_frames_are_counted_from_the_first_label_that_steps_back(packets, numbers):
     frames = number_frames(map(Frame, packets), {packet: packet for packet in range(9)}, rising=True)
     assert [number for number, *_ in frames] == numbers
 

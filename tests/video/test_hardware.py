@@ -81,9 +81,13 @@ def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
     assert all(frame in group_around(table, frame) for frame in range(60))
 
 
-def test_only_pictures_from_a_size_on_go_to_a_card(tmp_path):
-    film = encode(tmp_path / "f.mp4", map(draw, range(10)))
+def test_a_film_of_enough_pixels_goes_to_a_card(tmp_path):
+    film = encode(tmp_path / "f.mp4", map(draw, range(10)))  # of 96 x 64 pixels
     assert check_for_gpu(film, 96 * 64) == ("", 96, 64)
+
+
+def test_a_film_of_fewer_pixels_and_a_still_do_not_go_to_a_card(tmp_path):
+    film = encode(tmp_path / "f.mp4", map(draw, range(10)))
     assert check_for_gpu(film, 96 * 64 + 1).reason != ""
     assert check_for_gpu(tmp_path / "still.png", 0).reason != ""
 

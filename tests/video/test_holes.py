@@ -102,5 +102,5 @@ STILL = [*range(100), *range(190, 240)]
     [(".mkv", "libx264", SLIDES), (".mkv", "libx264", list(range(0, 10 * N, N))), (".mp4", "libx264", STILL)],
     ids=["slides", "one slide each ten seconds", "a picture held on purpose, in a table of frames"],
 )
-def test_long_steps_that_were_meant_are_not_accused(tmp_path, suffix, codec, moments):
+def test_long_pauses_between_slides_are_no_holes(tmp_path, suffix, codec, moments):
     assert read_frames(written(tmp_path / f"a{suffix}", codec, moments), uniform(4)).status == "ok"

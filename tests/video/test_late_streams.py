@@ -126,7 +126,7 @@ def test_a_packet_that_no_map_announces_costs_nothing(large, tmp_path, name):
 
 
 @pytest.mark.usefixtures("short_sight")
-def test_a_film_with_very_many_new_streams_is_read_in_a_word(large, tmp_path):
+def test_a_film_with_very_many_new_streams_is_read_with_few_notes(large, tmp_path):
     data = large("mpeg2.vob").read_bytes()
     pack = data.index(inserting.PACK, len(data) // 2)
     private_stream = 0xBD  # in which discs number their tracks of sound from 0x80 on
@@ -289,7 +289,7 @@ def test_the_end_of_a_file_is_told_from_an_error_by_asking_for_more(fails_after)
     assert list(demux(Container(["a", "b", "c"], fails_after))) == ["a", "b", "c"]
 
 
-def test_an_error_that_does_not_go_away_is_no_end():
+def test_an_error_that_is_raised_again_and_again_is_no_end_of_a_file():
     class Broken:
         def demux(self, *_):
             raise IndexError

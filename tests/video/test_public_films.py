@@ -103,7 +103,7 @@ def test_what_differs_first_is_named(digests, time_s, outcome):
 @pytest.mark.long
 @pytest.mark.nightly
 @pytest.mark.skipif(not FOLDER, reason="OBYGAZE_PUBLIC_FILMS names no folder of public films")
-def test_no_public_film_differs_unsaid():
+def test_public_films_differ_from_ffmpeg_in_known_ways_alone():
     films = listed()
     verdicts = list(compare(films, Path(FOLDER), workers=os.cpu_count() or 1))
     assert len(verdicts) == len(films)

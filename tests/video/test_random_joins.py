@@ -58,7 +58,7 @@ def joins(draw):
 @pytest.mark.long
 @settings(max_examples=300)
 @given(join=joins())
-def test_a_picture_is_the_one_that_its_time_says_or_it_is_said(parts, tmp_path_factory, join):
+def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts, tmp_path_factory, join):
     kind, lengths, starts, cut_bytes = join
     files = []
     expected = []

@@ -76,19 +76,31 @@ def test_nearest_is_nearest(steps, wanted):
     assert np.allclose(distance, np.abs(times[None] - wanted_s[:, None]).min(axis=1))
 
 
-def test_senseless_samplings_are_refused():
-    for make, value in ((uniform, 0), (keyframes, -1), (fps, 0), (fps, float("nan")), (at, []), (at, [-1])):
-        with pytest.raises(VideoError):
-            make(value)
+@pytest.mark.parametrize(
+    ("sampling", "value"),
+    [(uniform, 0), (keyframes, -1), (fps, 0), (fps, float("nan")), (at, []), (at, [-1])],
+    ids=["no frames", "fewer than none", "no rate", "no number", "no index", "a negative index"],
+)
+def test_senseless_samplings_are_refused(sampling, value):
+    with pytest.raises(VideoError):
+        sampling(value)
 
 
-def test_an_empty_or_reversed_span_is_refused_with_what_there_is():
-    frames = frame_times([0.0, 0.5])
+def test_a_span_that_ends_before_it_begins_is_refused():
     with pytest.raises(VideoError, match="2 to 1 s"):
-        frames.within(2, 1)
+        frame_times([0.0, 0.5]).within(2, 1)
+
+
+def test_a_span_without_frames_is_refused_with_the_times_that_there_are():
     with pytest.raises(VideoError, match=r"3 and 4 s.*0\.000 to 0\.500 s"):
-        frames.within(3, 4)
+        frame_times([0.0, 0.5]).within(3, 4)
+
+
+def test_key_frames_of_a_film_without_any_are_refused():
     with pytest.raises(VideoError, match="no key frame"):
         choose(keyframes(2), frame_times([0.0], [False]))
+
+
+def test_a_span_of_a_film_without_times_is_refused():
     with pytest.raises(VideoError, match="no times"):
         frame_times([np.nan, np.nan]).within(0, 1)

@@ -199,7 +199,7 @@ def test_first_frames_that_state_no_time_end_where_the_next_begins(films, monkey
     assert missing_s < 0.1
 
 
-def test_what_a_damaged_file_holds_behind_is_silent_and_counted(films, monkeypatch):
+def test_sound_behind_a_damaged_place_is_silent_and_counted_as_missing(films, monkeypatch):
     def broken(source, *streams):
         for number, packet in enumerate(demux(source.container, *streams)):
             if number > 900:

@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,28 @@ from obygaze_features.video.stills import MOST_PIXELS
 from tests.video.conftest import refused
 
 ORIENTATION = 0x0112
+FINE_JPEG = {"quality": 100, "subsampling": 0}
+
+
 # What each EXIF orientation does to the picture that is stored: turns clockwise, mirrored after that.
-TURNS = {1: (0, 0), 2: (0, 1), 3: (2, 0), 4: (2, 1), 5: (1, 1), 6: (1, 0), 7: (3, 1), 8: (3, 0)}
+@dataclass
+class Turn:
+    """What an EXIF orientation does to the picture that is stored: it is turned, then mirrored."""
+
+    quarters_clockwise: int
+    mirrored: bool = False
+
+
+TURNS = {
+    1: Turn(0),
+    2: Turn(0, mirrored=True),
+    3: Turn(2),
+    4: Turn(2, mirrored=True),
+    5: Turn(1, mirrored=True),
+    6: Turn(1),
+    7: Turn(3, mirrored=True),
+    8: Turn(3),
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +49,7 @@ def drawing():
     return image
 
 
-def one(path, **settings):
+def read_still(path, **settings):
     return read_frames(path, uniform(1), **settings)
 
 
@@ -36,23 +57,46 @@ def difference(rgb, image):
     return np.abs(rgb.astype(int) - np.asarray(image)).mean()
 
 
-def kept(image, path, **settings) -> Path:
+def saved(image, path, **settings) -> Path:
     image.save(path, **settings)
     return path
 
 
-@pytest.mark.parametrize("name", ["a.png", "b.bmp", "c.tif", "d.TIFF", "e.webp", "f.jpg", "g.JPEG", "h.avif"])
-def test_every_format_gives_one_frame_at_time_0(drawing, tmp_path, name):
-    settings = {".webp": {"lossless": True}, ".avif": {"quality": 100, "subsampling": "4:4:4"}}
-    path = kept(drawing, tmp_path / name, **settings.get(Path(name).suffix, {}))
-    frames = one(path)
+LOSSLESS = {
+    "a.png": {},
+    "b.bmp": {},
+    "c.tif": {},
+    "d.TIFF": {},
+    "e.webp": {"lossless": True},
+}
+LOSSY = {"f.jpg": {}, "g.JPEG": {}, "h.avif": {"quality": 100, "subsampling": "4:4:4"}}
+
+
+@pytest.mark.parametrize("name", [*LOSSLESS, *LOSSY])
+def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name):
+    frames = read_still(saved(drawing, tmp_path / name, **(LOSSLESS | LOSSY)[name]))
     (rgb,) = frames.images
     assert (rgb.dtype, rgb.shape) == (np.uint8, (40, 60, 3))
     assert rgb.flags.c_contiguous
     assert (frames.index.tolist(), frames.time_s.tolist()) == ([0], [0.0])
     assert (frames.status, frames.notes, frames.method, frames.total) == ("ok", (), "still", 1)
-    lossy = path.suffix.lower() in {".jpg", ".jpeg", ".avif"}
-    assert difference(rgb, drawing) <= (8 if lossy else 0)
+
+
+@pytest.mark.parametrize("name", LOSSLESS)
+def test_an_image_of_a_lossless_format_has_the_very_pixels(drawing, tmp_path, name):
+    frames = read_still(saved(drawing, tmp_path / name, **LOSSLESS[name]))
+    assert difference(frames.images[0], drawing) == 0
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_an_image_of_a_lossy_format_is_near_the_drawing(drawing, tmp_path, name):
+    frames = read_still(saved(drawing, tmp_path / name, **LOSSY[name]))
+    assert difference(frames.images[0], drawing) <= 8  # of 255 levels
+
+
+@pytest.mark.parametrize("name", [*LOSSLESS, *LOSSY])
+def test_probe_counts_one_frame_in_an_image(drawing, tmp_path, name):
+    path = saved(drawing, tmp_path / name, **(LOSSLESS | LOSSY)[name])
     assert probe(path).frames == 1
     assert probe(path).bytes == path.stat().st_size
 
@@ -63,17 +107,23 @@ def test_a_still_is_known_by_its_suffix():
 
 
 @pytest.mark.parametrize("orientation", TURNS)
-@pytest.mark.parametrize("suffix", [".png", ".tif", ".webp", ".jpg"])
-def test_exifs_orientation_is_applied_and_recorded(drawing, tmp_path, orientation, suffix):
+@pytest.mark.parametrize(
+    ("suffix", "settings", "tolerance"),
+    [(".png", {}, 0), (".tif", {}, 0), (".webp", {"lossless": True}, 0), (".jpg", FINE_JPEG, 30)],
+    ids=["png", "tif", "webp", "jpg"],
+)
+def test_exifs_orientation_is_applied_and_recorded(
+    drawing, tmp_path, orientation, suffix, settings, tolerance
+):
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
-    more = {".webp": {"lossless": True}, ".jpg": {"quality": 100, "subsampling": 0}}.get(suffix, {})
-    frames = one(kept(drawing, tmp_path / f"o{suffix}", exif=exif, **more))
-    turns, mirrored = TURNS[orientation]
-    expected = np.rot90(np.asarray(drawing), -turns)
-    expected = expected[:, ::-1] if mirrored else expected
-    assert np.abs(frames.images[0].astype(int) - expected).max() <= (30 if suffix == ".jpg" else 0)
-    assert (frames.rotation, frames.mirrored) == (90 * turns, bool(mirrored))
+    frames = read_still(saved(drawing, tmp_path / f"o{suffix}", exif=exif, **settings))
+    turn = TURNS[orientation]
+    expected = np.rot90(np.asarray(drawing), -turn.quarters_clockwise)
+    if turn.mirrored:
+        expected = expected[:, ::-1]
+    assert np.abs(frames.images[0].astype(int) - expected).max() <= tolerance
+    assert (frames.rotation, frames.mirrored) == (90 * turn.quarters_clockwise, turn.mirrored)
     assert (frames.height, frames.width) == expected.shape[:2]
 
 
@@ -81,41 +131,65 @@ DEEP = np.arange(0, 65536, 7, dtype=np.uint16)[:9000].reshape(90, 100)
 
 
 @pytest.mark.parametrize(
-    ("make", "name", "expected", "note"),
+    ("name", "make"),
     [
-        (lambda image: image.convert("L"), "grey.png", lambda image: image.convert("RGB"), None),
-        (lambda image: image.convert("1"), "bits.png", lambda image: image.convert("RGB"), None),
-        (lambda image: image.quantize(4), "palette.png", lambda image: image.convert("RGB"), None),
-        (lambda _: Image.fromarray(DEEP), "deep.png", lambda _: DEEP[..., None] >> 8, "16-bit grey"),
-        (lambda _: Image.fromarray(DEEP), "deep.tif", lambda _: DEEP[..., None] >> 8, "16-bit grey"),
-        (lambda image: image.convert("CMYK"), "print.tif", lambda image: image.convert("RGB"), "CMYK"),
+        ("grey.png", lambda image: image.convert("L")),
+        ("bits.png", lambda image: image.convert("1")),
+        ("palette.png", lambda image: image.quantize(4)),
     ],
+    ids=["grey", "bits", "palette"],
 )
-def test_pixels_of_every_kind_become_rgb(drawing, tmp_path, make, name, expected, note):
+def test_grey_and_palettes_become_rgb_without_a_note(drawing, tmp_path, name, make):
     image = make(drawing)
-    frames = one(kept(image, tmp_path / name))
-    rounding = 2 if note == "CMYK" else 0
-    assert np.abs(frames.images[0].astype(int) - np.asarray(expected(image))).max() <= rounding
+    frames = read_still(saved(image, tmp_path / name))
+    np.testing.assert_array_equal(frames.images[0], np.asarray(image.convert("RGB")))
+    assert (frames.status, frames.notes) == ("ok", ())
+
+
+@pytest.mark.parametrize("name", ["deep.png", "deep.tif"])
+def test_grey_of_16_bits_becomes_its_upper_byte_with_a_note(tmp_path, name):
+    frames = read_still(saved(Image.fromarray(DEEP), tmp_path / name))
+    upper_byte = np.repeat(DEEP[..., None] >> 8, 3, axis=2)
+    np.testing.assert_array_equal(frames.images[0], upper_byte)
+    (note,) = frames.notes
+    assert note.startswith("16-bit grey")
     assert frames.status == "ok"
-    assert [one.startswith(note) for one in frames.notes] == ([True] if note else [])
+
+
+def test_printing_colours_become_rgb_with_a_note(drawing, tmp_path):
+    image = drawing.convert("CMYK")
+    frames = read_still(saved(image, tmp_path / "print.tif"))
+    rounding = 2
+    assert np.abs(frames.images[0].astype(int) - np.asarray(image.convert("RGB"))).max() <= rounding
+    (note,) = frames.notes
+    assert note.startswith("CMYK")
+    assert frames.status == "ok"
 
 
 def test_a_jpeg_of_printing_colours_is_not_inverted(drawing, tmp_path):
-    frames = one(kept(drawing.convert("CMYK"), tmp_path / "print.jpg", quality=95))
+    frames = read_still(saved(drawing.convert("CMYK"), tmp_path / "print.jpg", quality=95))
     assert difference(frames.images[0], drawing) <= 8
-    assert [note.startswith("CMYK") for note in frames.notes] == [True]
+    (note,) = frames.notes
+    assert note.startswith("CMYK")
 
 
-def test_transparency_is_laid_over_white_and_an_opaque_alpha_changes_nothing(drawing, tmp_path):
-    alpha = np.full((40, 60), 255, np.uint8)
-    opaque = Image.fromarray(np.dstack([np.asarray(drawing), alpha]))
-    frames = one(kept(opaque, tmp_path / "opaque.png"))
+def with_alpha(image, alpha):
+    return Image.fromarray(np.dstack([np.asarray(image), alpha]))
+
+
+def test_an_opaque_alpha_changes_nothing(drawing, tmp_path):
+    opaque = np.full((40, 60), 255, np.uint8)
+    frames = read_still(saved(with_alpha(drawing, opaque), tmp_path / "opaque.png"))
     np.testing.assert_array_equal(frames.images[0], np.asarray(drawing))
     assert frames.notes == ()
+
+
+def test_transparent_parts_of_an_image_are_laid_over_white_with_a_note(drawing, tmp_path):
+    """The left half is hidden, column 30 half hidden, and the rest opaque."""
+    alpha = np.full((40, 60), 255, np.uint8)
     alpha[:, :30] = 0
     alpha[:, 30] = 128
-    hidden = Image.fromarray(np.dstack([np.asarray(drawing), alpha]))
-    frames = one(kept(hidden, tmp_path / "hidden.png"))
+    frames = read_still(saved(with_alpha(drawing, alpha), tmp_path / "hidden.png"))
     (rgb,) = frames.images
     assert (rgb[:, :30] == 255).all()
     np.testing.assert_array_equal(rgb[:, 31:], np.asarray(drawing)[:, 31:])
@@ -126,30 +200,30 @@ def test_transparency_is_laid_over_white_and_an_opaque_alpha_changes_nothing(dra
 
 
 def test_pixels_without_a_rule_are_refused(tmp_path):
-    path = kept(Image.fromarray(np.ones((4, 4), np.float32)), tmp_path / "float.tif")
+    path = saved(Image.fromarray(np.ones((4, 4), np.float32)), tmp_path / "float.tif")
     assert "'F'" in refused(path)
 
 
 @pytest.mark.parametrize("name", ["m.png", "m.webp", "m.tif"])
 def test_what_moves_or_has_pages_is_refused(drawing, tmp_path, name):
-    path = kept(
+    path = saved(
         drawing, tmp_path / name, save_all=True, append_images=[drawing.rotate(turn) for turn in (90, 180)]
     )
     assert "3 pictures" in refused(path)
 
 
 def test_of_a_cameras_jpeg_with_more_pictures_the_first_is_the_image(drawing, tmp_path):
-    path = kept(drawing, tmp_path / "m.mpo", save_all=True, append_images=[Image.new("RGB", (60, 40))])
+    path = saved(drawing, tmp_path / "m.mpo", save_all=True, append_images=[Image.new("RGB", (60, 40))])
     path = path.rename(tmp_path / "m.jpg")
     with Image.open(path) as image:
         assert image.format == "MPO"
-    assert difference(one(path).images[0], drawing) <= 8
+    assert difference(read_still(path).images[0], drawing) <= 8
 
 
 @pytest.mark.parametrize("name", ["cut.png", "cut.bmp", "cut.tif", "cut.webp", "cut.jpg"])
 def test_a_cut_off_image_is_refused_wherever_it_is_cut(tmp_path, name):
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))
-    data = kept(noise, tmp_path / name).read_bytes()
+    data = saved(noise, tmp_path / name).read_bytes()
     path = tmp_path / name
     reasons = set()
     for share in (0.02, 0.3, 0.6, 0.9):
@@ -162,37 +236,50 @@ def test_damage_ends_in_a_frame_or_a_reason(drawing, tmp_path):
     rng = np.random.default_rng(1)
     outcomes = set()
     for name in ("d.png", "d.bmp", "d.tif", "d.webp", "d.jpg"):
-        data = kept(drawing, tmp_path / name, exif=Image.Exif()).read_bytes()
+        data = saved(drawing, tmp_path / name, exif=Image.Exif()).read_bytes()
         for _ in range(60):
             broken = bytearray(data)
             for position in rng.integers(0, min(len(data), 400), 4):
                 broken[position] = int(rng.integers(256))
             (tmp_path / name).write_bytes(broken)
             try:
-                outcomes.add(one(tmp_path / name).status)
+                outcomes.add(read_still(tmp_path / name).status)
             except VideoError as error:
                 outcomes.add(error.reason)
     assert len(outcomes) > 2
 
 
-def test_a_bomb_is_not_opened(tmp_path):
-    for side, words in ((10_000, "10000 x 10000, that is more than"), (60_000, "several times more than")):
-        path = kept(Image.new("1", (8, 8)), tmp_path / "bomb.png")
-        data = bytearray(path.read_bytes())
-        data[16:24] = struct.pack(">II", side, side)
-        data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
-        path.write_bytes(data)
-        assert words in refused(path)
-        assert f"{MOST_PIXELS:,} pixels" in refused(path)
+@pytest.mark.parametrize(
+    ("side", "words"),
+    [(10_000, "10000 x 10000, that is more than"), (60_000, "several times more than")],
+)
+def test_an_image_that_claims_too_many_pixels_is_not_opened(tmp_path, side, words):
+    path = saved(Image.new("1", (8, 8)), tmp_path / "bomb.png")
+    data = bytearray(path.read_bytes())
+    data[16:24] = struct.pack(">II", side, side)  # width and height in the header of a PNG
+    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))  # the checksum of the header
+    path.write_bytes(data)
+    assert words in refused(path)
+    assert f"{MOST_PIXELS:,} pixels" in refused(path)
 
 
-def test_no_file_text_and_a_film_by_another_name(films, tmp_path):
-    assert refused(tmp_path / "none.png") == "there is no such file"
-    for name, data in (("a.png", b"clip_id,movie\n"), ("b.jpg", films["b1.mp4"].read_bytes())):
-        (tmp_path / name).write_bytes(data)
-        assert "no image" in refused(tmp_path / name)
+def test_an_image_that_is_not_there_is_named():
+    assert refused(Path("none.png")) == "there is no such file"
+
+
+def test_an_empty_image_is_refused(tmp_path):
     (tmp_path / "empty.png").write_bytes(b"")
     assert refused(tmp_path / "empty.png") == "the file is empty (0 bytes)"
+
+
+def test_text_by_the_name_of_an_image_is_refused(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"clip_id,movie\n")
+    assert "no image" in refused(tmp_path / "a.png")
+
+
+def test_a_film_by_the_name_of_an_image_is_refused(films, tmp_path):
+    (tmp_path / "b.jpg").write_bytes(films["b1.mp4"].read_bytes())
+    assert "no image" in refused(tmp_path / "b.jpg")
 
 
 @pytest.mark.parametrize(
@@ -220,22 +307,35 @@ def test_an_animation_in_avif_is_read_as_a_film(tmp_path):
     assert (probe(path).frames, read_frames(path, uniform(1)).method) == (1, "still")
 
 
-def test_several_frames_or_a_span_are_never_made_of_one_picture(drawing, tmp_path):
-    path = kept(drawing, tmp_path / "a.png")
-    for sampling in (uniform(32), keyframes(2)):
-        assert f"{sampling.n} are asked" in refused(path, sampling)
-    assert "frame 1 is not among" in refused(path, at([1]))
-    assert "no span" in refused(path, start_s=0.0, end_s=1.0)
-    for sampling in (at([0]), fps(25), keyframes(1)):
-        assert read_frames(path, sampling).index.tolist() == [0]
+@pytest.fixture
+def picture(drawing, tmp_path):
+    return saved(drawing, tmp_path / "a.png")
 
 
+@pytest.mark.parametrize("sampling", [uniform(32), keyframes(2)], ids=["uniform", "key frames"])
+def test_several_frames_are_not_made_of_one_picture(picture, sampling):
+    assert f"{sampling.n} are asked" in refused(picture, sampling)
+
+
+def test_a_second_frame_of_a_picture_is_refused(picture):
+    assert "frame 1 is not among" in refused(picture, at([1]))
+
+
+def test_a_span_of_a_picture_is_refused(picture):
+    assert "no span" in refused(picture, start_s=0.0, end_s=1.0)
+
+
+@pytest.mark.parametrize("sampling", [at([0]), fps(25), keyframes(1)], ids=["at", "fps", "key frames"])
+def test_every_sampling_of_one_frame_gives_the_picture(picture, sampling):
+    assert read_frames(picture, sampling).index.tolist() == [0]
+
+
+@pytest.mark.parametrize(("space", "is_noted"), [("sRGB", False), ("XYZ", True)])
 @pytest.mark.parametrize("name", ["p.jpg", "p.png", "p.tif", "p.webp"])
-def test_a_profile_of_another_space_than_srgb_is_noted(drawing, tmp_path, name):
-    for space, is_noted in (("sRGB", False), ("XYZ", True)):
-        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile(space)).tobytes()
-        drawing.save(tmp_path / name, icc_profile=profile)
-        assert any("ICC" in note for note in one(tmp_path / name).notes) == is_noted
+def test_a_colour_profile_of_another_space_than_srgb_is_noted(drawing, tmp_path, name, space, is_noted):
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile(space)).tobytes()
+    drawing.save(tmp_path / name, icc_profile=profile)
+    assert any("ICC" in note for note in read_still(tmp_path / name).notes) == is_noted
 
 
 @pytest.mark.parametrize(
@@ -269,4 +369,4 @@ def notes_of_png(drawing, folder, chunks):
     for kind, data in chunks.items():
         info.add(kind, data)
     drawing.save(folder / "stated.png", pnginfo=info)
-    return one(folder / "stated.png").notes
+    return read_still(folder / "stated.png").notes

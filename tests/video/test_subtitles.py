@@ -101,41 +101,50 @@ def test_a_track_says_what_its_file_says(shared_data, tmp_path, kind, text, expe
 
 
 @pytest.mark.parametrize(
-    ("marks", "read"),
+    ("first", "second", "read"),
     [
-        ((None, None), "0"),
-        ((Disposition.forced, None), "1"),
-        ((Disposition.forced, Disposition.forced), "0"),
-        ((None, Disposition.default), "1"),
-        ((None, Disposition.default | Disposition.forced), "0"),
+        (None, None, "0"),
+        (Disposition.forced, None, "1"),
+        (Disposition.forced, Disposition.forced, "0"),
+        (None, Disposition.default, "1"),
+        (None, Disposition.default | Disposition.forced, "0"),
     ],
+    ids=["no marks", "the first forced", "both forced", "the second default", "the default one forced"],
 )
-def test_of_several_text_tracks_the_one_that_players_show_is_read_and_named(
-    shared_data, tmp_path, marks, read
+def test_of_two_text_tracks_the_one_that_players_show_is_read_and_named(
+    shared_data, tmp_path, first, second, read
 ):
-    files = [tmp_path / f"{number}.srt" for number in range(2)]
-    for path in files:
+    tracks = {tmp_path / "0.srt": first, tmp_path / "1.srt": second}
+    for path in tracks:
         path.write_text(FILES["srt"].format(path.stem), "utf-8")
     film = tmp_path / "film.mkv"
-    with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", dict(zip(files, marks, strict=True)))
+    with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", tracks)
     lines, note = read_words(film)
     assert [text for *_, text in lines] == [read]
     assert f"text track {int(read) + 1} of 2" in note
 
 
-@pytest.mark.parametrize("lines", [4, 0])
-def test_a_track_of_a_kind_that_is_not_read_hides_no_other(shared_data, tmp_path, lines):
-    film = tmp_path / "film.mp4"
+@pytest.fixture
+def film_of_ttml(shared_data, tmp_path):
+    """Make a film whose first subtitle track is of TTML, which is not read, before the others."""
     nasa = shared_data / "videos" / "nasa_13013.mp4"
-    tracks = [nasa]
-    if lines:
-        tracks.append(f"{nasa.parent}/./{nasa.name}")  # the same once more, as another track
-    with_subtitles(film, nasa, dict.fromkeys(tracks))
-    film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))  # TTML
-    if lines:
-        read, note = read_words(film)
-        assert len(read) == lines
-        assert "1 of 2 subtitle tracks" in note
-    else:
-        with pytest.raises(VideoError, match="TTML"):
-            read_words(film)
+
+    def make(*others):
+        film = tmp_path / "film.mp4"
+        with_subtitles(film, nasa, dict.fromkeys([nasa, *others]))
+        film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))
+        return film
+
+    return make
+
+
+def test_a_track_of_a_kind_that_is_not_read_hides_no_other(film_of_ttml, shared_data):
+    same_film = f"{shared_data / 'videos'}/./nasa_13013.mp4"  # spelt so, it is another key of a dict
+    lines, note = read_words(film_of_ttml(same_film))
+    assert len(lines) == 4
+    assert "1 of 2 subtitle tracks" in note
+
+
+def test_a_film_with_a_track_of_a_kind_that_is_not_read_alone_is_refused(film_of_ttml):
+    with pytest.raises(VideoError, match="TTML"):
+        read_words(film_of_ttml())

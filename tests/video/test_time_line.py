@@ -121,7 +121,7 @@ def test_sound_lies_on_the_line_of_the_pictures(clicking):
         assert loudest_s - click_s == pytest.approx(delay_s, abs=0.001)
 
 
-def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_line(clicking):
+def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_film(clicking):
     film, _ = clicking
     (samples,), _ = SoundTrack(film).parts(0.0, LENGTH_S, (), rate=READ_RATE)
     (span,), _ = SoundTrack(film).parts(31.0, 33.0, (), rate=READ_RATE)
@@ -148,7 +148,7 @@ def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
         SoundTrack(joined(tmp_path / "ab.mkv", [loud, silent]))
 
 
-def test_shots_and_subtitles_lie_on_it_too(tmp_path):
+def test_shots_and_subtitles_of_a_joined_film_lie_on_one_time_line(tmp_path):
     parts = []
     rng = np.random.default_rng(0)
     subtitles = tmp_path / "a.srt"
@@ -302,7 +302,7 @@ def test_packets_of_one_picture_each_are_parts_too(tmp_path):
     np.testing.assert_allclose(frames.time_s, np.arange(21) / 25, atol=0.0015)
 
 
-def test_too_many_parts_are_refused_in_time():
+def test_times_that_start_again_very_often_are_refused():
     ticks = np.tile(np.arange(40), MOST_PARTS + 1)
     every = np.ones(len(ticks), np.bool_)
     with pytest.raises(VideoError, match="times start again"):

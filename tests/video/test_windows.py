@@ -127,7 +127,7 @@ def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
     assert sought
 
 
-def test_a_seek_that_leads_astray_is_done_without(films, monkeypatch):
+def test_a_seek_that_finds_no_known_packet_is_given_up(films, monkeypatch):
     monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
     monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)
     assert_as_alone(films["pyramid.mp4"], WINDOWS)
