@@ -263,7 +263,7 @@ def test_of_several_stretches_without_pictures_in_a_window_none_has_a_probabilit
 
 
 def test_rows_of_which_every_picture_was_read_are_not_called_partly_read(trained, tmp_path):
-    """The window from 60 to 68 s has no pictures from 60 to 61.5 s; rows end at the windows' edges and there."""
+    """The window from 60 to 68 s has no pictures from 60 to 61.5 s."""
     store = film_store(tmp_path, "m", end_s=120.0, holes=((60.0, 61.5),))
     flags = score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")["flags"]
     assert flags[60.0] == "missing"
@@ -292,26 +292,34 @@ CUT_OFF = {
     (150.0, "en"): (
         "Of the 150 s that it can judge (89% of the film) the model marks 2 passages, 54 s",
         "expects 38% of the time that it can judge",
-        "18 s, 11% of the film, cannot be judged (hatched): none of it could be read. "
-        "From 0:02:30 on nothing could be read, as where a file is cut off.",
+        (
+            "18 s, 11% of the film, cannot be judged (hatched): none of it could be read. "
+            "From 0:02:30 on nothing could be read, as where a file is cut off."
+        ),
     ),
     (150.0, "fr"): (
         "Des 150 s qu’il peut juger (89 % du film), le modèle marque 2 passages, 54 s",
         "attend 38 % du temps qu’il peut juger",
-        "18 s, soit 11 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
-        "À partir de 0:02:30, rien n’a pu être lu, comme d’un fichier tronqué.",
+        (
+            "18 s, soit 11 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
+            "À partir de 0:02:30, rien n’a pu être lu, comme d’un fichier tronqué."
+        ),
     ),
     (113.0, "en"): (
         "The model can judge 113 s of this film (67%); it says nothing of the rest. In the time",
         "No rate: 33% of the film without black and credits could not be read, and has no probability.",
-        "55 s, 33% of the film, cannot be judged (hatched): none of it could be read. "
-        "From 0:01:53 on nothing could be read, as where a file is cut off.",
+        (
+            "55 s, 33% of the film, cannot be judged (hatched): none of it could be read. "
+            "From 0:01:53 on nothing could be read, as where a file is cut off."
+        ),
     ),
     (113.0, "fr"): (
         "Le modèle peut juger 113 s de ce film (67 %) ; il ne dit rien du reste. Pendant le temps",
         "Pas de taux : 33 % du film sans noir ni générique n’a pas pu être lu, et n’a pas de probabilité.",
-        "55 s, soit 33 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
-        "À partir de 0:01:53, rien n’a pu être lu, comme d’un fichier tronqué.",
+        (
+            "55 s, soit 33 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
+            "À partir de 0:01:53, rien n’a pu être lu, comme d’un fichier tronqué."
+        ),
     ),
 }
 """Second of 168 at which a file is cut off, and language -> first sentence, rate, and what is not judged."""
