@@ -46,12 +46,16 @@ class FilmTime:
         Black pictures and credits.
     unread_s : float
         Of `unlike_s`, what no window with features covers: it could not be read.
+    unread_from_s : float or None
+        Second from which nothing could be read up to the film's end, as where its file is cut off; None if
+        its end was read.
     """
 
     judged_s: float
     unlike_s: float
     nothing_s: float
     unread_s: float = 0.0
+    unread_from_s: float | None = None
 
     @property
     def whole_s(self) -> float:
@@ -103,7 +107,7 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
     >>> times = {"start_s": [0.0, 6.0, 8.0], "end_s": [6.0, 8.0, 10.0]}
     >>> rows = pd.DataFrame({**times, "p": [0.2, None, None], "flags": ["", "unlike", "unlike;credits"]})
     >>> film_time(rows)
-    FilmTime(judged_s=6.0, unlike_s=2.0, nothing_s=2.0, unread_s=0.0)
+    FilmTime(judged_s=6.0, unlike_s=2.0, nothing_s=2.0, unread_s=0.0, unread_from_s=None)
     """
     seconds = durations(rows)
     parts = parts_of(rows)
@@ -111,7 +115,19 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
     unlike = float(seconds[parts == UNLIKE].sum())
     nothing = float(seconds[parts == NOTHING].sum())
     is_unread = (parts == UNLIKE) & has_flag(rows, schema.MISSING) & ~has_flag(rows, schema.UNLIKE)
-    return FilmTime(judged, unlike, nothing, float(seconds[is_unread].sum()))
+    return FilmTime(judged, unlike, nothing, float(seconds[is_unread].sum()), _unread_from_s(rows, is_unread))
+
+
+def _unread_from_s(rows: pd.DataFrame, is_unread: NDArray[np.bool_]) -> float | None:
+    """Return the start of the unread rows at the end of a film; None if there are none, or no others."""
+    in_time = np.argsort(rows["start_s"].to_numpy(dtype=np.float64), kind="stable")
+    was_read = np.flatnonzero(~is_unread[in_time])
+    first_unread = int(was_read[-1]) + 1 if len(was_read) else 0
+    if first_unread in (0, len(rows)):
+        return None
+    start_s = float(rows["start_s"].iloc[in_time[first_unread]])
+    is_worth_saying = float(rows["end_s"].max()) - start_s >= LEAST_SAID_S
+    return start_s if is_worth_saying else None
 
 
 def share_of_black(rows: pd.DataFrame) -> float:

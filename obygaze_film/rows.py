@@ -75,12 +75,15 @@ class Windows:
         Stretches of the film without pictures, as far as windows that were read in part have them.
     scarcely_read : tuple of int
         Numbers of the windows of which less than half has pictures.
+    with_holes : tuple of int
+        Numbers of the windows that have a stretch without pictures.
     """
 
     clip_ids: tuple[str, ...]
     spans: Spans
     holes: Spans = field(default_factory=lambda: NO_HOLES)
     scarcely_read: tuple[int, ...] = ()
+    with_holes: tuple[int, ...] = ()
 
     @property
     def end_s(self) -> float:
@@ -137,7 +140,10 @@ def windows_of(store: Store) -> dict[str, Windows]:
         spans = np.column_stack([table.start_s[rows], table.end_s[rows]])
         stretches = [table.without_pictures_s.get(row, ()) for row in rows]
         clip_ids = tuple(table.clip_ids[row] for row in rows)
-        windows[movie] = Windows(clip_ids, spans, _holes(stretches), _scarcely_read(spans, stretches))
+        with_holes = tuple(number for number, of_window in enumerate(stretches) if of_window)
+        windows[movie] = Windows(
+            clip_ids, spans, _holes(stretches), _scarcely_read(spans, stretches), with_holes
+        )
     return windows
 
 
@@ -218,10 +224,29 @@ def _covered(rows: Spans, windows: Windows) -> csr_array:
     covered = overlaps(rows, windows.spans)
     if not len(windows.holes):
         return covered
-    in_hole = overlaps(rows, windows.holes).sum(axis=1) > (rows[:, 1] - rows[:, 0]) / 2
+    in_hole = _seconds_in_holes(rows, windows) > (rows[:, 1] - rows[:, 0]) / 2
     is_read = np.ones(len(windows.spans), dtype=np.bool_)
     is_read[[*windows.scarcely_read]] = False
     return _kept(_kept(covered, ~in_hole[:, None]), is_read[None])
+
+
+def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
+    """Compute how many seconds of each row [R] have no pictures."""
+    return np.asarray(overlaps(rows, windows.holes).sum(axis=1), np.float64)
+
+
+def _partly_read(grid: RowGrid, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mark the rows [R] that could be read in part only, of windows [N] of which some are `cut`.
+
+    Of a window whose stretches without pictures are known, a row is read in part if these lie in the row. Of
+    one that says only that something was lost, it is unknown where: every row that it covers counts.
+    """
+    lost_somewhere = cut.copy()
+    lost_somewhere[[*grid.windows.with_holes]] = False
+    may_lack = _kept(grid.covered, lost_somewhere[None]).sum(axis=1) > 0
+    is_covered = grid.covered.sum(axis=1) > 0
+    lacks = is_covered & (_seconds_in_holes(grid.spans, grid.windows) > HOLE_SLACK_S)
+    return np.asarray(may_lack | lacks, np.bool_)
 
 
 def rows_of_model(
@@ -264,7 +289,7 @@ def rows_of_model(
     missing = total <= 0
     unlike = ~missing & (near.sum(axis=1) < total / 2)
     used = _kept(near, ~unlike[:, None]) + _kept(every, unlike[:, None])
-    partial = _kept(grid.covered, cut[None]).sum(axis=1) > 0
+    partial = _partly_read(grid, cut)
 
     def averaged(name: str) -> Floats:
         return _average(used, table[name].to_numpy(dtype=np.float64))

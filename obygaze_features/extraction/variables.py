@@ -47,7 +47,7 @@ SPEECH_PART_S = 32
 MOST_REMARKS = 8
 """Remarks on a film that its note has at most; the others are counted."""
 
-REMARKS_ON_SHAPE = ("pixels are not square", "black bars cover")
+REMARKS_ON_SHAPE = ("pixels are not square", "the edges of all pictures are black")
 """Beginnings of remarks that are not passed on: here the picture's shape and its bars are allowed for."""
 
 Span = tuple[float, float]

@@ -855,7 +855,7 @@ def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """
     cut_off = truncation(facts.source, facts.packets)
     if cut_off:
-        yield -np.inf, cut_off
+        yield _last_picture_s(facts), cut_off
     if facts.seams.wrongly_decoded:
         yield facts.time_of(facts.seams.wrongly_decoded), OTHER_SETTINGS
         return

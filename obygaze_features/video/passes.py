@@ -332,7 +332,9 @@ class WindowReader(Decoder, Generic[T]):
             losses.append(describe_overhang(overhang))
         decoded = self.unreported()
         properties, remarks_on_pictures = window.collected.describe()
-        remarks = dict.fromkeys((*self.table.notes, *remarks_on_pictures))
+        # What the file has lost elsewhere is no fault of this window, and still worth knowing.
+        lost_elsewhere = [loss for _, loss in self.table.losses if loss not in losses]
+        remarks = dict.fromkeys((*lost_elsewhere, *self.table.notes, *remarks_on_pictures))
         too_few = self._too_few(window.span)
         if too_few:
             return VideoError(too_few, self.path)

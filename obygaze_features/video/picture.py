@@ -501,7 +501,11 @@ class CollectedFrames(Generic[T]):
 
 
 def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
-    """Return a sentence on how much of the pictures black bars cover; empty if they are too narrow."""
+    """Return a sentence on how much of the pictures is black at their edges; empty if that is too narrow.
+
+    Black edges are the bars of another shape of picture, or what surrounds text on black: pixels alone don't
+    tell which.
+    """
     above, below, left, right = bars
     if max(above, below) < LEAST_BAR * height and max(left, right) < LEAST_BAR * width:
         return ""
@@ -509,7 +513,7 @@ def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
     share = 1 - content / (width * height)
     sides = {"above": above, "below": below, "at the left": left, "at the right": right}
     where = ", ".join(f"{pixels} {side}" for side, pixels in sides.items() if pixels)
-    return f"black bars cover {share:.0%} of the pictures (pixels: {where})"
+    return f"the edges of all pictures are black, {share:.0%} of them (pixels: {where})"
 
 
 def pictures(

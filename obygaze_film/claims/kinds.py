@@ -171,6 +171,8 @@ class JudgedTime(FilmClaim):
         Of `unlike_s`, what could not be read; the rest is unlike the training films.
     is_whole : bool
         Whether all of the film is judged.
+    unread_from_s : float or None
+        Second from which nothing could be read up to the film's end; None if its end was read.
     """
 
     KIND: ClassVar[str] = "judged time"
@@ -180,6 +182,7 @@ class JudgedTime(FilmClaim):
     nothing_s: float
     is_whole: bool
     unread_s: float = 0.0
+    unread_from_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

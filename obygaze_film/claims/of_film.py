@@ -281,6 +281,7 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
         nothing_s=time.nothing_s,
         is_whole=time.is_whole,
         unread_s=time.unread_s,
+        unread_from_s=time.unread_from_s,
     )
 
 

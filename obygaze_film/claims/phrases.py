@@ -279,10 +279,10 @@ def evidence_note(claim: ModelEvidence, words: Words) -> str:
 
 
 def judged_sentence(claim: JudgedTime, words: Words) -> str:
-    """Say how the film's time is parted."""
+    """Say how the film's time is parted, and from when on none of it could be read."""
     judged, unlike, nothing = words.durations(claim.judged_s, claim.unlike_s, claim.nothing_s)
     shares = time_shares(claim, words)
-    return words.say(
+    parted = words.say(
         _nothing_key("time_parts", claim),
         judged=judged,
         judged_share=shares.judged,
@@ -291,6 +291,10 @@ def judged_sentence(claim: JudgedTime, words: Words) -> str:
         nothing=nothing,
         nothing_share=shares.nothing,
     )
+    if claim.unread_from_s is None:
+        return parted
+    unread = words.say("unread_from", start=clock(claim.unread_from_s))
+    return f"{parted}{words['semicolon']}{unread}"
 
 
 class TimeShares(NamedTuple):
@@ -334,6 +338,8 @@ def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     if claim.unlike_s and not claim.has(UNCALIBRATED):
         key = _unjudged_key("sure_unjudged", claim.unlike_s, claim.unread_s)
         parts.append(words.say(key, time=unlike, share=shares.unlike))
+    if claim.unread_from_s is not None:
+        parts.append(words.say("sure_unread_from", start=clock(claim.unread_from_s)))
     if claim.nothing_s:
         parts.append(words.say(_nothing_key("sure_nothing", claim), time=nothing, share=shares.nothing))
     return " ".join(parts)

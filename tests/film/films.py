@@ -28,11 +28,13 @@ def film_store(
     seed=1,
     failed=(),
     holes=(),
+    damaged=(),
 ) -> Store:
     """Keep a store of a film's windows, with guns in `planted`; noise is independent between windows.
 
     A file has no pictures in `holes`, from one second to another: windows within one fail, others are
-    partial. A file that is cut off has such a hole at its end.
+    partial. A file that is cut off has such a hole at its end. The clips `damaged` are partial for another
+    reason.
     """
     rng = np.random.default_rng(seed)
     movie_of, spans, rows, stretches = {}, {}, [], {}
@@ -58,7 +60,7 @@ def film_store(
         movie_of,
         {"descriptors": {"pooled": np.stack(rows)}},
         failed=dict.fromkeys(failed, "the file ends here"),
-        partial=dict.fromkeys(stretches, "pictures are missing"),  # the words decide nothing
+        partial=dict.fromkeys([*stretches, *damaged], "pictures are missing"),  # the words decide nothing
         without_pictures_s=stretches,
         spans=spans,
     )

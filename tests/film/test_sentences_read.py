@@ -262,26 +262,64 @@ def test_of_several_stretches_without_pictures_in_a_window_none_has_a_probabilit
     assert film.time().unread_s == pytest.approx(4.5)
 
 
+def test_rows_of_which_every_picture_was_read_are_not_called_partly_read(trained, tmp_path):
+    """The window from 60 to 68 s has no pictures from 60 to 61.5 s."""
+    store = film_store(tmp_path, "m", end_s=120.0, holes=((60.0, 61.5),))
+    flags = score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")["flags"]
+    assert flags[60.0] == "missing"
+    assert not flags.str.contains("partial").any()
+
+
+def test_rows_are_called_partly_read_where_nobody_knows_what_of_a_window_was_lost(trained, tmp_path):
+    store = film_store(tmp_path, "m", end_s=120.0, damaged=("m-0016",))  # from 60 to 68 s
+    rows = score_film(store, [trained.paths["linear"]]).rows()
+    is_partial = rows["flags"].str.contains("partial")
+    assert (rows[is_partial]["start_s"].min(), rows[is_partial]["end_s"].max()) == (60.0, 68.0)
+
+
+def test_a_film_whose_end_was_read_does_not_end_early(film_with_a_hole):
+    assert film_with_a_hole.time().unread_from_s is None
+    assert "nothing could be read" not in " ".join(lines_of_film(film_with_a_hole, ENGLISH))
+
+
+def test_the_terminal_says_from_when_on_nothing_could_be_read(trained, tmp_path):
+    store = film_store(tmp_path, "m", end_s=120.0, holes=((100.0, 120.0),))
+    film = score_film(store, [trained.paths["linear"]])
+    assert "nothing could be read from 0:01:40 on" in " ".join(lines_of_film(film, ENGLISH))
+
+
 CUT_OFF = {
     (150.0, "en"): (
         "Of the 150 s that it can judge (89% of the film) the model marks 2 passages, 54 s",
         "expects 38% of the time that it can judge",
-        "18 s, 11% of the film, cannot be judged (hatched): none of it could be read.",
+        (
+            "18 s, 11% of the film, cannot be judged (hatched): none of it could be read. "
+            "From 0:02:30 on nothing could be read, as where a file is cut off."
+        ),
     ),
     (150.0, "fr"): (
         "Des 150 s qu’il peut juger (89 % du film), le modèle marque 2 passages, 54 s",
         "attend 38 % du temps qu’il peut juger",
-        "18 s, soit 11 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu.",
+        (
+            "18 s, soit 11 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
+            "À partir de 0:02:30, rien n’a pu être lu, comme d’un fichier tronqué."
+        ),
     ),
     (113.0, "en"): (
         "The model can judge 113 s of this film (67%); it says nothing of the rest. In the time",
         "No rate: 33% of the film without black and credits could not be read, and has no probability.",
-        "55 s, 33% of the film, cannot be judged (hatched): none of it could be read.",
+        (
+            "55 s, 33% of the film, cannot be judged (hatched): none of it could be read. "
+            "From 0:01:53 on nothing could be read, as where a file is cut off."
+        ),
     ),
     (113.0, "fr"): (
         "Le modèle peut juger 113 s de ce film (67 %) ; il ne dit rien du reste. Pendant le temps",
         "Pas de taux : 33 % du film sans noir ni générique n’a pas pu être lu, et n’a pas de probabilité.",
-        "55 s, soit 33 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu.",
+        (
+            "55 s, soit 33 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
+            "À partir de 0:01:53, rien n’a pu être lu, comme d’un fichier tronqué."
+        ),
     ),
 }
 """Second of 168 at which a file is cut off, and language -> first sentence, rate, and what is not judged."""

@@ -144,6 +144,10 @@ def test_a_file_that_is_cut_off_says_when_it_would_end(shared_data, tmp_path, su
     assert 5 < last_s < 9
     frames = read_frames(cut, uniform(8), start_s=4.0, end_s=12.0)
     assert frames.without_pictures_s == ((last_s, 12.0),)
+    assert frames.status == "partial"
+    before_the_cut = read_frames(cut, uniform(8), start_s=0.0, end_s=4.0, strict=True)
+    assert before_the_cut.status == "ok"
+    assert any("cut off" in note for note in before_the_cut.notes)
 
 
 def frames_that_the_container_counts(path):

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from obygaze_features.video.picture import turn_of_matrix
+from obygaze_features.video.picture import CollectedFrames, RgbPicture, Shown, turn_of_matrix
 
 
 def shown(picture: np.ndarray, a: int, b: int, c: int, d: int) -> np.ndarray:
@@ -31,3 +31,14 @@ def test_turns_and_mirrors_do_what_the_matrix_says():
             assert np.array_equal(upright[:, ::-1] if mirrored else upright, shown(picture, *matrix))
     assert result == {*product(range(4), (False, True))}
     assert turn_of_matrix(1, 1, -1, 1) == (0, False, True)
+
+
+def test_what_surrounds_the_text_of_credits_is_not_called_bars():
+    credits_page = np.zeros((90, 160, 3), np.uint8)
+    credits_page[40:50, 60:100] = 255
+    collected = CollectedFrames()
+    collected.note(0, RgbPicture(credits_page, Shown(0, False, "bt709", False), corrupt=False, remarks=()))
+    _, remarks = collected.describe()
+    (remark,) = remarks
+    assert remark.startswith("the edges of all pictures are black, 97% of them")
+    assert "bars" not in remark
