@@ -80,7 +80,8 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
 
     def erase(features: Floats) -> Floats:
         """Take away from features [M, D] their part in the directions of the attribute."""
-        return features - (features - mean) @ projection
+        erased: Floats = features - (features - mean) @ projection
+        return erased
 
     return erase
 

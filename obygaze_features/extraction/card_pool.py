@@ -284,8 +284,9 @@ def refuse_without_card(backbones: Sequence[Backbone]) -> None:
     with WorkerPool(1, _send_missing) as pool:
         pool.put("look", MAKE_CARD(card_number(backbones)), CARD_SEARCH_S)
         event = pool.get(2 * CARD_SEARCH_S)
-    has_answered = event is not None and event.kind == "item"
-    missing = event.value if has_answered else "the driver of the card fails, or does not answer"
+    missing = "the driver of the card fails, or does not answer"
+    if event is not None and event.kind == "item":
+        missing = event.value
     if missing:
         raise ExtractError(no_card(missing))
 

@@ -235,7 +235,8 @@ class DifferenceDetector:
         """
         across_flash = np.array(self._across_flash)
         across_flash_later = np.append(across_flash[FLASH:], np.full(FLASH, np.inf))[: len(across_flash)]
-        return np.minimum(across_flash, across_flash_later)
+        lasting: NDArray[np.float64] = np.minimum(across_flash, across_flash_later)
+        return lasting
 
 
 def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:

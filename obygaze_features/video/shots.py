@@ -209,7 +209,8 @@ def _may_be_text(edges_of_row: NDArray[np.int64]) -> NDArray[np.bool_]:
     reach = most_rows // 4
     rows_around = np.lib.stride_tricks.sliding_window_view(np.pad(edges_of_row, reach), 2 * reach + 1)
     most_around = rows_around.max(axis=1)
-    return (edges_of_row >= LEAST_EDGES) & (edges_of_row >= DIP * most_around)
+    may_be_text: NDArray[np.bool_] = (edges_of_row >= LEAST_EDGES) & (edges_of_row >= DIP * most_around)
+    return may_be_text
 
 
 def text_edges(picture: NDArray[np.uint8]) -> int:

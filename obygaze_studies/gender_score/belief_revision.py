@@ -139,7 +139,8 @@ def listed_similarity(rows: Sequence[Row]) -> Similarity:
 
     def similarity(text: str, label: str) -> float | str:
         """Return the similarity of a text and a label, or a message that the rows have none."""
-        return similarity_of.get((text, label), f"no similarity of {text!r} and {label!r}")
+        listed: float | str = similarity_of.get((text, label), f"no similarity of {text!r} and {label!r}")
+        return listed
 
     return similarity
 

@@ -321,7 +321,7 @@ def _scored_objects(
     """
     caption_columns = {name: row[name] for name in KEPT_COLUMNS}
     caption_columns |= {"gender": gender, "named": _gender_words(row["caption"])}
-    scored_objects = []
+    scored_objects: list[Mapping[str, Any]] = []
     for detected_object, (similarity, score) in zip(objects, revised, strict=True):
         # The paper calls the similarity a distance.
         object_columns = {"label": detected_object.label, "distance": similarity, "score": score}

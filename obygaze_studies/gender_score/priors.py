@@ -160,7 +160,7 @@ def measure_priors(
             lines.append(identity)
         for number, batch in enumerate(batches):
             if number not in values_of_batch:
-                values = model.score([ids for _, ids in batch])
+                values: list[Values] = [*model.score([ids for _, ids in batch])]
                 lines.append({"batch": number, "values": values}, force=False)
                 values_of_batch[number] = values
             for (text, _), score in zip(batch, values_of_batch[number], strict=True):

@@ -109,7 +109,8 @@ def fit_concepts(manifest: Manifest, data: Dataset) -> PaperConcepts:
         Too few clips of a fold have features.
     """
     problems = {task: _concept_problem(manifest, data, task) for task in CONCEPT_TASKS}
-    trainings = []  # for each CAV its training rows, whether each is positive, and C
+    # For each CAV its training rows, whether each is positive, and C.
+    trainings: list[tuple[NDArray[np.intp], NDArray[np.bool_], float]] = []
     cavs_of_task: dict[ConceptTask, range] = {}  # the places of a task's CAVs in `trainings`, one per fold
     for (concept, negatives), problem in problems.items():
         n_before = len(trainings)

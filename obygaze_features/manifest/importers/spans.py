@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -487,7 +487,7 @@ class _ManifestMaker:
             lines.append(account.line(movies))
         return lines
 
-    def _note_doubts(self, account: Account, clips: Sequence[Clip], ids_in_tables: Container[str]) -> None:
+    def _note_doubts(self, account: Account, clips: Sequence[Clip], ids_in_tables: Collection[str]) -> None:
         """Note in the account of a file what is doubtful in its clips."""
         if account.kind == ANSWERS and ids_in_tables:
             note = _clips_in_no_table(clips, ids_in_tables)
