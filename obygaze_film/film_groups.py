@@ -730,7 +730,7 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
         judged = judged_film(film, own, key)
         windows = judged.together()  # the comparison accounts for who judged
         counts = windows.counts
-        notices += judged.notices
+        notices += [*judged.notices, *judged.gaps(by_any=True)]
         if windows.is_enough:
             sure_cells = replace(windows.sure_cells, p=cells.p)
             sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)

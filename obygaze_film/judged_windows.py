@@ -190,12 +190,17 @@ class JudgedFilm:
         judged_by_any = frozenset[int]().union(*self.asked.values())
         return self._windows(_places_before_a_gap(judged_by_any), self.judges)
 
-    def gaps(self) -> list[str]:
-        """Say of each judge how many judgements do not count: those after the first window not judged."""
+    def gaps(self, *, by_any: bool = False) -> list[str]:
+        """Say of each judge how many judgements do not count: those after the first window not judged.
+
+        It is the first that the judge did not judge, as in `of`; with `by_any` the first that nobody judged,
+        as in `together`.
+        """
         notices: list[str] = []
+        judged_by_any = frozenset[int]().union(*self.asked.values())
         for judge, places in self.asked.items():
-            n_before_gap = len(_places_before_a_gap(places))
-            n_left_out = len(places) - n_before_gap
+            n_before_gap = len(_places_before_a_gap(judged_by_any if by_any else places))
+            n_left_out = sum(place > n_before_gap for place in places)
             if n_left_out:
                 why = said("why_gap", column=PLACE, gap=n_before_gap + 1)
                 notice = _left_out(n_left_out, why)

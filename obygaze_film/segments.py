@@ -43,6 +43,9 @@ LISTED = 20
 N_CONCEPTS = 3
 """Concepts that a segment names because they weigh most, whether or not they are seen or a reason."""
 
+DECIMALS = 4
+"""Decimals of the numbers of concepts in tables of segments."""
+
 LEAST_CHANGE = 0.01
 """Change of the probability from which on a concept is a reason."""
 
@@ -95,9 +98,25 @@ class Reason:
     @property
     def moves(self) -> bool:
         """Whether it moves the probability enough to be a reason."""
-        if self.change is None:
-            return abs(self.contribution) >= LEAST_CONTRIBUTION
-        return abs(self.change) >= LEAST_CHANGE
+        return is_reason(self.contribution, self.change)
+
+
+def is_reason(contribution: float, change: float | None) -> bool:
+    """Tell whether a concept moves the probability of a time enough to be a reason, for it or against it.
+
+    Both numbers are rounded to four decimals, as in tables, so that a reason that was read from a table
+    is decided as when it was computed.
+
+    Parameters
+    ----------
+    contribution : float
+        Mean of what it adds to the logit; it decides where no `change` is known.
+    change : float, optional
+        Mean of how much of the probability is due to it.
+    """
+    if change is None:
+        return abs(round(contribution, DECIMALS)) >= LEAST_CONTRIBUTION
+    return abs(round(change, DECIMALS)) >= LEAST_CHANGE
 
 
 def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:

@@ -67,7 +67,14 @@ from obygaze_film.schema import (
     has_flag,
     is_counted,
 )
-from obygaze_film.segments import LEAST_CHANGE, LEAST_CONTRIBUTION, changes_of_rows, n_reaching, reasons
+from obygaze_film.segments import (
+    LEAST_CHANGE,
+    LEAST_CONTRIBUTION,
+    changes_of_rows,
+    is_reason,
+    n_reaching,
+    reasons,
+)
 from obygaze_film.segments import Reason as SegmentReason
 
 if TYPE_CHECKING:
@@ -362,7 +369,8 @@ def _rows_in(rows: pd.DataFrame, marked: pd.DataFrame) -> pd.DataFrame:
 def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[FrequentConcept, ...]:
     """Find the concepts that are seen, and speak for it, in half of the time of the rows or more.
 
-    One that is against it in the rest, so that over all of the time it does not speak for it, is not found.
+    One that is against it in the rest, so that over all of the time it is no reason for it (`is_reason`), is
+    not found.
 
     Parameters
     ----------
@@ -375,16 +383,20 @@ def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[Freque
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     for concept in model.concepts if model.by_concepts else ():
-        effect, least = changes.get(concept.name), LEAST_CHANGE
-        if effect is None:  # without a usual value, as of a tree
-            effect = inside[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
-            least = LEAST_CONTRIBUTION
+        contribution = inside[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
+        change = changes.get(concept.name)
+        # Without a usual value, as of a tree, what it adds to the logit decides.
+        effect, least = (contribution, LEAST_CONTRIBUTION) if change is None else (change, LEAST_CHANGE)
         is_for = effect >= least
         is_seen = inside[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
         time_s = float(seconds[is_seen & is_for].sum())
         # Sums of decimals differ in their last digits: half of the time is half of it.
         share = round(time_s / float(seconds.sum()), 9) if time_s else 0.0
-        if share >= HALF and float(np.average(effect, weights=seconds)) >= least:
+        if share < HALF:
+            continue
+        mean_effect = float(np.average(effect, weights=seconds))
+        mean_change = None if change is None else mean_effect
+        if mean_effect > 0 and is_reason(mean_effect, mean_change):
             added = float((effect * seconds)[is_seen & is_for].sum())
             called = names.concept(concept.name)
             found.append((added, FrequentConcept(called, concept.name in near_chance, share)))

@@ -75,7 +75,7 @@ from obygaze_film.claims.kinds import (
     UnjudgedSpan,
 )
 from obygaze_film.claims.of_film import HALF, NOTHING_JUDGED
-from obygaze_film.claims.words import Words, clock
+from obygaze_film.claims.words import Words, clock_span
 from obygaze_film.film_time import LEAST_SAID_S
 from obygaze_film.judged_windows import LEAST_SURE, needed_windows
 from obygaze_film.positive import Positive
@@ -514,7 +514,7 @@ def below_phrase(claim: Passage, words: Words) -> str:
 
 def span_ends(time: ClaimTime) -> str:
     """Write the ends of a span."""
-    return f"{clock(time.start_s or 0.0)}–{clock(time.end_s or 0.0)}"
+    return clock_span(time.start_s or 0.0, time.end_s or 0.0)
 
 
 def passage_p(claim: Passage, words: Words) -> str:

@@ -312,3 +312,30 @@ def clock(seconds: float) -> str:
     """Write a time as h:mm:ss, rounded."""
     whole = whole_seconds(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def clock_span(start_s: float, end_s: float) -> str:
+    """Write the ends of a span as h:mm:ss; with tenths, or hundredths, where both would be written alike.
+
+    Examples
+    --------
+    >>> from obygaze_film.claims.words import clock_span
+    >>> clock_span(82.0, 88.0), clock_span(87.708, 88.125), clock_span(87.71, 87.74)
+    ('0:01:22–0:01:28', '0:01:27.7–0:01:28.1', '0:01:27.71–0:01:27.74')
+    """
+    if end_s <= start_s or clock(start_s) != clock(end_s):
+        return f"{clock(start_s)}–{clock(end_s)}"
+    start = end = ""
+    for digits in (1, 2, 3):
+        start, end = (_clock_with_parts(seconds, digits) for seconds in (start_s, end_s))
+        if start != end:
+            break
+    return f"{start}–{end}"
+
+
+def _clock_with_parts(seconds: float, digits: int) -> str:
+    """Write a time as h:mm:ss with some digits of a second, rounded; a half is rounded up."""
+    scale = 10**digits
+    parts = int(seconds * scale + 0.5 + 1e-6)
+    whole = parts // scale
+    return f"{clock(whole)}.{parts % scale:0{digits}d}"

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from obygaze_film.claims import phrases
 from obygaze_film.claims.of_groups import compared_share
-from obygaze_film.claims.words import Words, clock
+from obygaze_film.claims.words import Words, clock, clock_span
 from obygaze_film.notes import LATER
 from obygaze_film.page import charts
 from obygaze_film.page.html import template_page
@@ -310,7 +310,7 @@ def film_figure(
     width = left + column + right
     span_end_s = min(end_s, view.whole_s)
     part = FigurePart(part_start_s, part_end_s, start_s, span_end_s, left=left, width=column)
-    heading = _wrapped(f"{view.heading}, {clock(start_s)}–{clock(span_end_s)}", width)
+    heading = _wrapped(f"{view.heading}, {clock_span(start_s, span_end_s)}", width)
     top = 12 + LINE_HEIGHT * len(heading)
     rows: dict[str, list[FigureRow]] = {}
     for kind, names_of_kind, height in (

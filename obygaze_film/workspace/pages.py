@@ -20,7 +20,7 @@ from obygaze_film.claims.of_judgements import (
     share_so_far,
 )
 from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence, probability_value
-from obygaze_film.claims.words import clock
+from obygaze_film.claims.words import clock_span
 from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
@@ -308,7 +308,7 @@ def decision_text(row: Mapping[str, str], book: Codebook, language: str) -> str:
     """Write a decision in one line: its span, the title of its level, its concepts and its note."""
     called = concept_names(book, language)
     concepts = [called.get(name, name) for name in row.get("concepts", "").split(";") if name]
-    span = f"{clock(float(row['start_s']))}–{clock(float(row['end_s']))}"
+    span = clock_span(float(row["start_s"]), float(row["end_s"]))
     title = _title(book, row.get("level", ""), language)
     parts = (span, title, ";".join(concepts), row.get("note"))
     return " ".join(part for part in parts if part)

@@ -54,6 +54,17 @@ def judged(films):
     return Manifest(tuple(judged_by_ab(clip) for clip in windows), Path())
 
 
+def test_judgements_behind_a_window_that_nobody_judged_are_said_to_be_left_out(films):
+    windows = [judged_by_ab(clip) for clip in choose_next(films[:1], 12, blind=True)]
+    with_a_gap = Manifest(tuple(clip for clip in windows if clip.extras["place"] != "11"), Path())
+    found = compare_films(films, with_a_gap)
+    (note,) = [note for note in found.notes if "drawn after" in note]
+    assert note.startswith("tt00: left out 1 judgement drawn after place 11, which is not judged")
+    in_french = Words("fr").again(note)
+    assert in_french.startswith("tt00 : 1 jugement hors du compte")
+    assert "tirés après place 11, qui n’est pas jugé" in in_french
+
+
 def test_groups_of_scored_films_have_shares_with_intervals(films, judged):
     """By decade: five films of the 1990s, all judged, and nine of the 2000s, of which six are."""
     found = compare_films(films, judged, by="decade")

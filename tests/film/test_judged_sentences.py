@@ -710,6 +710,20 @@ def test_a_legend_tells_of_what_is_drawn(judged_films, language):
                 assert (said in legend) == (drawing in figure), (key, len(some.clips))
 
 
+@pytest.mark.parametrize(
+    ("language", "whose"),
+    [
+        ("en", "the trend, of all who judged, through the mean of the full dots"),
+        ("fr", "la tendance, de tous ceux qui ont jugé, par la moyenne des points pleins"),
+    ],
+)
+def test_the_legend_says_of_whom_the_trend_is_and_where_its_line_lies(judged_films, language, whose):
+    """Dots may be of one judge, where the others of a film judged too little of it alone."""
+    films, judgements = judged_films
+    compared = compare_films(films, judgements, trend="year")
+    assert whose in years_legend(compared, Words(language))
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_figure_for_an_article_says_whose_shares_its_dots_are_and_of_what_time(judged_films, language):
     """Of ten films six are judged; of the others the model, or a machine's labels, has a share alone."""

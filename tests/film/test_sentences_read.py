@@ -761,3 +761,11 @@ def test_every_built_in_model_has_a_title_in_each_language():
         if spec.looks_at_features:
             assert ENGLISH[f"title_of_{name}"] == spec.title
             assert f"title_of_{name}" in Words("fr")
+
+
+def test_the_ends_of_a_span_are_written_with_tenths_where_both_round_to_one_second():
+    ends = [
+        kinds.ClaimTime("span", end_s - start_s, start_s, end_s)
+        for start_s, end_s in ((82, 88), (87.708, 88.125))
+    ]
+    assert [phrases.span_ends(time) for time in ends] == ["0:01:22–0:01:28", "0:01:27.7–0:01:28.1"]

@@ -11,7 +11,7 @@ import {Store} from "./store.js";
 import {Stream} from "./stream.js";
 import {drawStrips} from "./strips.js";
 import {Tiers} from "./tiers.js";
-import {clock, nextCut, snapped, toFrame} from "./time.js";
+import {clock, clockSpan, nextCut, snapped, toFrame} from "./time.js";
 
 // The film; none where it is encoded while it plays, and the browser doesn't play that either.
 function filmOf(video) {
@@ -230,7 +230,7 @@ async function cite() {
  if (!it) return unchosen();
  const own = store.decision, by = own ? own.cited : it.type !== "passage" ? "" : it.below ? words.by_model_below : words.by_model;
  const ends = `${it.start},${it.end}`, facts = [by, panel.found.cited, made, new Date().toISOString().slice(0, 10)];
- find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clock(it.start)}–${clock(it.end)}. ${facts.filter(Boolean).join(words.semicolon)}. ${file}#t=${ends}`;
+ find("#d-citation").textContent = `${title}${year && ` (${year})`}, ${clockSpan(it.start, it.end)}. ${facts.filter(Boolean).join(words.semicolon)}. ${file}#t=${ends}`;
  const still = find("#d-still"), save = find("#d-save"), name = `${title} ${clock(it.start)}`.replace(/[^\p{L}\p{N}]+/gu, "-");
  find("#d-rights").hidden = save.hidden = still.hidden = !video?.videoWidth;
  if (!still.hidden) {

@@ -11,7 +11,7 @@ import {drawStrips} from "./strips.js";
 import {Subtitles} from "./subtitles.js";
 import {DecisionTable} from "./table.js";
 import {Tiers} from "./tiers.js";
-import {clock, cutsWithin, nextCut} from "./time.js";
+import {clock, clockSpan, cutsWithin, nextCut} from "./time.js";
 
 const words = JSON.parse(document.getElementById("words").textContent);
 
@@ -88,7 +88,7 @@ class FilmPage {
   this.table.draw();
   this.tiers.draw();
   const title = !it ? words.nothing : it.type === "passage" ? words.passage.replace("{n}", it.number) : it.cited || it.note || words.marked;
-  part("title").textContent = it ? words.of.replace("{what}", title).replace("{which}", `${clock(it.start)}–${clock(it.end)}`) : title;
+  part("title").textContent = it ? words.of.replace("{what}", title).replace("{which}", clockSpan(it.start, it.end)) : title;
   part("loop").ariaPressed = String(store.loops);
   this.evidence.show(it ? this.found(it) : null);
  }

@@ -4,7 +4,7 @@ import {Evidence} from "./evidence.js";
 import {mediaOf} from "./media.js";
 import {filled} from "./rows.js";
 import {DecisionTable} from "./table.js";
-import {clock} from "./time.js";
+import {clock, clockSpan} from "./time.js";
 
 export class Panel {
  // `act` is to go to a time, or to jump to a decision, edit or delete it.
@@ -21,7 +21,7 @@ export class Panel {
  draw() {
   const {store, words} = this, it = store.selected, form = store.form, own = store.decision;
   const what = !it ? words[store.mode === "blind" ? "nothing_blind" : "nothing"] : own?.kind === "agreed" ? filled(words.agreed, own) : it.type === "differ" ? filled(words.differ_of, it) : it.place ? words.window : it.type === "passage" && !own?.origin ? filled(words.passage, {n: it.number}) : own && own.who !== store.name ? filled(words.theirs, own) : own?.verdict === "note" ? words.a_note : own ? words.yours : words.marked;
-  this.one("#d-title").textContent = it ? filled(words.of, {what, which: `${clock(it.start)}–${clock(it.end)}`}) : what;
+  this.one("#d-title").textContent = it ? filled(words.of, {what, which: clockSpan(it.start, it.end)}) : what;
   this.one("#d-length").textContent = it ? `${(it.end - it.start).toFixed(1).replace(".", words.decimal)} s` : "";
   for (const one of this.all("[data-level]")) one.ariaPressed = String(one.dataset.level === form.level);
   for (const one of this.all("[data-concept]")) one.ariaPressed = String(form.concepts.includes(one.dataset.concept));

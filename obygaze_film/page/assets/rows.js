@@ -1,5 +1,5 @@
 // The rows of a timeline: unpacked (page/packed.py), found by time, said, and drawn as paths in tenths of a second.
-import {clock} from "./time.js";
+import {clockSpan} from "./time.js";
 
 export const MISSING = 255;
 export const STEPS = 7; // of colour, from an absent to a present concept
@@ -80,7 +80,7 @@ export class Rows {
    .slice(0, 3)
    .map((concept) => `${concept.name} ${numbers.percent(concept.p[k])}`);
   return {
-   when: `${clock(this.starts[k] / 1000)}–${clock(this.ends[k] / 1000)}`,
+   when: clockSpan(this.starts[k] / 1000, this.ends[k] / 1000),
    p: this.p[k] === MISSING ? "" : numbers.spoken(this.p[k], this.low[k], this.high[k]),
    seen,
    flags: this.data.flags.findLast(([first]) => first <= k)?.[1] ?? "",

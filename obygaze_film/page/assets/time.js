@@ -5,6 +5,16 @@ export const clock = (s) => {
  const whole = Math.floor(s + .5 + 1e-6);
  return [whole / 3600, whole / 60 % 60, whole % 60].map((v, i) => String(Math.floor(v)).padStart(i && 2, 0)).join(":");
 };
+// The ends of a span: with tenths, or hundredths, where both would be written alike, as Python writes them.
+export const clockSpan = (start, end) => {
+ const parts = (s, digits) => {
+  const scale = 10 ** digits, n = Math.floor(s * scale + .5 + 1e-6), whole = Math.floor(n / scale);
+  return `${clock(whole)}.${String(n % scale).padStart(digits, 0)}`;
+ };
+ const ways = [clock, ...[1, 2, 3].map((digits) => (s) => parts(s, digits))];
+ const way = (end > start && ways.find((one) => one(start) !== one(end))) || clock;
+ return `${way(start)}–${way(end)}`;
+};
 export const tickTimes = (from, span, steps) => {
  const step = steps.find((s) => span / s <= 9) ?? steps.at(-1), times = [];
  for (let t = Math.ceil(from / step) * step; t <= from + .96 * span; t += step) times.push(t);

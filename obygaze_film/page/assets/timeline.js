@@ -1,6 +1,6 @@
 // The timeline of a mailed page: cursor, keys, zoom.
 import {View, make, onKeys} from "./drawing.js";
-import {clamp, clock} from "./time.js";
+import {clamp, clockSpan} from "./time.js";
 
 const $ = (s, node = document) => node.querySelector(s), $$ = (s, node = document) => [...node.querySelectorAll(s)];
 const words = JSON.parse($("#words").textContent), fill = (key, ...v) => words[key].replace(/{(\d)}/g, (_, n) => v[n]);
@@ -18,7 +18,7 @@ for (const film of $$(".film")) {
   now = clamp(t, 0, whole);
   const i = row(now), p = data.p[i] < 0 ? "" : fill(data.h[i] ? "probability_band" : "probability_low", ...[data.p, data.l, data.h].map((v) => number(v[i])));
   const chips = data.c.slice(0, data.g).map((c, k) => [c[i], data.n[k], data.m[k]]).filter((c) => c[0] >= c[2]).sort((a, b) => b[0] - a[0]).slice(0, 3).map((c) => `${c[1]} ${number(c[0])}`);
-  const when = `${clock(starts[i])}–${clock(end(i))}`, flags = texts[flag[i]], join = (...parts) => parts.filter(Boolean).join("; ");
+  const when = clockSpan(starts[i], end(i)), flags = texts[flag[i]], join = (...parts) => parts.filter(Boolean).join("; ");
   live.textContent = track.ariaValueText = join(when, p, chips.join(", "), flags);
   track.ariaValueNow = Math.round(now);
   // A focused slider speaks itself.

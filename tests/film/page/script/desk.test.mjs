@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import {disagreementsOf, nextOpen, openOf, rowsOf} from "./list.js";
 import {Store} from "./store.js";
-import {clock, nextCut, snapped, tickTimes, toFrame, windowOf} from "./time.js";
+import {clock, clockSpan, nextCut, snapped, tickTimes, toFrame, windowOf} from "./time.js";
 
 const passages = [{start: 10, end: 20, p: .8, number: "1"}, {start: 50, end: 60, p: .6, number: "2"}];
 const kept = (values) => ({kind: "judgement", level: "S", verdict: "agree", concepts: [], note: "", who: "AB", origin: "", history: [], place: 0, ...values});
@@ -11,6 +11,8 @@ const made = (decisions = [], more = {}) => new Store({decisions, passages, weak
 
 test("times are written, framed and snapped", () => {
  assert.equal(clock(3725.9), "1:02:06");
+ const spans = [[82, 88], [87.708, 88.125], [87.71, 87.74], [88, 88]].map(([start, end]) => clockSpan(start, end));
+ assert.deepEqual(spans, ["0:01:22–0:01:28", "0:01:27.7–0:01:28.1", "0:01:27.71–0:01:27.74", "0:01:28–0:01:28"]);
  assert.equal(toFrame(1.03, 24), 1.0417);
  assert.equal(toFrame(10, 24000 / 1001), 10.01);
  assert.equal(snapped(9.6, [0, 10, 20], .5), 10);
