@@ -75,7 +75,7 @@ from obygaze_film.claims.kinds import (
     UnjudgedSpan,
 )
 from obygaze_film.claims.of_film import HALF, NOTHING_JUDGED
-from obygaze_film.claims.words import Words, clock_span
+from obygaze_film.claims.words import Words, clock, clock_span
 from obygaze_film.film_time import LEAST_SAID_S
 from obygaze_film.judged_windows import LEAST_SURE, needed_windows
 from obygaze_film.positive import Positive
