@@ -13,7 +13,7 @@ from obygaze_features.signatures import command, option
 from obygaze_film.commands.film_options import Folders
 
 if TYPE_CHECKING:
-    from obygaze_features.manifest import Clip, Codebook, Manifest
+    from obygaze_features.manifest import Codebook, Manifest
     from obygaze_features.store import Store
     from obygaze_film.film_groups import Facts, FilmComparison
     from obygaze_film.timeline import Timeline
@@ -63,12 +63,11 @@ def open_(
       obygaze film open scored/* --film a.mp4 --film b.mkv --films films.csv \\
           --by decade
     """
-    from obygaze_features.manifest import Manifest
     from obygaze_film.film_groups import read_facts
     from obygaze_film.timeline import found_films
     from obygaze_film.workspace.address import refuse_missing, serve
     from obygaze_film.workspace.decisions import Decisions, codebook_of
-    from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
+    from obygaze_film.workspace.open_film import OpenFilm, shown_judgements_of
 
     refuse_missing()
     corpus_read = None
@@ -95,19 +94,11 @@ def open_(
 
     def compare() -> "FilmComparison":
         """Compare the films, with the judgements of now."""
-        clips: list[Clip] = []
-        notes_of_hidden: dict[str, str] = {}
-        for film in given_films:
-            film.decisions.refresh()
-            shown = shown_judgements(film)
-            clips += shown.clips
-            if shown.note:
-                notes_of_hidden[film.timeline.movie] = shown.note
-        judged = Manifest(tuple(clips), Path(), book)
+        shown = shown_judgements_of(given_films, book)
         compared = obygaze_film.compare_films(
-            timelines, judged, facts, by=by, trend=trend, hidden=[*notes_of_hidden]
+            timelines, shown.judged, facts, by=by, trend=trend, hidden=[*shown.notes]
         )
-        return replace(compared, notes=(*compared.notes, *notes_of_hidden.values()))
+        return replace(compared, notes=(*compared.notes, *shown.notes.values()))
 
     def page_of_comparison(language: str) -> str:
         """Write the page of the comparison."""

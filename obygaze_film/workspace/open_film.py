@@ -1,9 +1,9 @@
 """Hold a film that is open at the desk: its decisions, the user's copy of it, and the work that goes on."""
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.manifest import Clip
+from obygaze_features.manifest import Clip, Codebook, Manifest
 from obygaze_film.film_time import is_enough, seconds_inside
 from obygaze_film.notes import Said, said
 from obygaze_film.timeline import Timeline
@@ -250,3 +250,27 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     notice = said("films_hidden" if viewer else "films_unfinished", n=len(hidden_ids))
     note = said("note_of", movie=film.timeline.movie, notice=notice)
     return ShownJudgements(shown.clips, note)
+
+
+class JudgementsOfFilms(NamedTuple):
+    """Judgements of several films in one manifest, and by movie a note where some are hidden."""
+
+    judged: Manifest
+    notes: dict[str, str]
+
+
+def shown_judgements_of(films: Iterable[OpenFilm], codebook: Codebook) -> JudgementsOfFilms:
+    """Read the decisions on some films anew, and join the judgements that the person at the desk may see.
+
+    Each film's ledger numbers its decisions by itself, so that ids of two films may be alike: in the manifest
+    they begin with the film's number.
+    """
+    clips: list[Clip] = []
+    notes: dict[str, str] = {}
+    for film in films:
+        film.decisions.refresh()
+        shown = shown_judgements(film)
+        clips += [replace(clip, clip_id=f"{film.number}-{clip.clip_id}") for clip in shown.clips]
+        if shown.note:
+            notes[film.timeline.movie] = shown.note
+    return JudgementsOfFilms(Manifest(tuple(clips), Path(), codebook), notes)

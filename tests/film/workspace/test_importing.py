@@ -13,8 +13,10 @@ from obygaze_features.manifest import Level, Subtitle, load_codebook, write_text
 from obygaze_film import read_films
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, export
+from obygaze_film.workspace import ledger
 from obygaze_film.workspace.decisions import Decisions, read_decided
 from obygaze_film.workspace.importing import read_annotations
+from obygaze_film.workspace.open_film import OpenFilm, shown_judgements_of
 from tests.film.workspace.deciding import judge, judge_blindly, stands
 
 BACK = ("eaf", "textgrid", "csv", "rttm", "vtt", "srt")
@@ -307,3 +309,21 @@ def test_one_table_of_two_films_gives_each_film_decisions_with_ids_of_its_own(co
         (decided,) = itertools.chain(*decisions.kept.values())
         ids.add(decided.clip_id)
     assert len(ids) == 2
+
+
+def test_films_whose_ledgers_number_their_decisions_alike_are_open_together(
+    scored_tt1, films, tmp_path, monkeypatch
+):
+    """An earlier version wrote such ledgers when it imported one file of several films."""
+    monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: "b4eb22ea28378d85")
+    folder_tt1, timeline_tt1, book = scored_tt1
+    folder_tt2 = shutil.copytree(films / "scored" / "tt2", tmp_path / "tt2")
+    timeline_tt2 = read_films([folder_tt2])[0]
+    opened = []
+    for folder, timeline in ((folder_tt1, timeline_tt1), (folder_tt2, timeline_tt2)):
+        decisions = Decisions(folder, timeline, book)
+        judge(decisions, 0, 8, "calm")
+        opened.append(OpenFilm(len(opened), timeline, decisions))
+    assert [*opened[0].decisions.lines] == [*opened[1].decisions.lines]
+    judged = shown_judgements_of(opened, book).judged
+    assert [(clip.movie, clip.level) for clip in judged] == [("tt1", "calm"), ("tt2", "calm")]
