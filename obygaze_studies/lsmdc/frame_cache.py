@@ -324,9 +324,7 @@ def frame_rate(path: Path) -> float:
 
 def kept_frames(n_sampled: int, max_frames: int) -> NDArray[np.int64]:
     """Return which of `n_sampled` frames are kept, by position: all, or `max_frames` evenly spaced ones."""
-    if n_sampled <= max_frames:
-        return np.arange(n_sampled)
-    return np.linspace(0, n_sampled - 1, num=max_frames, dtype=np.int64)
+    return np.linspace(0, n_sampled - 1, num=min(n_sampled, max_frames), dtype=np.int64)
 
 
 def _sampled_numbers(n_frames: int, stride: int, max_frames: int) -> NDArray[np.int64]:

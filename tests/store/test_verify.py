@@ -230,7 +230,7 @@ def test_a_damaged_chunk_of_frames_is_named_by_its_first_frame(four_clips, chunk
         ("../clips.csv", b",failed,the file is failed,", b",failed,,", ": failed without a reason"),
         ("../clips.csv", b",ok,", b",okay,", "'okay'"),
         ("../clips.csv", b"tt0001", b"tt0000", "ids are not unique and sorted"),
-        ("../clips.csv", b"\n5,", b"\n6,", "expected row 5"),
+        ("../clips.csv", b"\n5,", b"\n6,", "expected row 5 with 22 cells"),
         ("../clips.csv", b"row,clip", b"row,Clip", "line 1"),
     ],
 )  # fmt: skip

@@ -3,9 +3,11 @@
 import io
 import json
 import sys
+import time
 from base64 import b64decode
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -13,7 +15,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from obygaze_film.commands.film_open import make_media_of_films
+from obygaze_film.commands.film_open import make_media_of_films, make_missing_media
 from obygaze_film.workspace import media
 from obygaze_film.workspace.media import STILLS_IN_ROW, StillSheet, make_media, media_paths
 from tests.film.page.invented import invented_film
@@ -136,6 +138,17 @@ def test_what_cannot_be_decoded_is_said_and_the_next_film_gets_its_stills(film, 
     assert len(said) == 1
     assert "torn.mp4" in str(said[0])
     assert media_paths(path, scored)["media.json"].is_file()
+
+
+def test_a_film_opened_without_stills_gets_them_in_the_background(film, capsys):
+    path, scored = film
+    paths = media_paths(path, scored)
+    make_missing_media([SimpleNamespace(path=path, timeline=scored, media=paths)])
+    assert "making stills, colours and sound of 1 film" in capsys.readouterr().err
+    given_up_at = time.monotonic() + 60
+    while not paths["media.json"].is_file() and time.monotonic() < given_up_at:
+        time.sleep(0.05)
+    assert paths["media.json"].is_file()
 
 
 def test_a_still_of_a_time_is_that_of_its_shot(film):

@@ -65,3 +65,14 @@ def test_a_table_is_read_by_pasting_what_is_proposed(tmp_path, shape, file, lang
     assert labels_of(imported.manifest) == as_said(table.spans)
     (account,) = imported.accounts
     assert account.seen == account.used + len(account.left_out)
+
+
+def test_titles_of_sections_in_an_empty_column_are_cells_of_that_column(read):
+    rows = "movie,start_s,end_s,level\nVertigo,,,\n,1,5,S\n,5,9,EN\nPsycho,,,\n,2,6,S\n"
+    clips, _ = read({"levels.csv": rows})
+    assert [(clip.movie, clip.start_s) for clip in clips] == [
+        ("Vertigo", 1.0),
+        ("Vertigo", 5.0),
+        ("Psycho", 2.0),
+    ]
+    assert not any("section" in clip.extras for clip in clips)

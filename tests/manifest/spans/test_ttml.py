@@ -40,6 +40,7 @@ def times(clips):
         ("10t", "20t", "", (10.0, 20.0)),  # a tick is a second
         ("48t", "96t", 'ttp:frameRate="24" ttp:subFrameRate="2"', (1.0, 2.0)),  # a tick is a sub-frame
         ("00:00:01:00", "00:00:02:00", f'{NTSC} ttp:timeBase="smpte"', (1.001, 2.002)),
+        ("00:01:00:02", "00:10:00:00", f'{NTSC} ttp:timeBase="smpte"', (60.126733, 600.6)),  # no frame is dropped
         ("00:00:01:00", "00:00:02:00", NTSC, (1.0, 2.0)),  # media time counts real seconds
         ("00:01:00:02", "00:10:00:00", f'{NTSC} ttp:timeBase="smpte" ttp:dropMode="dropNTSC"', (60.06, 600.0 - 0.0006)),
     ],
@@ -212,6 +213,12 @@ def test_each_text_below_a_time_that_cannot_be_read_is_counted(read):
     assert len(clips) == 3
     assert "3 of 6 spans read" in notices
     assert "3 left out: 'soon' is no time of TTML" in notices
+
+
+def test_a_text_is_named_by_its_number_in_the_document(read):
+    lines = '<p begin="1s" end="2s">x</p><p begin="2s" end="3s">y</p><p begin="3s">z</p>'
+    _, notices = read({"a.ttml": ttml(f"<div>{lines}</div>")})
+    assert "text 3" in notices
 
 
 def test_what_holds_others_in_a_sequence_ends_with_them(read):
