@@ -212,6 +212,7 @@ def test_each_text_below_a_time_that_cannot_be_read_is_counted(read):
     assert len(clips) == 3
     assert "3 of 6 spans read" in notices
     assert "3 left out: 'soon' is no time of TTML" in notices
+    assert "(the first: text 1)" in notices
 
 
 def test_what_holds_others_in_a_sequence_ends_with_them(read):
