@@ -45,13 +45,15 @@ class Cells:
         lengths_s = self.spans[:, 1] - self.spans[:, 0]
         return np.asarray(self.counted > lengths_s / 2)
 
-    def find(self, start_s: float, end_s: float) -> int | None:
-        """Find the cell that has content and this span; None if there is none."""
+    def find(self, start_s: float | None, end_s: float | None) -> int | None:
+        """Find the cell that has content and this span; None if there is none, as of a whole film."""
         cell = self.at(start_s, end_s)
         return cell if cell is not None and self.content[cell] > 0 else None
 
-    def at(self, start_s: float, end_s: float) -> int | None:
-        """Find the cell of this span, with or without content; None if there is none."""
+    def at(self, start_s: float | None, end_s: float | None) -> int | None:
+        """Find the cell of this span, with or without content; None if there is none, as of a whole film."""
+        if start_s is None or end_s is None:
+            return None
         distances_s = np.abs(self.spans - (start_s, end_s)).max(axis=1)
         is_same = distances_s <= SLACK_S
         return int(np.argmax(is_same)) if is_same.any() else None

@@ -501,7 +501,7 @@ def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
     cell_at = cache(cells.at)  # many judge the same windows
     clip_of_cell: dict[int, Clip] = {}
     for clip in clips:
-        cell = cell_at(clip.start_s or 0.0, clip.end_s or 0.0)
+        cell = cell_at(clip.start_s, clip.end_s)
         if cell is not None:
             clip_of_cell.setdefault(cell, clip)
     return clip_of_cell

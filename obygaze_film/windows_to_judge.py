@@ -130,7 +130,7 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
         for clip in clips:
             if clip.movie != film.movie or not is_blind(clip):
                 continue
-            cell = cells.at(clip.start_s or 0.0, clip.end_s or 0.0)
+            cell = cells.at(clip.start_s, clip.end_s)
             seconds = content_at_draw(clip)  # None if the row does not say, NaN if what it says is impossible
             if cell is None or seconds is None:
                 continue
@@ -148,7 +148,7 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
     cells = cells_of(film)
-    judged_cells = {cells.at(clip.start_s or 0.0, clip.end_s or 0.0) for clip in judged_of_film}
+    judged_cells = {cells.at(clip.start_s, clip.end_s) for clip in judged_of_film}
     order = draw.order()
     cells_left = [cell for cell in order if cell not in judged_cells]
     if draw.law == SUCCESSIVE:
@@ -186,7 +186,7 @@ def _next_in_sight(
         # Windows seen with their score have an order of their own: blind ones should be new to the judge.
         order = cells.drawn(f"{film.movie} in sight", seed)
         judged_of_film = [clip for clip in judged if clip.movie == film.movie]
-        judged_cells = {cells.find(clip.start_s or 0.0, clip.end_s or 0.0) for clip in judged_of_film}
+        judged_cells = {cells.find(clip.start_s, clip.end_s) for clip in judged_of_film}
         fresh = [cell for cell in order if cell not in judged_cells]
         cells_by_film.append(cells)
         fresh_by_film.append(fresh)

@@ -187,9 +187,11 @@ class DifferenceDetector:
 
     def differences(self) -> Differences:
         """Return what was measured on the frames so far, for another detector to `join`."""
-        shape = (-1, SMALL[1] // 2, SMALL[0] // 2)
-        head = np.array(self._head, np.float32).reshape(shape)
-        tail = np.array(self._tail, np.float32).reshape(shape)
+        height = SMALL[1] // 2
+        width = SMALL[0] // 2
+        # Without frames, the arrays have the same dimensions.
+        head = np.array(self._head, np.float32).reshape(len(self._head), height, width)
+        tail = np.array(self._tail, np.float32).reshape(len(self._tail), height, width)
         return Differences(np.array(self._changes), np.array(self._across_flash), head, tail)
 
     def join(self, later: Differences) -> None:

@@ -81,6 +81,8 @@ RESET = "the codec's settings change within the video: the shape of its pixels m
 SOME_TIMES = "not every picture has a time of its own: the others have those that a steady rate leaves free"
 TURNED = "its packets ask to turn the pictures, which is done for those alone that say so themselves"
 SPELLED = {"h264": "H.264", "hevc": "HEVC", "vp8": "VP8", "vp9": "VP9", "av1": "AV1"}
+SPAN_SLACK_S = 0.1
+"""Seconds by which a whole span may end behind the time of the last picture of a file that is cut off."""
 TRUNCATED_BELOW = 0.98
 """Share of the declared packets or bytes below which a file counts as cut off: containers count inexactly."""
 MOST_TIMES_LONGER = 1000.0
@@ -855,7 +857,7 @@ def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """
     cut_off = truncation(facts.source, facts.packets)
     if cut_off:
-        yield _last_picture_s(facts), cut_off
+        yield _last_picture_s(facts) + SPAN_SLACK_S, cut_off
     if facts.seams.wrongly_decoded:
         yield facts.time_of(facts.seams.wrongly_decoded), OTHER_SETTINGS
         return

@@ -201,7 +201,9 @@ def _first_carried(packet: bytes) -> int:
     packet
         The packet from its header on.
     """
-    is_mpeg2 = len(packet) > 0 and packet[0] >> 6 == 2
+    if not packet:  # the file ends here
+        return -1
+    is_mpeg2 = packet[0] >> 6 == 2
     if not is_mpeg2:
         header_end = _mpeg1_header_bytes(packet)
     elif len(packet) > 2:

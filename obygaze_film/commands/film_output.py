@@ -185,8 +185,8 @@ def export(
     markers for video editors; needs the extra `interchange`. markers: a table as Premiere Pro writes it.
     refi-qda: a project of codes and selections for NVivo, MAXQDA, ATLAS.ti and QualCoder, without the film.
     jsonld: W3C Web Annotation. iiif: a manifest with one canvas (Presentation API 3.0). csv: a table for
-    spreadsheets. Every file says who wrote what is in it, and what scores are not. What a format loses is
-    printed on stderr.
+    spreadsheets. Every file says who wrote what is in it, and what scores are not (a table
+    in each row: one without passages is its head alone). What a format loses is printed on stderr.
 
     \b
     Examples:

@@ -91,6 +91,8 @@ class Explained:
     is_unlike, trained_on, no_skill : bool
         Whether the clip is out of distribution, whether its film was trained on, and whether the model may be
         no better than chance.
+    read_in_part : str
+        What could not be read of the clip's video; empty if all was read.
     evidence : str
         One line on how well the model did on films left out of training.
     levels_left_out : tuple of str
@@ -138,6 +140,7 @@ class Explained:
     is_unlike: bool
     trained_on: bool
     no_skill: bool
+    read_in_part: str
     evidence: str
     threshold: float
     threshold_p: float | None
@@ -200,6 +203,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         is_unlike=is_out_of_distribution,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
+        read_in_part=store.clips[row].reason if store.clips[row].status == "partial" else "",
         evidence=evidence_line(card.evidence, card.levels_left_out or ()),
         levels_left_out=card.levels_left_out or (),
         threshold=card.threshold,

@@ -13,7 +13,7 @@ from PIL import Image
 import obygaze_features as of
 from obygaze.cli import root_command
 from obygaze_features.answer_search import near_classes
-from obygaze_features.backbones import Layers, load_backbone, load_text_backbone
+from obygaze_features.backbones import Layers, class_names, load_backbone, load_text_backbone
 from obygaze_features.backbones.class_names import unique_names
 from obygaze_features.errors import BackboneError
 from obygaze_features.manifest import perceived
@@ -267,6 +267,18 @@ def relabelled(folder, tmp_path, names, **fields):
 def test_names_stay_apart_where_a_number_is_taken_and_where_all_are_one():
     assert unique_names(["crane", "crane (2)", "crane"]) == ("crane", "crane (2)", "crane (3)")
     assert len(set(unique_names(["crane"] * 50_000))) == 50_000  # in a moment: not each compared with all
+
+
+@pytest.mark.parametrize("n_names", [999, 1000])
+def test_names_of_imagenet_are_read_from_a_file_that_lists_all(tmp_path, monkeypatch, n_names):
+    names = [f"class {number}" for number in range(n_names)]
+    package = tmp_path / "of_names"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / class_names.FILE).write_text(f"{class_names.VARIABLE} = {names}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(class_names, "PACKAGE", "of_names")
+    assert class_names.imagenet_classes() == (tuple(names) if n_names == 1000 else None)
 
 
 def test_the_second_class_of_one_name_gets_a_number(folders, tmp_path):

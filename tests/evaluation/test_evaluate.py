@@ -279,7 +279,7 @@ def test_a_model_of_concepts_that_is_asked_for_by_name_is_refused(learnable):
 
 @pytest.mark.parametrize(("level", "message"), [("EN", "no positive clip"), ("S", "no negative clip")])
 def test_clips_of_one_class_are_refused(learnable, level, message):
-    with pytest.raises(ProtocolError, match=message):
+    with pytest.raises(ProtocolError, match=f"{message} to be trained on"):
         evaluate(with_levels(learnable, np.full(240, level)), ["linear"], "en_s")
 
 

@@ -202,8 +202,9 @@ def rank_clips(tmp_path, monkeypatch):
     clips.append(Clip("d", "m", extras={"joy": "0.5"}))
     write_manifest(Manifest(tuple(clips), tmp_path, codebook), tmp_path / "clips.csv")
 
-    def rank(rows):
-        (tmp_path / "comparisons.csv").write_text("worker,left,right,chosen\n" + rows, "utf-8")
+    def rank(rows, title=""):
+        text = f"{title}worker,left,right,chosen\n{rows}"
+        (tmp_path / "comparisons.csv").write_text(text, "utf-8")
         command = ["manifest", "rank", "clips.csv", "comparisons.csv", "--scale", "joy", "--out", "out.csv"]
         return obygaze(*command)
 
@@ -217,9 +218,21 @@ def test_clips_are_found_by_their_names_in_any_accents(rank_clips, capsys):
     assert "1 row had cells in joy" in output
 
 
+def test_comparisons_may_have_a_title_above_their_header(rank_clips):
+    assert rank_clips("W,é,b,b\nW,b,c,c\n", title="Joy, first round\n") == 0
+
+
 def test_a_worker_in_two_spellings_is_refused(rank_clips, capsys):
     assert rank_clips("W,é,b,b\nW,b,c,c\nw,b,c,c\n") == 1
     assert "worker 'W' and 'w' (line 4) are one name" in capsys.readouterr().err
+
+
+def test_clips_that_the_manifest_lacks_are_refused_with_their_lines_and_columns(rank_clips, capsys):
+    assert rank_clips("W,x,b,b\nW,b,c,c\nW,b,y,b\n") == 1
+    errors = capsys.readouterr().err
+    assert "line 2" in errors
+    assert "'x' is no clip of the manifest" in errors
+    assert "'y' is no clip of the manifest" in errors
 
 
 def test_repeated_comparisons_are_counted(rank_clips, capsys):

@@ -16,7 +16,7 @@ from obygaze_features.store.format import RAGGED_ARRAYS
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files
 
-from ..store.serving import serving
+from ..store.serving import Handler, serving
 from ..store.toy_stores import sealed, staged, tree
 
 pytest.importorskip("obstore")
@@ -62,6 +62,28 @@ def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place)
     assert tree(tmp_path / "copy-1.0.0") == whole
     assert (pulled.files, pulled.kept, pulled.left) == (len(whole) - 1, 0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
+
+
+class Busy(Handler):
+    """Answers each first request for a file with a status, and the next ones as usual."""
+
+    status = 500
+
+    def do_GET(self):  # noqa: N802
+        if any(path == self.path for _, path, _ in self.server.asked):
+            super().do_GET()
+        else:
+            self.server.asked.append((self.command, self.path, ""))
+            self.answer(self.status)
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_server_that_is_busy_for_a_moment_is_asked_again(root, whole, tmp_path, monkeypatch, status):
+    monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
+    with serving(root, type("Busy", (Busy,), {"status": status})) as site:
+        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
+    assert tree(tmp_path / "copy-1.0.0") == whole
 
 
 def test_pulling_again_fetches_what_was_damaged_alone(site, root, whole, tmp_path):

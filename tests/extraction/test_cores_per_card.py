@@ -18,6 +18,11 @@ def test_a_report_divides_the_decoders_seconds_by_the_cards():
     assert sum_reports([report, report]).cores_per_card() == 24.0  # two cards, twice the clips
 
 
+def test_a_report_divides_the_wall_time_by_what_it_was_spent_on():
+    report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=40.0, write_s=5.0, encoders=2)
+    assert report.shares() == {"decode": 37.5, "infer": 50.0, "write": 12.5}
+
+
 @pytest.mark.parametrize("seconds", [None, 0.0])
 def test_a_report_without_a_card_says_nothing_of_one(seconds):
     report = RunReport(ok=1, wall_s=1.0, decode_cpu_s=1.0, gpu_busy_s=seconds)

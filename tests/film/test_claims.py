@@ -958,6 +958,12 @@ def test_each_concept_that_is_named_is_seen_and_for_it_in_half_of_the_time_and_n
         assert (concept.name in named) == is_named or is_at_bound
 
 
+def test_concepts_come_by_what_they_add_over_the_time_in_which_they_are_seen():
+    """Body is seen in six seconds and adds more in them than Look does in all ten."""
+    film = with_passage({"Look": 0.5, "Body": 1.0}, {"Look": 0.9, "Body": np.repeat([0.9, 0.1], [6, 4])})
+    assert frequent_concepts(film) == ["Body", "Look"]
+
+
 def test_concepts_that_add_as_much_come_in_the_codebooks_order():
     first, second, third = [name for name, *_ in CONCEPTS][:3]
     film = with_passage({first: 1.0, second: 0.5, third: 1.0}, dict.fromkeys((first, second, third), 0.9))

@@ -377,6 +377,13 @@ def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeli
     assert notice.startswith("1 window had")
 
 
+def test_a_row_of_a_whole_film_is_no_window(timeline, with_a_changed_content, tmp_path):
+    first, *rest = with_a_changed_content.clips
+    of_whole_film = replace(first, start_s=None, end_s=None)
+    without_times = judged([of_whole_film, *rest], tmp_path, lambda _: True)
+    assert content_notices([timeline], without_times) == []
+
+
 def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, with_a_changed_content, tmp_path):
     (notice,) = content_notices([timeline], with_a_changed_content)
     assert "1 window" in notice

@@ -221,6 +221,12 @@ def test_clips_of_one_frame_are_predicted(trained, stills):
     assert (predict_frames(model, [stills])["weight"].dropna() == 1).all()
 
 
+def test_the_explanation_of_a_partial_clip_says_what_could_not_be_read(trained, stills):
+    model = load_model(trained.paths["attention"])
+    assert "read in part: the file was cut off." in describe(explain(model, [stills], "film0-c1", {}), model)
+    assert "read in part" not in describe(explain(model, [stills], "film0-c0", {}), model)
+
+
 def test_a_partial_clip_is_flagged(trained, stills):
     assert predict(load_model(trained.paths["attention"]), [stills]).has("partial").sum() == 1
 

@@ -196,6 +196,8 @@ def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header():
         {"profile": 244, "chroma": coded(3) + "0" + coded(2) * 2 + "0" + "0"},
         # A list of scales that ends early (their difference is -8), one that is whole, and six without.
         {"profile": 100, "chroma": coded(1) + "11011" + coded(16) + "1" * 17 + "0" * 6},
+        # A list whose scales rise by 8 and then fall by 16, with which it ends.
+        {"profile": 100, "chroma": coded(1) + "11011" + coded(15) + coded(32) + "0" * 7},
     ],
 )
 def test_a_stream_that_may_have_fields_says_how_long_the_number_of_a_frame_is(written):

@@ -18,7 +18,7 @@ from obygaze_features.video import (
     uniform,
 )
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.packets import demux
+from obygaze_features.video.packets import ListedStream, demux
 from tests.video import inserting
 from tests.video.conftest import draw, numbers_of
 from tests.video.encoding import encode
@@ -160,6 +160,15 @@ def test_pictures_of_another_stream_that_a_new_map_names_are_said_to_be_missing(
     assert frames.status == "partial"
     assert numbers_of(frames.images) == list(range(0, 50, 5))
     assert any(f"{parts[0].stat().st_size // 1000}," in note for note in frames.notes)  # the byte where
+
+
+def test_a_film_that_ends_with_the_start_of_a_packet_is_searched_to_its_end(tmp_path):
+    """A recording breaks off behind the length of a packet of sound, before its header."""
+    film = tmp_path / "broken-off.vob"
+    film.write_bytes(b"\x00\x00\x01\xbd\x07\xec")
+    sound = ListedStream(place=1, id=0x80, kind="audio", codec="ac3")
+    (late,) = late_streams.late_streams([film], {"mpeg"}, [sound])
+    assert late.byte == -1
 
 
 # --- what begins late is heard

@@ -402,6 +402,7 @@ def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(s
     assert whole == pytest.approx(cells.content.sum() - unsure_s)
     assert (of_judged, number) == (pytest.approx(whole - left_s), n - 2)
     assert "1 window (" in so_far
+    assert "earlier law" not in so_far
 
 
 def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_asked_for(scored_tt1):

@@ -92,6 +92,12 @@ LEFT_OUT = {
     "a clip twice": (
         [{**GOOD, "clip_id": "c0"}] * 2, ["c0"], "line 2: of a clip that was answered above",
     ),
+    "a clip without a name": (
+        [{**GOOD, "clip_id": ""}, GOOD], ["c1"], "line 1: no clip_id or no movie",
+    ),
+    "a clip of no film": (
+        [{**GOOD, "movie": None}, GOOD], ["c1"], "line 1: no clip_id or no movie",
+    ),
     "one level alone, denied": (
         [{"answers": {"level:S": answer}} for answer in ("yes", "no", 0.2, 0.7)], ["c0", "c3"],
         "2 left out: no level: the only one that was asked of is not there (the first: line 2)",

@@ -447,6 +447,19 @@ def test_what_an_import_may_hold_grows_with_all_its_files(tmp_path, monkeypatch)
         import_spans(paths, tmp_path)
 
 
+def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1000 * size))
+    text = "".join(SRT.replace("1\n", f"{k}\n", 1) + "\n" for k in range(60))
+    end, start = os.pipe()
+    os.write(start, text.encode())
+    os.close(start)
+    try:
+        imported = import_spans([Path(f"/dev/fd/{end}")], tmp_path)
+    finally:
+        os.close(end)
+    assert len(imported.manifest) == 60
+
+
 def test_columns_that_other_files_give_to_all_clips_count(tmp_path, monkeypatch):
     monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1 << 20))
     (tmp_path / "a.csv").write_text(

@@ -160,6 +160,18 @@ def test_a_table_is_read_where_no_cells_fit_what_a_heading_says(read, heading, c
     assert [clip.extras[heading] for clip in clips] == list(cells)
 
 
+def test_a_heading_of_several_words_is_read_by_the_one_that_is_known(read):
+    table = "movie,shot ends at,shot begins at,level\na,6,1,S\na,9,5,EN\n"
+    columns = proposed(read, table)["columns"]
+    assert columns == {"start_s": ["shot begins at"], "end_s": ["shot ends at"]}
+
+
+def test_a_column_of_other_names_in_the_rows_of_each_span_is_of_annotators(read):
+    rows = "a,1,5,S,Ann\na,1,5,EN,Bob\na,6,9,S,Ann\na,6,9,EN,Bob\n"
+    columns = proposed(read, "movie,start_s,end_s,level,wer\n" + rows)["columns"]
+    assert columns == {"annotator": ["wer"]}
+
+
 def test_columns_of_labels_that_a_person_does_not_want_are_left(read):
     table = "movie,start_s,end_s,level,Look,tags\na,1,2,S,x,Body\n"
     assert proposed(read, table)["columns"] == {"concepts": ["tags", "Look"]}

@@ -152,6 +152,7 @@ def test_a_tier_of_other_texts_holds_texts_in_every_format_and_the_option_reads_
     assert not labels_of(clips)
     assert kind == "eaf" or {"S", "at", "look"} <= set(texts_of(clips))
     assert "'words': 2 of 3" in said
+    assert "read as labels" not in said
     clips, _ = written(kind, *marks, tiers=options_in(said))
     assert labels_of(clips) == {(1.0, 5.0, None, ("Look",)), (8.0, 9.0, "S", ())}
 

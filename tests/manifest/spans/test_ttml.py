@@ -213,6 +213,7 @@ def test_each_text_below_a_time_that_cannot_be_read_is_counted(read):
     assert len(clips) == 3
     assert "3 of 6 spans read" in notices
     assert "3 left out: 'soon' is no time of TTML" in notices
+    assert "(the first: text 1)" in notices
 
 
 def test_a_text_is_named_by_its_number_in_the_document(read):
