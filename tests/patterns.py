@@ -17,7 +17,7 @@ from re import _constants as codes  # type: ignore[attr-defined]  # of the patte
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
-from obygaze_features.file_kinds import XML_PROLOGUE, _kinds
+from obygaze_features.file_kinds import XML_PROLOGUE, _known_formats
 from obygaze_features.manifest.spans.formats import anywhere_pattern, beginning_pattern, root_pattern
 from obygaze_features.video.stills import STATED
 
@@ -184,7 +184,7 @@ def _of_facts() -> Iterator[Use]:
     for source in STATED:
         yield Use("video.stills.STATED", re.compile(source), FIRST)
     for binary in (False, True):
-        for source, kind in _kinds(binary=binary):
+        for source, kind in _known_formats(binary=binary):
             yield Use(f"file_kinds: {kind.name}", re.compile(source, re.DOTALL), START)
 
 

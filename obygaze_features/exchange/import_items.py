@@ -288,7 +288,8 @@ def _close_file_of_worker() -> None:
     """Let the worker close its file, which it does when it opens another: here an empty content."""
     empty_content: FileContent = ({}, {})
     for pool in _pools:
-        pool.put(None, _Request(next(_numbers), Path.cwd(), nullcontext, (empty_content,)))
+        # The worker goes to a folder that is always there: the one of now may be gone when it answers.
+        pool.put(None, _Request(next(_numbers), Path(Path.cwd().anchor), nullcontext, (empty_content,)))
 
 
 def _send_request(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:

@@ -857,7 +857,9 @@ def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """
     cut_off = truncation(facts.source, facts.packets)
     if cut_off:
-        yield _last_picture_s(facts) + SPAN_SLACK_S, cut_off
+        # After an error it is unknown of which time the packets are that were not read.
+        from_s = -np.inf if facts.packets.error else _last_picture_s(facts) + SPAN_SLACK_S
+        yield from_s, cut_off
     if facts.seams.wrongly_decoded:
         yield facts.time_of(facts.seams.wrongly_decoded), OTHER_SETTINGS
         return
