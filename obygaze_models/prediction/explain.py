@@ -203,7 +203,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         is_unlike=is_out_of_distribution,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
-        read_in_part=store.clips[row].reason if store.clips[row].status == "partial" else "",
+        read_in_part=store.clips_at([row])[row].reason if block.clips.is_partial[0] else "",
         evidence=evidence_line(card.evidence, card.levels_left_out or ()),
         levels_left_out=card.levels_left_out or (),
         threshold=card.threshold,
