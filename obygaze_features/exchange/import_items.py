@@ -289,7 +289,7 @@ def _close_file_of_worker() -> None:
     empty_content: FileContent = ({}, {})
     for pool in _pools:
         # The worker goes to a folder that is always there: the one of now may be gone when it answers.
-        pool.put(None, _Request(next(_numbers), Path(Path.cwd().anchor), nullcontext, (empty_content,)))
+        pool.put(None, _Request(next(_numbers), Path(os.sep), nullcontext, (empty_content,)))
 
 
 def _send_request(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:
