@@ -11,7 +11,7 @@ from obygaze_film.coverage import SLACK_S, find_coverage
 from obygaze_film.draws import SUCCESSIVE, Law, random_order
 from obygaze_film.errors import FilmError
 from obygaze_film.positive import positive_of
-from obygaze_film.schema import NO_CONTENT, Spans, durations, has_flag, is_counted
+from obygaze_film.schema import MISSING, NO_CONTENT, Spans, durations, has_flag, is_counted
 from obygaze_film.timeline import Timeline
 
 Floats = NDArray[np.float64]
@@ -26,18 +26,26 @@ class Cells:
     spans : ndarray, shape [C, 2]
         Starts and ends in seconds, without gaps.
     content : ndarray, shape [C]
-        Seconds that are neither black nor credits; the same for all models.
+        Seconds that were read and are neither black nor credits, which can be judged; the same for all
+        models. A cell of which more than half could not be read has none.
     counted : ndarray, shape [C]
         Seconds that count in the rate that the model expects: content with a probability.
     p : ndarray, shape [C]
         Mean probability over the content. Content without a probability (unlike, missing) has the mean over
         the film's counted seconds: the mean of `p` weighted by `content` is the rate that the model expects.
+    unread_s : float
+        Seconds of the film, neither black nor credits, that are no content since they, or more than half of
+        their cell, could not be read.
+    n_unread : int
+        Cells that have no content for that reason.
     """
 
     spans: Spans
     content: Floats
     counted: Floats
     p: Floats
+    unread_s: float = 0.0
+    n_unread: int = 0
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
@@ -93,7 +101,9 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     n_cells = max(1, int((end_s + SLACK_S) // cell_s))
     starts = np.round(cell_s * np.arange(n_cells), 3)
     spans = np.column_stack([starts, [*starts[1:], end_s]])
-    has_content = ~has_flag(rows, *NO_CONTENT)
+    has_pictures = ~has_flag(rows, *NO_CONTENT)
+    is_unread = _unread_by_all(timeline)
+    has_content = has_pictures & ~is_unread
     has_p = is_counted(rows)
     p = rows["p"].to_numpy(dtype=np.float64)
     # A film without any probability says nothing: 0.5 is as good as any other number.
@@ -101,12 +111,24 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     coverage = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
     content = coverage.sums(has_content.astype(np.float64))
     sums_of_p = coverage.sums(np.where(has_content, np.where(has_p, p, film_p), 0.0))
+    unread = coverage.sums((has_pictures & is_unread).astype(np.float64))
+    is_scarcely_read = unread > (spans[:, 1] - spans[:, 0]) / 2
+    unread[is_scarcely_read] += content[is_scarcely_read]
+    content[is_scarcely_read] = 0.0
     return Cells(
         spans=spans,
         content=content,
         counted=coverage.sums(has_p.astype(np.float64)),
         p=np.divide(sums_of_p, content, out=np.full(len(spans), film_p), where=content > 0),
+        unread_s=float(unread.sum()),
+        n_unread=int(is_scarcely_read.sum()),
     )
+
+
+def _unread_by_all(timeline: Timeline) -> NDArray[np.bool_]:
+    """Mark the rows that no model has features of: nothing of them could be read."""
+    marks = [has_flag(timeline.rows(key), MISSING) for key in timeline.keys]
+    return np.asarray(np.logical_and.reduce(marks))
 
 
 def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Cells:

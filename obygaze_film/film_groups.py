@@ -37,7 +37,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.film_time import NOTHING, staging_means
+from obygaze_film.film_time import LEAST_SAID_S, NOTHING, staging_means
 from obygaze_film.judged_rate import (
     agreement_of_judges,
     alpha_of_judges,
@@ -476,8 +476,9 @@ def compare_films(
         if model.is_trained_on and labels is None:
             left_out.add(said("films_trained"), film.movie)
             continue
-        if film.time(key).why_nothing == NOTHING:
-            left_out.add(said("films_nothing"), film.movie)
+        without_content = _why_without_content(film, key)
+        if without_content:
+            left_out.add(without_content, film.movie)
             continue
         if not group:
             left_out.add(said("films_no_group", column=by), film.movie)
@@ -488,6 +489,8 @@ def compare_films(
         notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
         if judged.film is not None:
             judged_films.append(judged.film)
+        if film.time(key).unread_s >= LEAST_SAID_S:
+            left_out.add(said("films_part_unread"), film.movie)
         has_rate = labels is not None or model.rate.value is not None
         expected = judged.expected if has_rate else np.nan
         compared_film = ComparedFilm(
@@ -522,6 +525,16 @@ def compare_films(
         alpha=alpha_of_judges(judged_films),
         is_of_labels=labels is not None,
     )
+
+
+def _why_without_content(film: Timeline, key: str | None) -> str:
+    """Say why a film has no content that could be judged; empty if it has any."""
+    time = film.time(key)
+    if time.why_nothing == NOTHING:
+        return said("films_nothing")
+    if time.unread_s and not cells_of(film, key).content.any():
+        return said("films_unread")
+    return ""
 
 
 class _LeftOut:

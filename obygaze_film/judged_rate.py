@@ -389,6 +389,7 @@ class _Estimator:
             content_s=float(content.sum()),
             n_unsure=len(windows.unsure),
             unsure_s=float(windows.cells.content[[*windows.unsure]].sum()),
+            unread_s=windows.cells.unread_s,
         )
 
 

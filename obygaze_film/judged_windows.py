@@ -383,7 +383,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         sieve.notices.append(said("note_law"))
     return JudgedFilm(
         movie=timeline.movie,
-        cells=replace(cells, content=content),
+        cells=replace(cells, content=content, unread_s=_unread_when_drawn(cells, content)),
         law=law,
         cell_at={place_in(clip): cell for cell, clip in clip_of_cell.items()},
         asked={judge: frozenset(places) for judge, places in places_of.items()},
@@ -517,6 +517,11 @@ def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple
             content[cell] = seconds
             n_changed += 1
     return content, n_changed
+
+
+def _unread_when_drawn(cells: Cells, content: Floats) -> float:
+    """Return the seconds that could not be read, without those that are content [C] as they were judged."""
+    return max(cells.unread_s - float(np.maximum(content - cells.content, 0.0).sum()), 0.0)
 
 
 def _calls_by_judge(
