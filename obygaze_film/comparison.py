@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SUCCESSIVE, Law, inclusion_chances
-from obygaze_film.notes import judge_name, said
+from obygaze_film.notes import judge_name, message
 from obygaze_film.rate_estimates import LEVEL, MIN_VARIANCE
 
 Floats = NDArray[np.float64]
@@ -203,7 +203,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     reason = _why_all_alike(shares, x[is_judged])
     if not reason and n_judge_columns and not fit.is_determined[slope]:
         names = sorted({name for film in films for name in film.judges})
-        reason = said("reason_judges", names=", ".join(map(judge_name, names)))
+        reason = message("reason_judges", names=", ".join(map(judge_name, names)))
     if reason:
         return Estimate(reason=reason, n_any=n_any)
     robust = _half_interval(fit.variances[slope], fit.freedom[slope])
@@ -232,9 +232,9 @@ def _why_all_alike(shares: Floats, x: Floats) -> str:
     groups = np.unique(x)
     is_alike = np.ptp(shares) < MIN_SPREAD
     if len(groups) != 2:
-        return said("reason_alike") if is_alike else ""
+        return message("reason_alike") if is_alike else ""
     is_group_alike = any(np.ptp(shares[x == group]) < MIN_SPREAD for group in groups)
-    return said("reason_alike_group") if is_alike or is_group_alike else ""
+    return message("reason_alike_group") if is_alike or is_group_alike else ""
 
 
 def _half_interval(variance: float, freedom: float) -> float:

@@ -46,12 +46,12 @@ from obygaze_film.judged_rate import (
     main_rate,
 )
 from obygaze_film.judged_windows import JudgedFilm, WindowCounts, judged_film, needed_windows, votes
-from obygaze_film.notes import LATER, Said, judge_name, said, said_counted
+from obygaze_film.notes import LATER, Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha
 from obygaze_film.timeline import Timeline
 
-ALL: Final = said("all_films_name")
+ALL: Final = message("all_films_name")
 """Name of the only group, where no column is given."""
 
 LEAST_VALUES: Final = 3
@@ -279,9 +279,9 @@ def match_rows(
         is_shown = index < SHOWN
         hint = unmatched_row.hint(known_ids, known_titles) if is_shown else ""
         not_scored.append(unmatched_row.name + hint)
-    notes = _note(said("films_not_scored", path=path.name), not_scored)
-    notes += _note(said("films_not_there", path=path.name), absent)
-    notes += _note(said("films_by_title"), undated)
+    notes = _note(message("films_not_scored", path=path.name), not_scored)
+    notes += _note(message("films_not_there", path=path.name), absent)
+    notes += _note(message("films_by_title"), undated)
     return rows, notes
 
 
@@ -474,18 +474,18 @@ def compare_films(
         trend_value = _number(cells, trend, film.movie) if trend else np.nan
         model = film.model(key)
         if model.is_trained_on and labels is None:
-            left_out.add(said("films_trained"), film.movie)
+            left_out.add(message("films_trained"), film.movie)
             continue
         if film.time(key).why_nothing == NOTHING:
-            left_out.add(said("films_nothing"), film.movie)
+            left_out.add(message("films_nothing"), film.movie)
             continue
         if not group:
-            left_out.add(said("films_no_group", column=by), film.movie)
+            left_out.add(message("films_no_group", column=by), film.movie)
             continue
         if trend and np.isnan(trend_value):  # it stays in the groups
-            left_out.add(said("films_no_trend", column=trend), film.movie)
+            left_out.add(message("films_no_trend", column=trend), film.movie)
         judged = _judged(film, judgements, key, labels)
-        notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
+        notes += [message("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
         if judged.film is not None:
             judged_films.append(judged.film)
         has_rate = labels is not None or model.rate.value is not None
@@ -583,7 +583,7 @@ def _refuse_copies(films: Sequence[Timeline]) -> None:
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
     """Make a table of rows that have the same columns.
 
-    Notes (`Said`) are kept as objects: as texts of a column of texts they could not be put into other
+    Notes (`Message`) are kept as objects: as texts of a column of texts they could not be put into other
     languages.
     """
     columns_of_notes = ("group", "change", "reason", "note")
@@ -608,7 +608,7 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
     shown = ", ".join(names[:SHOWN])
     if len(names) > SHOWN:
         shown += ", …"
-    return [said("note_films", what=what, n=len(names), names=shown)]
+    return [message("note_films", what=what, n=len(names), names=shown)]
 
 
 def _staging_of(film: Timeline) -> dict[str, float]:
@@ -633,8 +633,8 @@ def _groups_by_staging(films: Sequence[Timeline], by: str | None, facts: Facts |
     if not mean_of or is_column_of_table:
         return {}
     median = float(np.median([*mean_of.values()]))
-    above = said("group_above", column=by, middle=f"{median:.3g}")
-    up_to = said("group_up_to", column=by, middle=f"{median:.3g}")
+    above = message("group_above", column=by, middle=f"{median:.3g}")
+    up_to = message("group_up_to", column=by, middle=f"{median:.3g}")
     return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
 
 
@@ -651,7 +651,7 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
         written[name] = text or recorded.get(name, "")
     year = {**recorded, **written}["year"]
     has_four_digits = len(year) == 4 and year.isdecimal()
-    decade = said("decade", year=f"{year[:3]}0") if has_four_digits else ""
+    decade = message("decade", year=f"{year[:3]}0") if has_four_digits else ""
     staged = {name: repr(mean) for name, mean in _staging_of(film).items()}
     return {**staged, "decade": decade, **recorded, **written}
 
@@ -681,13 +681,13 @@ def _notes_of_names(
     movies = [film.movie for film in films]
     not_scored = dict.fromkeys(clip.movie for clip in judgements if clip.movie not in movies)
     hinted = [f"{movie}{name_hint(movie, movies)}" for movie in not_scored]
-    notes = _note(said("films_judged_only"), hinted)
+    notes = _note(message("films_judged_only"), hinted)
     spellings: dict[str, dict[str, None]] = {}
     for film in compared:
         spellings.setdefault(film.group.casefold(), {})[film.group] = None
     for groups in spellings.values():
         if len(groups) > 1:
-            notes.append(said("note_case", names=", ".join(groups)))
+            notes.append(message("note_case", names=", ".join(groups)))
     return notes
 
 
@@ -740,12 +740,14 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
     return _Judged(expected, unjudged_sample, None, counts, notices)
 
 
-def _why_not_counted(counts: WindowCounts) -> Said:
+def _why_not_counted(counts: WindowCounts) -> Message:
     """Say how many windows of a film were judged, which are too few, and how many a share needs."""
     counted = counted_windows(counts)
     if not counts.left:
-        return said("note_none_left", counted=counted)
-    return said("note_few", counted=counted, needed=needed_windows(counts.judged, counts.left, counts.least))
+        return message("note_none_left", counted=counted)
+    return message(
+        "note_few", counted=counted, needed=needed_windows(counts.judged, counts.left, counts.least)
+    )
 
 
 def _film_rate(
@@ -781,7 +783,7 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     changes = []
     for one, other in combinations(with_enough, 2):
         both = [*films_of[one], *films_of[other]]
-        change: Row = {"change": said("change_minus", one=one, other=other), **_counts(both, least=0)}
+        change: Row = {"change": message("change_minus", one=one, other=other), **_counts(both, least=0)}
         is_one = np.array([float(film.group == one) for film in both])
         changes.append(_contrasted(change, both, is_one))
     return _EstimatedGroups(rows, changes)
@@ -827,7 +829,7 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     row: Row = {"change": change, **_counts(films, LEAST_OF_TREND)}
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_VALUES:
-        row["reason"] = said_counted("reason_values", len(values), column=column, least=LEAST_VALUES)
+        row["reason"] = counted_message("reason_values", len(values), column=column, least=LEAST_VALUES)
     return _contrasted(row, films, np.array([film.x for film in films]) / step)
 
 
@@ -857,17 +859,17 @@ def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
     reason = ""
     if n_judged < least and n_hidden:
         # Nobody is asked to judge films that are judged, or to judge others for what is only hidden.
-        films_here = said_counted("films_n", len(films))
-        reason = said_counted("reason_hidden", n_hidden, films=films_here, least=least)
+        films_here = counted_message("films_n", len(films))
+        reason = counted_message("reason_hidden", n_hidden, films=films_here, least=least)
     elif n_judged < least:
-        advice = said("advice_score")
+        advice = message("advice_score")
         if n_judged + len(to_judge) >= least:
             # Films that a person chose would not stand for the others: they are drawn.
             to_judge.sort(key=_place_in_draw)
-            advice = said("advice_judge", names=", ".join(to_judge[: least - n_judged]))
-        known = {"films": said_counted("films_n", len(films)), "least": least, "advice": advice}
+            advice = message("advice_judge", names=", ".join(to_judge[: least - n_judged]))
+        known = {"films": counted_message("films_n", len(films)), "least": least, "advice": advice}
         key = "reason_few_0" if n_judged == 0 else "reason_few"
-        reason = said_counted(key, n_judged, **known)
+        reason = counted_message(key, n_judged, **known)
     judges = {judge_name(name) for film in films for name in film.sample.judges}
     return {
         "n_films": len(films),
@@ -904,15 +906,15 @@ def _note_of(contrast: Estimate) -> str:
     if contrast.n_any < FEW:
         notes.append(_rests(contrast.n_any))
     if contrast.accounts_for_judges:
-        notes.append(said("note_accounts"))
+        notes.append(message("note_accounts"))
     if len(notes) == 2:
-        return said("note_both", one=notes[0], other=notes[1])
+        return message("note_both", one=notes[0], other=notes[1])
     return notes[0] if notes else ""
 
 
-def _rests(n_films: int) -> Said:
+def _rests(n_films: int) -> Message:
     """Say on how few films a share or a change rests."""
-    return said("note_rests", n=n_films, s="" if n_films == 1 else "s")
+    return message("note_rests", n=n_films, s="" if n_films == 1 else "s")
 
 
 def _values(estimate: Estimate) -> dict[str, float]:

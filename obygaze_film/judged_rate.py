@@ -28,7 +28,7 @@ from obygaze_film.judged_windows import (
     needed_windows,
     votes,
 )
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
 from obygaze_film.schema import (
@@ -114,7 +114,7 @@ def correct_rates(
         raise _too_few(film, [windows.counts for windows in own.values()], notices)
     agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
-        notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
+        notices.append(message("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     estimator = _Estimator(timeline, key, labels)
     targets = [([judge], windows) for judge, windows in own.items()]
     if len(film.judges) > 1:
@@ -163,20 +163,20 @@ def rates_by_definition(
         try:
             film_rates = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
         except FilmError as error:
-            notices.append(said("note_definition", definition=definition[:12], notice=error.args[0]))
+            notices.append(message("note_definition", definition=definition[:12], notice=error.args[0]))
             continue
         film_rates = _with_definition(film_rates, definition)
         rates += film_rates.rates
         too_few += film_rates.too_few
         agreement += film_rates.agreement
         short = definition[:12]
-        notices += [said("note_definition", definition=short, notice=text) for text in film_rates.notices]
+        notices += [message("note_definition", definition=short, notice=text) for text in film_rates.notices]
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
     if n_unknown:
         s = "" if n_unknown == 1 else "s"
-        notices.append(said("note_left_out", n=n_unknown, s=s, why=said("why_definition")))
+        notices.append(message("note_left_out", n=n_unknown, s=s, why=message("why_definition")))
     if not rates:
-        raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
+        raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
     alpha = None  # alpha is of judgements under one definition
     return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices), len(definitions))
 
@@ -249,7 +249,7 @@ def correct_rate(
         rate = _cut_at_mean_of_judges(rate, rates_of_judges)
     agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
-        notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
+        notices.append(message("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     return structs.replace(rate, agreement=_pairs_of_target(agreement, rate.annotators)), notices
 
 
@@ -273,14 +273,14 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     """
     no_windows = JudgedWindows(film.cells, by_cell={}, unsure=(), law=film.law)
     most = max(counts, key=lambda judge: (judge.sure, judge.judged), default=no_windows.counts)
-    left_out = "; ".join(notices) or said("rate_none_out")
+    left_out = "; ".join(notices) or message("rate_none_out")
     known = {"movie": film.movie, "counted": counted_windows(most), "notices": left_out}
     if not most.left:
-        return FilmError(said("rate_none_left", **known))
+        return FilmError(message("rate_none_left", **known))
     n_windows = most.judged + most.left
     n_advised = min(n_windows, max(MOST_ADVISED, most.judged + most.least))
     needed = needed_windows(most.judged, most.left, most.least)
-    return FilmError(said("rate_few", **known, needed=needed, more=n_advised))
+    return FilmError(message("rate_few", **known, needed=needed, more=n_advised))
 
 
 def counted_windows(counts: WindowCounts) -> str:
@@ -288,7 +288,7 @@ def counted_windows(counts: WindowCounts) -> str:
     key = "counted" if counts.are_all_sure else "counted_sure"
     if counts.judged < 2:
         key += f"_{counts.judged}"
-    return said(key, judged=counts.judged, sure=counts.sure)
+    return message(key, judged=counts.judged, sure=counts.sure)
 
 
 def estimate_windows(windows: JudgedWindows) -> Estimates:

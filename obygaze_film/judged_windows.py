@@ -26,7 +26,7 @@ from obygaze_film.cells import Cells, Floats, cells_of
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Law
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import Said, judge_name, said, said_counted
+from obygaze_film.notes import Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.timeline import Timeline
 
@@ -202,10 +202,10 @@ class JudgedFilm:
             n_before_gap = len(_places_before_a_gap(judged_by_any if by_any else places))
             n_left_out = sum(place > n_before_gap for place in places)
             if n_left_out:
-                why = said("why_gap", column=PLACE, gap=n_before_gap + 1)
+                why = message("why_gap", column=PLACE, gap=n_before_gap + 1)
                 notice = _left_out(n_left_out, why)
                 if len(self.judges) > 1:
-                    notice = said("note_of", movie=judge, notice=notice)
+                    notice = message("note_of", movie=judge, notice=notice)
                 notices.append(notice)
         return notices
 
@@ -242,7 +242,7 @@ def least_judged(cells: Cells) -> int:
     return min(LEAST_SURE, n_with_content)
 
 
-def needed_windows(judged: int, left: int, least: int) -> Said:
+def needed_windows(judged: int, left: int, least: int) -> Message:
     """Say how many windows must be judged for a share: `least` of them surely, or else all of the film.
 
     Parameters
@@ -252,9 +252,9 @@ def needed_windows(judged: int, left: int, least: int) -> Said:
     """
     n_windows = judged + left
     if n_windows > least:
-        return said("windows_needed", least=least, all=n_windows)
+        return message("windows_needed", least=least, all=n_windows)
     key = "windows_needed_all" if judged else "windows_needed_none"
-    return said_counted(key, left, all=n_windows)
+    return counted_message(key, left, all=n_windows)
 
 
 def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]]:
@@ -358,14 +358,14 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     unknown_level = positive.unknown_to(judgements.codebook)
     if unknown_level:
         books = {"codebook": judgements.codebook.name, "expected": model.codebook}
-        raise FilmError(said("rate_level", model=model.key, level=unknown_level, **books))
+        raise FilmError(message("rate_level", model=model.key, level=unknown_level, **books))
     sieve = _Sieve(judgements.spelled_as([timeline.movie]))
     if model.is_trained_on:
         # It may have learnt these very judgements, and so be right in judged windows more often than in the
         # others. One probability for all windows corrects nothing: the judgements alone count.
         mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))  # weights must not all be 0
         cells = replace(cells, p=np.full_like(cells.p, mean))
-        sieve.notices.append(said("note_trained"))
+        sieve.notices.append(message("note_trained"))
     law = _keep_drawn(sieve, timeline.movie)
     _leave_out_who_names_no_concept(sieve, positive)
     judged = judgements_of(judgements.with_clips(sieve.clips))
@@ -378,9 +378,9 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     content, n_changed = _content_when_drawn(cells, clip_of_cell)
     calls = _calls_by_judge(sieve, judged.judges, judgements.codebook.labels, positive)
     if n_changed:
-        sieve.notices.append(said("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
+        sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
     if sieve.clips and law == SEQUENTIAL_POISSON and not _is_alike(cells.content):
-        sieve.notices.append(said("note_law"))
+        sieve.notices.append(message("note_law"))
     return JudgedFilm(
         movie=timeline.movie,
         cells=replace(cells, content=content),
@@ -419,9 +419,9 @@ class _Sieve:
             self.notices.append(_left_out(n, why))
 
 
-def _left_out(n: int, why: str) -> Said:
+def _left_out(n: int, why: str) -> Message:
     """Say how many judgements are left out, and why."""
-    return said("note_left_out", n=n, s="" if n == 1 else "s", why=why)
+    return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
 def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
@@ -430,12 +430,12 @@ def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
     other_movies = [name for name in movies if name != movie]
     if movie not in movies:  # else no other name is a misspelling of this film's
         other_movies = [f"{name}{name_hint(name, [movie])}" for name in other_movies]
-    sieve.keep(lambda clip: clip.movie == movie, f"{said('why_film')} ({first_few(other_movies, 3)})")
-    sieve.keep(lambda clip: clip.level is not None, said("why_level"))
-    sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
-    sieve.keep(lambda clip: place_in(clip) > 0, said("why_place", column=PLACE))
+    sieve.keep(lambda clip: clip.movie == movie, f"{message('why_film')} ({first_few(other_movies, 3)})")
+    sieve.keep(lambda clip: clip.level is not None, message("why_level"))
+    sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
+    sieve.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
     law = law_of(sieve.clips)
-    sieve.keep(lambda clip: named_law(clip) == law, said("why_law", law=law))
+    sieve.keep(lambda clip: named_law(clip) == law, message("why_law", law=law))
     _refuse_two_draws(movie, sieve.clips)
     return law
 
@@ -450,7 +450,7 @@ def _leave_out_who_names_no_concept(sieve: _Sieve, positive: Positive) -> None:
         clips_of.setdefault(clip.annotator, []).append(clip)
     for judge, clips in clips_of.items():
         if positive.never_named(clips):
-            why = said("why_no_concept", who=judge_name(judge), concept=positive.text)
+            why = message("why_no_concept", who=judge_name(judge), concept=positive.text)
             sieve.keep(partial(_is_by_another, judge), why)
 
 
@@ -471,7 +471,7 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
             seeds.add(seed)
         has_another_span = place in span_at and span_at[place] != span
         if has_another_span or len(seeds) > 1:
-            raise FilmError(said("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
+            raise FilmError(message("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
         span_at[place] = span
 
 
@@ -491,8 +491,8 @@ def _keep_windows(sieve: _Sieve, cells: Cells) -> None:
         return seconds is None or not math.isnan(seconds)
 
     cell_s = cells.spans[0, 1]  # the first cell begins at 0
-    sieve.keep(is_window, said("why_grid", seconds=f"{cell_s:g}"))
-    sieve.keep(has_possible_content, said("why_content", column=CONTENT_S))
+    sieve.keep(is_window, message("why_grid", seconds=f"{cell_s:g}"))
+    sieve.keep(has_possible_content, message("why_content", column=CONTENT_S))
     sieve.clips.sort(key=place_in)
 
 
@@ -549,9 +549,9 @@ def _calls_by_judge(
         if earlier_call is not None and earlier_call != call:
             n_contradictions += 1
         calls[place] = call
-    sieve.note_left_out(n_unsure, said("why_unsure"))
+    sieve.note_left_out(n_unsure, message("why_unsure"))
     if n_contradictions:
-        sieve.notices.append(said_counted("note_twice", n_contradictions, column=JUDGED_AT))
+        sieve.notices.append(counted_message("note_twice", n_contradictions, column=JUDGED_AT))
     return calls_by_judge
 
 

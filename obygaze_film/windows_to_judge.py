@@ -17,7 +17,7 @@ from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import content_at_draw, is_blind, law_of, named_law, named_seed
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.timeline import Timeline
 
 DRAW = "draw"
@@ -113,7 +113,7 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
         if named is not None and named_law(clip) == law:
             seeds.add(named)
     if len(seeds) > 1:
-        raise FilmError(said("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
+        raise FilmError(message("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
     if seeds:
         seed = seeds.pop()
     content = tuple(cells_of(film).content.tolist())
@@ -138,8 +138,8 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
             if not is_same:
                 changed.add(cell)
         if changed:
-            notice = said("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
-            notices.append(said("note_of", movie=film.movie, notice=notice))
+            notice = message("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
+            notices.append(message("note_of", movie=film.movie, notice=notice))
     return notices
 
 

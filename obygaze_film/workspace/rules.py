@@ -28,7 +28,7 @@ from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Draw, Law
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import is_blind, named_law, named_seed
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.positive import positive_of
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import extras_of
@@ -230,11 +230,11 @@ class FilmRules:
             problem = unsuitable(text)
             if problem:
                 character = re.findall(r"U\+\w+", problem)[0]  # the code point, such as U+202E
-                raise FilmError(said("unsuitable", text=text, sign=character))
+                raise FilmError(message("unsuitable", text=text, sign=character))
         if end_s > film_s + END_SLACK_S:
-            raise FilmError(said("behind", start=start_s, end=end_s, whole=film_s))
+            raise FilmError(message("behind", start=start_s, end=end_s, whole=film_s))
         if kind == "passage" and not end_s - start_s >= SHORTEST_S:  # NaN is refused too
-            raise FilmError(said("short", start=start_s, end=end_s, least=SHORTEST_S))
+            raise FilmError(message("short", start=start_s, end=end_s, least=SHORTEST_S))
 
     def clip_of_new(self, kind: str, row: Cells, path: Path) -> Clip:
         """Make a clip of a decision that is not yet in the ledger; `path` is the file that it comes from.

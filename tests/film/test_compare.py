@@ -18,7 +18,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import ALL, LEAST_FILMS, read_facts
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_windows import needed_windows
-from obygaze_film.notes import said_counted
+from obygaze_film.notes import counted_message
 from obygaze_film.page import side_by_side
 from obygaze_film.scored_files import write_films
 from obygaze_film.windows_to_judge import choose_next
@@ -147,8 +147,8 @@ def test_films_whose_judgements_are_hidden_are_not_said_to_be_without_and_nobody
     compared = compare_films(films, judged.with_clips([]), hidden=movies)
     (reason,) = compared.groups["reason"]
     words = Words(language)
-    known = {"films": said_counted("films_n", len(movies)), "least": LEAST_FILMS}
-    assert words.again(reason) == words.again(said_counted("reason_hidden", len(movies), **known))
+    known = {"films": counted_message("films_n", len(movies)), "least": LEAST_FILMS}
+    assert words.again(reason) == words.again(counted_message("reason_hidden", len(movies), **known))
     assert not any(movie in words.again(reason) for movie in movies)
 
 

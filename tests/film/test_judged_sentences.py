@@ -30,7 +30,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rate, correct_rates
-from obygaze_film.notes import Said, texts
+from obygaze_film.notes import Message, texts
 from obygaze_film.page.figures import years_figure, years_legend
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.page.view import FilmView
@@ -533,7 +533,7 @@ def test_a_group_says_that_what_one_of_two_judges_was_not_sure_of_is_left_out(ju
 
 
 def keys_of(notes):
-    return [note.key for note in notes if isinstance(note, Said)]
+    return [note.key for note in notes if isinstance(note, Message)]
 
 
 def with_doubts_of_cd(by_ab):
