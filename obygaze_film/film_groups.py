@@ -37,7 +37,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.film_time import NOTHING, staging_means
+from obygaze_film.film_time import BLACK_OR_CREDITS, staging_means
 from obygaze_film.judged_rate import (
     agreement_of_judges,
     alpha_of_judges,
@@ -476,7 +476,7 @@ def compare_films(
         if model.is_trained_on and labels is None:
             left_out.add(message("films_trained"), film.movie)
             continue
-        if film.time(key).why_nothing == NOTHING:
+        if film.time(key).why_unjudged == BLACK_OR_CREDITS:
             left_out.add(message("films_nothing"), film.movie)
             continue
         if not group:

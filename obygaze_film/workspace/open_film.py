@@ -14,7 +14,7 @@ import pandas as pd
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Clip, Codebook, Manifest
-from obygaze_film.film_time import is_enough, seconds_inside
+from obygaze_film.film_time import is_enough_judged, seconds_inside
 from obygaze_film.notes import Message, message
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import Decisions, state_of
@@ -200,13 +200,13 @@ class OpenFilm:
     def probability_of(self, start_s: float, end_s: float) -> float | None:
         """Return the model's mean probability in a span, weighted by the seconds of each row in the span.
 
-        None if too little of the span has a probability (`is_enough`).
+        None if too little of the span has a probability (`is_enough_judged`).
         """
         rows = self._rows
         seconds = seconds_inside(rows, start_s, end_s)  # [N rows]
         p = rows["p"].to_numpy(dtype=np.float64)
         is_used = (seconds > 0) & ~np.isnan(p)
-        if not is_enough(seconds[is_used], seconds):
+        if not is_enough_judged(seconds[is_used], seconds):
             return None
         return float(np.average(p[is_used], weights=seconds[is_used]))
 
