@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.manifest import Manifest
 from obygaze_film.coverage import SLACK_S, find_coverage
-from obygaze_film.draws import SUCCESSIVE, Law, random_order
+from obygaze_film.draws import SUCCESSIVE, Sampling, random_order
 from obygaze_film.errors import FilmError
 from obygaze_film.positive import positive_of
 from obygaze_film.schema import NO_CONTENT, Spans, durations, has_flag, is_counted
@@ -58,13 +58,13 @@ class Cells:
         is_same = distances_s <= SLACK_S
         return int(np.argmax(is_same)) if is_same.any() else None
 
-    def drawn(self, name: str, seed: int, law: Law = SUCCESSIVE) -> list[int]:
+    def drawn(self, name: str, seed: int, sampling: Sampling = SUCCESSIVE) -> list[int]:
         """Put all cells with content in a random order, of which the first n are a draw of n.
 
         Each next cell is drawn in proportion to its content among those left (`random_order`).
         `inclusion_chances` gives the chances with which a cell is among the first n.
         """
-        return random_order(self.content, name, seed, law)
+        return random_order(self.content, name, seed, sampling)
 
     def without(self, cells: Iterable[int]) -> "Cells":
         """Take the content from some cells, such as those of which no judge was sure."""

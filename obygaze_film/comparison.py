@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_film.cells import Cells
-from obygaze_film.draws import SUCCESSIVE, Law, inclusion_chances
+from obygaze_film.draws import SUCCESSIVE, Sampling, inclusion_chances
 from obygaze_film.notes import judge_name, message
 from obygaze_film.rate_estimates import LEVEL, MIN_VARIANCE
 
@@ -91,7 +91,7 @@ def sample_of(
     y: Floats,
     judges: Mapping[str, Floats] | None = None,
     *,
-    law: Law = SUCCESSIVE,
+    sampling: Sampling = SUCCESSIVE,
 ) -> FilmSample:
     """Summarise a film and its judged cells, which `Cells.drawn` drew.
 
@@ -103,14 +103,14 @@ def sample_of(
         Their judgements, 0 to 1.
     judges : mapping of str to ndarray, shape [n], optional
         Each judge's share of these judgements.
-    law : str
+    sampling : str
         By which they were drawn.
     """
     expected = float(np.average(cells.p, weights=cells.content))
     n = len(judged)
     if not n:
         return FilmSample(expected)
-    chances = inclusion_chances(cells.content, n, law)[judged]
+    chances = inclusion_chances(cells.content, n, sampling)[judged]
     weights = cells.content[judged] / chances
     weights = weights / weights.sum()
     p = cells.p[judged]

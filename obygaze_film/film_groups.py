@@ -733,7 +733,7 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
         notices += [*judged.notices, *judged.gaps(by_any=True)]
         if windows.is_enough:
             sure_cells = replace(windows.sure_cells, p=cells.p)
-            sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
+            sample = sample_of(sure_cells, *votes(windows.by_cell), sampling=windows.sampling)
             rate = _film_rate(film, own, key, labels)
             return _Judged(expected, sample, rate, counts, notices, judged)
         notices.append(_why_not_counted(counts))

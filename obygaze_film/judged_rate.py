@@ -17,7 +17,7 @@ from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
 from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.coverage import SLACK_S
-from obygaze_film.draws import SUCCESSIVE, Law
+from obygaze_film.draws import SUCCESSIVE, Sampling
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
     LEAST_SURE,
@@ -271,7 +271,7 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     notices : sequence of str
         What was left out, and why.
     """
-    no_windows = JudgedWindows(film.cells, by_cell={}, unsure=(), law=film.law)
+    no_windows = JudgedWindows(film.cells, by_cell={}, unsure=(), sampling=film.sampling)
     most = max(counts, key=lambda judge: (judge.sure, judge.judged), default=no_windows.counts)
     left_out = "; ".join(notices) or message("rate_none_out")
     known = {"movie": film.movie, "counted": counted_windows(most), "notices": left_out}
@@ -298,7 +298,7 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
     """
     judged, y, _ = votes(windows.by_cell)
     cells, judges = windows.sure_cells, windows.common_judges
-    return estimate_rate(cells, judged[None], y[None], law=windows.law, judges=judges)
+    return estimate_rate(cells, judged[None], y[None], sampling=windows.sampling, judges=judges)
 
 
 def _cut_at_mean_of_judges(panel: CorrectedRate, rates: Sequence[CorrectedRate]) -> CorrectedRate:
@@ -364,7 +364,7 @@ class _Estimator:
         judged, positive_shares, _ = votes(windows.by_cell)
         estimates = estimate_windows(windows)
         uses_model = estimates.gain[0] > 0
-        method = "census" if windows.is_census else _method(uses_model, windows.law, positive_shares)
+        method = "census" if windows.is_census else _method(uses_model, windows.sampling, positive_shares)
         calls_of_cells = windows.by_cell.values()
         content = windows.sure_cells.content
         n_windows = int((content > 0).sum())
@@ -423,13 +423,13 @@ def _pairs_of_target(agreement: Sequence[JudgesAgreement], judges: Sequence[str]
     return [pair for pair in agreement if judges[0] in pair.annotators]
 
 
-def _method(uses_model: bool, law: Law, y: Floats) -> str:
+def _method(uses_model: bool, sampling: Sampling, y: Floats) -> str:
     """Name the way an interval was found, as `CorrectedRate.method` has it, from judgements y [n], 0 to 1."""
     if uses_model:
         return "difference"
     none_is_positive = not y.any()
     all_are_positive = bool((y == 1).all())
-    is_exact = (none_is_positive or all_are_positive) and law == SUCCESSIVE
+    is_exact = (none_is_positive or all_are_positive) and sampling == SUCCESSIVE
     return "exact" if is_exact else "wilson"
 
 

@@ -24,7 +24,7 @@ from obygaze_features.manifest import (
 from obygaze_features.text import first_few, number_of
 from obygaze_film.cells import Cells, Floats, cells_of
 from obygaze_film.coverage import SLACK_S
-from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Law
+from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Sampling
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
@@ -79,14 +79,14 @@ class JudgedWindows:
         Judged cell -> judge -> whether they call it positive, of the judges who were sure.
     unsure : tuple of int
         Cells that were judged too, and of which nobody (of a panel: not everybody) was sure.
-    law : str
+    sampling : str
         By which the cells were drawn.
     """
 
     cells: Cells
     by_cell: ByCell
     unsure: tuple[int, ...]
-    law: Law
+    sampling: Sampling
 
     @property
     def sure_cells(self) -> Cells:
@@ -138,7 +138,7 @@ class JudgedFilm:
     movie : str
     cells : Cells
         With the content that judged cells had when they were drawn.
-    law : str
+    sampling : str
         By which the windows were drawn.
     cell_at : dict
         Place in the draw -> cell.
@@ -152,7 +152,7 @@ class JudgedFilm:
 
     movie: str
     cells: Cells
-    law: Law
+    sampling: Sampling
     cell_at: Mapping[int, int]
     asked: Mapping[str, frozenset[int]]
     calls: Mapping[str, Calls]
@@ -227,7 +227,7 @@ class JudgedFilm:
                 by_cell[cell] = sure_calls
             else:
                 unsure.append(cell)
-        return JudgedWindows(self.cells, by_cell, tuple(unsure), self.law)
+        return JudgedWindows(self.cells, by_cell, tuple(unsure), self.sampling)
 
 
 def _places_before_a_gap(places: Collection[int]) -> list[int]:
@@ -297,8 +297,8 @@ def is_blind(clip: Clip) -> bool:
     return clip.extras.get(SEEN_SCORE) == "0" and place_in(clip) > 0
 
 
-def named_law(clip: Clip) -> str:
-    """Return the law that a window names; sequential Poisson if it names none, as in earlier versions."""
+def named_sampling(clip: Clip) -> str:
+    """Return the method of sampling that a window names; `SEQUENTIAL_POISSON` if it names none."""
     return clip.extras.get(LAW, "").strip().lower() or SEQUENTIAL_POISSON
 
 
@@ -311,13 +311,13 @@ def named_seed(clip: Clip) -> int | None:
     return int(number) if number.is_integer() and number >= 0 else None
 
 
-def law_of(clips: Iterable[Clip]) -> Law:
-    """Find the law by which a film's windows were drawn.
+def sampling_of(clips: Iterable[Clip]) -> Sampling:
+    """Find the method of sampling by which a film's windows were drawn.
 
-    It is sequential Poisson sampling if any blind judgement was drawn by it, or names no law: a film that was
-    begun by it goes on by it.
+    Earlier versions drew by sequential Poisson sampling and named no method. A film of which any window was
+    judged blindly by that method keeps it, so that all of its windows are of one draw.
     """
-    names = {named_law(clip) for clip in clips if is_blind(clip)}
+    names = {named_sampling(clip) for clip in clips if is_blind(clip)}
     return SEQUENTIAL_POISSON if SEQUENTIAL_POISSON in names else SUCCESSIVE
 
 
@@ -366,7 +366,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))  # weights must not all be 0
         cells = replace(cells, p=np.full_like(cells.p, mean))
         sieve.notices.append(message("note_trained"))
-    law = _keep_drawn(sieve, timeline.movie)
+    sampling = _keep_drawn(sieve, timeline.movie)
     _leave_out_who_names_no_concept(sieve, positive)
     judged = judgements_of(judgements.with_clips(sieve.clips))
     judged.refuse_two_definitions()
@@ -379,12 +379,12 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     calls = _calls_by_judge(sieve, judged.judges, judgements.codebook.labels, positive)
     if n_changed:
         sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
-    if sieve.clips and law == SEQUENTIAL_POISSON and not _is_alike(cells.content):
+    if sieve.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(cells.content):
         sieve.notices.append(message("note_law"))
     return JudgedFilm(
         movie=timeline.movie,
         cells=replace(cells, content=content),
-        law=law,
+        sampling=sampling,
         cell_at={place_in(clip): cell for cell, clip in clip_of_cell.items()},
         asked={judge: frozenset(places) for judge, places in places_of.items()},
         calls=calls,
@@ -424,8 +424,8 @@ def _left_out(n: int, why: str) -> Message:
     return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
-def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
-    """Keep the judgements of a film's windows that were drawn and judged blindly; return the draw's law."""
+def _keep_drawn(sieve: _Sieve, movie: str) -> Sampling:
+    """Keep the judgements of a film's windows that were drawn and judged blindly; return how they were drawn."""
     movies = dict.fromkeys(clip.movie for clip in sieve.clips)
     other_movies = [name for name in movies if name != movie]
     if movie not in movies:  # else no other name is a misspelling of this film's
@@ -434,10 +434,10 @@ def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
     sieve.keep(lambda clip: clip.level is not None, message("why_level"))
     sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
     sieve.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
-    law = law_of(sieve.clips)
-    sieve.keep(lambda clip: named_law(clip) == law, message("why_law", law=law))
+    sampling = sampling_of(sieve.clips)
+    sieve.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))
     _refuse_two_draws(movie, sieve.clips)
-    return law
+    return sampling
 
 
 def _leave_out_who_names_no_concept(sieve: _Sieve, positive: Positive) -> None:

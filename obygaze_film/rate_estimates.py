@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from obygaze_film.cells import Cells, Floats
-from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Law, inclusion_chances
+from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Sampling, inclusion_chances
 from obygaze_film.judged_windows import LEAST_SURE
 
 LEVEL: Final = 0.95
@@ -54,7 +54,7 @@ class Estimates:
 
 
 def estimate_rate(
-    cells: Cells, judged: NDArray[np.int64], y: Floats, *, law: Law = SUCCESSIVE, judges: int = 1
+    cells: Cells, judged: NDArray[np.int64], y: Floats, *, sampling: Sampling = SUCCESSIVE, judges: int = 1
 ) -> Estimates:
     """Estimate the share of a film's content that is positive from draws of its cells (`Cells.drawn`).
 
@@ -83,12 +83,12 @@ def estimate_rate(
         The cells of B draws, each in the order of its draw.
     y : ndarray, shape [B, n]
         Their judgements, 0 to 1.
-    law : str
+    sampling : str
         By which they were drawn.
     judges : int
         The judgements are multiples of 1 / judges.
     """
-    if law == SEQUENTIAL_POISSON:
+    if sampling == SEQUENTIAL_POISSON:
         return _within_the_possible(_estimate_sequential_poisson(cells, judged, y), cells, judged, y)
     chances = inclusion_chances(cells.content, judged.shape[1])
     weights = np.divide(cells.content, chances, out=np.zeros_like(chances), where=chances > 0)
@@ -106,7 +106,7 @@ def _within_the_possible(
 ) -> Estimates:
     """Move estimates and the ends of their intervals to what the judged cells leave possible.
 
-    With a number of `judges` each cell counts as a whole. Without, as for a draw by the earlier law, any part
+    With a number of `judges` each cell counts as a whole. Without, as for a sequential Poisson draw, any part
     of the cells that are not judged may be positive.
     """
     value, alone_value = estimates.value.copy(), estimates.alone_value.copy()

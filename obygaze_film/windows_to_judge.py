@@ -16,7 +16,7 @@ from obygaze_film.cells import Cells, cells_of
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import content_at_draw, is_blind, law_of, named_law, named_seed
+from obygaze_film.judged_windows import content_at_draw, is_blind, named_sampling, named_seed, sampling_of
 from obygaze_film.notes import message
 from obygaze_film.timeline import Timeline
 
@@ -89,8 +89,8 @@ def choose_next(
 def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     """Draw all windows of a film that people judge blindly, or go on with the draw of those judged before.
 
-    A film with a blind judgement that names no law goes on by sequential Poisson sampling (`law_of`), and one
-    whose windows name a seed by that.
+    A film with a blind judgement that names no method of sampling goes on by sequential Poisson sampling
+    (`sampling_of`), and one whose windows name a seed by that.
 
     Parameters
     ----------
@@ -106,18 +106,18 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
         The judged windows were drawn with several seeds.
     """
     blind = [clip for clip in judged if clip.movie == film.movie and is_blind(clip)]
-    law = law_of(blind)
+    sampling = sampling_of(blind)
     seeds: set[int] = set()
     for clip in blind:
         named = named_seed(clip)
-        if named is not None and named_law(clip) == law:
+        if named is not None and named_sampling(clip) == sampling:
             seeds.add(named)
     if len(seeds) > 1:
         raise FilmError(message("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
     if seeds:
         seed = seeds.pop()
     content = tuple(cells_of(film).content.tolist())
-    return Draw(law=law, seed=seed, movie=film.movie, content=content)
+    return Draw(sampling=sampling, seed=seed, movie=film.movie, content=content)
 
 
 def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[str]:
@@ -151,7 +151,7 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     judged_cells = {cells.at(clip.start_s, clip.end_s) for clip in judged_of_film}
     order = draw.order()
     cells_left = [cell for cell in order if cell not in judged_cells]
-    if draw.law == SUCCESSIVE:
+    if draw.sampling == SUCCESSIVE:
         # Cells that are left get the places that no judgement has: those that they have in the order, unless
         # content changed since the judged ones were drawn.
         taken = {place_in(clip) for clip in judged_of_film}
@@ -168,7 +168,7 @@ def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
         DRAW: RANDOM,
         SEEN_SCORE: "0",
         PLACE: str(place),
-        LAW: draw.law,
+        LAW: draw.sampling,
         SEED: str(draw.seed),
         CONTENT_S: f"{round(draw.content[cell], 3):.10g}",
     }

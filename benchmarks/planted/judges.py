@@ -53,7 +53,7 @@ def film_of(cells: Cells, order: list[int], judged_by: dict[str, Floats]) -> Jud
     return JudgedFilm(
         movie="tt0000001",
         cells=cells,
-        law=SUCCESSIVE,
+        sampling=SUCCESSIVE,
         cell_at=dict(enumerate(order, 1)),
         asked={
             judge: frozenset(range(1, len(calls_of_one) + 1)) for judge, calls_of_one in judged_by.items()
@@ -71,7 +71,7 @@ def holds(draws: Sequence[JudgedWindows], truth: float) -> NDArray[np.bool_]:
     orders, y, _ = zip(*(votes(windows.by_cell) for windows in draws), strict=True)
     cells = draws[0].sure_cells
     judges = draws[0].common_judges
-    estimate = estimate_rate(cells, np.array(orders), np.array(y), law=draws[0].law, judges=judges)
+    estimate = estimate_rate(cells, np.array(orders), np.array(y), sampling=draws[0].sampling, judges=judges)
     return np.asarray((estimate.low <= truth + 1e-9) & (truth <= estimate.high + 1e-9))
 
 

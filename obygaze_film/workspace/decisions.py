@@ -27,7 +27,7 @@ from obygaze_features.manifest import (
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.judged_windows import JUDGED_AT, judged_at, law_of, named_law
+from obygaze_film.judged_windows import JUDGED_AT, judged_at, named_sampling, sampling_of
 from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
@@ -165,14 +165,14 @@ class Decisions:
 
     @property
     def draw(self) -> Draw:
-        """The draw of the windows to judge blindly, by the law of those that were judged blindly before."""
+        """The draw of the windows to judge blindly, by the method of those judged blindly before."""
         blind = [clip for clip in self.kept.get("judgement", ()) if self._readings[clip.clip_id].place]
-        return self.rules.draws[law_of(blind)]
+        return self.rules.draws[sampling_of(blind)]
 
     @property
     def windows(self) -> list[tuple[float, float]]:
         """Start and end in seconds of the windows to judge blindly, in the order of the draw."""
-        return self.rules.windows[self.draw.law]
+        return self.rules.windows[self.draw.sampling]
 
     def place_of(self, clip: Clip) -> int:
         """Return the place in the draw, from 1 on, of a window that was judged blindly; 0 for other clips."""
@@ -188,10 +188,10 @@ class Decisions:
         Judgements under other definitions than today's are left out, unless `any_definition` is set.
         """
         judged: dict[str, dict[int, Clip]] = {}
-        law = self.draw.law
+        sampling = self.draw.sampling
         for clip in self.kept["judgement"]:
             place = self._readings[clip.clip_id].place
-            is_blind = place > 0 and named_law(clip) == law
+            is_blind = place > 0 and named_sampling(clip) == sampling
             has_definition = any_definition or self.is_current(clip.clip_id)
             if clip.level and is_blind and has_definition:
                 judged.setdefault(clip.annotator, {})[place] = clip
@@ -747,9 +747,9 @@ class Decisions:
         return reading
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
-        """Find for each law the draw by which most windows were judged blindly, as the ledger's headers say.
+        """Find for each method of sampling the draw by which most windows were judged blindly.
 
-        Of draws by which equally many were judged the one with the lower contents counts, on every machine.
+        The headers of the ledger state the draws. Of draws by which equally many were judged the one with the lower contents counts, on every machine.
         """
         n_judged_by: Counter[Draw] = Counter()
         for line in self.ledger.lines.values():
@@ -761,11 +761,11 @@ class Decisions:
         def most_judged_first(draw: Draw) -> tuple[int, tuple[float, ...]]:
             return -n_judged_by[draw], draw.content
 
-        draw_of_law: dict[str, Draw] = {}
+        draw_by_method: dict[str, Draw] = {}
         for draw in sorted(n_judged_by, key=most_judged_first):
             if self.rules.is_of_film(draw):
-                draw_of_law.setdefault(draw.law, draw)
-        return tuple(draw_of_law.values())
+                draw_by_method.setdefault(draw.sampling, draw)
+        return tuple(draw_by_method.values())
 
     def _find_standing(self) -> None:
         """Find the decisions that stand (`kept` and `lines`), and say what is wrong in the ledger."""
@@ -786,7 +786,7 @@ class Decisions:
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
         self.kept = {kind: _in_order_of_time(clips) for kind, clips in kept.items()}
-        n_changed = self.rules.n_changed(self.draw.law)
+        n_changed = self.rules.n_changed(self.draw.sampling)
         if n_changed:
             notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
             self._say(message("note_of", movie=self.film.movie, notice=notice))

@@ -387,7 +387,7 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
     estimates = {}
     if not rate.is_census:  # of a census the share is counted: it has no interval
         ends = anytime_interval(windows.cells.without(windows.unsure), judged_cells, is_positive)
-        is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
+        is_of_earlier_law = windows.sampling == SEQUENTIAL_POISSON
         claim = share_so_far(judge, ends, rate, is_of_earlier_law=is_of_earlier_law)
         estimates["sofar"] = sentence(claim, words)
     if is_finished:

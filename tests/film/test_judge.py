@@ -344,10 +344,10 @@ def test_a_rate_of_windows_that_name_no_law_is_estimated_by_the_earlier_one(time
     judgements = judged([*first, *by_an_earlier_version(more)], tmp_path)
     film = judged_film(timeline, judgements)
     windows = film.together()
-    assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 30)
+    assert (windows.sampling, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 30)
     assert any("alike in content" in notice for notice in film.notices)
     cells, (order, y, _) = cells_of(timeline), votes(windows.by_cell)
-    expected = estimate_rate(cells, order[None], y[None], law=SEQUENTIAL_POISSON)
+    expected = estimate_rate(cells, order[None], y[None], sampling=SEQUENTIAL_POISSON)
     rate, _ = correct_rate(timeline, judgements)
     assert (rate.low, rate.high) == (expected.low[0], expected.high[0])
 
@@ -358,7 +358,7 @@ def test_windows_of_another_law_than_their_films_are_left_out_and_said(timeline,
     later = choose_next([timeline], 5, blind=True)
     film = judged_film(timeline, judged([*before, *later], tmp_path))
     windows = film.together()
-    assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 15)
+    assert (windows.sampling, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 15)
     assert any(notice.startswith("left out 5 judgements") for notice in film.notices)
 
 
@@ -448,7 +448,7 @@ def test_windows_of_which_nobody_was_sure_have_no_part_in_the_share(timeline, tm
     rate, _ = correct_rate(timeline, judgements)
     assert rate.content_s == pytest.approx(windows.cells.content.sum() - rate.unsure_s)
     others, (order, y, _) = windows.cells.without(windows.unsure), votes(windows.by_cell)
-    expected = estimate_rate(others, order[None], y[None], law=windows.law)
+    expected = estimate_rate(others, order[None], y[None], sampling=windows.sampling)
     assert (rate.value, rate.low, rate.high) == (expected.value[0], expected.low[0], expected.high[0])
 
 

@@ -172,5 +172,5 @@ def test_a_draw_by_the_earlier_law_is_estimated_as_it_was():
     """By hand: one window is certain to be drawn, and counts by its content; the others count alike."""
     content = np.array([100.0, 10, 10, 10, 10])
     y = np.array([[1.0, 0.0, 1.0]])
-    found = estimate_rate(cells_of_content(content), np.array([[0, 1, 2]]), y, law=SEQUENTIAL_POISSON)
+    found = estimate_rate(cells_of_content(content), np.array([[0, 1, 2]]), y, sampling=SEQUENTIAL_POISSON)
     assert found.value[0] == pytest.approx(100 / 140 + 40 / 140 * 0.5)

@@ -528,7 +528,7 @@ def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(scored_tt1, mo
             row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "annotator": f"J{judge_number}"}
             level = "violent" if (number + judge_number) % 3 else "calm"
             row |= {"seen_score": "0", "place": f"{number}", "windows": "10", "level": level}
-            row |= {"law": made.draw.law}
+            row |= {"law": made.draw.sampling}
             other.add("judgement", row)
     share = next_window(film, "J3", 10)["share"]
     assert "100 of 120 pairs" in share
@@ -575,6 +575,6 @@ def test_a_draw_that_is_not_of_the_films_windows_counts_nowhere(scored_tt1, chan
     other = Ledger(folder, print, lambda: header)
     start, end = made.windows[0]
     row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "seen_score": "0", "place": "1"}
-    other.add("judgement", row | {"law": draw.law, "seed": "0"})
+    other.add("judgement", row | {"law": draw.sampling, "seed": "0"})
     again = Decisions(folder, film, book)
     assert (again.draw, again.windows) == (draw, made.windows)
