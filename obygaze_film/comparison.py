@@ -93,7 +93,7 @@ def sample_of(
     *,
     sampling: Sampling = SUCCESSIVE,
 ) -> FilmSample:
-    """Summarise a film and its judged cells, which `Cells.drawn` drew.
+    """Summarise a film and its judged cells, which `Cells.order_of_draw` drew.
 
     Parameters
     ----------
@@ -106,12 +106,12 @@ def sample_of(
     sampling : str
         By which they were drawn.
     """
-    expected = float(np.average(cells.p, weights=cells.content))
+    expected = float(np.average(cells.p, weights=cells.content_s))
     n = len(judged)
     if not n:
         return FilmSample(expected)
-    chances = inclusion_chances(cells.content, n, sampling)[judged]
-    weights = cells.content[judged] / chances
+    chances = inclusion_chances(cells.content_s, n, sampling)[judged]
+    weights = cells.content_s[judged] / chances
     weights = weights / weights.sum()
     p = cells.p[judged]
     mean_y = float(weights @ y)
@@ -120,7 +120,7 @@ def sample_of(
     # squared weights, each times 1 - chance, as windows are drawn from a finite film.
     draw_factor = float(((1 - chances) * weights**2).sum())
     covariance = float(weights @ ((y - mean_y) * (p - mean_p))) * n / max(n - 1, 1)
-    variance = float(np.average((cells.p - expected) ** 2, weights=cells.content))
+    variance = float(np.average((cells.p - expected) ** 2, weights=cells.content_s))
     return FilmSample(
         expected,
         judged=mean_y,

@@ -297,8 +297,13 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
     The estimates are arrays of one draw, shape [1].
     """
     judged, y, _ = votes(windows.by_cell)
-    cells, judges = windows.sure_cells, windows.common_judges
-    return estimate_rate(cells, judged[None], y[None], sampling=windows.sampling, judges=judges)
+    return estimate_rate(
+        windows.sure_cells,
+        judged[None],
+        y[None],
+        sampling=windows.sampling,
+        denominator=windows.denominator,
+    )
 
 
 def _cut_at_mean_of_judges(panel: CorrectedRate, rates: Sequence[CorrectedRate]) -> CorrectedRate:
@@ -353,20 +358,20 @@ class _Estimator:
         else:
             cells = self.labelled = cells_by(labels, timeline, key)
             self.name = labels.clips[0].annotator or "labels"
-            self.expected = float(np.average(cells.p, weights=cells.content))
-        self.expected_s = float(cells.counted.sum())
+            self.expected = float(np.average(cells.p, weights=cells.content_s))
+        self.expected_s = float(cells.counted_s.sum())
 
     def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
         """Estimate the mean share of some judges from windows that all of them judged."""
         if self.labelled is not None:
-            cells = replace(windows.cells, p=self.labelled.p, counted=self.labelled.counted)
+            cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
         judged, positive_shares, _ = votes(windows.by_cell)
         estimates = estimate_windows(windows)
         uses_model = estimates.gain[0] > 0
         method = "census" if windows.is_census else _method(uses_model, windows.sampling, positive_shares)
         calls_of_cells = windows.by_cell.values()
-        content = windows.sure_cells.content
+        content = windows.sure_cells.content_s
         n_windows = int((content > 0).sum())
         return CorrectedRate(
             model=self.name,
@@ -377,7 +382,7 @@ class _Estimator:
             method=method,
             n=len(judged),
             n_positive_by_all=int((positive_shares == 1).sum()),
-            n_rows=int((windows.cells.content > 0).sum()),
+            n_rows=int((windows.cells.content_s > 0).sum()),
             worth=_worth(estimates, len(judged), n_windows),
             expected=self.expected,
             expected_s=self.expected_s,
@@ -388,7 +393,7 @@ class _Estimator:
             is_of_concept=self.positive.is_concept,
             content_s=float(content.sum()),
             n_unsure=len(windows.unsure),
-            unsure_s=float(windows.cells.content[[*windows.unsure]].sum()),
+            unsure_s=float(windows.cells.content_s[[*windows.unsure]].sum()),
         )
 
 

@@ -96,7 +96,7 @@ class JudgedWindows:
     @property
     def counts(self) -> WindowCounts:
         """How many were judged, judged surely, and are left."""
-        with_content = np.flatnonzero(self.cells.content > 0).tolist()
+        with_content = np.flatnonzero(self.cells.content_s > 0).tolist()
         judged = {*self.by_cell, *self.unsure}
         n_left = sum(cell not in judged for cell in with_content)
         return WindowCounts(len(judged), len(self.by_cell), n_left, least_judged(self.cells))
@@ -104,7 +104,7 @@ class JudgedWindows:
     @property
     def is_census(self) -> bool:
         """Whether all windows that a rate refers to were judged: then it is counted, not estimated."""
-        n_to_judge = int((self.sure_cells.content > 0).sum())
+        n_to_judge = int((self.sure_cells.content_s > 0).sum())
         return len(self.by_cell) > 0 and len(self.by_cell) == n_to_judge
 
     @property
@@ -113,10 +113,10 @@ class JudgedWindows:
         return self.is_census or self.counts.sure >= self.counts.least
 
     @property
-    def common_judges(self) -> int:
+    def denominator(self) -> int:
         """The least common multiple of the numbers of judges who were sure of each cell.
 
-        Every cell's share of positive calls is then a whole multiple of 1 / `common_judges`: of cells with 2
+        Every cell's share of positive calls is then a whole multiple of 1 / `denominator`: of cells with 2
         and with 3 sure judges it is 6, and shares are sixths.
         """
         return math.lcm(*{len(calls) for calls in self.by_cell.values()})
@@ -238,7 +238,7 @@ def _places_before_a_gap(places: Collection[int]) -> list[int]:
 
 def least_judged(cells: Cells) -> int:
     """Return the least number of sure judgements for a rate: `LEAST_SURE`, or all windows if fewer."""
-    n_with_content = int((cells.content > 0).sum())
+    n_with_content = int((cells.content_s > 0).sum())
     return min(LEAST_SURE, n_with_content)
 
 
@@ -363,7 +363,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     if model.is_trained_on:
         # It may have learnt these very judgements, and so be right in judged windows more often than in the
         # others. One probability for all windows corrects nothing: the judgements alone count.
-        mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))  # weights must not all be 0
+        mean = np.average(cells.p, weights=np.maximum(cells.content_s, 1e-9))  # weights must not all be 0
         cells = replace(cells, p=np.full_like(cells.p, mean))
         sieve.notices.append(message("note_trained"))
     sampling = _keep_drawn(sieve, timeline.movie)
@@ -379,11 +379,11 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     calls = _calls_by_judge(sieve, judged.judges, judgements.codebook.labels, positive)
     if n_changed:
         sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
-    if sieve.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(cells.content):
+    if sieve.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(cells.content_s):
         sieve.notices.append(message("note_law"))
     return JudgedFilm(
         movie=timeline.movie,
-        cells=replace(cells, content=content),
+        cells=replace(cells, content_s=content),
         sampling=sampling,
         cell_at={place_in(clip): cell for cell, clip in clip_of_cell.items()},
         asked={judge: frozenset(places) for judge, places in places_of.items()},
@@ -425,7 +425,7 @@ def _left_out(n: int, why: str) -> Message:
 
 
 def _keep_drawn(sieve: _Sieve, movie: str) -> Sampling:
-    """Keep the judgements of a film's windows that were drawn and judged blindly; return how they were drawn."""
+    """Keep the blind judgements of a film's drawn windows; return the method by which they were drawn."""
     movies = dict.fromkeys(clip.movie for clip in sieve.clips)
     other_movies = [name for name in movies if name != movie]
     if movie not in movies:  # else no other name is a misspelling of this film's
@@ -477,14 +477,14 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
 
 def _keep_windows(sieve: _Sieve, cells: Cells) -> None:
     """Keep the judgements of the film's cells with content, and put them in the order of the draw."""
-    cell_at = cache(cells.at)  # many judge the same windows
+    cell_at = cache(cells.index_of)  # many judge the same windows
 
     def is_window(clip: Clip) -> bool:
         """Whether a clip is a cell that has content now, or names the content that it had when drawn."""
         if clip.start_s is None or clip.end_s is None:
             return False
         cell = cell_at(clip.start_s, clip.end_s)
-        return cell is not None and (content_at_draw(clip) is not None or cells.content[cell] > 0)
+        return cell is not None and (content_at_draw(clip) is not None or cells.content_s[cell] > 0)
 
     def has_possible_content(clip: Clip) -> bool:
         seconds = content_at_draw(clip)
@@ -498,7 +498,7 @@ def _keep_windows(sieve: _Sieve, cells: Cells) -> None:
 
 def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
     """Return the first clip of each cell that has any, in the order of the clips."""
-    cell_at = cache(cells.at)  # many judge the same windows
+    cell_at = cache(cells.index_of)  # many judge the same windows
     clip_of_cell: dict[int, Clip] = {}
     for clip in clips:
         cell = cell_at(clip.start_s, clip.end_s)
@@ -509,7 +509,7 @@ def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
 
 def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple[Floats, int]:
     """Return the content [C] with that of judged cells as it was when drawn, and how many have changed."""
-    content = cells.content.copy()
+    content = cells.content_s.copy()
     n_changed = 0
     for cell, clip in clip_of_cell.items():
         seconds = content_at_draw(clip)
@@ -540,7 +540,7 @@ def _calls_by_judge(
     for clip in sorted(sieve.clips, key=judged_at):
         calls = calls_by_judge[clip.annotator]
         place = place_in(clip)
-        call = positive.calls(clip, labels)
+        call = positive.is_positive(clip, labels)
         if call is None:
             n_unsure += 1
             calls.setdefault(place, None)  # an earlier sure call stays

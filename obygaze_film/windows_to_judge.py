@@ -44,8 +44,8 @@ def choose_next(
 
     Up to two thirds are those about which the model is least certain (nearest to its threshold) but for
     neighbours of one that was chosen before, in turn from each film, none that is mostly flagged; the others
-    are drawn at random. `blind` takes all of them from each film's random order (`Cells.drawn`), cells unlike
-    the training films too, so that a film's rate can be estimated from them.
+    are drawn at random. `blind` takes all of them from each film's random order (`Cells.order_of_draw`), also
+    cells unlike the training films, so that a film's rate can be estimated from them.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
         raise FilmError(message("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
     if seeds:
         seed = seeds.pop()
-    content = tuple(cells_of(film).content.tolist())
+    content = tuple(cells_of(film).content_s.tolist())
     return Draw(sampling=sampling, seed=seed, movie=film.movie, content=content)
 
 
@@ -130,11 +130,11 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
         for clip in clips:
             if clip.movie != film.movie or not is_blind(clip):
                 continue
-            cell = cells.at(clip.start_s, clip.end_s)
+            cell = cells.index_of(clip.start_s, clip.end_s)
             seconds = content_at_draw(clip)  # None if the row does not say, NaN if what it says is impossible
             if cell is None or seconds is None:
                 continue
-            is_same = abs(seconds - cells.content[cell]) <= SLACK_S
+            is_same = abs(seconds - cells.content_s[cell]) <= SLACK_S
             if not is_same:
                 changed.add(cell)
         if changed:
@@ -148,7 +148,7 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
     cells = cells_of(film)
-    judged_cells = {cells.at(clip.start_s, clip.end_s) for clip in judged_of_film}
+    judged_cells = {cells.index_of(clip.start_s, clip.end_s) for clip in judged_of_film}
     order = draw.order()
     cells_left = [cell for cell in order if cell not in judged_cells]
     if draw.sampling == SUCCESSIVE:
@@ -184,9 +184,9 @@ def _next_in_sight(
     for film in films:
         cells = cells_of(film, key)
         # Windows seen with their score have an order of their own: blind ones should be new to the judge.
-        order = cells.drawn(f"{film.movie} in sight", seed)
+        order = cells.order_of_draw(f"{film.movie} in sight", seed)
         judged_of_film = [clip for clip in judged if clip.movie == film.movie]
-        judged_cells = {cells.find(clip.start_s, clip.end_s) for clip in judged_of_film}
+        judged_cells = {cells.index_with_content(clip.start_s, clip.end_s) for clip in judged_of_film}
         fresh = [cell for cell in order if cell not in judged_cells]
         cells_by_film.append(cells)
         fresh_by_film.append(fresh)

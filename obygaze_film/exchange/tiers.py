@@ -24,7 +24,7 @@ from obygaze_film.claims.of_film import (
 )
 from obygaze_film.exchange.decided import Decided
 from obygaze_film.notes import message
-from obygaze_film.positive import people_beside_planted, positive_of
+from obygaze_film.positive import people_besides_program, positive_of
 from obygaze_film.schema import ModelRecord, durations
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ class Exported:
             lines += [message("caveat_span_planted", positive=self.positive), ENGLISH["about_1_planted"]]
         else:
             lines.append(message("caveat_span", positive=self.positive))
-        people = people_beside_planted(model)
+        people = people_besides_program(model)
         if people:
             lines.append(ENGLISH.say("about_1_partly_planted", names=ENGLISH.listed(people)))
         lines.append(message("caveat_faces"))

@@ -17,7 +17,7 @@ from obygaze_film.film_time import BLACK_OR_CREDITS, UNJUDGED, informative_flags
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
 from obygaze_film.page.translated import model_title, named_rates, task_title
-from obygaze_film.positive import people_beside_planted, positive_of
+from obygaze_film.positive import people_besides_program, positive_of
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
@@ -304,7 +304,7 @@ class FilmView:
         limits = self.words.say("caveat", positive=self.positive)
         if positive_of(self.model).is_planted:
             return f"{limits} {self.words['no_human_planted']}"
-        if people_beside_planted(self.model):
+        if people_besides_program(self.model):
             return f"{limits} {self.words['no_human_partly_planted']}"
         if self.experts is None:
             return f"{limits} {self.words['no_human']}"
@@ -315,7 +315,7 @@ class FilmView:
         """Whose labels the model was trained on, as far as its record tells."""
         if positive_of(self.model).is_planted:
             return self.words["about_1_planted"]
-        people = people_beside_planted(self.model)
+        people = people_besides_program(self.model)
         if people:
             return self.words.say("about_1_partly_planted", names=self.words.listed(people))
         names = self.model.labelled_by

@@ -749,7 +749,8 @@ class Decisions:
     def _recorded_draws(self) -> tuple[Draw, ...]:
         """Find for each method of sampling the draw by which most windows were judged blindly.
 
-        The headers of the ledger state the draws. Of draws by which equally many were judged the one with the lower contents counts, on every machine.
+        The headers of the ledger state the draws. Of draws by which equally many were judged the one with the
+        lower contents counts, so that it is the same on every machine.
         """
         n_judged_by: Counter[Draw] = Counter()
         for line in self.ledger.lines.values():

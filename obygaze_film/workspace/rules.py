@@ -97,7 +97,7 @@ class FilmRules:
     @cached_property
     def content(self) -> tuple[float, ...]:
         """The content of each of the film's windows today: its seconds that can be judged."""
-        return tuple(cells_of(self.film).content.tolist())
+        return tuple(cells_of(self.film).content_s.tolist())
 
     @cached_property
     def draws(self) -> dict[Sampling, Draw]:
@@ -167,7 +167,7 @@ class FilmRules:
             `agree`, `disagree` or `unsure`.
         """
         judged = Clip("judgement", self.film.movie, level=level, concepts=tuple(concepts))
-        is_positive = positive_of(self.film.model()).calls(judged, self.codebook.labels)
+        is_positive = positive_of(self.film.model()).is_positive(judged, self.codebook.labels)
         if is_positive is None:
             return "unsure"
         return "agree" if is_positive else "disagree"

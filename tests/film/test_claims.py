@@ -49,7 +49,7 @@ from obygaze_models.prediction import mean_probability
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.saying import first_sentence
 
-SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, otherwise="")
+SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
 
 ROOM = Path(obygaze_film.__file__).parent
 

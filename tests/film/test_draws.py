@@ -92,7 +92,7 @@ def test_a_draw_that_was_written_down_puts_the_windows_in_the_same_order():
     draw = Draw(sampling=SUCCESSIVE, seed=3, movie="tt01", content=tuple(seconds.tolist()))
     again = msgspec.json.decode(msgspec.json.encode(draw), type=Draw)
     assert again == draw
-    assert again.order() == cells.drawn("tt01", 3)
+    assert again.order() == cells.order_of_draw("tt01", 3)
 
 
 @pytest.mark.parametrize(

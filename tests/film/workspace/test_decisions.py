@@ -390,16 +390,16 @@ def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(s
     n = len(film.decisions.windows)
     judge_blindly(film.decisions, "violent", "unsure", *["calm"] * (n - 3), n=n)
     cells = cells_of(scored_tt1[1])
-    unsure_s, left_s = (cells.content[cells.at(*film.decisions.windows[index])] for index in (1, -1))
+    unsure_s, left_s = (cells.content_s[cells.index_of(*film.decisions.windows[index])] for index in (1, -1))
 
     def kept(cells, judged, y):
-        taken.append((cells.content.sum(), cells.content[judged].sum(), len(y)))
+        taken.append((cells.content_s.sum(), cells.content_s[judged].sum(), len(y)))
         return 0.0, 1.0
 
     monkeypatch.setattr(pages, "anytime_interval", kept)
     so_far = next_window(film, "AB", n, tell=True)["sofar"]
     ((whole, of_judged, number),) = taken
-    assert whole == pytest.approx(cells.content.sum() - unsure_s)
+    assert whole == pytest.approx(cells.content_s.sum() - unsure_s)
     assert (of_judged, number) == (pytest.approx(whole - left_s), n - 2)
     assert "1 window (" in so_far
     assert "earlier law" not in so_far
