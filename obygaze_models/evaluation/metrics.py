@@ -248,7 +248,7 @@ def fixed(value: float) -> Chance:
     return lambda _: value
 
 
-def random_ranking(groups: Sequence[LabelArray]) -> float:
+def ap_of_random_ranking(groups: Sequence[LabelArray]) -> float:
     """Compute the expected AP of a random ranking of each group of labels, and average it over groups.
 
     NaN without a group.
@@ -392,7 +392,7 @@ def _metric_of_calls(
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("average_precision", "AP", "score", average_precision, random_ranking, by_movie=1),
+        Metric("average_precision", "AP", "score", average_precision, ap_of_random_ranking, by_movie=1),
         _metric_of_calls("f1_pos", "F1 (positive)", f1_pos, by_movie=3),
         # Thresholds of different folds move together, and with them the number of clips that are called. An
         # interval from how movies differ then covers the method's mean in .70 to .95 of corpora only.
