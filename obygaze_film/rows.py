@@ -326,10 +326,10 @@ def rows_of_model(
     }
     from obygaze_models.concepts import ConceptBottleneck  # noqa: PLC0415 - slow, and a desk trains nothing
 
-    by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts)
-    values = np.array([averaged(f"{concept}_value") for concept in model.likely_concepts]).T
+    by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.concepts_with_probability)
+    values = np.array([averaged(f"{concept}_value") for concept in model.concepts_with_probability]).T
     shares = model.probabilities_of(values)
-    for index, concept in enumerate(model.likely_concepts):
+    for index, concept in enumerate(model.concepts_with_probability):
         columns[f"{concept}_value"] = values[:, index]
         columns[f"{concept}_p"] = told(shares[:, index])
         if by_concepts:

@@ -17,7 +17,7 @@ from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import content_at_draw, is_blind, named_sampling, named_seed, sampling_of
-from obygaze_film.notes import message, counted_message
+from obygaze_film.notes import counted_message, message
 from obygaze_film.timeline import Timeline
 
 DRAW = "draw"
