@@ -491,7 +491,7 @@ class ReleasedFilm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 @contextmanager
-def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
+def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
     """Record released sums in a file next to their store, and refuse sums that would reveal single clips.
 
     The record stays locked while the block of the ``with`` statement runs, in which the sums are written.
