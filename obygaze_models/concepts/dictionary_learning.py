@@ -285,19 +285,19 @@ def _training_step(dictionary: Dictionary, tokens: Floats, n_steps: int) -> _Ste
     gradients = (encoder_gradient, decoder_gradient, bias_gradient)
     warm_up = min(1.0, (dictionary.step + 1) / N_WARM_UP_STEPS)
     rate = LEARNING_RATE * warm_up * math.sqrt(1 - dictionary.step / n_steps)
-    decay_1, decay_2 = dictionary.decays.tolist()
+    gradient_decay, square_decay = dictionary.decays.tolist()
     for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
         # Encoder, decoder and bias have moments of their own; they share the number of steps and the decays.
         state = Adam(
-            first=moments[0],
-            second=moments[1],
+            gradient_sum=moments[0],
+            square_sum=moments[1],
             n_steps=dictionary.step,
-            decay_1=decay_1,
-            decay_2=decay_2,
+            gradient_decay=gradient_decay,
+            square_decay=square_decay,
         )
         adam_step(parameters.reshape(-1), np.asarray(gradient, np.float32).reshape(-1), state, rate)
     dictionary.step = state.n_steps
-    dictionary.decays = np.array([state.decay_1, state.decay_2])
+    dictionary.decays = np.array([state.gradient_decay, state.square_decay])
     dictionary.decoder /= np.linalg.norm(dictionary.decoder, axis=1, keepdims=True)
     return _Step(np.bincount(codes.indices, minlength=len(dictionary.bias)), squared_error)
 
