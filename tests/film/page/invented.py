@@ -134,6 +134,11 @@ def invented_film(
     return Timeline(msgspec.convert(record, FilmRecord), table, shots, traces)
 
 
+def ten_minute_film(movie="tt0000042", title="The Planted Film", **options) -> Timeline:
+    """Make an invented film of 600 seconds in 60 rows; options as for `invented_film`."""
+    return invented_film(movie, title, n_rows=60, duration_s=600.0, **options)
+
+
 def with_model(film, **fields) -> Timeline:
     """Change fields of the film's only model."""
     models = [structs.replace(film.model(), **fields)]

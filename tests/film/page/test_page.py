@@ -30,10 +30,8 @@ from obygaze_film.schema import EvidenceRecord
 from obygaze_film.segments import Reason, reasons
 from obygaze_models.prediction import mean_probability
 from obygaze_models.report.pages import asset
-from tests.film.page.invented import invented_film, with_model
+from tests.film.page.invented import invented_film, ten_minute_film, with_model
 from tests.film.saying import data_of, evidence_line, first_sentence, heading_of, shares
-
-SMALL = {"n_rows": 60, "duration_s": 600.0}
 
 
 def text_of(page):
@@ -43,8 +41,8 @@ def text_of(page):
 
 
 def test_the_same_film_gives_the_same_bytes_in_each_language():
-    pages = {language: film_page([invented_film(**SMALL)], language=language) for language in LANGUAGES}
-    assert pages["en"] == film_page([invented_film(**SMALL)], language="en")
+    pages = {language: film_page([ten_minute_film()], language=language) for language in LANGUAGES}
+    assert pages["en"] == film_page([ten_minute_film()], language="en")
     assert '<html lang="fr">' in pages["fr"]
     assert re.findall(r"\d+\.\d{3,}", text_of(pages["en"])) == []  # two decimals at most
 
@@ -64,14 +62,14 @@ def test_every_text_is_there_in_every_language_with_the_same_places():
 
 
 def test_what_must_be_known_comes_first():
-    page = text_of(film_page([invented_film(**SMALL)]))
+    page = text_of(film_page([ten_minute_film()]))
     in_order = ["the model marks", "Open your own copy", "Passages", "kappa", "no verdict on a film"]
     places = [page.index(words) for words in in_order]
     assert places == sorted(places)
 
 
 def test_a_film_that_the_model_was_trained_on_says_so_in_title_and_heading_and_no_first_sentence():
-    film = invented_film(trained_on=True, **SMALL)
+    film = ten_minute_film(trained_on=True)
     assert first_sentence(film) == ""
     assert "no prediction: the model was trained on this film" in heading_of(film)
     page = film_page([film])
@@ -122,7 +120,7 @@ def test_the_first_sentence_names_concepts_that_speak_for_the_passages():
 @pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_one_of_them(unlike, language):
-    film = invented_film(unlike=((0.0, unlike),) if unlike else (), **SMALL)
+    film = ten_minute_film(unlike=((0.0, unlike),) if unlike else ())
     rows, time, words = film.rows(), film.time(), Words(language)
     seconds = rows["end_s"] - rows["start_s"]
     assert time.nothing_s == pytest.approx(seconds[rows["flags"].str.contains("credits")].sum())
@@ -153,7 +151,7 @@ def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_o
 
 
 def test_credits_that_are_unlike_everything_too_are_credits():
-    film = invented_film(unlike=((0.9, 1.0),), **SMALL)
+    film = ten_minute_film(unlike=((0.9, 1.0),))
     table = film.table.assign(
         flags=[flags.replace("unlike", "unlike;credits") if at > 0.96 * 600 else flags
                for flags, at in zip(film.table["flags"], film.table["start_s"], strict=True)]
@@ -176,7 +174,7 @@ def test_passages_are_in_time_order_and_keep_the_rank_of_their_strength():
 
 
 def test_a_film_unlike_training_has_no_probability_and_no_rate():
-    film = invented_film(unlike=((0.0, 1.0),), **SMALL)
+    film = ten_minute_film(unlike=((0.0, 1.0),))
     page = film_page([film])
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
     assert not re.search(r"\d+%\s*\[", text_of(page))
@@ -197,24 +195,24 @@ def warnings(film):
 
 
 def test_a_film_without_a_reliable_second_has_a_warning():
-    film, words = invented_film(unlike=((0.0, 1.0),), **SMALL), Words("en")
+    film, words = ten_minute_film(unlike=((0.0, 1.0),)), Words("en")
     assert film.model().rate.unreliable == 1
     why_nothing = no_prediction_phrase(ALL_UNLIKE, words)
     assert words.say("nothing_printed", why=why_nothing) in warnings(film)
 
 
 def test_the_figure_of_a_share_that_is_refused_says_why():
-    film = invented_film(**SMALL)
+    film = ten_minute_film()
     no_rate = replace(film.model().rate, value=None)
     assert "EN" in figures(with_model(film, levels_left_out=["EN"], rate=no_rate))[0][-1]
-    half_unlike = invented_film(unlike=((0.0, 0.5),), **SMALL)
+    half_unlike = ten_minute_film(unlike=((0.0, 0.5),))
     time = half_unlike.time()
     share_unlike = time.unlike_s / (600.0 - time.nothing_s)
     assert Words("en").share(share_unlike) in figures(half_unlike)[0][-1]
 
 
 def test_of_a_film_without_a_probability_no_passages_are_counted():
-    nothing = invented_film(unlike=((0.0, 1.0),), **SMALL)
+    nothing = ten_minute_film(unlike=((0.0, 1.0),))
     assert figures(nothing)[1][0] == "–"
     assert not any("passage" in line for line in lines_of_film(nothing, Words("en")))
 
@@ -244,7 +242,7 @@ def test_a_passage_that_goes_on_over_what_is_not_judged_says_how_much_of_it_is()
 @pytest.mark.parametrize("language", ["en", "fr"])
 def test_a_model_that_may_be_chance_is_said_in_the_heading_and_the_first_line(language):
     words = Words(language)
-    film = invented_film(**SMALL)
+    film = ten_minute_film()
     shown = EvidenceRecord(n_clips=7, n_movies=4, auc=0.67, auc_low=0.0, auc_high=1.0, p_skilled=0.4)
     doubtful = with_model(film, no_skill=True, evidence=shown)
     assert words["verdict_no_skill"] in heading_of(doubtful, language)
@@ -258,13 +256,13 @@ def test_a_model_that_may_be_chance_is_said_in_the_heading_and_the_first_line(la
 
 @pytest.mark.parametrize(("window_s", "warns"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
 def test_windows_unlike_the_clips_trained_on_by_more_than_a_tenth_are_warned_of(window_s, warns):
-    film = with_model(invented_film(**SMALL), clip_s=10.0)
+    film = with_model(ten_minute_film(), clip_s=10.0)
     windows = replace(film.record.windows, window_s=window_s)
     assert len(warnings(film_of(film, record=replace(film.record, windows=windows)))) == warns
 
 
 def test_concepts_whose_precision_a_record_lacks_say_that_it_is_unknown():
-    film, words = invented_film(**SMALL), Words("en")
+    film, words = ten_minute_film(), Words("en")
     concepts = [replace(concept, ap=None) for concept in film.model().concepts]
     page = film_page([with_model(film, concepts=concepts)])
     strips = page.split('class="d-strips"')[1].split("</section>")[0]
@@ -272,7 +270,7 @@ def test_concepts_whose_precision_a_record_lacks_say_that_it_is_unknown():
 
 
 def test_figures_of_a_record_that_lacks_numbers_leave_them_out():
-    film = invented_film(**SMALL)
+    film = ten_minute_film()
     share, passages, _ = figures(film)
     n_reaching = (film.segments()["reaches"] == 1).sum()
     assert re.findall(r"\d+", passages[0]) == [str(n_reaching)]
@@ -285,7 +283,7 @@ def test_figures_of_a_record_that_lacks_numbers_leave_them_out():
 
 def test_concepts_that_are_not_found_are_grey_and_come_last():
     """Of the eight of `CONCEPTS` the tests of the model show five to be found better than chance."""
-    page = film_page([invented_film(**SMALL)])
+    page = film_page([ten_minute_film()])
     assert Words("en").say("legend_unfound", n=3) in page
     shown, grey = page.split('<div class="dim">')
     assert "AP 0.55, chance 0.21" in shown  # Body
@@ -299,7 +297,7 @@ def test_concepts_that_are_not_found_are_grey_and_come_last():
 
 def test_no_probability_below_a_concepts_threshold_is_rounded_to_it():
     """The script has whole percentages: .896 is 90 of them, and does not reach a threshold of .9."""
-    film = invented_film(**SMALL)
+    film = ten_minute_film()
     film = with_model(film, concepts=[replace(one, threshold_p=0.9) for one in film.model().concepts])
     concepts = data_of(film_page([film]))["rows"]["concepts"]
     assert {concept["seen"] for concept in concepts} == {91}
@@ -307,10 +305,10 @@ def test_no_probability_below_a_concepts_threshold_is_rounded_to_it():
 
 def test_several_films_stand_by_year_and_never_by_rate():
     films = [
-        invented_film("a", "A", year=2009, seed=1, **SMALL),
-        invented_film("b", "B", year=1989, seed=2, **SMALL),
-        invented_film("c", "C", year=None, seed=3, **SMALL),
-        invented_film("d", "D", year=1999, seed=4, trained_on=True, **SMALL),
+        ten_minute_film("a", "A", year=2009, seed=1),
+        ten_minute_film("b", "B", year=1989, seed=2),
+        ten_minute_film("c", "C", year=None, seed=3),
+        ten_minute_film("d", "D", year=1999, seed=4, trained_on=True),
     ]
     page = film_page(films)
     assert re.findall(r'<a href="#f\d">[^<]*?(?: \((\d{4})\))?</a>', page) == ["1989", "1999", "2009", ""]
@@ -318,8 +316,8 @@ def test_several_films_stand_by_year_and_never_by_rate():
 
 
 def test_another_codebook_gives_the_models_own_levels_and_concepts():
-    film = invented_film(
-        codebook="violence", levels=(("calm",), ("violent",)), concepts=(("Gun", 0.9, 0.4),), **SMALL
+    film = ten_minute_film(
+        codebook="violence", levels=(("calm",), ("violent",)), concepts=(("Gun", 0.9, 0.4),)
     )
     page = film_page([film])
     assert "of violent" in text_of(page)
@@ -327,7 +325,7 @@ def test_another_codebook_gives_the_models_own_levels_and_concepts():
 
 
 def test_a_page_says_whether_frames_of_the_film_are_in_it():
-    film, words = invented_film(**SMALL), Words("en")
+    film, words = ten_minute_film(), Words("en")
     layout = {"starts": [0.0], "width": 96, "height": 54, "columns": 40}
     stills = {"sheet": "data:image/webp;base64,AAAA", **layout}
     owned = {film.movie: Owned(copy=ScoredCopy(600.0, 24.0, "key", stills))}
@@ -357,7 +355,7 @@ def drawn(path):
 
 
 def test_the_line_goes_through_every_probability_and_breaks_where_there_is_none():
-    rows = invented_film(**SMALL).rows()
+    rows = ten_minute_film().rows()
     path = charts.line(rows)
     assert path.count("M") == 1
     found = drawn(path)
@@ -372,10 +370,8 @@ def test_the_line_goes_through_every_probability_and_breaks_where_there_is_none(
 
 def why(parts, words, vague=""):
     """What is said of the concepts of a passage, by a model of which one is found no better than chance."""
-    known = [
-        replace(one, name=vague) for one in invented_film(**SMALL).model().concepts if one.is_near_chance
-    ]
-    model = replace(invented_film(**SMALL).model(), concepts=known[:1] if vague else [])
+    known = [replace(one, name=vague) for one in ten_minute_film().model().concepts if one.is_near_chance]
+    model = replace(ten_minute_film().model(), concepts=known[:1] if vague else [])
     return reasons_sentence(passage_reasons(model, parts, ClaimTime("span", 10.0, 0.0, 10.0)), words)
 
 
@@ -428,7 +424,7 @@ def test_a_reason_has_two_signs_and_its_doubt(parts, said):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_direction_of_each_reason_is_that_of_the_probability(seed):
     """Moved to its usual value, a concept that spoke for a passage lowers its probability."""
-    film = invented_film(seed=seed, **SMALL)
+    film = ten_minute_film(seed=seed)
     model, rows = film.model(), film.rows()
     n_reasons = 0
     for row in film.segments().to_dict(orient="records"):
@@ -503,7 +499,7 @@ def test_no_class_of_the_films_styles_is_one_of_the_reports():
 
 
 def test_a_figure_shows_the_span_with_half_a_minute_around_it():
-    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
+    view = FilmView(ten_minute_film(), "f1", Words("en"), top=5)
     figure = str(film_figure(view, 100.0, 400.0))
     minidom.parseString(figure)  # noqa: S318 - ours, and well-formed
     assert set(re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure)) == {("700", "3600")}
@@ -514,7 +510,7 @@ def test_a_figure_shows_the_span_with_half_a_minute_around_it():
 
 @pytest.mark.parametrize("ends", [(0.0, 1e9), (590.0, 700.0), (1e6, 1e9)])
 def test_a_figure_ends_with_its_film(ends):
-    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
+    view = FilmView(ten_minute_film(), "f1", Words("en"), top=5)
     figure = str(film_figure(view, *ends))
     for start, length in re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure):
         assert int(start) + int(length) == 6000
@@ -529,7 +525,7 @@ def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
     longest = max(
         builtin_codebook(name).concepts, key=lambda concept: text_width(concept.in_language(language).title)
     )
-    film = invented_film(concepts=((longest.name, 0.9, 0.1),), codebook=name, **SMALL)
+    film = ten_minute_film(concepts=((longest.name, 0.9, 0.1),), codebook=name)
     film.model().concepts[:] = [replace(one, low=0.5) for one in film.model().concepts]
     figure = str(film_figure(FilmView(film, "f1", Words(language), top=5), 100.0, 200.0))
     title = re.escape(escape(longest.in_language(language).title))
@@ -562,7 +558,7 @@ def test_no_text_of_a_figure_is_cut_and_no_times_touch(duration_s, title, who):
 
 
 def test_a_figure_says_who_decided_what_and_draws_the_threshold():
-    film = invented_film(**SMALL)
+    film = ten_minute_film()
     view = FilmView(film, "f1", Words("en"), top=5)
     decided = [
         Decided(120.0, 150.0, ("AB",), level="S", is_blind=True),
@@ -586,7 +582,7 @@ class GreyStills:
 
 
 def test_a_figure_has_a_strip_of_stills_where_the_owner_has_the_film():
-    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
+    view = FilmView(ten_minute_film(), "f1", Words("en"), top=5)
     figure = minidom.parseString(film_figure(view, 100.0, 160.0, stills=GreyStills()))  # noqa: S318 - ours
     stills = figure.getElementsByTagName("image")
     assert len(stills) > 4
@@ -603,7 +599,7 @@ def test_a_figure_has_a_strip_of_stills_where_the_owner_has_the_film():
 
 def test_a_figure_is_written_as_pdf_with_its_texts_and_size():
     pytest.importorskip("matplotlib")
-    view = FilmView(invented_film(**SMALL), "f1", Words("fr"), top=5)
+    view = FilmView(ten_minute_film(), "f1", Words("fr"), top=5)
     figure = str(film_figure(view, 100.0, 160.0, stills=GreyStills()))
     pdf = figure_pdf(figure)
     high = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
@@ -622,7 +618,7 @@ def test_pages_have_no_word_of_a_codebook_in_another_language():
         language: {part.in_language(language).title for part in (*book.levels, *book.concepts)}
         for language in LANGUAGES
     }
-    film = with_model(invented_film(traced=True, **SMALL), means=book.means, construct=book.construct)
+    film = with_model(ten_minute_film(traced=True), means=book.means, construct=book.construct)
     decided = [Decided(120.0, 150.0, ("AB",), level="S", concepts=("Clothing",))]
     for language, other in (LANGUAGES, LANGUAGES[::-1]):
         page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
@@ -678,7 +674,7 @@ def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
 
 def test_whose_labels_a_model_learnt_is_not_made_up():
     """Experts of one school labelled one corpus; a model of planted levels learnt no labels of theirs."""
-    film = with_model(invented_film(**SMALL), human=None)
+    film = with_model(ten_minute_film(), human=None)
     for language in LANGUAGES:
         words = Words(language)
         page = text_of(film_page([film], language=language)).replace(words["no_human"], "")
@@ -716,7 +712,7 @@ def test_the_band_of_a_minute_and_of_a_passage_is_that_of_its_mean():
 def test_a_concept_below_its_threshold_is_not_called_absent(language):
     """What a model doesn't find may be there all the same: the page says "not seen, 0.12"."""
     not_seen, _ = Words(language)["not_seen"].split(",")
-    film = invented_film(**SMALL)
+    film = ten_minute_film()
     passages = film.rows().dropna(subset="p")
     assert any((passages[f"{one.name}_p"] < one.threshold_p).any() for one in film.model().concepts)
     page = film_page([film], language=language)
@@ -725,7 +721,7 @@ def test_a_concept_below_its_threshold_is_not_called_absent(language):
 
 
 def test_the_figure_of_a_film_says_what_its_curve_and_band_are():
-    film = invented_film(**SMALL)
+    film = ten_minute_film()
     for language in LANGUAGES:
         view = FilmView(film, "f", Words(language), top=20)
         figure = film_figure(view, 0.0, 60.0)
