@@ -145,6 +145,11 @@ def with_model(film, **fields) -> Timeline:
     return replace(film, record=structs.replace(film.record, models=models))
 
 
+def with_columns(film, **columns) -> Timeline:
+    """Set columns of the film's table of rows."""
+    return replace(film, table=film.table.assign(**columns))
+
+
 def _traces(movie, duration_s, concepts):
     """Make values of frames for every second."""
     rng = np.random.default_rng(0)
