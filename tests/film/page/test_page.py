@@ -116,10 +116,10 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
     time, passages = film.time(), marked_passages_of(film)
     reaching_rows = film.rows().query(f"p >= {film.model().threshold_p}")
     judged = f"{time.judged_s / 60:.1f} minutes"
-    black = f"{time.nothing_s / 60:.1f} minutes"
+    black = f"{time.black_or_credits_s / 60:.1f} minutes"
     marked = f"{passages['judged_s'].sum() / 60:.1f} minutes"
     reaching = f"{seconds_within(reaching_rows, passages) / 60:.1f} minutes"
-    share, *_ = Words("en").shares_of_whole([time.judged_s, time.unlike_s, time.nothing_s])
+    share, *_ = Words("en").shares_of_whole([time.judged_s, time.unjudged_s, time.black_or_credits_s])
     assert first_sentence(film).startswith(
         f"Of the {judged} that it can judge ({share} of the film; {black} of black or credits) "
         f"the model marks {len(passages)} passages, {marked} ({reaching} of them at its threshold or above), "
@@ -167,8 +167,8 @@ def test_judged_unlike_and_black_time_add_up_to_the_film(unlike):
     rows, time = film.rows(), film.time()
     seconds = rows["end_s"] - rows["start_s"]
     assert time.judged_s == pytest.approx(seconds[rows["p"].notna()].sum())
-    assert time.nothing_s == pytest.approx(seconds[rows["flags"].str.contains("credits")].sum())
-    assert time.judged_s + time.unlike_s + time.nothing_s == pytest.approx(600.0)
+    assert time.black_or_credits_s == pytest.approx(seconds[rows["flags"].str.contains("credits")].sum())
+    assert time.judged_s + time.unjudged_s + time.black_or_credits_s == pytest.approx(600.0)
 
 
 @pytest.mark.parametrize("unlike", UNLIKE_SHARES)
@@ -178,7 +178,7 @@ def test_the_page_hatches_as_many_seconds_as_are_not_judged(unlike):
     for span in view_of(film).hatched:
         hatched_s[span["kind"]] += span["end"] - span["start"]
     time = film.time()
-    assert hatched_s == pytest.approx({"unlike": time.unlike_s, "nothing": time.nothing_s})
+    assert hatched_s == pytest.approx({"unlike": time.unjudged_s, "nothing": time.black_or_credits_s})
 
 
 @pytest.mark.parametrize("unlike", UNLIKE_SHARES)
@@ -196,10 +196,11 @@ def test_the_first_sentence_has_the_judged_the_marked_and_the_black_time(unlike,
     film, words = film_that_begins_unlike(unlike), Words(language)
     time, passages = film.time(), marked_passages_of(film)
     sentence = first_sentence(film, language=language)
-    judged, marked, black = words.durations(time.judged_s, passages["judged_s"].sum(), time.nothing_s)
+    marked_s = passages["judged_s"].sum()
+    judged, marked, black = words.durations(time.judged_s, marked_s, time.black_or_credits_s)
     assert judged in sentence
     assert words.share(time.judged_s / 600) in sentence
-    assert time.nothing_s > 0
+    assert time.black_or_credits_s > 0
     assert black in sentence
     if len(passages):
         assert marked in sentence
@@ -219,8 +220,8 @@ def test_the_first_sentence_says_nothing_of_the_rest_where_over_a_fifth_of_the_c
 ):
     film = film_that_begins_unlike(unlike)
     time = film.time()
-    content_s = time.judged_s + time.unlike_s
-    assert (words in first_sentence(film, language=language)) == (time.unlike_s > 0.2 * content_s)
+    content_s = time.judged_s + time.unjudged_s
+    assert (words in first_sentence(film, language=language)) == (time.unjudged_s > 0.2 * content_s)
 
 
 def test_credits_that_are_unlike_everything_too_are_credits():
@@ -294,7 +295,7 @@ def test_a_share_that_is_refused_for_time_unlike_training_says_how_much_is_unlik
     film = film_that_begins_unlike(0.5)
     time = film.time()
     share, *_ = figures(film)
-    assert Words("en").share(time.unlike_s / (600.0 - time.nothing_s)) in share.note
+    assert Words("en").share(time.unjudged_s / (600.0 - time.black_or_credits_s)) in share.note
 
 
 def test_of_a_film_without_a_probability_no_passages_are_counted():

@@ -590,7 +590,7 @@ def asked_intervals(monkeypatch):
 
     def answer(cells, judged, y):
         starts = [cells.spans[cell][0] for cell in judged]
-        asked.append(AskedInterval(starts, [*y], cells.content.sum(), cells.content[judged].sum()))
+        asked.append(AskedInterval(starts, [*y], cells.content_s.sum(), cells.content_s[judged].sum()))
         return 0.0, 1.0
 
     monkeypatch.setattr(pages, "anytime_interval", answer)
@@ -613,11 +613,11 @@ def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(d
     judge_blindly(decisions, "violent", "unsure", *["calm"] * (n - 3), in_all=n)
     so_far = next_window(OpenFilm(0, decisions.film, decisions), "AB", n, tell=True)["sofar"]
     cells = cells_of(decisions.film)
-    unsure_s = cells.content[cells.at(*decisions.windows[1])]
-    unjudged_s = cells.content[cells.at(*decisions.windows[-1])]
+    unsure_s = cells.content_s[cells.index_of(*decisions.windows[1])]
+    unjudged_s = cells.content_s[cells.index_of(*decisions.windows[-1])]
     (asked,) = asked_intervals
-    assert asked.content_s == pytest.approx(cells.content.sum() - unsure_s)
-    assert asked.judged_s == pytest.approx(cells.content.sum() - unsure_s - unjudged_s)
+    assert asked.content_s == pytest.approx(cells.content_s.sum() - unsure_s)
+    assert asked.judged_s == pytest.approx(cells.content_s.sum() - unsure_s - unjudged_s)
     assert len(asked.is_positive) == n - 2
     assert "1 window (" in so_far
     assert "earlier law" not in so_far
@@ -796,7 +796,7 @@ def judge_as_many(decisions, n_judges):
                 "seen_score": "0",
                 "place": f"{place}",
                 "windows": "10",
-                "law": decisions.draw.law,
+                "law": decisions.draw.sampling,
             }
             ledger.add("judgement", row)
 
@@ -846,7 +846,7 @@ def test_a_draw_in_a_strangers_sitting_that_is_not_of_the_films_windows_counts_n
     sitting = Ledger(decisions.folder, print, lambda: header)
     start, end = decisions.windows[0]
     row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "seen_score": "0", "place": "1"}
-    sitting.add("judgement", row | {"law": draw.law, "seed": "0"})
+    sitting.add("judgement", row | {"law": draw.sampling, "seed": "0"})
     again = open_again(decisions)
     assert again.draw == draw
     assert again.windows == decisions.windows
