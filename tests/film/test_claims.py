@@ -398,7 +398,7 @@ def films(draw):
         n_rows=draw(st.integers(12, 60)),
         duration_s=draw(st.sampled_from([47.0, 600.0, 5400.0])),
         seed=draw(st.integers(0, 50)),
-        unlike=((0.0, unlike_share),) if unlike_share else (),
+        unlike_parts=((0.0, unlike_share),) if unlike_share else (),
     )
     table = film.table.copy()
     rng = np.random.default_rng(draw(st.integers(0, 50)))
@@ -717,7 +717,7 @@ def test_a_passages_length_is_its_own_whatever_its_ends_are_rounded_to(film, lan
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_an_expected_share_is_refused_by_the_unlike_part_of_what_has_content(unlike_share, language):
     """The refusal names the share of what is neither credits nor black; of the whole film it is another."""
-    film = invented_film(n_rows=400, duration_s=600.0, unlike=((0.0, unlike_share),))
+    film = invented_film(n_rows=400, duration_s=600.0, unlike_parts=((0.0, unlike_share),))
     words, rows = Words(language), film.rows()
     seconds = rows["end_s"] - rows["start_s"]
     unlike_s = seconds[rows["flags"] == "unlike"].sum()
@@ -869,7 +869,7 @@ def with_passage(contributions, p_of):
     `contributions` and `p_of` have, of each concept, one number for all ten rows or a list of ten; other
     concepts add nothing and are seen nowhere.
     """
-    film = invented_film(n_rows=30, duration_s=30.0, unlike=())
+    film = invented_film(n_rows=30, duration_s=30.0, unlike_parts=())
     model = film.model()
     table = film.table.assign(start_s=np.arange(30.0), end_s=np.arange(1.0, 31.0), flags="", logit=-9.0)
     for concept in model.concepts:
@@ -1024,7 +1024,7 @@ def test_of_several_reasons_unlike_comes_before_unread_and_unread_before_black(f
 
 
 def test_of_a_model_without_calibration_nothing_is_called_unlike():
-    film = invented_film(n_rows=30, duration_s=600.0, unlike=())
+    film = invented_film(n_rows=30, duration_s=600.0, unlike_parts=())
     film = replace(film, table=film.table.assign(p=np.nan))
     film = with_model(film, calibration=None, threshold_p=None)
     (judged,) = claims_of_kind(film, kinds.JudgedTime)
@@ -1039,7 +1039,7 @@ def words_of_unlike(language):
 
 
 def test_a_film_of_which_nothing_is_judged_has_no_count_of_passages():
-    film = invented_film(unlike=((0.0, 1.0),))
+    film = invented_film(unlike_parts=((0.0, 1.0),))
     assert counted_passages(film, film.model(), film.segments()) is None
     assert claims_of_kind(film, kinds.MarkedPassages) == []
 

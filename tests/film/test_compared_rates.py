@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from scipy.special import stdtrit
 
 from obygaze_film import comparison
-from obygaze_film.cells import Cells
 from obygaze_film.comparison import FilmSample, estimate_contrast, estimate_groups, sample_of
 from obygaze_film.draws import SEQUENTIAL_POISSON, inclusion_chances
+from tests.film.films import planted_cells
 
 
-def cells(p):
-    return Cells(np.zeros((len(p), 2)), np.ones(len(p)), np.ones(len(p)), p)
+def equal_cells(p):
+    """Plant cells of one second of content each, with these probabilities."""
+    return planted_cells(content_s=np.ones(len(p)), p=p)
 
 
 def samples(seed, *, n_films=30, n_judged=12, n=15, knows=1.0, shift=0.0):
@@ -26,7 +27,7 @@ def samples(seed, *, n_films=30, n_judged=12, n=15, knows=1.0, shift=0.0):
         y = (rng.random(60) < np.clip(rng.beta(2, 6) + shift, 0, 1)).astype(float)
         p = np.clip(0.3 + knows * 0.4 * (y - 0.3) + 0.1 * rng.normal(size=60), 0, 1)
         own = rng.permutation(60)[: n if place < n_judged else 0]
-        found.append(sample_of(cells(p), own, y[own]))
+        found.append(sample_of(equal_cells(p), own, y[own]))
         rates.append(y.mean())
     return found, np.array(rates)
 
@@ -231,7 +232,7 @@ def test_what_equal_cells_tell_is_that_of_a_draw_without_return():
     """By the formulas of survey sampling: variances are less by the share of cells that were drawn."""
     rng = np.random.default_rng(0)
     y, p, drawn = rng.random(12), rng.random(60), np.arange(12)
-    found = sample_of(cells(p), drawn, y)
+    found = sample_of(equal_cells(p), drawn, y)
     factor = (1 - 12 / 60) / 12
     assert found.judged == pytest.approx(y.mean())
     assert found.covariance == pytest.approx(factor * np.cov(y, p[drawn])[0, 1])
@@ -241,7 +242,7 @@ def test_what_equal_cells_tell_is_that_of_a_draw_without_return():
 def test_what_unequal_cells_tell_is_weighed_by_how_likely_each_was_drawn():
     """Of 30 cells with all their content and 30 with half of it, one of each is judged."""
     content = np.repeat([1.0, 0.5], 30)
-    uneven = Cells(np.zeros((60, 2)), content, content, np.random.default_rng(0).random(60))
+    uneven = planted_cells(content_s=content, p=np.random.default_rng(0).random(60))
     drawn, y = np.array([0, 59]), np.array([1.0, 0.0])
     weights = content[drawn] / inclusion_chances(content, 2)[drawn]
     assert sample_of(uneven, drawn, y).judged == pytest.approx(weights[0] / weights.sum())

@@ -22,7 +22,7 @@ CD_BLIND = Decided(10.0, 18.5, ("C_D é",), "EN", is_blind=True, id=ID.format(5)
 BOTH = ("AB", "C_D é")
 SETTLED = Decided(10.0, 18.5, BOTH, "HN", ("Body",), is_blind=True, is_agreed=True, id=ID.format(6))
 NOTE = Decided(40.0, 41.0, ("AB",), note=HOSTILE, id=ID.format(7))
-EVERYTHING_DECIDED = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+ALL_DECISIONS = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def film():
 def exported(film, kind, tmp_path, *decided, **options):
     """Write an export with what people decided into a file; by default all that is decided above."""
     path = tmp_path / f"film{FORMATS[kind].suffix}"
-    text = export(film, kind, people=decided or EVERYTHING_DECIDED, **options)
+    text = export(film, kind, people=decided or ALL_DECISIONS, **options)
     path.write_text(text, encoding="utf-8")
     return path
 

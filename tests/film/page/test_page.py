@@ -33,7 +33,7 @@ from obygaze_film.segments import Reason, reasons
 from obygaze_models.prediction import mean_probability
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film, ten_minute_film, with_columns, with_model
-from tests.film.saying import data_of, evidence_line, first_sentence, heading_of, shares
+from tests.film.saying import data_of, evidence_line, first_sentence, heading_of, percentages_of
 
 
 def view_of(film, language="en"):
@@ -158,7 +158,7 @@ def film_that_begins_unlike(share):
 
     At its end are credits, as in all invented films.
     """
-    return ten_minute_film(unlike=((0.0, share),))
+    return ten_minute_film(unlike_parts=((0.0, share),))
 
 
 @pytest.mark.parametrize("unlike", UNLIKE_SHARES)
@@ -226,7 +226,7 @@ def test_the_first_sentence_says_nothing_of_the_rest_where_over_a_fifth_of_the_c
 
 def test_credits_that_are_unlike_everything_too_are_credits():
     """The last tenth of the film is unlike training, and its last 24 seconds are credits as well."""
-    film = ten_minute_film(unlike=((0.9, 1.0),))
+    film = ten_minute_film(unlike_parts=((0.9, 1.0),))
     flags = film.table["flags"].mask(film.table["start_s"] > 576.0, "unlike;credits")
     film = with_columns(film, flags=flags)
     last_span = view_of(film).hatched[-1]
@@ -252,8 +252,8 @@ def test_a_page_of_a_film_wholly_unlike_training_has_no_share_and_no_probability
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
     share_and_band = r"\d+%\s*\["
     assert not re.search(share_and_band, text_of(page))
-    none = -1  # what `shares` has for a row without a probability
-    assert shares(data_of(page)["rows"]["p"]) == [none] * 60
+    none = -1  # what `percentages_of` has for a row without a probability
+    assert percentages_of(data_of(page)["rows"]["p"]) == [none] * 60
 
 
 class ShownFigure(NamedTuple):
@@ -881,7 +881,7 @@ def film_of_seconds(judged_in_minutes):
     The other rows have no probability of the level; concepts have theirs in all rows.
     """
     n_rows = 60 * len(judged_in_minutes)
-    film = invented_film(n_rows=n_rows, duration_s=float(n_rows), unlike=())
+    film = invented_film(n_rows=n_rows, duration_s=float(n_rows), unlike_parts=())
     draws = [(0.3, -1.0), (0.9, -0.4), (2.0, 0.3)]  # slope and intercept of three calibrations
     table = film.table.assign(start_s=np.arange(n_rows) * 1.0, end_s=np.arange(1, n_rows + 1) * 1.0, flags="")
     p = mean_probability(np.array(draws), table["logit"].to_numpy())
@@ -899,7 +899,7 @@ def test_a_minute_has_a_probability_from_ten_judged_seconds_on():
     minutes = view_of(film).minutes
     assert [bool(np.isnan(minute.p)) for minute in minutes] == [True, True, False, False]
     no_probability = -1
-    assert shares(data_of(film_page([film]))["minutes"]["p"])[:2] == [no_probability] * 2
+    assert percentages_of(data_of(film_page([film]))["minutes"]["p"])[:2] == [no_probability] * 2
 
 
 def test_a_minute_says_how_many_of_its_seconds_are_judged():
@@ -917,7 +917,7 @@ def test_concepts_have_numbers_in_minutes_in_which_the_level_is_not_judged():
 
 
 def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
-    film = invented_film(n_rows=61, duration_s=60.9, unlike=())
+    film = invented_film(n_rows=61, duration_s=60.9, unlike_parts=())
     film = with_columns(film, flags="", p=0.5, p_low=0.4, p_high=0.6)
     first, last = view_of(film).minutes
     assert first.p == pytest.approx(0.5)
