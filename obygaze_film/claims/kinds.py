@@ -313,9 +313,9 @@ class Passage(ModelClaim):
     judged_s : float
         Seconds of it that have a probability: what its numbers are of.
     reasons : tuple of Reason
-        The heaviest first: all that move the probability enough to be said, and others.
+        By contribution, the largest first: all that move the probability enough to be said, and others.
     present : tuple of str
-        Concepts that are seen, the heaviest first.
+        Concepts that are seen, the largest contribution first.
     flags : tuple of str
         Flags of rows in it.
     classes : tuple of ClassSeen

@@ -80,7 +80,7 @@ from obygaze_film.film_time import LEAST_SAID_S
 from obygaze_film.judged_windows import LEAST_SURE, needed_windows
 from obygaze_film.positive import Positive
 from obygaze_film.schema import MOST_UNRELIABLE
-from obygaze_film.segments import LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
+from obygaze_film.segments import DECIMALS, LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
 
 MOST_NAMES: Final = 3
 """Concepts that the sentence on passages names at most."""
@@ -713,16 +713,17 @@ def threshold_label(p: float, words: Words) -> str:
 def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int | None = None) -> str:
     """Say what speaks for a passage and what against it: more or less than usual of which concepts.
 
-    All concepts are named that move its probability enough; with `most` so many of each side at most, the
-    heaviest, and how many more there are. A concept whose mean contribution has another sign than what it
-    changes is on neither side. Of a model without usual values, as a tree, they
-    are named alone, by what they add to the logit.
+    All concepts are named that move its probability enough, those that move it most first; with `most` so
+    many of each side at most, and how many more there are. A concept whose mean contribution has another
+    sign than what it changes is on neither side. Of a model without usual values, as a tree, they are named
+    alone, by what they add to the logit.
     """
     if not reasons:
         return ""
     parts = []
     for key in ("why_for", "why_against", "why_both"):
         own = [reason for reason in reasons if reason.moves and _side_key(reason) == key]
+        own.sort(key=_by_change)
         if own:
             named = own if most is None else own[:most]
             phrases = [reason_phrase(reason, words) for reason in named]
@@ -734,6 +735,14 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
     if all(reason.number is None for reason in reasons):
         return words.say("why_nothing_weighs", least=words.number(LEAST_CONTRIBUTION))
     return words.say("why_nothing", least=words.number(LEAST_CHANGE))
+
+
+def _by_change(reason: ConceptReason) -> float:
+    """Sort reasons by how much of the probability is due to each; of a model without usual values, the logit.
+
+    In the last digits the numbers differ between machines: equal ones keep their order.
+    """
+    return -round(abs(reason.contribution if reason.number is None else reason.number), DECIMALS)
 
 
 def _side_key(reason: ConceptReason) -> str:
