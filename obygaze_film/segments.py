@@ -22,11 +22,12 @@ length where it goes on over rows without one; reaches: 1 if it reaches the thre
 concepts that are seen.
 
 concepts: those that are seen, all that are a reason (`Reason.moves`), and those that weigh most whether seen
-or not. Names are separated by semicolons, the largest contribution first. The next columns have one
-value for each of these: concepts_p: its probability; usual_p: its probability at its usual value, where it adds nothing; amounts:
-whether there is more or less of it than usual, or mixed, as rows differ; contributions: its contribution to
-the logit; changes: how much of the segment's probability is due to it, which is p minus what p would be at
-its usual value. Values that rest on the usual value are empty where there is none, as of a tree."""
+or not. Names are separated by semicolons, the largest contribution first. The next columns have one value
+for each of these: concepts_p: its probability; usual_p: its probability at its usual value, where it adds
+nothing; amounts: whether there is more or less of it than usual, or mixed, as rows differ; contributions: its
+contribution to the logit; changes: how much of the segment's probability is due to it, which is p minus what
+p would be at its usual value. Values that rest on the usual value are empty where there is none, as of
+a tree."""
 
 DROP = 0.1
 """How far below the threshold a probability may fall without ending a segment."""
