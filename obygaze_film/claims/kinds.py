@@ -598,6 +598,9 @@ class JudgedShare(FilmClaim):
         judge: those of that share.
     is_of_labels : bool
         Whether labels stand in the model's place.
+    is_corrected : bool
+        Whether the model's probabilities, or the labels, move the share away from what the judgements alone
+        give, whether or not they narrow its interval.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
     agreement : tuple of PairKappa
@@ -619,6 +622,7 @@ class JudgedShare(FilmClaim):
     expected: float | None
     expected_s: float | None
     is_of_labels: bool = False
+    is_corrected: bool = False
     definition: str = ""
     agreement: tuple[PairKappa, ...] = ()
     left_out: tuple[str, ...] = ()

@@ -168,6 +168,7 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
         expected=rate.expected,
         expected_s=rate.expected_s,
         is_of_labels=rate.is_of_labels,
+        is_corrected=rate.method == "difference",
         definition=rate.definition,
         agreement=agreement,
     )

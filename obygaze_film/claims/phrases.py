@@ -961,7 +961,7 @@ def experts_caveat(claim: Experts, words: Words) -> str:
 def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
     """Say whose share of a film it is, with its interval, and how often they called windows positive.
 
-    Of a panel whose judges may agree no better than chance that is said too.
+    That a model corrected the share is said, and of a panel that its judges may agree no better than chance.
     """
     interval = claim.interval
     who = "panel" if claim.is_of_panel else "judge"
@@ -978,10 +978,18 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
         all=_all_windows(claim, words),
         windows=_judged_windows(claim, words),
     )
-    text = words["semicolon"].join([text, *_panel_doubts(claim, words)])
+    text = words["semicolon"].join([text, *_corrected_by(claim, words), *panel_doubts(claim, words)])
     if claim.has(SEVERAL_DEFINITIONS):
         return words.say("rate_under", definition=claim.definition[:12], rate=text)
     return text
+
+
+def _corrected_by(claim: JudgedShare, words: Words) -> list[str]:
+    """Say that a model, or labels in its place, corrected a share; empty if it is of the judgements alone."""
+    if not claim.is_corrected:
+        return []
+    key = "rate_corrected_labels" if claim.is_of_labels else "rate_corrected"
+    return [words.say(key, model=words.judge(claim.model))]
 
 
 def _judged_windows(claim: JudgedShare, words: Words) -> str:
@@ -1030,7 +1038,7 @@ def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: W
     return words.say(key, sure=sure, windows=windows, who=words.judge(claim.who[0]))
 
 
-def _panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
+def panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
     """Say how far the judges of a panel agree, or which of them do not, where that is doubtful."""
     doubts = []
     for doubt, text_of in PANEL_DOUBTS.items():
@@ -1089,8 +1097,9 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
         parts.append(words.say("interval_of", level=words.share(claim.interval.level)))
         if claim.worth is not None:
             parts.append(words.say("worth", worth=round(claim.worth)))
+    parts += [f"{text[:1].upper()}{text[1:]}." for text in _corrected_by(claim, words)]
     parts += alone_expected_sentences(claim, words)
-    parts += [f"{text[:1].upper()}{text[1:]}." for text in _panel_doubts(claim, words)]
+    parts += [f"{text[:1].upper()}{text[1:]}." for text in panel_doubts(claim, words)]
     parts += judges_sentences(others, words)
     return " ".join([*parts, *own_shares_sentences([claim, *others], words)])
 
@@ -1312,8 +1321,10 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
 def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     """Write the groups' shares, as those who judged them would mark, the trend, and how far judges agree."""
     shares = [claim for claim in claims if isinstance(claim, GroupShare) and claim.number is not None]
+    agreement = [claim for claim in claims if isinstance(claim, PairKappa | PanelAgreement)]
     if not shares:
-        return " ".join([words["no_group"], *_same_shares(claims, words)])
+        no_share = [words["no_group"], *judges_sentences(agreement, words)]
+        return " ".join([*no_share, *_same_shares(claims, words)])
     have_same_judges = len({claim.who for claim in shares}) == 1
     parts = []
     for claim in shares:
@@ -1334,7 +1345,6 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     else:
         template = "would_mark_panel"
     text = words.say(template, **known, rates=words["semicolon"].join(parts))
-    agreement = [claim for claim in claims if isinstance(claim, PairKappa | PanelAgreement)]
     return " ".join([text, *judges_sentences(agreement, words), *_same_shares(claims, words)])
 
 
@@ -1373,7 +1383,8 @@ def film_share_value(claim: JudgedShare | ExpectedShare, words: Words) -> str:
 def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
     """Say from how many windows, and whose, the share of one film is, or that it is the model's alone.
 
-    Labels may stand in the model's place.
+    That a model corrected a share, and that its judges may agree no better than chance, is said with it; of a
+    share that the model has not, why. Labels may stand in the model's place.
     """
     if isinstance(claim, JudgedShare):
         who = words.listed([words.judge(name) for name in claim.who])
@@ -1384,12 +1395,20 @@ def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
             everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
             key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
             note = f"{note}{words['semicolon']}{words.say(key, who=everybody)}"
-        return note
+        return words["semicolon"].join([note, *_corrected_by(claim, words), *panel_doubts(claim, words)])
     if claim.number is None:
-        return words["withheld"]
+        return no_share_phrase(claim, words)
     if claim.has(OF_LABELS):
         return words.say("labels_only", who=words.judge(claim.who[0]))
     return words["model_only"]
+
+
+def no_share_phrase(claim: ExpectedShare, words: Words) -> str:
+    """Say in a clause that a film has no share, and why if that is known."""
+    if claim.number is not None or not any(one in NO_SHARE for one in claim.conditions):
+        return words["withheld"]
+    text = no_share_sentence(claim, words).removesuffix(".")
+    return f"{text[:1].lower()}{text[1:]}"
 
 
 def few_windows_note(claim: ExpectedShare, judged: int, sure: int, words: Words) -> str:
