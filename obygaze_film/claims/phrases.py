@@ -437,7 +437,7 @@ def _meanings(positive: Positive, words: Words) -> str:
         text = words["colon"].join(about)
         named.append(words.say("meaning", name=name, text=text) if about else quoted)
     if not named:
-        return words.say("quoted", text=positive.otherwise)
+        return words.say("quoted", text=positive.task_title)
     return f" {words['or']} ".join(named)
 
 

@@ -52,7 +52,7 @@ def test_no_window_is_drawn_of_which_more_than_half_could_not_be_read(cut):
     assert unread_notices([cut]) == [
         f"cut: {n_left_out} windows are never drawn: more than half of each could not be read"
     ]
-    assert cells.content.sum() + cells.unread_s == pytest.approx(168.0)
+    assert cells.content_s.sum() + cells.unread_s == pytest.approx(168.0)
 
 
 def test_a_share_is_of_what_could_be_read(cut, judged):
