@@ -150,7 +150,7 @@ def _notes_of_films(compared: FilmComparison) -> list[str]:
             told = no_share_phrase(claim, words) if claim.number is None else ""
             whose = "model alone"
         if told:
-            notes.append(said("note_of", movie=f"{title}, {whose}", notice=told))
+            notes.append(message("note_of", movie=f"{title}, {whose}", notice=told))
     return notes
 
 

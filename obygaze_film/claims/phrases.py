@@ -371,6 +371,11 @@ def near_chance_caveat(names: Sequence[str], words: Words) -> str:
     return words.counted("caveat_near_chance", len(names), names=words.listed(names))
 
 
+def without_tier_caveat(names: Sequence[str], words: Words) -> str:
+    """Name the concepts that tiers leave out, as nothing shows that they are found better than chance."""
+    return words.counted("caveat_without_tier", len(names), names=words.listed(names))
+
+
 def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     """Say of what part of a film a model speaks, and which passages it marks there.
 

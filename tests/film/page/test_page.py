@@ -291,7 +291,7 @@ def test_concepts_that_are_not_found_are_grey_and_come_last():
     assert "AP 0.55, chance 0.21" in shown  # Body
     assert "AP 0.28, chance 0.26" in grey  # Look
     concepts = data_of(page)["rows"]["concepts"]
-    assert [concept["found"] for concept in concepts] == [True] * 5 + [False] * 3
+    assert [concept["doubt"] for concept in concepts] == [""] * 5 + ["(not shown better than chance)"] * 3
     names = [concept["name"] for concept in concepts]
     assert names[:2] == ["Body", "Clothing"]
     assert set(names[5:]) == {"Look", "Posture", "Appearance"}
