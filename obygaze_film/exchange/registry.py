@@ -89,7 +89,6 @@ SOME_OF_REASONS = "of reasons it has the contributions alone"
 DECIMALS = "probabilities have four decimals"
 TWO_DECIMALS = "probabilities have two decimals"
 BINNED = "probabilities of passages have two decimals, those of rows and concepts are one of five ranges"
-CAPTIONS = f"{MILLISECONDS}; {TWO_DECIMALS}; {NO_REASONS}"
 NO_TEXTS = "labels are names of tiers, without probabilities"
 
 # What they lose of people's decisions.
@@ -120,6 +119,7 @@ FORMATS: Final[Mapping[str, Format]] = {
         SEGMENTS_AND_CONCEPTS,
         f"{FRAMES}; {TWO_DECIMALS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
+        holds_notes_alone=False,
     ),
     "markers": Format(
         to_markers,
