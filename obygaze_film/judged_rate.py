@@ -25,6 +25,7 @@ from obygaze_film.judged_windows import (
     JudgedWindows,
     WindowCounts,
     judged_film,
+    left_out_message,
     needed_windows,
     votes,
 )
@@ -173,8 +174,7 @@ def rates_by_definition(
         notices += [message("note_definition", definition=short, notice=text) for text in film_rates.notices]
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
     if n_unknown:
-        s = "" if n_unknown == 1 else "s"
-        notices.append(message("note_left_out", n=n_unknown, s=s, why=message("why_definition")))
+        notices.append(left_out_message(n_unknown, message("why_definition")))
     if not rates:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
     alpha = None  # alpha is of judgements under one definition
