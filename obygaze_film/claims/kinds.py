@@ -528,6 +528,8 @@ class PairKappa(FilmClaim):
         Windows that both judged, and left out as not both were sure.
     definition : str
         Digest of the definitions that they judged under; empty where a sentence need not name it.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     """
 
     KIND: ClassVar[str] = "agreement of two"
@@ -537,6 +539,7 @@ class PairKappa(FilmClaim):
     alike: int
     n_unsure: int = 0
     definition: str = ""
+    definition_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -603,6 +606,8 @@ class JudgedShare(FilmClaim):
         give, whether or not they narrow its interval.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     agreement : tuple of PairKappa
         Of every two judges of a panel, or of a judge with every other.
     left_out : tuple of str
@@ -624,6 +629,7 @@ class JudgedShare(FilmClaim):
     is_of_labels: bool = False
     is_corrected: bool = False
     definition: str = ""
+    definition_name: str = ""
     agreement: tuple[PairKappa, ...] = ()
     left_out: tuple[str, ...] = ()
 
@@ -644,6 +650,8 @@ class NoJudgedShare(FilmClaim):
         sure unless none is left.
     definition : str
         Digest of the definitions that they judged under; empty where a sentence need not name it.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     """
 
     KIND: ClassVar[str] = "no judged share"
@@ -653,6 +661,7 @@ class NoJudgedShare(FilmClaim):
     left: int
     least: int
     definition: str = ""
+    definition_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

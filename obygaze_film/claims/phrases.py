@@ -985,8 +985,17 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
     )
     text = words["semicolon"].join([text, *_corrected_by(claim, words), *panel_doubts(claim, words)])
     if claim.has(SEVERAL_DEFINITIONS):
-        return words.say("rate_under", definition=claim.definition[:12], rate=text)
+        return under_definition(claim, text, words)
     return text
+
+
+def under_definition(claim: JudgedShare | NoJudgedShare | PairKappa, text: str, words: Words) -> str:
+    """Begin a sentence with the definition that people judged under: its codebook and version, if known."""
+    if claim.definition_name:
+        definition = words.say("definition_named", name=claim.definition_name)
+    else:
+        definition = words.say("definition_digest", digest=claim.definition[:12])
+    return words.say("rate_under", definition=definition, rate=text)
 
 
 def _corrected_by(claim: JudgedShare, words: Words) -> list[str]:
@@ -1221,7 +1230,7 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
         lacks = words.again(needed_windows(claim.judged, claim.left, claim.least))
     text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=lacks)
     if claim.definition:
-        return words.say("rate_under", definition=claim.definition[:12], rate=text)
+        return under_definition(claim, text, words)
     return text
 
 
@@ -1254,7 +1263,7 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
     """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
     if claim.definition:
         text = pair_sentence(replace(claim, definition=""), words)
-        return words.say("rate_under", definition=claim.definition[:12], rate=text)
+        return under_definition(claim, text, words)
     if claim.has(TOO_FEW):
         return _few_windows_of_pair(claim, words)
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)

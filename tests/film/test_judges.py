@@ -244,7 +244,14 @@ def test_a_share_names_its_definition_also_where_there_is_none_under_the_other(t
     assert found.n_definitions == 2
     assert [rate.annotators for rate in found.rates] == [["CD"]]
     (said,) = sentences(rate_claims(found))
-    assert first[:12] in said
+    assert said.startswith(f"under definition {first[:12]}: CD would mark")
+    named = rates_by_definition(timeline, since.with_clips(clips), names={first: "violence, version 1"})
+    assert named.rates[0].definition == first  # which --json gives
+    english, french = (sentences(rate_claims(named), language)[0] for language in ("en", "fr"))
+    assert english.startswith("under the definition of violence, version 1: CD would mark")
+    assert french.startswith("selon la définition de violence, version 1 : CD ")
+    of_second = next(notice for notice in named.notices if second[:12] in notice)
+    assert of_second.startswith(f"under definition {second[:12]}: ")
 
 
 def test_ends_of_another_time_cut_no_mean(timeline, tmp_path, drawn):
