@@ -437,7 +437,7 @@ def _worth(estimates: Estimates, n: int, n_windows: int) -> float | None:
     if n == n_windows or width >= width_alone:
         return None
     worth = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_alone) ** 2)
-    return round(worth, 1) if round(worth) > n else None
+    return worth if round(worth) > n else None
 
 
 def _pairs_of_target(agreement: Sequence[JudgesAgreement], judges: Sequence[str]) -> list[JudgesAgreement]:

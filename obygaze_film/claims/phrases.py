@@ -700,11 +700,18 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
     return words.say("mean_of_windows", mean=mean, windows=known, all=claim.n_windows)
 
 
-def figure_notes(positive: str, model: str, threshold_p: float | None, words: Words) -> list[str]:
-    """Say what a figure's curve is, by whom, what its band is, and from where on passages are marked."""
+def figure_notes(
+    positive: str, model: str, threshold_p: float | None, words: Words, *, without: Sequence[str] = ()
+) -> list[str]:
+    """Say what a figure's curve is, by whom, what its band is, and from where on passages are marked.
+
+    `without` are the concepts that it leaves out, as they are not shown to be found better than chance.
+    """
     notes = [words.say("figure_note", positive=positive, model=model)]
     if threshold_p is not None:
         notes.append(words.say("figure_threshold", value=words.number(threshold_p)))
+    if without:
+        notes.append(words.counted("figure_without", len(without), names=words.listed(without)))
     return notes
 
 

@@ -512,6 +512,18 @@ def test_a_figure_shows_the_span_with_half_a_minute_around_it():
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_a_figure_names_the_concepts_that_it_does_not_draw():
+    """Of the eight of `CONCEPTS` the tests of the model show five to be found better than chance."""
+    for language, left_out in (
+        ("en", ("Concepts that are not drawn", "Look", "Posture", "Appearance")),
+        ("fr", ("Concepts qui ne sont pas dessinés", "Regard", "Posture", "Apparence")),
+    ):
+        view = FilmView(invented_film(**SMALL), "f1", Words(language), top=5)
+        figure = str(film_figure(view, 100.0, 400.0))
+        for text in left_out:
+            assert text in figure
+
+
 @pytest.mark.parametrize("ends", [(0.0, 1e9), (590.0, 700.0), (1e6, 1e9)])
 def test_a_figure_ends_with_its_film(ends):
     view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
