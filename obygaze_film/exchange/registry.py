@@ -119,7 +119,6 @@ FORMATS: Final[Mapping[str, Format]] = {
         SEGMENTS_AND_CONCEPTS,
         f"{FRAMES}; {TWO_DECIMALS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
-        holds_notes_alone=False,
     ),
     "markers": Format(
         to_markers,

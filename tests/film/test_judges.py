@@ -194,8 +194,8 @@ def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_pa
     manifest = judged(tmp_path, drawn)
     found = rates_by_definition(timeline, manifest.with_clips([*before, *after]))
     of_ab_and_cd, of_ef_and_gh = sentences_on_kappa(found)
-    assert of_ab_and_cd.startswith("under aaaaaaaaaaaa: AB and CD: ")
-    assert of_ef_and_gh.startswith("under bbbbbbbbbbbb: EF and GH: ")
+    assert of_ab_and_cd.startswith("under definition aaaaaaaaaaaa: AB and CD: ")
+    assert of_ef_and_gh.startswith("under definition bbbbbbbbbbbb: EF and GH: ")
     # Where all judged under one, it is not named.
     (alone,) = sentences_on_kappa(rates_by_definition(timeline, manifest.with_clips(before)))
     assert alone.startswith("AB and CD: ")

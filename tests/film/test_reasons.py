@@ -224,7 +224,7 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
     found = collect(film, kind, tiers=["segments"])
     told = write_export(film, kind, path, tiers=["segments"])
     # Some have no row, marker or event for notes: all of them are told.
-    has_no_place = kind in {"csv", "fcpxml7", "edl"}
+    has_no_place = kind in {"csv", "edl"}
     assert told.endswith(found.notice)
     assert (told == found.notice) != has_no_place
     assert len(found.notice.splitlines()) == 1

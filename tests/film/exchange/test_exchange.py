@@ -205,10 +205,8 @@ def test_pyannote_reads_a_file_of_caveats_alone_as_one_without_turns(without_a_p
     assert len(read.groupby(1)) == 0
 
 
-@pytest.mark.parametrize("format_name", ["edl", "csv", "fcpxml7"])
+@pytest.mark.parametrize("format_name", ["edl", "csv"])
 def test_caveats_that_a_file_has_no_place_for_are_told(without_a_passage, film, tmp_path, format_name):
-    if format_name == "fcpxml7":
-        pytest.importorskip("opentimelineio")
     path = tmp_path / "out"
     told = write_export(without_a_passage, format_name, path, tiers=["segments"])
     assert told.startswith("The file has no span, and so no place for these notes: Scores of a model")
