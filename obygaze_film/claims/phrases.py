@@ -1358,6 +1358,8 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     level = words.share(shares[0].interval.level) if shares[0].interval else ""
     known = {"who": who, "marked": as_positive(shares[0], shares[0].what, words)}
     known |= {"unsure": unsure, "level": level}
+    is_read_in_part = any(claim.has(PARTLY_READ) for claim in shares)
+    known["film"] = words["a_film_read" if is_read_in_part else "a_film"]
     known["mean"] = words["mean_of_judges" if any(len(claim.who) > 1 for claim in shares) else "mean_alone"]
     if any(claim.has(OTHER_JUDGES) for claim in shares):
         template = "would_mark_mixed"
