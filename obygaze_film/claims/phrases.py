@@ -1329,7 +1329,7 @@ def decision_sentence(claim: DecidedSpan, words: Words) -> str:
 
 def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     """Say how far a model's timelines agree with an annotator."""
-    kappa = words["undefined"] if claim.number is None else words.number(claim.number)
+    kappa = words["undefined_timelines"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
         level = words.share(claim.interval.level)
         kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"

@@ -8,6 +8,7 @@ import pytest
 from obygaze_features.manifest import Manifest
 from obygaze_film import compare_films, score_film
 from obygaze_film.claims import rate_claims, sentences
+from obygaze_film.claims.kinds import ClaimTime, TimelineAgreement
 from obygaze_film.claims.of_judgements import judged_share
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import rates_by_definition
@@ -103,3 +104,10 @@ def test_a_share_that_a_model_corrected_is_said_to_be(films, judgements):
         tuple(rate.annotators): rate.method for rate in rates_by_definition(films[0], judgements).rates
     }
     assert methods["AB",] == "difference"
+
+
+def test_a_kappa_of_timelines_that_is_undefined_is_said_to_be_and_why():
+    claim = TimelineAgreement(who=("m",), what="AB", time=ClaimTime("film"), number=None, n_films=2)
+    english, french = (sentences([claim], language)[0] for language in ("en", "fr"))
+    assert "by kappa undefined (in each film both mark all, or both mark nothing)" in english
+    assert "indéfini (dans chaque film, tous deux marquent tout, ou tous deux rien)" in french
