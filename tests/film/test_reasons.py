@@ -22,7 +22,7 @@ from obygaze_film.schema import durations, has_flag
 from obygaze_film.scored_files import files_of
 from obygaze_film.segments import Reason as SegmentReason
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
-from tests.film.page.test_page import drawn, text_of
+from tests.film.page.test_page import corners_of, text_of
 from tests.film.saying import data_of, percentages_of
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
@@ -257,7 +257,7 @@ def test_credits_have_no_line_no_strip_and_no_segment(rolling_film):
     rolling = has_flag(rolling_film.rows(), "credits")
     begin = start_of_credits(rolling_film)
     page = film_page([rolling_film])
-    corners = drawn(charts.line(rolling_film.rows()))
+    corners = corners_of(charts.line(rolling_film.rows()))
     assert max(x for x, _ in corners) == round(10 * begin)
     rows = data_of(page)["rows"]
     packed = [rows["p"], rows["low"], rows["high"], *(concept["p"] for concept in rows["concepts"])]
