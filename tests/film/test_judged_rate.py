@@ -7,7 +7,7 @@ from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
 from obygaze_film.judged_rate import kappa_interval
-from obygaze_film.judged_windows import least_judged
+from obygaze_film.judged_windows import least_sure
 from obygaze_film.rate_estimates import difference_estimate, estimate_rate
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
@@ -214,7 +214,7 @@ def test_the_interval_of_kappa_knows_that_rare_calls_tell_little():
 
 def test_cells_without_content_need_no_judgement():
     content = np.array([5.0, 0.0, 5.0, 5.0])
-    assert least_judged(Cells(np.zeros((4, 2)), content, content, np.full(4, 0.5))) == 3
+    assert least_sure(Cells(np.zeros((4, 2)), content, content, np.full(4, 0.5))) == 3
 
 
 def test_a_cell_is_known_where_more_than_half_of_it_counts():
