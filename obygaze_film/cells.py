@@ -11,7 +11,7 @@ from obygaze_film.coverage import SLACK_S, find_coverage
 from obygaze_film.draws import SUCCESSIVE, Sampling, random_order
 from obygaze_film.errors import FilmError
 from obygaze_film.positive import Positive, positive_of
-from obygaze_film.schema import NO_CONTENT, FilmRecord, Spans, durations, has_flag, is_counted
+from obygaze_film.schema import MISSING, NO_CONTENT, FilmRecord, Spans, durations, has_flag, is_counted
 from obygaze_film.timeline import Timeline
 
 Floats = NDArray[np.float64]
@@ -26,19 +26,27 @@ class Cells:
     spans : ndarray, shape [C, 2]
         Starts and ends in seconds, without gaps.
     content_s : ndarray, shape [C]
-        Seconds that are neither black nor credits; the same for all models.
+        Seconds that were read and are neither black nor credits, which can be judged; the same for all
+        models. A cell of which more than half could not be read has none.
     counted_s : ndarray, shape [C]
         Seconds that count in the rate that the model expects: content with a probability.
     p : ndarray, shape [C]
         Mean probability over the content. Content without a probability (unlike, missing) has the mean over
         the film's counted seconds, so that the mean of `p` weighted by `content_s` is the rate that the model
         expects.
+    unread_s : float
+        Seconds of the film, neither black nor credits, that are no content since they, or more than half of
+        their cell, could not be read.
+    n_unread : int
+        Cells that have no content for that reason.
     """
 
     spans: Spans
     content_s: Floats
     counted_s: Floats
     p: Floats
+    unread_s: float = 0.0
+    n_unread: int = 0
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
@@ -92,7 +100,9 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     """
     rows = timeline.rows(key)
     spans = _spans_of_cells(timeline.record, last_end_s=float(rows["end_s"].max()))
-    has_content = ~has_flag(rows, *NO_CONTENT)
+    has_pictures = ~has_flag(rows, *NO_CONTENT)
+    is_unread = _unread_by_all(timeline)
+    has_content = has_pictures & ~is_unread
     has_p = is_counted(rows)
     p = rows["p"].to_numpy(dtype=np.float64)
     # A film without any probability says nothing: 0.5 is as good as any other number.
@@ -101,12 +111,25 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     coverage = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
     content_s = coverage.weighted_sums(has_content.astype(np.float64))
     sums_of_p = coverage.weighted_sums(p_of_content)
+    unread_s = coverage.weighted_sums((has_pictures & is_unread).astype(np.float64))
+    # A cell of which more than half could not be read has no content: all of it counts as unread.
+    is_scarcely_read = unread_s > (spans[:, 1] - spans[:, 0]) / 2
+    unread_s[is_scarcely_read] += content_s[is_scarcely_read]
+    content_s[is_scarcely_read] = 0.0
     return Cells(
         spans=spans,
         content_s=content_s,
         counted_s=coverage.weighted_sums(has_p.astype(np.float64)),
         p=np.divide(sums_of_p, content_s, out=np.full(len(spans), film_p), where=content_s > 0),
+        unread_s=float(unread_s.sum()),
+        n_unread=int(is_scarcely_read.sum()),
     )
+
+
+def _unread_by_all(timeline: Timeline) -> NDArray[np.bool_]:
+    """Mark the rows [R] of which no model has features: nothing of them could be read."""
+    is_missing = [has_flag(timeline.rows(key), MISSING) for key in timeline.keys]
+    return np.asarray(np.logical_and.reduce(is_missing))
 
 
 def _spans_of_cells(record: FilmRecord, last_end_s: float) -> Spans:

@@ -37,7 +37,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.film_time import BLACK_OR_CREDITS, staging_means
+from obygaze_film.film_time import BLACK_OR_CREDITS, LEAST_SAID_S, staging_means
 from obygaze_film.judged_rate import (
     agreement_of_judges,
     alpha_of_judges,
@@ -538,6 +538,8 @@ def compare_films(
         notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
         if summary.judged is not None:
             judged_films.append(summary.judged)
+        if film.time(key).unread_s >= LEAST_SAID_S:
+            left_out.add(message("films_part_unread"), film.movie)
         has_rate = labels is not None or film.model(key).rate.value is not None
         compared_film = ComparedFilm(
             timeline=film,
@@ -571,6 +573,16 @@ def compare_films(
         alpha=alpha_of_judges(judged_films),
         is_of_labels=labels is not None,
     )
+
+
+def _why_without_content(film: Timeline, key: str | None) -> str:
+    """Say why a film has no content that could be judged; "" if it has any."""
+    time = film.time(key)
+    if time.why_unjudged == BLACK_OR_CREDITS:
+        return message("films_nothing")
+    if time.unread_s and not cells_of(film, key).content_s.any():
+        return message("films_unread")
+    return ""
 
 
 class _LeftOut:
@@ -608,8 +620,9 @@ def _why_left_out(film: Timeline, group: str, by: str | None, *, key: str | None
     """
     if film.model(key).is_trained_on and not has_labels:
         return message("films_trained")
-    if film.time(key).why_unjudged == BLACK_OR_CREDITS:
-        return message("films_nothing")
+    without_content = _why_without_content(film, key)
+    if without_content:
+        return without_content
     if not group:
         return message("films_no_group", column=by)
     return ""

@@ -394,6 +394,7 @@ class _Estimator:
             content_s=float(content.sum()),
             n_unsure=len(windows.unsure),
             unsure_s=float(windows.cells.content_s[[*windows.unsure]].sum()),
+            unread_s=windows.cells.unread_s,
         )
 
 

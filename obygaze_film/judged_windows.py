@@ -405,7 +405,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         sieve.notices.append(message("note_law"))
     return JudgedFilm(
         movie=timeline.movie,
-        cells=replace(cells, content_s=content_s),
+        cells=replace(cells, content_s=content_s, unread_s=_unread_when_drawn(cells, content_s)),
         sampling=sampling,
         cell_of_place={place_in(clip): cell for cell, clip in clip_of_cell.items()},
         judged_places={judge: frozenset(places) for judge, places in judged_places.items()},
@@ -547,6 +547,12 @@ def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> Float
         if seconds is not None and abs(seconds - content_s[cell]) > SLACK_S:
             content_s[cell] = seconds
     return content_s
+
+
+def _unread_when_drawn(cells: Cells, content_when_drawn: Floats) -> float:
+    """Return the seconds that could not be read, less those [C] that were content when they were judged."""
+    content_since_lost = np.maximum(content_when_drawn - cells.content_s, 0.0)
+    return max(cells.unread_s - float(content_since_lost.sum()), 0.0)
 
 
 def _answers_by_judge(

@@ -17,7 +17,7 @@ from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import content_at_draw, is_blind, named_sampling, named_seed, sampling_of
-from obygaze_film.notes import message
+from obygaze_film.notes import counted_message, message
 from obygaze_film.timeline import Timeline
 
 DRAW = "draw"
@@ -45,7 +45,8 @@ def choose_next(
     Up to two thirds are those about which the model is least certain (nearest to its threshold) but for
     neighbours of one that was chosen before, in turn from each film, none that is mostly flagged; the others
     are drawn at random. `blind` takes all of them from each film's random order (`Cells.order_of_draw`), also
-    cells unlike the training films, so that a film's rate can be estimated from them.
+    cells unlike the training films, so that a film's rate can be estimated from them. Cells of which more
+    than half could not be read are never chosen.
 
     Parameters
     ----------
@@ -118,6 +119,17 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
         seed = seeds.pop()
     content = tuple(cells_of(film).content_s.tolist())
     return Draw(sampling=sampling, seed=seed, movie=film.movie, content=content)
+
+
+def unread_notices(films: Sequence[Timeline]) -> list[str]:
+    """Say how many windows of which films are never drawn, since more than half of each could not be read."""
+    notices: list[str] = []
+    for film in films:
+        n_unread = cells_of(film).n_unread
+        if n_unread:
+            notice = counted_message("note_unread", n_unread)
+            notices.append(message("note_of", movie=film.movie, notice=notice))
+    return notices
 
 
 def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[str]:

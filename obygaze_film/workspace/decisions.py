@@ -791,6 +791,9 @@ class Decisions:
         if n_changed:
             notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
             self._say(message("note_of", movie=self.film.movie, notice=notice))
+        else:  # windows of an earlier draw may be among those that could not be read
+            for unread in self.rules.unread_notices:
+                self._say(unread)
 
     def _remove_open_agreements(self, kept: dict[str, list[Clip]], lines: dict[str, Line]) -> None:
         """Remove agreed decisions that don't count (`problem_of`) from `kept` and `lines`; say how many."""

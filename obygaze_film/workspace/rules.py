@@ -31,7 +31,7 @@ from obygaze_film.judged_windows import is_blind, named_sampling, named_seed
 from obygaze_film.notes import message
 from obygaze_film.positive import positive_of
 from obygaze_film.timeline import Timeline
-from obygaze_film.windows_to_judge import extras_of
+from obygaze_film.windows_to_judge import extras_of, unread_notices
 from obygaze_film.workspace.ledger_lines import ID, PARENTS, Line
 
 PLANNED: Final = "windows"
@@ -98,6 +98,11 @@ class FilmRules:
     def content(self) -> tuple[float, ...]:
         """The content of each of the film's windows today: its seconds that can be judged."""
         return tuple(cells_of(self.film).content_s.tolist())
+
+    @cached_property
+    def unread_notices(self) -> tuple[str, ...]:
+        """How many windows of the film are never drawn today, as they could not be read."""
+        return tuple(unread_notices([self.film]))
 
     @cached_property
     def draws(self) -> dict[Sampling, Draw]:
