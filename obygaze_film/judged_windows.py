@@ -380,7 +380,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     cells = cells_of(timeline, key)
     positive = positive_of(model)
     _refuse_unknown_level(judgements, model, positive)
-    sieve = Sieve(judgements.spelled_as([timeline.movie]))
+    sieve = Sieve(judgements.spelled_as([timeline.movie]), _left_out)
     if model.is_trained_on:
         # The model may have learnt from these judgements, and then errs less in judged windows than in
         # others. With one probability for all windows it corrects nothing: the judgements alone count.
@@ -433,9 +433,11 @@ class Sieve:
         How many were left out at each step, and why.
     """
 
-    def __init__(self, clips: Iterable[Clip]) -> None:
+    def __init__(self, clips: Iterable[Clip], note_of: Callable[[int, str], str]) -> None:
+        """Begin with all clips; `note_of` writes the note that n judgements are left out, and why."""
         self.clips = list(clips)
         self.notices: list[str] = []
+        self._note_of = note_of
 
     def keep(self, is_kept: Callable[[Clip], bool], why_not: str) -> None:
         """Keep the clips for which `is_kept` is true; note how many others are left out, and why."""
@@ -446,7 +448,7 @@ class Sieve:
     def note_left_out(self, n: int, why: str) -> None:
         """Note how many judgements are left out, and why; nothing if there are none."""
         if n:
-            self.notices.append(_left_out(n, why))
+            self.notices.append(self._note_of(n, why))
 
 
 def _left_out(n: int, why: str) -> Message:
