@@ -389,13 +389,15 @@ def _concept_columns(
     """
     from obygaze_models.concepts import ConceptBottleneck  # noqa: PLC0415 - slow, and a desk trains nothing
 
-    if not model.likely_concepts:
+    if not model.concepts_with_probability:
         return {}
     is_made_of_concepts = isinstance(model.estimator, ConceptBottleneck)
-    values = np.array([_average(weights, table[f"{name}_value"]) for name in model.likely_concepts]).T
+    values = np.array(
+        [_average(weights, table[f"{name}_value"]) for name in model.concepts_with_probability]
+    ).T
     probabilities = model.probabilities_of(values)
     columns = {}
-    for index, concept in enumerate(model.likely_concepts):
+    for index, concept in enumerate(model.concepts_with_probability):
         columns[f"{concept}_value"] = values[:, index]
         columns[f"{concept}_p"] = np.where(has_no_p, np.nan, probabilities[:, index])
         if is_made_of_concepts:

@@ -112,7 +112,7 @@ def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(scored
         elif act == 1 and ids:
             start = float(rng.integers(90)) + number / 100
             changed_id = ids[int(rng.integers(len(ids)))]
-            made.keep("passage", start, start + 3, "AB", level=level, changes=changed_id)
+            made.keep("passage", start, start + 3, "AB", level=level, changed_id=changed_id)
         elif act == 2:
             judge(made, 10.0 * int(rng.integers(3)), 50, level)  # often in place of one of that span
         else:
@@ -138,7 +138,7 @@ def test_only_a_standing_decision_of_ones_own_is_edited_or_deleted(scored_tt1):
         with pytest.raises(FilmError):
             made.delete(other, who)
         with pytest.raises(FilmError):
-            made.keep("passage", 10, 20, who, level="calm", changes=other)
+            made.keep("passage", 10, 20, who, level="calm", changed_id=other)
     again = Decisions(*scored_tt1)
     again.delete(name, "AB")  # of another sitting
     assert Decisions(*scored_tt1).notices == []
@@ -259,7 +259,7 @@ def test_a_level_of_a_newer_codebook_replaces_nothing_here(scored_tt1):
     folder, film, book = scored_tt1
     newer = replace(book, levels=(*book.levels, Level("brutal")))
     name = judge(Decisions(folder, film, newer), 10, 20, "violent")
-    Decisions(folder, film, newer).keep("judgement", 10, 20, "AB", level="brutal", changes=name)
+    Decisions(folder, film, newer).keep("judgement", 10, 20, "AB", level="brutal", changed_id=name)
     assert levels(Decisions(folder, film, newer)) == [("AB", "brutal")]
     here = Decisions(*scored_tt1)
     assert levels(here) == [("AB", "violent")]
@@ -270,7 +270,7 @@ def test_what_becomes_a_decision_of_another_kind_is_one_act(scored_tt1):
     """A judgement whose ends are moved becomes a passage; undo brings the judgement back."""
     made = Decisions(*scored_tt1)
     name = judge(made, 10, 20, "violent")
-    made.keep("passage", 11, 20, "AB", level="violent", changes=name)
+    made.keep("passage", 11, 20, "AB", level="violent", changed_id=name)
     passage = {"judgement": [], "passage": [("AB", 11.0, 20.0, "violent", "")], "note": [], "agreed": []}
     judgement = {"judgement": [("AB", 10.0, 20.0, "violent", "")], "passage": [], "note": [], "agreed": []}
     assert stands(made) == passage
