@@ -39,7 +39,7 @@ def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
         np.searchsorted(spans[:, 0], middles, side="right") - 1
     )  # index of a span; -1 before the first
     is_before_its_end = middles < spans[last_begun, 1]
-    return (last_begun >= 0) & is_before_its_end
+    return np.asarray((last_begun >= 0) & is_before_its_end)
 
 
 def f1(n_found: float, n_estimated: int, n_reference: int) -> float:
