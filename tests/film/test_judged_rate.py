@@ -7,7 +7,7 @@ from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
 from obygaze_film.judged_rate import _worth, kappa_interval
-from obygaze_film.judged_windows import least_judged
+from obygaze_film.judged_windows import least_sure
 from obygaze_film.rate_estimates import Estimates, difference_estimate, estimate_rate
 from tests.film.films import planted_cells
 
@@ -209,7 +209,7 @@ def test_the_interval_of_kappa_knows_that_rare_calls_tell_little():
 
 def test_cells_without_content_need_no_judgement():
     content = np.array([5.0, 0.0, 5.0, 5.0])
-    assert least_judged(planted_cells(content_s=content)) == 3
+    assert least_sure(planted_cells(content_s=content)) == 3
 
 
 def test_a_cell_is_known_where_more_than_half_of_it_counts():
