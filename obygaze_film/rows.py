@@ -423,7 +423,7 @@ def _filled(spans: Spans, end_s: float) -> Spans:
 def overlaps(rows: Spans, windows: Spans) -> csr_array:
     """Compute how many seconds of each row each window covers, [R, N]."""
     coverage = find_coverage(rows, windows)
-    places = coverage.span, coverage.other
+    places = coverage.span_index, coverage.other_index
     return csr_array((coverage.seconds, places), shape=(len(rows), len(windows)))
 
 

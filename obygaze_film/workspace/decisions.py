@@ -27,8 +27,8 @@ from obygaze_features.manifest import (
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.judged_windows import JUDGED_AT, judged_at, law_of, named_law
-from obygaze_film.notes import said, said_counted
+from obygaze_film.judged_windows import JUDGED_AT, judged_at, named_sampling, sampling_of
+from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.acts import Acts
@@ -165,14 +165,14 @@ class Decisions:
 
     @property
     def draw(self) -> Draw:
-        """The draw of the windows to judge blindly, by the law of those that were judged blindly before."""
+        """The draw of the windows to judge blindly, by the method of those judged blindly before."""
         blind = [clip for clip in self.kept.get("judgement", ()) if self._readings[clip.clip_id].place]
-        return self.rules.draws[law_of(blind)]
+        return self.rules.draws[sampling_of(blind)]
 
     @property
     def windows(self) -> list[tuple[float, float]]:
         """Start and end in seconds of the windows to judge blindly, in the order of the draw."""
-        return self.rules.windows[self.draw.law]
+        return self.rules.windows[self.draw.sampling]
 
     def place_of(self, clip: Clip) -> int:
         """Return the place in the draw, from 1 on, of a window that was judged blindly; 0 for other clips."""
@@ -188,10 +188,10 @@ class Decisions:
         Judgements under other definitions than today's are left out, unless `any_definition` is set.
         """
         judged: dict[str, dict[int, Clip]] = {}
-        law = self.draw.law
+        sampling = self.draw.sampling
         for clip in self.kept["judgement"]:
             place = self._readings[clip.clip_id].place
-            is_blind = place > 0 and named_law(clip) == law
+            is_blind = place > 0 and named_sampling(clip) == sampling
             has_definition = any_definition or self.is_current(clip.clip_id)
             if clip.level and is_blind and has_definition:
                 judged.setdefault(clip.annotator, {})[place] = clip
@@ -405,13 +405,13 @@ class Decisions:
         labelled = [line for line in self.lines.values() if line.row.get("level")]
         unknown = [line for line in labelled if self.ledger.header_of(line) is None]
         if unknown:
-            decided = said_counted("n_decisions", len(unknown))
-            self._say(said("defined_unknown", folder=self.folder, decisions=decided))
+            decided = counted_message("n_decisions", len(unknown))
+            self._say(message("defined_unknown", folder=self.folder, decisions=decided))
         others = [line for line in self._under_other_definitions() if line.row.get("level")]
         if others:
             digests = sorted({self.definition_of(line)[:12] for line in others})
-            facts = {"decisions": said_counted("n_decisions", len(others)), "digests": ", ".join(digests)}
-            self._say(said("defined_otherwise", folder=self.folder, **facts))
+            facts = {"decisions": counted_message("n_decisions", len(others)), "digests": ", ".join(digests)}
+            self._say(message("defined_otherwise", folder=self.folder, **facts))
 
     @property
     def headers(self) -> list[Header]:
@@ -492,7 +492,7 @@ class Decisions:
         self.rules.refuse(kind, row, start_s, end_s)
         clip = self.rules.clip_of_new(kind, row, self.folder)
         if kind == "judgement" and place and not self.place_of(clip):
-            raise FilmError(said("no_window", start=start_s, end=end_s, place=place))
+            raise FilmError(message("no_window", start=start_s, end=end_s, place=place))
         with self._lock:
             self._refuse_scored_again()
             self.refresh()  # what others decided meanwhile may be what this decision settles or changes
@@ -583,7 +583,7 @@ class Decisions:
         """Return the standing decision with an id; refuse if there is none, or if it is somebody else's."""
         line = self.lines.get(line_id)
         if line is None or line.annotator != annotator:
-            raise FilmError(said("not_standing"))
+            raise FilmError(message("not_standing"))
         return line
 
     def _ids_on_span(self, kind: str, clip: Clip) -> list[str]:
@@ -609,7 +609,7 @@ class Decisions:
     def _refuse_scored_again(self) -> None:
         """Refuse to decide if the film was scored again since it was opened: the scores shown are old."""
         if state_of(self.folder / RECORD) != self._state_when_opened:
-            raise FilmError(said("scored_again", folder=self.folder))
+            raise FilmError(message("scored_again", folder=self.folder))
 
     def _refuse_unsettled(self, row: Mapping[str, str]) -> None:
         """Refuse an agreed decision whose parents do not stand, or are not of its span."""
@@ -617,7 +617,7 @@ class Decisions:
         line = Line(id=f"{'0' * 16}-1", clock=1, kind="agreed", row=row)
         problem = problem_of(line, self.lines)
         if problem:
-            raise FilmError(said(f"agreed_{problem}"))
+            raise FilmError(message(f"agreed_{problem}"))
 
     # --- reading and writing
     # ---------------------------------------------------------------------------
@@ -637,7 +637,7 @@ class Decisions:
                     if opening:
                         raise
                     table.hold()
-                    self._say(said("table_held", error=error))
+                    self._say(message("table_held", error=error))
             self.ledger.read()
             if opening or edited_tables or lines_before != self.ledger.lines:
                 self._update()
@@ -668,7 +668,7 @@ class Decisions:
         if n_new:
             self._say_what_was_edited(table, edited, n_new, digest=digest[:16])
         elif any(edited.new):
-            self._say(said("table_known", path=table.path))
+            self._say(message("table_known", path=table.path))
         self._say_missing_rows(table, edited, standing_ids)
 
     def _say_what_was_edited(self, table: ExportedTable, edited: TakenIn, n_new: int, digest: str) -> None:
@@ -676,14 +676,14 @@ class Decisions:
 
         Those repeat a concept, or name a decision that they may not replace.
         """
-        decided = said_counted("n_decisions", n_new)
-        self._say(said("table_edited", path=table.path, digest=digest, decisions=decided))
+        decided = counted_message("n_decisions", n_new)
+        self._say(message("table_edited", path=table.path, digest=digest, decisions=decided))
         cells = [(table.path, row.line, row.cells) for row in edited.rows]
         for notice in repeated_concepts(cells).values():
             self._say(f"{table.path}: {notice}")
         for row in edited.not_replacing:
             facts = {"who": row.annotator, "name": row.line.id, "other": row.line.annotator}
-            self._say(said("row_beside", path=table.path, line=row.number, **facts))
+            self._say(message("row_beside", path=table.path, line=row.number, **facts))
 
     def _say_missing_rows(self, table: ExportedTable, edited: TakenIn, standing_ids: Sequence[str]) -> None:
         """Say how many standing decisions have no row in an edited table: deleting a row deletes no decision.
@@ -694,8 +694,8 @@ class Decisions:
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         if n_missing and table.path.stat().st_mtime > self._ledger_written_at():
-            facts = {"decisions": said_counted("n_decisions", n_missing), "ledger": LEDGER}
-            self._say(said("table_lacked", path=table.path, **facts))
+            facts = {"decisions": counted_message("n_decisions", n_missing), "ledger": LEDGER}
+            self._say(message("table_lacked", path=table.path, **facts))
 
     def take_in(self, file: Annotated, *, is_blind: bool | None = None) -> list[TakenFrom]:
         """Take the annotations of another tool's file into the ledger; return the result for each annotator.
@@ -723,7 +723,7 @@ class Decisions:
                 content = f"{file.sha256}\n{self.film.movie}\n{taken.annotator}\n{is_blind}"
                 digest = sha256_of(content.encode())
                 if any(taken.rows) and not self.ledger.add_table(digest, IMPORT, taken.rows, about):
-                    self._say(said("import_known", path=file.path, who=taken.annotator))
+                    self._say(message("import_known", path=file.path, who=taken.annotator))
             self._update()
             return results
 
@@ -747,9 +747,10 @@ class Decisions:
         return reading
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
-        """Find for each law the draw by which most windows were judged blindly, as the ledger's headers say.
+        """Find for each method of sampling the draw by which most windows were judged blindly.
 
-        Of draws by which equally many were judged the one with the lower contents counts, on every machine.
+        The headers of the ledger state the draws. Of draws by which equally many were judged the one with the
+        lower contents counts, so that it is the same on every machine.
         """
         n_judged_by: Counter[Draw] = Counter()
         for line in self.ledger.lines.values():
@@ -761,11 +762,11 @@ class Decisions:
         def most_judged_first(draw: Draw) -> tuple[int, tuple[float, ...]]:
             return -n_judged_by[draw], draw.content
 
-        draw_of_law: dict[str, Draw] = {}
+        draw_by_method: dict[str, Draw] = {}
         for draw in sorted(n_judged_by, key=most_judged_first):
             if self.rules.is_of_film(draw):
-                draw_of_law.setdefault(draw.law, draw)
-        return tuple(draw_of_law.values())
+                draw_by_method.setdefault(draw.sampling, draw)
+        return tuple(draw_by_method.values())
 
     def _find_standing(self) -> None:
         """Find the decisions that stand (`kept` and `lines`), and say what is wrong in the ledger."""
@@ -786,10 +787,13 @@ class Decisions:
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
         self.kept = {kind: _in_order_of_time(clips) for kind, clips in kept.items()}
-        n_changed = self.rules.n_changed(self.draw.law)
+        n_changed = self.rules.n_changed(self.draw.sampling)
         if n_changed:
-            notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
-            self._say(said("note_of", movie=self.film.movie, notice=notice))
+            notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
+            self._say(message("note_of", movie=self.film.movie, notice=notice))
+        else:  # windows of an earlier draw may be among those that could not be read
+            for unread in self.rules.unread_notices:
+                self._say(unread)
 
     def _remove_open_agreements(self, kept: dict[str, list[Clip]], lines: dict[str, Line]) -> None:
         """Remove agreed decisions that don't count (`problem_of`) from `kept` and `lines`; say how many."""
@@ -803,8 +807,8 @@ class Decisions:
                 settling.append(clip)
         kept["agreed"] = settling
         if n_removed:
-            decisions = said_counted("n_decisions", n_removed)
-            self._say(said("agreed_left", folder=self.folder, decisions=decisions))
+            decisions = counted_message("n_decisions", n_removed)
+            self._say(message("agreed_left", folder=self.folder, decisions=decisions))
 
     def _update(self) -> None:
         """Find what stands after the ledger changed, say what is wrong in it, and write the tables anew."""
@@ -813,23 +817,23 @@ class Decisions:
         self._say_how_many_more()
         conflicts = self.conflicts()
         if conflicts:
-            self._say(said("beside", folder=self.folder, n=len(conflicts)))
+            self._say(message("beside", folder=self.folder, n=len(conflicts)))
         for kind, table in self._tables.items():
             try:
                 table.write(self.table(kind), is_empty=not self.kept[kind])
             except OSError as error:
                 facts = {"error": error.strerror, "ledger": LEDGER}
-                self._say(said("table_unwritten", path=table.path, **facts))
+                self._say(message("table_unwritten", path=table.path, **facts))
 
     def _say_refused_claims(self) -> None:
         """Say which lines, up to `MOST_OF_A_KIND`, ask to replace or to take back what they may not."""
         claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
         for claim in claims[:MOST_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]
-            act = said("claim_undo" if claim.line.kind == "undo" else "claim_replace")
+            act = message("claim_undo" if claim.line.kind == "undo" else "claim_replace")
             facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
-            reason = said(f"claim_{claim.reason}")
-            self._say(said("claim", path=path, line=number, act=act, reason=reason, **facts))
+            reason = message(f"claim_{claim.reason}")
+            self._say(message("claim", path=path, line=number, act=act, reason=reason, **facts))
         self._n_notices_of_kind["claims"] = len(claims)
 
     def table(self, kind: str, shown_ids: Container[str] | None = None) -> str:
@@ -856,7 +860,7 @@ class Decisions:
         """Say of each kind how many notices there are beyond the first `MOST_OF_A_KIND`."""
         for kind, n in self._n_notices_of_kind.items():
             if n > MOST_OF_A_KIND:
-                self._say(said_counted(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
+                self._say(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
@@ -909,11 +913,11 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
     """Read what people decided in a film's folder, under the codebook that they used last."""
     tables = [folder / name for name in COLUMNS]
     if not (folder / LEDGER).is_dir() and not any(path.is_file() for path in tables):
-        return PeoplesDecisions([], [said("nobody_decided", folder=folder)])
+        return PeoplesDecisions([], [message("nobody_decided", folder=folder)])
     decisions = Decisions(folder, film, codebook_in_ledger(folder, film.model().codebook))
     decided = decisions.decided()
     if not decided:
-        decisions.notices.append(said("nobody_decided", folder=folder))
+        decisions.notices.append(message("nobody_decided", folder=folder))
     return PeoplesDecisions(decided, decisions.notices)
 
 

@@ -29,7 +29,7 @@ from obygaze_features.manifest import (
     find_film,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said, said_counted
+from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.ledger import TableRow
 from obygaze_film.workspace.ledger_lines import Line
@@ -128,7 +128,7 @@ def read_annotations(
     except ManifestError as error:
         if "--rate" in str(error):
             # The message advises an option that only `manifest import spans` has: the note names the detour.
-            raise FilmError(said("import_rate", error=error, path=path)) from None
+            raise FilmError(message("import_rate", error=error, path=path)) from None
         raise
     (account,) = imported.accounts  # one for each file
     return Annotated(
@@ -209,14 +209,14 @@ def taken_from(decisions: "Decisions", file: Annotated, is_blind: bool | None) -
         if not clip.level and _is_other_text(clip):
             continue
         if clip.level and not clip.annotator:
-            raise FilmError(said("import_nobody", path=file.path))
+            raise FilmError(message("import_nobody", path=file.path))
         taken = by_annotator.setdefault(clip.annotator, TakenFrom(clip.annotator))
         if find_film(clip.movie, [film.movie]) is None:
-            taken.leave_out(said("import_film", movie=clip.movie))
+            taken.leave_out(message("import_film", movie=clip.movie))
         elif not clip.level or clip.start_s is None or clip.end_s is None:
-            taken.leave_out(said("import_level"))
+            taken.leave_out(message("import_level"))
         elif clip.extras.get(HOW) == AGREED:
-            taken.leave_out(said("import_agreed"))
+            taken.leave_out(message("import_agreed"))
         else:
             reader.take(clip, _seen_score(clip, file, is_blind), taken)
     return list(by_annotator.values())
@@ -246,14 +246,14 @@ def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
     if tier_states_it:
         return seen
     if is_blind and file.shows_model_output:
-        raise FilmError(said("import_beside", path=file.path))
+        raise FilmError(message("import_beside", path=file.path))
     if is_blind is not None:
         return "0" if is_blind else "1"
     # The importer of EAF documents infers "0" where there is no model's tier: the score may have been seen
     # elsewhere, so that this does not state it.
     is_inferred = seen == "0" and file.kind == "eaf"
     if is_inferred or not seen:
-        raise FilmError(said("import_how", path=file.path))
+        raise FilmError(message("import_how", path=file.path))
     return seen
 
 
@@ -424,7 +424,7 @@ class _Reader:
         if kind == "judgement" and seen == "0":
             place = place or self._place_at(start_s, end_s)
             if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
-                raise FilmError(said("import_moved"))
+                raise FilmError(message("import_moved"))
             start_s, end_s = self._decisions.windows[place - 1]  # without the rounding of the file
         note = self._note(clip, replaced)
         rules = self._decisions.rules
@@ -525,7 +525,7 @@ def notices_of(file: Annotated, results: Sequence[TakenFrom]) -> list[str]:
         for reason, n in taken.left_out.items():
             notices.append(f"{file.path}: {taken.annotator}: {counted(n, 'span')} left out: {reason}")
         if taken.n_in_sight:
-            judgements = said_counted("n_judgements", taken.n_in_sight)
+            judgements = counted_message("n_judgements", taken.n_in_sight)
             facts = {"path": file.path, "who": taken.annotator, "n": judgements}
-            notices.append(said("import_in_sight", **facts))
+            notices.append(message("import_in_sight", **facts))
     return notices

@@ -334,21 +334,21 @@ def _take_adam_step(dictionary: Dictionary, gradients: _Gradients, learning_rate
 
     The gradients are overwritten with intermediate values.
     """
-    decay_1, decay_2 = dictionary.decays.tolist()
+    gradient_decay, square_decay = dictionary.decays.tolist()
     states = []
     for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
         state = Adam(
-            first=moments[0],
-            second=moments[1],
+            gradient_sum=moments[0],
+            square_sum=moments[1],
             n_steps=dictionary.step,
-            decay_1=decay_1,
-            decay_2=decay_2,
+            gradient_decay=gradient_decay,
+            square_decay=square_decay,
         )
         adam_step(parameters.reshape(-1), gradient.reshape(-1), state, learning_rate)
         states.append(state)
     # Encoder, decoder and bias have moments of their own, and the same number of steps and decays.
     dictionary.step = states[0].n_steps
-    dictionary.decays = np.array([states[0].decay_1, states[0].decay_2])
+    dictionary.decays = np.array([states[0].gradient_decay, states[0].square_decay])
 
 
 def _derivative_by_codes(codes: csr_matrix, by_reconstruction: Floats, decoder: Floats) -> csr_matrix:

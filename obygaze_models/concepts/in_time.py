@@ -79,7 +79,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
         """Validate frames X [N, F, D] and labels y [N] to fit on, and return both as arrays."""
         return self._check_frames_to_fit(X, y), np.asarray(y)
 
-    _check_features = FrameReader._frames
+    _check_features = FrameReader._check_frames
 
 
 class ConceptsUnlabelled(ConceptsInTime):

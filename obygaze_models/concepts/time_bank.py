@@ -20,7 +20,7 @@ from obygaze_models.concepts.frame_directions import (
     scale_directions,
     within_film_covariance,
 )
-from obygaze_models.models.frames import check_frames, frame_moments, shuffle_frames
+from obygaze_models.models.frames import check_frames, mean_and_scale_of_frames, shuffle_frames
 from obygaze_models.models.scaling import CLIP, Limit, standardise
 
 Disturb = Literal["none", "concepts", "time"]
@@ -150,7 +150,7 @@ class TimeBank(ConceptBank):
 
     def _standardise_and_centre(self, frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
         """Set the moments of all frames [N, F, D]; standardise the frames, and subtract film means."""
-        self.frame_mean_, self.frame_scale_ = frame_moments(frames, np.dtype(np.float32))
+        self.frame_mean_, self.frame_scale_ = mean_and_scale_of_frames(frames, np.dtype(np.float32))
         standard = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip)
         return centre_frames(standard.astype(np.float32, copy=False), movies)
 

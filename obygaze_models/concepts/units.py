@@ -86,7 +86,7 @@ class UnitBank(FrameReader, Standardised):
     def frame_scores(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the activation of each unit in each frame of X [N, F, D]: [N, F, H]; NaN if absent."""
         check_is_fitted(self)
-        frames = self._frames(X)
+        frames = self._check_frames(X)
         scores = np.full((*frames.shape[:2], self.n_units), np.nan)
         for clip, scores_of_clip in zip(frames, scores, strict=True):
             active = activations_of_clip(self.dictionary_, clip)
