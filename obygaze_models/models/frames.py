@@ -102,7 +102,7 @@ class FrameReader(Estimator):
         self.n_features_in_ = clips.shape[2]
         return clips
 
-    def _frames(self, X: ArrayLike | StoredClips) -> Any:
+    def _check_frames(self, X: ArrayLike | StoredClips) -> Any:
         """Validate clips [N, F, D] to score, and check that frames have as many features as in `fit`."""
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         if clips.shape[2] != self.n_features_in_:

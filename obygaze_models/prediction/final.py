@@ -332,7 +332,7 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         raise ConceptError("no concept is marked in enough movies to be learnt")
     present = data.present[concepts].to_numpy()
     bank = ConceptBank("ridge", C=None, concepts=concepts).fit(data.X, present, groups=data.movies)
-    bank.fit_moments(bank.held_out_distances_)
+    bank.set_moments(bank.held_out_distances_)
     card = _make_card(
         data,
         run,
