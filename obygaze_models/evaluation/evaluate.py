@@ -155,15 +155,7 @@ def evaluate(
         left_out=plan.models_left_out,
         origin=origin,
     )
-    if plan.n_seen_scores:
-        record["clips"]["seen_score"] = plan.n_seen_scores
-    if plan.label_plan.by_annotator:
-        record["experts"] = experts or "merged"
-    if denoised:
-        shares_of_folds = [labels.shares for labels in denoised.values()]
-        record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
-    if rows_of_other_annotators:
-        record["models"][OTHER] = {"title": OTHER_TITLE}
+    _add_annotators(record, plan, experts, denoised)
     curves = pd.concat(results.curves or [pd.DataFrame(columns=list(CURVES))], ignore_index=True)
     return Run(
         predictions=predictions,
@@ -402,6 +394,21 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
 
 # --- several annotators
 # ---------------------------------------------------------------------------
+
+
+def _add_annotators(
+    record: dict[str, Any], plan: Plan, experts: Experts | None, denoised: LabelsByFold
+) -> None:
+    """Add to a run's record what was done with the judgements of several annotators."""
+    if plan.n_seen_scores:
+        record["clips"]["seen_score"] = plan.n_seen_scores
+    if plan.label_plan.by_annotator:
+        record["experts"] = experts or "merged"
+    if denoised:
+        shares_of_folds = [labels.shares for labels in denoised.values()]
+        record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
+    if any(test.mean_of_others is not None for test in plan.tests):
+        record["models"][OTHER] = {"title": OTHER_TITLE}
 
 
 def _denoise_labels_by_fold(plan: Plan, data: Dataset) -> LabelsByFold:

@@ -297,6 +297,7 @@ def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
     ProtocolError
         A clip has no number, a film has two numbers of one annotator, or two films have the same number.
     """
+    # To find a film with two numbers, and a number with two films, of one annotator.
     numbers_of_film = defaultdict[tuple[str, str], set[int]](set)
     films_of_number = defaultdict[tuple[str, int], set[str]](set)
     for clip in planned.clips:
