@@ -203,18 +203,17 @@ def _scored_models(predictions: Predictions) -> Iterator[_TestedModel]:
     """
     table = predictions.table.assign(called=predictions.called)
     for (model, task), rows in table.groupby(["model", "task"], sort=False):
-        tables_of_seeds = []
-        for _, rows_of_seed in rows.groupby("seed", sort=False):
-            tables_of_seeds.append(rows_of_seed.set_index(["fold", "clip_id"]))
+        tables_by_seed: dict[Any, pd.DataFrame] = {}
+        for seed, rows_of_seed in rows.groupby("seed", sort=False):
+            tables_by_seed[seed] = rows_of_seed.set_index(["fold", "clip_id"])
         # All seeds must have the clips of the first one, and are put in its order.
-        first = tables_of_seeds[0]
-        seeds = {}
-        for table_of_seed in tables_of_seeds:
+        first = next(iter(tables_by_seed.values()))
+        seeds: dict[int, _SeedResult] = {}
+        for seed, table_of_seed in tables_by_seed.items():
             has_all_clips = first.index.isin(table_of_seed.index).all()
             if len(table_of_seed) != len(first) or not has_all_clips:
                 raise PredictionsError(f"model {model}: its seeds were tested on different clips")
             ordered = table_of_seed.loc[first.index]
-            seed = ordered["seed"].iloc[0]
             seeds[seed] = _SeedResult(ordered["score"].to_numpy(), ordered["called"].to_numpy())
         n_folds = len(set(first.index.get_level_values("fold")))
         yield _TestedModel(
