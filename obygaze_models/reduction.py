@@ -33,10 +33,14 @@ TOKENS_OF_TILE = 200
 """Tokens converted at once, which fit a core's second cache."""
 
 GRAMMAR = "mean, mean:STEPS, top:K, project:SIZE, project:SIZE:SEED, or mean+project:SIZE, top:K+project:SIZE"
-_TAKE = re.compile(r"(?P<take>mean|top)(?::(?P<n>\d{1,6}))?")
-"""The part of a rule that takes vectors: mean, mean:16, or top:64."""
-_PROJECTION = re.compile(r"project:(?P<size>\d{1,6})(?::(?P<seed>\d{1,9}))?")
-"""The part of a rule that projects vectors: project:256, or project:256:1."""
+_MEAN = r"(?P<take>mean)(:(?P<n>\d{1,6}))?"
+_TOP = r"(?P<take>top):(?P<n>\d{1,6})"
+_PROJECT = r"project:(?P<size>\d{1,6})(:(?P<seed>\d{1,9}))?"
+_RULES = tuple(
+    re.compile(pattern)
+    for pattern in (_MEAN, _TOP, _PROJECT, rf"{_MEAN}\+{_PROJECT}", rf"{_TOP}\+{_PROJECT}")
+)
+"""The forms of a rule, as `GRAMMAR` lists them."""
 
 # --- rules
 # ---------------------------------------------------------------------------
@@ -74,30 +78,16 @@ class TokenRule:
         DatasetError
             The text is not a rule (see `GRAMMAR`).
         """
-        refusal = DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
-        parts = text.split("+")
-        take: Any = "all"
-        n = None
-        size = None
-        seed = 0
-        # A projection is the last part, or the only one.
-        projection = _PROJECTION.fullmatch(parts[-1])
-        if projection is not None:
-            parts.pop()
-            size = int(projection["size"])
-            seed = int(projection["seed"] or 0)
-        if len(parts) > 1:
-            raise refusal
-        if parts:
-            taken = _TAKE.fullmatch(parts[0])
-            if taken is None:
-                raise refusal
-            take = taken["take"]
-            n = int(taken["n"]) if taken["n"] else None
-        has_number = n is not None
-        if (take == "top" and not has_number) or n == 0 or size == 0:
-            raise refusal
-        return cls(take, n, size, seed)
+        for form in _RULES:
+            match = form.fullmatch(text)
+            if match is None:
+                continue
+            fields: dict[str, Any] = match.groupdict()
+            n = int(fields["n"]) if fields.get("n") else None
+            size = int(fields["size"]) if fields.get("size") else None
+            if n != 0 and size != 0:
+                return cls(fields.get("take", "all"), n, size, seed=int(fields.get("seed") or 0))
+        raise DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
 
     def __str__(self) -> str:
         """Write the rule as text that `parse` reads."""
@@ -210,21 +200,8 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
             f"but {', '.join(group.arrays)}"
         )
     _, n_tokens, width = group.shape("tokens")
-    # The number of time steps that the rule or the store states, which the tokens may not fit.
-    stated_steps = None
-    if rule.take == "mean" and rule.n:
-        stated_steps = rule.n
-    elif "frames" in group.arrays and not group.ragged:
-        stated_steps = group.shape("frames")[1]
-    n_class_tokens = 0
-    # None if the tokens are no whole number of time steps, with or without a class token.
-    n_steps = None
-    if stated_steps is not None and stated_steps <= n_tokens:
-        # 3137 tokens are 16 steps of 196 tokens and one token more: a class token, the first.
-        n_left_over = n_tokens % stated_steps
-        if n_left_over <= 1:
-            n_steps = stated_steps
-            n_class_tokens = n_left_over
+    stated_steps = _stated_steps(group, rule)
+    n_steps, n_class_tokens = _divide_into_steps(n_tokens, stated_steps)
     if rule.take == "mean":
         if stated_steps is None:
             raise DatasetError(
@@ -241,6 +218,29 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
     if rule.n is not None and rule.n > n_patches:
         raise DatasetError(f"backbone {group.name}: {rule} of {n_patches} tokens: give fewer")
     return ReductionPlan(rule, n_tokens, width, n_class_tokens, n_steps)
+
+
+def _stated_steps(group: Group, rule: TokenRule) -> int | None:
+    """Return the number of time steps that a rule, or else the store, states; None if neither does."""
+    if rule.take == "mean" and rule.n:
+        return rule.n
+    if "frames" in group.arrays and not group.ragged:
+        return group.shape("frames")[1]
+    return None
+
+
+def _divide_into_steps(n_tokens: int, stated_steps: int | None) -> tuple[int | None, int]:
+    """Return the numbers of time steps and of class tokens that make up a clip's tokens.
+
+    For instance, 3137 tokens in 16 steps are 196 tokens for each step, and one more: a class token. The
+    number of steps is None if no number is stated or tokens cannot be divided in this way.
+    """
+    if stated_steps is None or stated_steps > n_tokens:
+        return None, 0
+    n_left_over = n_tokens % stated_steps
+    if n_left_over > 1:
+        return None, 0
+    return stated_steps, n_left_over
 
 
 # --- arithmetic

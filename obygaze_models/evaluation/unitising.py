@@ -110,9 +110,9 @@ def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
     """Find the pairs of segments near enough that aligning them may be better than leaving both unaligned.
 
     Other pairs may be among them. With the terms of `dissimilarity`, alpha (e / d)^2 must be at most 2, the
-    dissimilarity of two unaligned segments: e <= r d, where r = sqrt(2 / alpha). Around
-    the sum of each segment's beginning and end, an interval of r durations to either side is made. The sums
-    of two segments are at most e apart, so that their intervals overlap where e <= r d.
+    dissimilarity of two unaligned segments. That is e <= r d, where r = sqrt(2 / alpha). Around the sum of
+    each segment's beginning and end, an interval of r durations to either side is made. The sums of two
+    segments are at most e apart, so that their intervals overlap if e <= r d.
     """
     n_first = len(first.ranks)
     n_second = len(second.ranks)
