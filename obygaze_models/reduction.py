@@ -36,10 +36,8 @@ GRAMMAR = "mean, mean:STEPS, top:K, project:SIZE, project:SIZE:SEED, or mean+pro
 _MEAN = r"(?P<take>mean)(:(?P<n>\d{1,6}))?"
 _TOP = r"(?P<take>top):(?P<n>\d{1,6})"
 _PROJECT = r"project:(?P<size>\d{1,6})(:(?P<seed>\d{1,9}))?"
-_RULES = tuple(
-    re.compile(pattern)
-    for pattern in (_MEAN, _TOP, _PROJECT, rf"{_MEAN}\+{_PROJECT}", rf"{_TOP}\+{_PROJECT}")
-)
+_FORMS = (_MEAN, _TOP, _PROJECT, rf"{_MEAN}\+{_PROJECT}", rf"{_TOP}\+{_PROJECT}")
+_RULES = tuple(re.compile(form) for form in _FORMS)
 """The forms of a rule, as `GRAMMAR` lists them."""
 
 # --- rules
