@@ -95,7 +95,7 @@ class MLPProbe(NetworkClassifier):
         classes, labels = encode_labels(y, type(self).__name__)
         if X_val is not None:
             X_val = validate_data(self, X_val, dtype=features.dtype, reset=False)
-        return self._fit(features, classes, labels, X_val, y_val)
+        return self._train_alone(features, classes, labels, X_val, y_val)
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of each clip of X [N, D]: positive when it leans to the positive class."""
