@@ -21,7 +21,7 @@ from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.adam import Adam, adam_step
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.frames import most_differing_directions
-from obygaze_models.models.scaling import MeanAndScale, safe_scale
+from obygaze_models.models.scaling import MeanAndScale, as_mean_and_scale
 
 Masks = NDArray[np.bool_]
 
@@ -194,7 +194,7 @@ class _TokenSums:
         mean_offset = self.sums[folds].sum(axis=0) / n_tokens
         mean_square = self.squares[folds].sum(axis=0) / n_tokens
         deviation = np.sqrt(np.maximum(mean_square - mean_offset**2, 0))
-        return safe_scale(self.origin + mean_offset, deviation, dtype)
+        return as_mean_and_scale(self.origin + mean_offset, deviation, dtype)
 
     def directions_and_opposites(self, folds: Masks, scale: Floats, n: int) -> NDArray[np.float64]:
         """Find n directions along which the scatter of tokens differs most between the labels; add opposites.
