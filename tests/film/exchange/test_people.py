@@ -22,7 +22,7 @@ CD_BLIND = Decided(10.0, 18.5, ("C_D é",), "EN", is_blind=True, id=ID.format(5)
 BOTH = ("AB", "C_D é")
 SETTLED = Decided(10.0, 18.5, BOTH, "HN", ("Body",), is_blind=True, is_agreed=True, id=ID.format(6))
 NOTE = Decided(40.0, 41.0, ("AB",), note=HOSTILE, id=ID.format(7))
-EVERY = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+ALL_DECISIONS = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
 
 WITH_TIERS = ("eaf", "textgrid")
 LINES = ("vtt", "srt", "rttm")
@@ -36,7 +36,7 @@ def film():
 
 def written(film, kind, tmp_path, *decided, **options):
     path = tmp_path / f"film{FORMATS[kind].suffix}"
-    path.write_text(export(film, kind, people=decided or EVERY, **options), encoding="utf-8")
+    path.write_text(export(film, kind, people=decided or ALL_DECISIONS, **options), encoding="utf-8")
     return path
 
 
@@ -64,7 +64,7 @@ def test_without_asking_no_export_holds_what_people_decided(film, kind):
 
 def test_every_format_says_who_decided_what_and_how(film, kind):
     """RTTM has no spaces in a label: it writes _ for them, and %5F for the _ of a name."""
-    text = export(film, kind, people=EVERY)
+    text = export(film, kind, people=ALL_DECISIONS)
     with_spaces = text.replace("_", " ").replace("%5F", "_")
     for words in ("AB", "blind", "in sight", "agreed"):
         assert words in with_spaces
@@ -74,7 +74,7 @@ def test_every_format_says_who_decided_what_and_how(film, kind):
 
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_our_reader_gets_back_who_decided_what_and_how(film, kind, tmp_path):
-    people = EVERY if kind in {"eaf", "csv"} else (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
+    people = ALL_DECISIONS if kind in {"eaf", "csv"} else (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
     path = written(film, kind, tmp_path, *people)
     manifest = import_spans([path], tmp_path, movie=film.movie).manifest
     own = [clip for clip in manifest if "," not in clip.annotator]
@@ -93,7 +93,7 @@ def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(f
 def test_a_span_names_the_decision_that_it_shows(film, kind, tmp_path):
     manifest = import_spans([written(film, kind, tmp_path)], tmp_path).manifest
     found = {clip.extras["decision"]: (clip.annotator, clip.level) for clip in manifest if clip.level}
-    assert found == {one.id: (one.annotator, one.level) for one in EVERY if one.level}
+    assert found == {one.id: (one.annotator, one.level) for one in ALL_DECISIONS if one.level}
 
 
 @pytest.mark.parametrize("kind", ["eaf", "textgrid", "srt", "vtt"])

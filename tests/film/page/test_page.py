@@ -31,7 +31,7 @@ from obygaze_film.segments import Reason, reasons
 from obygaze_models.prediction import mean_probability
 from obygaze_models.report.pages import asset
 from tests.film.page.invented import invented_film, with_model
-from tests.film.saying import data_of, evidence_line, first_sentence, heading_of, shares
+from tests.film.saying import data_of, evidence_line, first_sentence, heading_of, percentages_of
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
 
@@ -122,7 +122,7 @@ def test_the_first_sentence_names_concepts_that_speak_for_the_passages():
 @pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_one_of_them(unlike, language):
-    film = invented_film(unlike=((0.0, unlike),) if unlike else (), **SMALL)
+    film = invented_film(unlike_parts=((0.0, unlike),) if unlike else (), **SMALL)
     rows, time, words = film.rows(), film.time(), Words(language)
     seconds = rows["end_s"] - rows["start_s"]
     assert time.black_or_credits_s == pytest.approx(seconds[rows["flags"].str.contains("credits")].sum())
@@ -153,7 +153,7 @@ def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_o
 
 
 def test_credits_that_are_unlike_everything_too_are_credits():
-    film = invented_film(unlike=((0.9, 1.0),), **SMALL)
+    film = invented_film(unlike_parts=((0.9, 1.0),), **SMALL)
     table = film.table.assign(
         flags=[flags.replace("unlike", "unlike;credits") if at > 0.96 * 600 else flags
                for flags, at in zip(film.table["flags"], film.table["start_s"], strict=True)]
@@ -176,11 +176,11 @@ def test_passages_are_in_time_order_and_keep_the_rank_of_their_strength():
 
 
 def test_a_film_unlike_training_has_no_probability_and_no_rate():
-    film = invented_film(unlike=((0.0, 1.0),), **SMALL)
+    film = invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
     page = film_page([film])
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
     assert not re.search(r"\d+%\s*\[", text_of(page))
-    assert shares(data_of(page)["rows"]["p"]) == [-1] * 60
+    assert percentages_of(data_of(page)["rows"]["p"]) == [-1] * 60
 
 
 def figures(film, **options):
@@ -197,7 +197,7 @@ def warnings(film):
 
 
 def test_a_film_without_a_reliable_second_has_a_warning():
-    film, words = invented_film(unlike=((0.0, 1.0),), **SMALL), Words("en")
+    film, words = invented_film(unlike_parts=((0.0, 1.0),), **SMALL), Words("en")
     assert film.model().rate.unreliable == 1
     why_nothing = no_prediction_phrase(ALL_UNLIKE, words)
     assert words.say("nothing_printed", why=why_nothing) in warnings(film)
@@ -207,14 +207,14 @@ def test_the_figure_of_a_share_that_is_refused_says_why():
     film = invented_film(**SMALL)
     no_rate = replace(film.model().rate, value=None)
     assert "EN" in figures(with_model(film, levels_left_out=["EN"], rate=no_rate))[0][-1]
-    half_unlike = invented_film(unlike=((0.0, 0.5),), **SMALL)
+    half_unlike = invented_film(unlike_parts=((0.0, 0.5),), **SMALL)
     time = half_unlike.time()
     share_unlike = time.unjudged_s / (600.0 - time.black_or_credits_s)
     assert Words("en").share(share_unlike) in figures(half_unlike)[0][-1]
 
 
 def test_of_a_film_without_a_probability_no_passages_are_counted():
-    nothing = invented_film(unlike=((0.0, 1.0),), **SMALL)
+    nothing = invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
     assert figures(nothing)[1][0] == "–"
     assert not any("passage" in line for line in lines_of_film(nothing, Words("en")))
 
@@ -641,7 +641,7 @@ def test_pages_have_no_word_of_a_codebook_in_another_language():
 def seconds_film(judged_in_minutes):
     """Plant a film of rows of a second, with so many judged seconds at the end of each minute."""
     n_rows = 60 * len(judged_in_minutes)
-    film = invented_film(n_rows=n_rows, duration_s=float(n_rows), unlike=())
+    film = invented_film(n_rows=n_rows, duration_s=float(n_rows), unlike_parts=())
     draws = [(0.3, -1.0), (0.9, -0.4), (2.0, 0.3)]
     table = film.table.assign(start_s=np.arange(n_rows) * 1.0, end_s=np.arange(1, n_rows + 1) * 1.0, flags="")
     p = mean_probability(np.array(draws), table["logit"].to_numpy())
@@ -663,12 +663,12 @@ def test_a_minute_has_a_number_from_ten_judged_seconds_on_and_says_how_many_were
     # `seconds_film` leaves concepts their values where the model decides nothing.
     assert [bool(np.isnan(minute.concepts).all()) for minute in minutes] == [False] * 4
     packed = data_of(film_page([film]))["minutes"]
-    assert shares(packed["p"])[:2] == [-1, -1]
+    assert percentages_of(packed["p"])[:2] == [-1, -1]
     assert np.frombuffer(b64decode(packed["judged"]), "<u2").tolist() == judged
 
 
 def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
-    film = invented_film(n_rows=61, duration_s=60.9, unlike=())
+    film = invented_film(n_rows=61, duration_s=60.9, unlike_parts=())
     film = film_of(film, table=film.table.assign(flags="", p=0.5, p_low=0.4, p_high=0.6))
     first, last = FilmView(film, "f", Words("en"), top=20).minutes
     assert last.judged_s == pytest.approx(0.9)
