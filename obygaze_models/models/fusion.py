@@ -204,7 +204,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         The modalities' columns in X.
     how : {"concat", "late", "max", "mean"}
         ``concat`` joins features. The others train a model for each modality, and combine the models' logits,
-        each less its mean on training clips: ``late`` by a sum weighted by `HeldOut.weights`, ``mean`` by
+        each less its mean on training clips: ``late`` by a sum weighted by `HeldOut.fit_weights`, ``mean`` by
         their mean, and ``max`` by the largest.
 
     Attributes
@@ -274,7 +274,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         has_set = has_all(present_modalities(features, self.columns), pattern)
         self._refuse_too_few(labels[has_set], movies[has_set])
         parts = [features[has_set][:, self.columns[index]] for index in pattern]
-        return JoinedModel(self.estimator, self.how, parts, labels[has_set], movies[has_set])
+        return JoinedModel.fit(self.estimator, self.how, parts, labels[has_set], movies[has_set])
 
     def _refuse_too_few(self, labels: NDArray[Any], movies: NDArray[Any]) -> None:
         """Raise if the clips that have a set of modalities, with these labels and movies, allow no folds."""

@@ -104,8 +104,8 @@ class MLPProbe(NetworkClassifier):
         features = features.astype(self.mean_.dtype, copy=False)
         network = self._network(features.shape[1])
         with one_blas_thread():
-            ready = network.prepare(features, self.mean_, self.scale_)
-            return network.logits(network.layers_of(self.parameters_), ready)
+            prepared = network.prepare(features, self.mean_, self.scale_)
+            return network.logits(network.layers_of(self.parameters_), prepared)
 
     def _imbalance(self) -> Imbalance:
         """Return the handling of class imbalance."""

@@ -141,7 +141,7 @@ class HeldOut:
         """
         return best_threshold(self.y, self.scores)
 
-    def weights(self) -> tuple[Floats, float]:
+    def fit_weights(self) -> tuple[Floats, float]:
         """Fit weights with which the scores of M models are summed to one logit, by logistic regression.
 
         The regression predicts the label from scores that are standardised within cells. Weights are at least
