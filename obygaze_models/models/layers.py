@@ -216,4 +216,4 @@ def _share_of_wrong_pairs(model: Any) -> float:
     """
     if not hasattr(model, "held_out_"):
         raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, by which layers are chosen")
-    return 1.0 - float(model.held_out_.ordered_pairs())
+    return 1.0 - float(model.held_out_.share_of_ordered_pairs())
