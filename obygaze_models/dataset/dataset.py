@@ -220,6 +220,7 @@ class Dataset:
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
         """Return the dataset of the clips in these rows, with all that it holds of each clip."""
         selected = {}
+        # The fields with a row per clip; `group`, `reduction` and `parts` find clips by their ids.
         for name in ("X", "seconds", "bags", "variables", "answers"):
             array = getattr(self, name)
             if array is not None:

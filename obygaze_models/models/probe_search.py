@@ -67,8 +67,9 @@ def is_probe_search(estimator: Any, choose: Choice | None) -> bool:
     *first_steps, (_, scaler), (name, probe) = estimator.steps
     if type(scaler) is not ClippedScaler or type(probe) is not RidgeLogistic:
         return False
-    # Steps that are fitted on clips would differ from fold to fold.
-    if any(get_tags(step).requires_fit for _, step in first_steps):
+    # Steps that learn from clips would differ from fold to fold.
+    learn_from_clips = [get_tags(step).requires_fit for _, step in first_steps]
+    if any(learn_from_clips):
         return False
     default_parameters = RidgeLogistic(C=probe.C).get_params()
     return choose.parameter == f"{name}__C" and probe.get_params() == default_parameters

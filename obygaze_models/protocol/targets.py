@@ -298,6 +298,7 @@ class Target:
     @property
     def n_classes(self) -> int:
         """Number of classes: two, or the number of ordered levels."""
+        # The one entry in `classes` of a concept is no class: it is the levels of the clips that are used.
         return 2 if self.kind == "concept" else len(self.classes)
 
     @property
