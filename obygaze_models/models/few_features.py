@@ -171,7 +171,8 @@ class _Fits:
         residuals = (p - self.y) * self.in_subset
         penalty_gradient = self.is_penalised[:, None] * current.coefficients
         gradient = self.C * (self.design.T @ residuals) + penalty_gradient
-        curvatures = p * ((1 - p) * self.in_subset)  # [N, F]
+        curvatures = (1 - p) * self.in_subset  # [N, F]
+        curvatures *= p
         direction = np.empty_like(gradient)
         for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
             hessian = self.C[fit] * ((self.design * curvature[:, None]).T @ self.design)

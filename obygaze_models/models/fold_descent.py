@@ -288,7 +288,9 @@ class FoldDescent:
         measures = self.losses.measure_step(change)
         has_converged = self._update_convergence(measures.deviation / self.negligible)
         length = self._line_search(step, change, measures.slope)
-        self._move(length * step, length.astype(change.dtype) * change, is_last=bool(has_converged.all()))
+        step *= length
+        change *= length.astype(change.dtype)
+        self._move(step, change, is_last=bool(has_converged.all()))
         return has_converged
 
     def _move(self, step: Floats, change: Numbers, *, is_last: bool) -> None:
