@@ -82,10 +82,10 @@ class JoinedModel:
             estimator = PenaltyPerModality(widths=tuple(part.shape[1] for part in parts))
         inputs = _inputs_of_models(how, parts)
         models = [clone(estimator).fit(features, y, groups=movies) for features in inputs]
-        held_out_of_models = [_held_out_scores(model) for model in models]
         training_means = np.array(
             [mean_score(model, features) for model, features in zip(models, inputs, strict=True)]
         )
+        held_out_of_models = [_held_out_scores(model) for model in models]
         joined = cls(
             how=how,
             n_modalities=len(parts),

@@ -59,9 +59,16 @@ class HeldOut:
         self.scores: Floats = np.asarray(scores, np.float64)
         self.y: NDArray[np.int64] = np.asarray(y, np.int64)
         self.movies = movies
-        self.folds: NDArray[np.int64] = np.unique(movies, return_inverse=True)[1] if folds is None else folds
-        mean = self.scores.mean(axis=0) if training_means is None else np.asarray(training_means, np.float64)
-        self.training_means: Floats = np.broadcast_to(mean, self.scores.shape)
+        if folds is None:
+            # Each movie is a fold.
+            folds = np.unique(movies, return_inverse=True)[1]
+        self.folds: NDArray[np.int64] = folds
+        if training_means is None:
+            training_means = self.scores.mean(axis=0)
+        # One number may stand for all clips of a model.
+        self.training_means: Floats = np.broadcast_to(
+            np.asarray(training_means, np.float64), self.scores.shape
+        )
 
     @classmethod
     def stacked(cls, several: Sequence[Self]) -> Self:

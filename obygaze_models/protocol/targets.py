@@ -70,7 +70,10 @@ class CodebookRecord(TypedDict):
 
 
 def codebook_record(codebook: Codebook) -> CodebookRecord:
-    """Make the record of a codebook for runs and models: name, digest and, unless built in, its texts."""
+    """Make the record of a codebook for runs and models: name, digest and, unless built in, its texts.
+
+    The texts are the construct (what the levels measure), and what each level and concept means.
+    """
     record: CodebookRecord = {"name": codebook.name, "digest": codebook.digest()}
     if codebook.name in BUILTIN:
         return record
