@@ -133,12 +133,12 @@ def rate(
     from obygaze_film.judged_rate import rates_by_definition, write_rates
     from obygaze_film.positive import positive_of
     from obygaze_film.timeline import found_films
-    from obygaze_film.workspace.judged_tables import meanings_in, one_definition_a_meaning
+    from obygaze_film.workspace.judged_tables import meanings_in, with_common_definitions
 
     films = found_films([folder])
     movies = {film.movie for film in films.values()}
     judged = read_manifest(judgements, spreadsheet_safe=True).spelled_as(sorted(movies))
-    judged = one_definition_a_meaning(judged, meanings_in([*films]))
+    judged = with_common_definitions(judged, meanings_in([*films]))
     labelled = None if labels is None else read_manifest(labels)
     documents: list[dict[str, Any]] = []
     lines: list[str] = []

@@ -356,7 +356,7 @@ def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(sco
         return {one["who"] for one in shown_decisions(film, who)}
 
     assert [seen_by(who) for who in ("AB", "CD", "")] == [{"AB"}, {"AB", "CD"}, set()]
-    few = next_window(film, "AB", 10, tell=True)  # of their own 9 alone
+    few = next_window(film, "AB", 10, tells_share=True)  # of their own 9 alone
     assert "sofar" not in few
     assert "9 windows" in few["few"]
     judge_blindly(made, "calm", who="AB", n=10)
@@ -379,7 +379,7 @@ def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(scored_
         return 0.0, 1.0
 
     monkeypatch.setattr(pages, "anytime_interval", anytime_interval)
-    next_window(film, "AB", 10, tell=True)
+    next_window(film, "AB", 10, tells_share=True)
     drawn_starts = [start for start, _ in film.decisions.windows[:10]]
     assert drawn_starts != sorted(drawn_starts)  # else the order of the film would do as well
     assert intervals_asked == [[*zip(drawn_starts, [1.0, 0.0] * 5, strict=True)]]
@@ -397,7 +397,7 @@ def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(s
         return 0.0, 1.0
 
     monkeypatch.setattr(pages, "anytime_interval", kept)
-    so_far = next_window(film, "AB", n, tell=True)["sofar"]
+    so_far = next_window(film, "AB", n, tells_share=True)["sofar"]
     ((whole, of_judged, number),) = taken
     assert whole == pytest.approx(cells.content.sum() - unsure_s)
     assert (of_judged, number) == (pytest.approx(whole - left_s), n - 2)
@@ -412,7 +412,7 @@ def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_ask
     judge_blindly(film.decisions, *["violent", "calm"] * (n // 2), *["calm"] * (n % 2), n=10 * n)
     assert film.decisions.n_planned_by("AB") == film.decisions.n_planned_by("somebody else") == n
     for asked in (n, 10 * n):
-        answer = next_window(film, "AB", asked, tell=True)
+        answer = next_window(film, "AB", asked, tells_share=True)
         assert (answer["done"], answer["fixed"], "window" in answer) == (n, n, False)
         assert "sofar" not in answer
         assert "no window is left" in answer["share"]
