@@ -33,7 +33,7 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
     above m or below it, on the judgements themselves or on their differences from the model's probabilities
     (as in `correct_rate`), each with every stake of `STAKES`.
 
-    Each next window is drawn in proportion to content among those left (`Cells.drawn`). If m is right, its
+    Each next window is drawn in proportion to content among those left. If m is right, its
     judgement is expected to be the share that m leaves for them (Shekhar, Xu, Lipton, Liang and Ramdas, UAI
     2023). Of windows drawn by sequential Poisson sampling, as in earlier versions, this holds only if they
     have the same content.
@@ -45,8 +45,8 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
     ----------
     cells : Cells
     judged : ndarray of int, shape [n]
-        Cells in the order of their draw (`Cells.drawn`). Others drawn before the last, of which nobody was
-        sure, must have no content here: the share is of the others.
+        Cells in the order of their draw (`Cells.order_of_draw`). Cells drawn before the last of these, of
+        which nobody was sure, must have no content here: the share is of the others.
     y : ndarray, shape [n]
         Their judgements, 0 to 1.
 
@@ -108,14 +108,14 @@ class _Before(NamedTuple):
 
 def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
     """Sum up before each judgement what is judged, and what is left; parameters as of `anytime_interval`."""
-    content, p = cells.content[judged], cells.p[judged]  # [n] each
+    content, p = cells.content_s[judged], cells.p[judged]  # [n] each
     sums = np.cumsum(np.column_stack([content, content * p, content * y]), axis=0)
     sums_before = np.vstack([np.zeros(3), sums[:-1]])  # [n, 3]: without the judgement itself
     content_before, p_before, y_before = np.split(sums_before, 3, axis=1)  # [n, 1] each
-    total = float(cells.content.sum())
+    total = float(cells.content_s.sum())
     # What is left before a judgement holds at least the judged window; rounding may say less.
     content_left = np.maximum(total - content_before, content[:, None])
-    mean_p_left = (float(cells.content @ cells.p) - p_before) / content_left
+    mean_p_left = (float(cells.content_s @ cells.p) - p_before) / content_left
     return _Before(p[:, None], y_before, content_left, mean_p_left, total)
 
 

@@ -27,8 +27,8 @@ from obygaze_features.manifest import (
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.judged_windows import JUDGED_AT, judged_at, law_of, named_law
-from obygaze_film.notes import said, said_counted
+from obygaze_film.judged_windows import JUDGED_AT, judged_at, named_sampling, sampling_of
+from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.acts import Acts
@@ -179,14 +179,14 @@ class Decisions:
 
     @property
     def draw(self) -> Draw:
-        """The draw of the windows to judge blindly, by the law of those that were judged blindly before."""
+        """The draw of the windows to judge blindly, by the method of those judged blindly before."""
         blind = [clip for clip in self.kept.get("judgement", ()) if self._place_in_draw(clip) > 0]
-        return self.rules.draws[law_of(blind)]
+        return self.rules.draws[sampling_of(blind)]
 
     @property
     def windows(self) -> list[tuple[float, float]]:
         """Start and end in seconds of the windows to judge blindly, in the order of the draw."""
-        return self.rules.windows[self.draw.law]
+        return self.rules.windows[self.draw.sampling]
 
     def place_of(self, clip: Clip) -> int:
         """Return the place in the draw, from 1 on, of a window that was judged blindly; 0 for other clips."""
@@ -203,14 +203,14 @@ class Decisions:
     def blind_judgements(self, *, any_definition: bool = False) -> dict[str, dict[int, Clip]]:
         """Return the blind judgements of each person: annotator -> place in the draw -> judgement.
 
-        Judgements by another law than that of `draw` are left out, and so are those under other definitions
-        than today's, unless `any_definition` is set.
+        Judgements by another method of sampling than that of `draw` are left out, and so are those under
+        other definitions than today's, unless `any_definition` is set.
         """
         judged: dict[str, dict[int, Clip]] = {}
-        law = self.draw.law
+        sampling = self.draw.sampling
         for clip in self.kept["judgement"]:
             place = self._place_in_draw(clip)
-            is_of_draw = place > 0 and named_law(clip) == law
+            is_of_draw = place > 0 and named_sampling(clip) == sampling
             has_definition = any_definition or self.is_current(clip.clip_id)
             if clip.level and is_of_draw and has_definition:
                 judged.setdefault(clip.annotator, {})[place] = clip
@@ -450,13 +450,13 @@ class Decisions:
         labelled = [line for line in self.lines.values() if line.row.get("level")]
         unknown = [line for line in labelled if self.ledger.header_of(line) is None]
         if unknown:
-            decided = said_counted("n_decisions", len(unknown))
-            self._say(said("defined_unknown", folder=self.folder, decisions=decided))
+            decided = counted_message("n_decisions", len(unknown))
+            self._say(message("defined_unknown", folder=self.folder, decisions=decided))
         others = [line for line in self._under_other_definitions() if line.row.get("level")]
         if others:
             digests = sorted({self.definition_of(line)[:12] for line in others})
-            facts = {"decisions": said_counted("n_decisions", len(others)), "digests": ", ".join(digests)}
-            self._say(said("defined_otherwise", folder=self.folder, **facts))
+            facts = {"decisions": counted_message("n_decisions", len(others)), "digests": ", ".join(digests)}
+            self._say(message("defined_otherwise", folder=self.folder, **facts))
 
     @property
     def headers(self) -> list[Header]:
@@ -537,7 +537,7 @@ class Decisions:
         self.rules.refuse(kind, row, start_s, end_s)
         clip = self.rules.clip_of_new(kind, row, self.folder)
         if kind == "judgement" and place and not self.place_of(clip):
-            raise FilmError(said("no_window", start=start_s, end=end_s, place=place))
+            raise FilmError(message("no_window", start=start_s, end=end_s, place=place))
         with self._lock:
             self._refuse_scored_again()
             self.refresh()  # what others decided meanwhile may be what this decision settles or changes
@@ -648,7 +648,7 @@ class Decisions:
         """Return the standing decision with an id; refuse if there is none, or if it is somebody else's."""
         line = self.lines.get(line_id)
         if line is None or line.annotator != annotator:
-            raise FilmError(said("not_standing"))
+            raise FilmError(message("not_standing"))
         return line
 
     def _ids_on_span(self, kind: str, clip: Clip) -> list[str]:
@@ -675,13 +675,13 @@ class Decisions:
     def _refuse_scored_again(self) -> None:
         """Refuse to decide if the film was scored again since it was opened: the scores shown are old."""
         if state_of(self.folder / RECORD) != self._state_when_opened:
-            raise FilmError(said("scored_again", folder=self.folder))
+            raise FilmError(message("scored_again", folder=self.folder))
 
     def _refuse_unsettled(self, row: Mapping[str, str]) -> None:
         """Refuse an agreed decision whose parents do not stand, or are not of its span."""
         problem = problem_of(row, self.lines)
         if problem is not None:
-            raise FilmError(said(f"agreed_{problem}"))
+            raise FilmError(message(f"agreed_{problem}"))
 
     # --- reading and writing
     # ---------------------------------------------------------------------------
@@ -701,7 +701,7 @@ class Decisions:
                     if is_opening:
                         raise
                     table.mark_unreadable()
-                    self._say(said("table_held", error=error))
+                    self._say(message("table_held", error=error))
             self.ledger.read()
             if is_opening or edited_tables or lines_before != self.ledger.lines:
                 self._update()
@@ -735,7 +735,7 @@ class Decisions:
         if n_added:
             self._say_what_was_edited(table, edited, n_added, digest=digest[:16])
         elif any(edited.new_decisions):
-            self._say(said("table_known", path=table.path))
+            self._say(message("table_known", path=table.path))
         self._say_missing_rows(table, edited, standing_ids)
 
     def _say_what_was_edited(
@@ -745,14 +745,14 @@ class Decisions:
 
         Those repeat a concept, or name a decision that they may not replace.
         """
-        decided = said_counted("n_decisions", n_added)
-        self._say(said("table_edited", path=table.path, digest=digest, decisions=decided))
+        decided = counted_message("n_decisions", n_added)
+        self._say(message("table_edited", path=table.path, digest=digest, decisions=decided))
         cells = [(table.path, row.line, row.cells) for row in edited.rows]
         for notice in repeated_concepts(cells).values():
             self._say(f"{table.path}: {notice}")
         for row in edited.further_rows:
             facts = {"who": row.annotator, "name": row.line.id, "other": row.line.annotator}
-            self._say(said("row_beside", path=table.path, line=row.number, **facts))
+            self._say(message("row_beside", path=table.path, line=row.number, **facts))
 
     def _say_missing_rows(
         self, table: ExportedTable, edited: EditedTable, standing_ids: Sequence[str]
@@ -765,8 +765,8 @@ class Decisions:
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         if n_missing and table.path.stat().st_mtime > self._ledger_written_at():
-            facts = {"decisions": said_counted("n_decisions", n_missing), "ledger": LEDGER}
-            self._say(said("table_lacked", path=table.path, **facts))
+            facts = {"decisions": counted_message("n_decisions", n_missing), "ledger": LEDGER}
+            self._say(message("table_lacked", path=table.path, **facts))
 
     def take_in(self, file: Annotated, *, is_blind: bool | None = None) -> list[AnnotatorResult]:
         """Take the annotations of another tool's file into the ledger; return the result for each annotator.
@@ -806,7 +806,7 @@ class Decisions:
         about = {"annotator": result.annotator, "file": file.path.name}
         n_added = self.ledger.add_table(digest, IMPORT, result.rows, about)
         if not n_added:
-            self._say(said("import_known", path=file.path, who=result.annotator))
+            self._say(message("import_known", path=file.path, who=result.annotator))
 
     def _ledger_written_at(self) -> float:
         """Return when a file of the ledger was last written to, in seconds since 1970."""
@@ -828,9 +828,9 @@ class Decisions:
         return reading
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
-        """Find for each law the draw by which most windows were judged blindly, as the ledger's headers say.
+        """Find for each method of sampling the draw by which most windows were judged blindly.
 
-        If two draws of a law have equally many, the one with the lower contents is taken, so that every
+        If two draws by a method have equally many, the one with the lower contents is taken, so that every
         machine takes the same.
         """
         n_judged_by: Counter[Draw] = Counter()
@@ -843,11 +843,11 @@ class Decisions:
         def most_judged_first(draw: Draw) -> tuple[int, tuple[float, ...]]:
             return -n_judged_by[draw], draw.content
 
-        draw_of_law: dict[str, Draw] = {}
+        draw_by_method: dict[str, Draw] = {}
         for draw in sorted(n_judged_by, key=most_judged_first):
-            if draw.law not in draw_of_law and self.rules.is_of_film(draw):
-                draw_of_law[draw.law] = draw
-        return tuple(draw_of_law.values())
+            if draw.sampling not in draw_by_method and self.rules.is_of_film(draw):
+                draw_by_method[draw.sampling] = draw
+        return tuple(draw_by_method.values())
 
     def _find_standing(self) -> None:
         """Find the decisions that stand (`kept` and `lines`), and say what is wrong in the ledger."""
@@ -866,16 +866,19 @@ class Decisions:
                 lines[line.id] = line
         n_left_out = _remove_invalid_agreements(lines)
         if n_left_out:
-            decisions = said_counted("n_decisions", n_left_out)
-            self._say(said("agreed_left", folder=self.folder, decisions=decisions))
+            decisions = counted_message("n_decisions", n_left_out)
+            self._say(message("agreed_left", folder=self.folder, decisions=decisions))
         kept["agreed"] = [clip for clip in kept["agreed"] if clip.clip_id in lines]
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
         self.kept = {kind: _in_order_of_time(clips) for kind, clips in kept.items()}
-        n_changed = self.rules.n_changed(self.draw.law)
+        n_changed = self.rules.n_changed(self.draw.sampling)
         if n_changed:
-            notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
-            self._say(said("note_of", movie=self.film.movie, notice=notice))
+            notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
+            self._say(message("note_of", movie=self.film.movie, notice=notice))
+        else:  # windows of an earlier draw may be among those that could not be read
+            for unread in self.rules.unread_notices:
+                self._say(unread)
 
     def _update(self) -> None:
         """Find what stands after the ledger changed, say what is wrong in it, and write the tables anew."""
@@ -884,23 +887,23 @@ class Decisions:
         self._say_how_many_more()
         conflicts = self.conflicts()
         if conflicts:
-            self._say(said("beside", folder=self.folder, n=len(conflicts)))
+            self._say(message("beside", folder=self.folder, n=len(conflicts)))
         for kind, table in self._tables.items():
             try:
                 table.write(self.table(kind), is_empty=not self.kept[kind])
             except OSError as error:
                 facts = {"error": error.strerror, "ledger": LEDGER}
-                self._say(said("table_unwritten", path=table.path, **facts))
+                self._say(message("table_unwritten", path=table.path, **facts))
 
     def _say_refused_claims(self) -> None:
         """Say which lines, up to `MOST_OF_A_KIND`, ask to replace or to take back what they may not."""
         claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
         for claim in claims[:MOST_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]
-            act = said("claim_undo" if claim.line.kind == "undo" else "claim_replace")
+            act = message("claim_undo" if claim.line.kind == "undo" else "claim_replace")
             facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
-            reason = said(f"claim_{claim.reason}")
-            self._say(said("claim", path=path, line=number, act=act, reason=reason, **facts))
+            reason = message(f"claim_{claim.reason}")
+            self._say(message("claim", path=path, line=number, act=act, reason=reason, **facts))
         self._n_notices_of_kind["claims"] = len(claims)
 
     def table(self, kind: str, shown_ids: Container[str] | None = None) -> str:
@@ -927,7 +930,7 @@ class Decisions:
         """Say of each kind how many notices there are beyond the first `MOST_OF_A_KIND`."""
         for kind, n in self._n_notices_of_kind.items():
             if n > MOST_OF_A_KIND:
-                self._say(said_counted(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
+                self._say(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
@@ -980,11 +983,11 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
     """Read what people decided in a film's folder, under the codebook that they used last."""
     tables = [folder / name for name in COLUMNS]
     if not (folder / LEDGER).is_dir() and not any(path.is_file() for path in tables):
-        return PeoplesDecisions([], [said("nobody_decided", folder=folder)])
+        return PeoplesDecisions([], [message("nobody_decided", folder=folder)])
     decisions = Decisions(folder, film, codebook_in_ledger(folder, film.model().codebook))
     decided = decisions.decided()
     if not decided:
-        decisions.notices.append(said("nobody_decided", folder=folder))
+        decisions.notices.append(message("nobody_decided", folder=folder))
     return PeoplesDecisions(decided, decisions.notices)
 
 

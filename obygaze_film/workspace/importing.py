@@ -29,7 +29,7 @@ from obygaze_features.manifest import (
     find_film,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said, said_counted
+from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.ledger import TableRow
 from obygaze_film.workspace.ledger_lines import Line
@@ -130,7 +130,7 @@ def read_annotations(
         )
     except ManifestError as error:
         if ADVICE_OF_A_RATE in str(error):  # the note names the detour by `manifest import spans`
-            raise FilmError(said("import_rate", error=error, path=path)) from None
+            raise FilmError(message("import_rate", error=error, path=path)) from None
         raise
     (account,) = imported.accounts  # one for each file
     return Annotated(
@@ -216,14 +216,14 @@ def compare_annotations(
         if not clip.level and _needs_no_message(clip):
             continue
         if clip.level and not clip.annotator:
-            raise FilmError(said("import_nobody", path=file.path))
+            raise FilmError(message("import_nobody", path=file.path))
         result = result_of.setdefault(clip.annotator, AnnotatorResult(clip.annotator))
         if find_film(clip.movie, [film.movie]) is None:
-            result.leave_out(said("import_film", movie=clip.movie))
+            result.leave_out(message("import_film", movie=clip.movie))
         elif not clip.level or clip.start_s is None or clip.end_s is None:
-            result.leave_out(said("import_level"))
+            result.leave_out(message("import_level"))
         elif clip.extras.get(HOW) == AGREED:  # the tier holds what several people agreed on
-            result.leave_out(said("import_agreed"))
+            result.leave_out(message("import_agreed"))
         else:
             comparison.add(clip, _seen_score(clip, file, is_blind), result)
     return list(result_of.values())
@@ -252,14 +252,14 @@ def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
     if tier_says_so:
         return seen_in_file
     if is_blind and file.shows_model_output:
-        raise FilmError(said("import_beside", path=file.path))
+        raise FilmError(message("import_beside", path=file.path))
     if is_blind is not None:
         return "0" if is_blind else "1"
     # The importer of EAF documents writes "0" where the document has no tier of a model. That says nothing:
     # the annotator may have seen the score elsewhere.
     is_only_inferred = seen_in_file == "0" and file.kind == "eaf"
     if is_only_inferred or not seen_in_file:
-        raise FilmError(said("import_how", path=file.path))
+        raise FilmError(message("import_how", path=file.path))
     return seen_in_file
 
 
@@ -460,7 +460,7 @@ class _Comparison:
         if kind == "judgement" and is_blind:
             place = self._place_at(start_s, end_s)
             if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
-                raise FilmError(said("import_moved"))
+                raise FilmError(message("import_moved"))
             start_s, end_s = self._decisions.windows[place - 1]  # without the rounding of the file
         rules = self._decisions.rules
         row = rules.row_of(
@@ -556,7 +556,7 @@ def notices_of(file: Annotated, results: Sequence[AnnotatorResult]) -> list[str]
         for reason, n in result.left_out.items():
             notices.append(f"{file.path}: {result.annotator}: {counted(n, 'span')} left out: {reason}")
         if result.n_in_sight:
-            judgements = said_counted("n_judgements", result.n_in_sight)
+            judgements = counted_message("n_judgements", result.n_in_sight)
             facts = {"path": file.path, "who": result.annotator, "n": judgements}
-            notices.append(said("import_in_sight", **facts))
+            notices.append(message("import_in_sight", **facts))
     return notices

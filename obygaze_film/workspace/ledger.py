@@ -25,7 +25,7 @@ from obygaze_features.errors import InputError
 from obygaze_features.io import sync, write_new, write_once, write_whole
 from obygaze_features.lines import LineJournal, checked_entry, encode_line
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said, said_counted
+from obygaze_film.notes import counted_message, message
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.authority import Validity, standing
@@ -198,7 +198,7 @@ class Ledger:
                 self._say(str(error))
         for kind, n in self._n_notices.items():
             if n > MOST_OF_A_KIND:
-                self._say(said_counted(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
+                self._say(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
     def _say_first_of_kind(self, kind: str, message: str) -> None:
         """Report a notice, unless `MOST_OF_A_KIND` of its kind were reported before; count it in any case."""
@@ -256,7 +256,7 @@ class Ledger:
             self._add(line, place)
         else:
             facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
-            self._say_first_of_kind("clock", said("clock_ahead", **facts))
+            self._say_first_of_kind("clock", message("clock_ahead", **facts))
 
     def _add(self, line: Line, place: LinePlace) -> None:
         """Add a line that was read or written at a place; report a different line that has the same id."""
@@ -271,7 +271,7 @@ class Ledger:
         if known is not None and known != line:
             facts = {"path": place.path, "line": place.number, "name": line.id}
             people = {"who": known.annotator, "other": line.annotator}
-            self._say_first_of_kind("twins", said("two_of_one_id", **facts, **people))
+            self._say_first_of_kind("twins", message("two_of_one_id", **facts, **people))
 
     def _note_replaced(self, line_id: str) -> None:
         """Note that some line asks to replace the line with this id, for `_open_sitting`."""
@@ -338,7 +338,7 @@ class Ledger:
         try:
             line = _line(f"{sitting.path.stem}-{number}", clock, kind, row, replaces)
         except msgspec.ValidationError:  # the number has more digits than an id may have
-            raise FilmError(said("clock_of_target")) from None
+            raise FilmError(message("clock_of_target")) from None
         self._write(sitting, line, force=True)
         return line
 

@@ -57,7 +57,7 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
     same_meaning
         Digests of further definitions that mean the same, as the person declared who began the file.
     draw
-        The draw of its windows: law, seed, and each window's content at the draw.
+        The draw of its windows: method of sampling, seed, and each window's content at the draw.
     """
 
     codebook: StoredCodebook | None = None

@@ -18,7 +18,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import ALL, LEAST_FILMS, read_facts
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_windows import needed_windows
-from obygaze_film.notes import said_counted
+from obygaze_film.notes import counted_message
 from obygaze_film.page import side_by_side
 from obygaze_film.scored_files import write_films
 from obygaze_film.windows_to_judge import choose_next
@@ -147,8 +147,8 @@ def test_films_whose_judgements_are_hidden_are_not_said_to_be_without_and_nobody
     compared = compare_films(films, judged.with_clips([]), hidden=movies)
     (reason,) = compared.groups["reason"]
     words = Words(language)
-    known = {"films": said_counted("films_n", len(movies)), "least": LEAST_FILMS}
-    assert words.again(reason) == words.again(said_counted("reason_hidden", len(movies), **known))
+    known = {"films": counted_message("films_n", len(movies)), "least": LEAST_FILMS}
+    assert words.again(reason) == words.again(counted_message("reason_hidden", len(movies), **known))
     assert not any(movie in words.again(reason) for movie in movies)
 
 
@@ -171,7 +171,7 @@ def test_a_film_of_which_nine_windows_are_judged_counts_as_not_judged_and_is_nam
     found = compare_films(films, without_the_tenth, by="decade")
     assert found.groups["n_judged"].tolist() == [4, 6]
     (note,) = (note for note in found.notes if "tt00" in note)
-    n_windows = int((cells_of(films[0]).content > 0).sum())
+    n_windows = int((cells_of(films[0]).content_s > 0).sum())
     needed = needed_windows(9, n_windows - 9, 10)
     assert needed in note
     assert Words("fr").again(needed) in Words("fr").again(note)

@@ -246,7 +246,7 @@ def test_what_unequal_cells_tell_is_weighed_by_how_likely_each_was_drawn():
     weights = content[drawn] / inclusion_chances(content, 2)[drawn]
     assert sample_of(uneven, drawn, y).judged == pytest.approx(weights[0] / weights.sum())
     # By the earlier law chances are proportional to content, so that both weigh the same.
-    assert sample_of(uneven, drawn, y, law=SEQUENTIAL_POISSON).judged == pytest.approx(0.5)
+    assert sample_of(uneven, drawn, y, sampling=SEQUENTIAL_POISSON).judged == pytest.approx(0.5)
 
 
 def test_films_that_are_judged_all_alike_count_as_one_judgement_each():

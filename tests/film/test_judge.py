@@ -57,8 +57,8 @@ def test_cells_have_the_films_content_in_seconds_and_its_rate(trained, tmp_path,
     cells, rows = cells_of(film), film.rows()
     is_empty = rows["flags"].str.contains("black|credits")
     seconds = rows["end_s"] - rows["start_s"]
-    assert cells.content.sum() == pytest.approx(seconds[~is_empty].sum())
-    assert np.average(cells.p, weights=cells.content) == pytest.approx(film.rate().value)
+    assert cells.content_s.sum() == pytest.approx(seconds[~is_empty].sum())
+    assert np.average(cells.p, weights=cells.content_s) == pytest.approx(film.rate().value)
 
 
 def judged(clips, folder, is_violent=lambda clip: clip.start_s < 200):
@@ -78,7 +78,7 @@ TRUE_SHARE = 200 / 600
 def content_of(timeline, clip):
     """Seconds of a window that are neither black nor credits."""
     cells = cells_of(timeline)
-    return cells.content[cells.find(clip.start_s, clip.end_s)]
+    return cells.content_s[cells.index_with_content(clip.start_s, clip.end_s)]
 
 
 def test_the_first_windows_of_a_longer_blind_list_are_those_of_a_shorter_one(timeline):
@@ -137,7 +137,7 @@ def test_uncertain_windows_are_near_the_threshold(timeline):
     cells = cells_of(timeline)
     distance = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
     uncertain = drawn_as("uncertain", choose_next([timeline], 21))
-    chosen = [cells.find(clip.start_s, clip.end_s) for clip in uncertain]
+    chosen = [cells.index_with_content(clip.start_s, clip.end_s) for clip in uncertain]
     assert distance[chosen].mean() < np.median(distance)
 
 
@@ -317,7 +317,7 @@ def by_an_earlier_version(clips):
 def windows_by_sequential_poisson(timeline, n):
     """The first n windows of the earlier law, as that version wrote them."""
     cells = cells_of(timeline)
-    order = cells.drawn(timeline.movie, 0, SEQUENTIAL_POISSON)[:n]
+    order = cells.order_of_draw(timeline.movie, 0, SEQUENTIAL_POISSON)[:n]
     spans = cells.spans[order].tolist()
     extras = {"draw": "random", "seen_score": "0"}
     return [
@@ -344,10 +344,10 @@ def test_a_rate_of_windows_that_name_no_law_is_estimated_by_the_earlier_one(time
     judgements = judged([*first, *by_an_earlier_version(more)], tmp_path)
     film = judged_film(timeline, judgements)
     windows = film.together()
-    assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 30)
+    assert (windows.sampling, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 30)
     assert any("alike in content" in notice for notice in film.notices)
     cells, (order, y, _) = cells_of(timeline), votes(windows.by_cell)
-    expected = estimate_rate(cells, order[None], y[None], law=SEQUENTIAL_POISSON)
+    expected = estimate_rate(cells, order[None], y[None], sampling=SEQUENTIAL_POISSON)
     rate, _ = correct_rate(timeline, judgements)
     assert (rate.low, rate.high) == (expected.low[0], expected.high[0])
 
@@ -358,7 +358,7 @@ def test_windows_of_another_law_than_their_films_are_left_out_and_said(timeline,
     later = choose_next([timeline], 5, blind=True)
     film = judged_film(timeline, judged([*before, *later], tmp_path))
     windows = film.together()
-    assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 15)
+    assert (windows.sampling, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 15)
     assert any(notice.startswith("left out 5 judgements") for notice in film.notices)
 
 
@@ -372,7 +372,10 @@ def with_a_changed_content(timeline, tmp_path):
 def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeline, with_a_changed_content):
     film = judged_film(timeline, with_a_changed_content)
     first = with_a_changed_content.clips[0]
-    assert film.together().cells.content[cells_of(timeline).find(first.start_s, first.end_s)] == 4
+    assert (
+        film.together().cells.content_s[cells_of(timeline).index_with_content(first.start_s, first.end_s)]
+        == 4
+    )
     (notice,) = film.notices
     assert notice.startswith("1 window had")
 
@@ -434,9 +437,11 @@ def test_windows_of_which_nobody_was_sure_are_kept_apart(timeline, tmp_path, dra
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
     assert (len(windows.by_cell), len(windows.unsure)) == (28, 2)
-    assert windows.sure_cells.content[list(windows.unsure)].tolist() == [0, 0]
+    assert windows.sure_cells.content_s[list(windows.unsure)].tolist() == [0, 0]
     assert list(windows.by_cell) == [
-        cells_of(timeline).find(clip.start_s, clip.end_s) for clip in judgements if clip.level != "unsure"
+        cells_of(timeline).index_with_content(clip.start_s, clip.end_s)
+        for clip in judgements
+        if clip.level != "unsure"
     ]
 
 
@@ -446,9 +451,9 @@ def test_windows_of_which_nobody_was_sure_have_no_part_in_the_share(timeline, tm
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
     rate, _ = correct_rate(timeline, judgements)
-    assert rate.content_s == pytest.approx(windows.cells.content.sum() - rate.unsure_s)
+    assert rate.content_s == pytest.approx(windows.cells.content_s.sum() - rate.unsure_s)
     others, (order, y, _) = windows.cells.without(windows.unsure), votes(windows.by_cell)
-    expected = estimate_rate(others, order[None], y[None], law=windows.law)
+    expected = estimate_rate(others, order[None], y[None], sampling=windows.sampling)
     assert (rate.value, rate.low, rate.high) == (expected.value[0], expected.low[0], expected.high[0])
 
 

@@ -89,8 +89,13 @@ def test_the_estimate_of_four_judgements_by_hand():
 def test_a_cell_without_content_is_neither_found_nor_drawn():
     edges = np.arange(0.0, 25, 8)
     cells = Cells(np.column_stack([edges[:-1], edges[1:]]), np.array([0, 0.5, 8]), np.ones(3), np.ones(3))
-    assert [cells.find(start, start + 8) for start in (0.0, 8.0, 16.0, 20.0)] == [None, 1, 2, None]
-    assert sorted(cells.drawn("m", 0)) == [1, 2]
+    assert [cells.index_with_content(start, start + 8) for start in (0.0, 8.0, 16.0, 20.0)] == [
+        None,
+        1,
+        2,
+        None,
+    ]
+    assert sorted(cells.order_of_draw("m", 0)) == [1, 2]
 
 
 def test_a_model_that_is_too_sure_counts_by_half():
@@ -170,7 +175,7 @@ def drawn_and_judged(seconds, y, p, n):
     held, width, errors = [], [], []
     for film in range(len(y)):
         cells, truth = cells_like(seconds[film], p[film]), np.average(y[film], weights=seconds[film])
-        drawn = np.array([cells.drawn(str(film), seed)[:n] for seed in range(60)])
+        drawn = np.array([cells.order_of_draw(str(film), seed)[:n] for seed in range(60)])
         found = estimate_rate(cells, drawn, y[film][drawn])
         held.append((found.low <= truth) & (truth <= found.high))
         width.append(found.high - found.low)

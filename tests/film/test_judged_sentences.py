@@ -30,7 +30,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rate, correct_rates
-from obygaze_film.notes import Said, texts
+from obygaze_film.notes import Message, texts
 from obygaze_film.page.figures import years_figure, years_legend
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.page.view import FilmView
@@ -118,11 +118,11 @@ def levels(draw, least=10):
 def test_of_a_share_the_interval_is_open_as_long_as_a_window_is_and_worth_no_more_windows_than_there_are(own):
     found = judged(AB=own)
     (rate,) = found.rates
-    content = cells_of(FILM).content
+    content = cells_of(FILM).content_s
     whole_s = content.sum()
     seconds = dict.fromkeys((POSITIVE, NEGATIVE, NOT_SURE), 0.0)
     for clip, level in zip(WINDOWS, own, strict=False):
-        seconds[level] += content[cells_of(FILM).at(clip.start_s, clip.end_s)]
+        seconds[level] += content[cells_of(FILM).index_of(clip.start_s, clip.end_s)]
     sure_s = whole_s - seconds[NOT_SURE]
     least, most = seconds[POSITIVE] / sure_s, 1 - seconds[NEGATIVE] / sure_s
     assert least - 1e-6 <= rate.low <= rate.value <= rate.high <= most + 1e-6
@@ -132,7 +132,9 @@ def test_of_a_share_the_interval_is_open_as_long_as_a_window_is_and_worth_no_mor
     elif n_left == 1:
         assert (rate.low, rate.high) == pytest.approx((least, most), abs=1e-6)
     else:
-        longest = max(content[cells_of(FILM).at(clip.start_s, clip.end_s)] for clip in WINDOWS[len(own) :])
+        longest = max(
+            content[cells_of(FILM).index_of(clip.start_s, clip.end_s)] for clip in WINDOWS[len(own) :]
+        )
         assert rate.high - rate.low >= longest / sure_s - 1e-6
     if rate.worth is not None:
         assert rate.n < round(rate.worth) <= N - own.count(NOT_SURE)
@@ -143,11 +145,11 @@ def test_of_a_share_the_interval_is_open_as_long_as_a_window_is_and_worth_no_mor
 def test_windows_of_which_a_judge_was_not_sure_are_said_wherever_the_share_is(own, language):
     found, words = judged(AB=own), Words(language)
     (claim,) = shares_in(found)
-    content = cells_of(FILM).content
+    content = cells_of(FILM).content_s
     unsure_s = 0.0
     for clip, level in zip(WINDOWS, own, strict=False):
         if level == NOT_SURE:
-            unsure_s += content[cells_of(FILM).at(clip.start_s, clip.end_s)]
+            unsure_s += content[cells_of(FILM).index_of(clip.start_s, clip.end_s)]
     n_unsure = own.count(NOT_SURE)
     kept = document(claim)
     assert (claim.n_unsure, claim.unsure_s) == (n_unsure, pytest.approx(unsure_s))
@@ -533,7 +535,7 @@ def test_a_group_says_that_what_one_of_two_judges_was_not_sure_of_is_left_out(ju
 
 
 def keys_of(notes):
-    return [note.key for note in notes if isinstance(note, Said)]
+    return [note.key for note in notes if isinstance(note, Message)]
 
 
 def with_doubts_of_cd(by_ab):
