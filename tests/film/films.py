@@ -7,6 +7,7 @@ import pandas as pd
 
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film.cells import Cells
 from obygaze_film.score import FilmFacts, score_film
 from obygaze_film.timeline import Timeline
 from tests.planted_models import GUN, LIGHT, D, Shelf
@@ -88,6 +89,16 @@ def shots_of(movie: str, end_s=600.0, seed=3) -> pd.DataFrame:
     flags = ["black", *[""] * (len(edges) - 4), "credits", "credits"]
     columns = {"movie": movie, "start_s": edges[:-1], "end_s": edges[1:], "detector": "own", "flags": flags}
     return pd.DataFrame(columns)
+
+
+def planted_cells(*, content_s, p=0.5) -> Cells:
+    """Plant a film's cells: the seconds of content of each, all scored, and the model's probabilities.
+
+    `p` is one number for all cells, or one number a cell. Starts and ends are 0: no estimate reads them.
+    """
+    content_s = np.asarray(content_s, dtype=float)
+    p = np.broadcast_to(np.asarray(p, dtype=float), content_s.shape).copy()
+    return Cells(spans=np.zeros((len(content_s), 2)), content_s=content_s, counted_s=content_s, p=p)
 
 
 def scored_film(

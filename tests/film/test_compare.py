@@ -24,7 +24,7 @@ from obygaze_film.scored_files import write_films
 from obygaze_film.windows_to_judge import choose_next
 from tests.command import obygaze
 from tests.film.page.invented import invented_film
-from tests.film.saying import sentence_of
+from tests.film.saying import sentence_on_groups
 
 # --- scored films
 # ---------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_a_group_of_which_one_film_has_a_positive_window_rests_on_it_and_says_so
     assert found.groups["group"].tolist() == ["1990s", "2000s"]
     rests = {"en": "rests on 1 film", "fr": "repose sur 1 film"}[language]
     assert [Words(language).again(note) for note in found.groups["note"]] == [rests, ""]
-    sentence = sentence_of(found, language)
+    sentence = sentence_on_groups(found, language)
     assert sentence.count(f"({rests})") == 1
     assert sentence.index(f"({rests})") < sentence.index("2000")
     assert side_by_side.comparison_page(found, language=language).count(f"<small>{rests}</small>") == 1
@@ -156,8 +156,8 @@ def test_a_comparison_in_which_nothing_is_judged_has_no_share_and_no_note_on_sha
     found, nothing = compare_films(films, judged, by="decade"), compare_films(films, Manifest((), Path()))
     assert nothing.groups["value"].isna().all()
     assert len(nothing.changes) == 0
-    assert "%" not in sentence_of(nothing)
-    assert "%" in sentence_of(found)
+    assert "%" not in sentence_on_groups(nothing)
+    assert "%" in sentence_on_groups(found)
     how = "share of a group: estimated from its films together"
     assert any(note.startswith(how) for note in comparison_report(found).notes)
     assert not any(note.startswith(how) for note in comparison_report(nothing).notes)
@@ -432,12 +432,12 @@ def test_who_judged_each_group_is_named_and_groups_of_different_judges_have_no_d
     """AB judged all; then who judged the 1990s, tt00 to tt04, gave no name, and CD judged the 2000s."""
     found = compare_films(films, judged, by="decade", trend="year")
     assert found.groups["judges"].tolist() == ["AB", "AB"]
-    assert sentence_of(found).startswith("AB ")
+    assert sentence_on_groups(found).startswith("AB ")
     assert not found.changes["reason"].any()
     clips = [replace(clip, annotator="CD" if int(clip.movie[2:]) >= 5 else "") for clip in judged]
     divided = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
     assert divided.groups["judges"].tolist() == ["a judge without a name", "CD"]
-    assert "CD" in sentence_of(divided)
+    assert "CD" in sentence_on_groups(divided)
     assert divided.changes["reason"].astype(bool).tolist() == [True, False]
     assert divided.groups["value"].tolist() == found.groups["value"].tolist()
 
@@ -487,7 +487,7 @@ def test_groups_by_a_column_that_is_called_group_are_called_groups(films, judged
 def test_a_film_that_the_model_has_no_rate_of_is_expected_to_have_none():
     films = [
         invented_film("a", year=1990),
-        invented_film("b", year=1991, unlike=((0.0, 1.0),)),
+        invented_film("b", year=1991, unlike_parts=((0.0, 1.0),)),
         invented_film("c", year=2001),
     ]
     found = compare_films(films, Manifest((), Path()))

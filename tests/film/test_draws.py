@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_film.cells import Cells
 from obygaze_film.draws import (
     SEQUENTIAL_POISSON,
     SUCCESSIVE,
@@ -16,6 +15,7 @@ from obygaze_film.draws import (
     inclusion_chances,
     random_order,
 )
+from tests.film.films import planted_cells
 
 CONTENTS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
 
@@ -88,7 +88,7 @@ def test_windows_are_drawn_by_the_law_that_they_name():
 
 def test_a_draw_that_was_written_down_puts_the_windows_in_the_same_order():
     seconds = np.random.default_rng(0).uniform(0, 46, 50)
-    cells = Cells(np.zeros((50, 2)), seconds, seconds, np.full(50, 0.5))
+    cells = planted_cells(content_s=seconds, p=0.5)
     draw = Draw(sampling=SUCCESSIVE, seed=3, movie="tt01", content=tuple(seconds.tolist()))
     again = msgspec.json.decode(msgspec.json.encode(draw), type=Draw)
     assert again == draw

@@ -57,7 +57,7 @@ def films():
     table = one.table.assign(flags=["bars;short", *one.table["flags"][1:]])
     table = pd.concat([table, one.table.assign(model="linear", p=one.table["p_low"])], ignore_index=True)
     one = replace(one, record=changed(one.record, models=[one.model(), second]), table=table)
-    half = invented_film("b", "B", year=None, unlike=((0.0, 0.3),), **SMALL)
+    half = invented_film("b", "B", year=None, unlike_parts=((0.0, 0.3),), **SMALL)
     metrics = [{"metric": "auc", "movie_mean": 0.6, "n_movies": 9}]
     half = with_model(half, clip_s=60.0, metrics=metrics, licence="")
     windows = changed(half.record.windows, hop_s=None)

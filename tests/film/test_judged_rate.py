@@ -9,6 +9,7 @@ from obygaze_film.cells import Cells
 from obygaze_film.judged_rate import kappa_interval
 from obygaze_film.judged_windows import least_judged
 from obygaze_film.rate_estimates import difference_estimate, estimate_rate
+from tests.film.films import planted_cells
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 SIZES = (30, 60, 100, 200)
@@ -145,18 +146,11 @@ def test_without_a_model_it_is_wilsons_interval():
         assert (found.low[0], found.high[0]) == pytest.approx((expected.low, expected.high), abs=1e-6)
 
 
-def cells_like(seconds, p=None):
-    """Cells of these seconds of content; times do not matter."""
-    seconds = np.asarray(seconds, dtype=float)
-    p = np.full(len(seconds), 0.5) if p is None else p
-    return Cells(np.zeros((len(seconds), 2)), seconds, seconds, p)
-
-
 def test_all_windows_judged_leave_nothing_open():
     rng = np.random.default_rng(0)
     seconds, y, p = (values[0] for values in draws(rng, 0.2, 1, n_films=1))
     order = rng.permutation(N_ROWS)
-    found = estimate_rate(cells_like(seconds, p), order[None], y[order][None])
+    found = estimate_rate(planted_cells(content_s=seconds, p=p), order[None], y[order][None])
     truth = np.average(y, weights=seconds)
     assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((truth, truth, truth))
 
@@ -165,7 +159,7 @@ def test_all_windows_judged_leave_nothing_open():
 def test_a_window_certain_to_be_drawn_counts_only_where_it_was_judged(judged):
     """The last is long enough for that; without its judgement, all that is known is positive."""
     judged = np.array([judged])
-    found = estimate_rate(cells_like([46] * 15 + [100]), judged, np.ones(judged.shape))
+    found = estimate_rate(planted_cells(content_s=[46] * 15 + [100]), judged, np.ones(judged.shape))
     assert (found.value[0], found.high[0]) == (1, 1)
     assert 0.5 < found.low[0] < 1
 
@@ -174,7 +168,8 @@ def drawn_and_judged(seconds, y, p, n):
     """Coverage, mean width and mean error of 60 draws of n from each film [F, N]."""
     held, width, errors = [], [], []
     for film in range(len(y)):
-        cells, truth = cells_like(seconds[film], p[film]), np.average(y[film], weights=seconds[film])
+        cells = planted_cells(content_s=seconds[film], p=p[film])
+        truth = np.average(y[film], weights=seconds[film])
         drawn = np.array([cells.order_of_draw(str(film), seed)[:n] for seed in range(60)])
         found = estimate_rate(cells, drawn, y[film][drawn])
         held.append((found.low <= truth) & (truth <= found.high))
@@ -214,7 +209,7 @@ def test_the_interval_of_kappa_knows_that_rare_calls_tell_little():
 
 def test_cells_without_content_need_no_judgement():
     content = np.array([5.0, 0.0, 5.0, 5.0])
-    assert least_judged(Cells(np.zeros((4, 2)), content, content, np.full(4, 0.5))) == 3
+    assert least_judged(planted_cells(content_s=content)) == 3
 
 
 def test_a_cell_is_known_where_more_than_half_of_it_counts():

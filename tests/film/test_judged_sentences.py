@@ -472,7 +472,7 @@ def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_a_model_alone_expected_is_of_the_time_that_it_can_judge(language):
-    film = invented_film(n_rows=60, duration_s=900.0, unlike=((0.0, 0.15),))
+    film = invented_film(n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.15),))
     found, words = (
         judged(film, choose_next([film], 12, blind=True), AB=[POSITIVE, NEGATIVE] * 6),
         Words(language),

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, hypergeom
 
-from obygaze_film.cells import Cells
 from obygaze_film.draws import SEQUENTIAL_POISSON, random_order
 from obygaze_film.rate_estimates import (
     LEAST_LEVEL,
@@ -18,21 +17,16 @@ from obygaze_film.rate_estimates import (
     most_unseen,
     sums_of_whole,
 )
-
-
-def cells_of_content(content, p=None):
-    content = np.asarray(content, dtype=float)
-    p = np.full(len(content), 0.5) if p is None else p
-    return Cells(np.zeros((len(content), 2)), content, content, p)
+from tests.film.films import planted_cells
 
 
 def test_none_of_12_of_21_windows_leaves_3_of_21_possible():
     """By hand: 3 positives are missed by 12 of 21 in .063 of draws, 4 in .021."""
     chances = [hypergeom(21, positives, 12).pmf(0) for positives in (3, 4)]
     assert chances == pytest.approx([0.0632, 0.0211], abs=1e-4)
-    found = estimate_rate(cells_of_content([46.0] * 21), np.arange(12)[None], np.zeros((1, 12)))
+    found = estimate_rate(planted_cells(content_s=[46.0] * 21), np.arange(12)[None], np.zeros((1, 12)))
     assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((0, 0, 3 / 21))
-    found = estimate_rate(cells_of_content([46.0] * 21), np.arange(12)[None], np.ones((1, 12)))
+    found = estimate_rate(planted_cells(content_s=[46.0] * 21), np.arange(12)[None], np.ones((1, 12)))
     assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((1, 18 / 21, 1))
 
 
@@ -73,7 +67,7 @@ def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, sizes,
     order = np.array(random_order(content, "film", seed))
     for n in (10, 18, 25):
         judged = order[:n]
-        cells = cells_of_content(content, rng.random(25))
+        cells = planted_cells(content_s=content, p=rng.random(25))
         found = estimate_rate(cells, judged[None], y[judged][None], denominator=judges)
         known = content[judged] @ y[judged] / content.sum()
         most = known + content[order[n:]].sum() / content.sum()
@@ -91,7 +85,8 @@ def test_the_exact_interval_is_that_of_clopper_and_pearson(k, n):
 def coverages(n_windows, n):
     """By hand: a judge judges n of windows alike; the chance that each possible share is held, .05 to .95."""
     labels = (np.arange(n)[None] < np.arange(n + 1)[:, None]).astype(float)
-    found = estimate_rate(cells_of_content([46.0] * n_windows), np.tile(np.arange(n), (n + 1, 1)), labels)
+    cells = planted_cells(content_s=[46.0] * n_windows)
+    found = estimate_rate(cells, np.tile(np.arange(n), (n + 1, 1)), labels)
     shares = {k: k / n_windows for k in range(round(0.05 * n_windows), round(0.95 * n_windows) + 1)}
     holds = {k: (found.low <= share) & (share <= found.high) for k, share in shares.items()}
     return [hypergeom(n_windows, k, n).pmf(np.arange(n + 1)) @ holds[k] for k in shares]
@@ -114,7 +109,7 @@ def test_a_model_leaves_what_a_few_judgements_hold(model):
         y = rng.permuted(np.arange(130) < 52).astype(float)
         p = 1 / (1 + np.exp(-model * (2 * y - 1) - 0.2 * rng.normal(size=130)))
         judged = rng.permuted(np.tile(np.arange(130), (20, 1)), axis=1)[:, :10]
-        found = estimate_rate(cells_of_content([46.0] * 130, p), judged, y[judged])
+        found = estimate_rate(planted_cells(content_s=[46.0] * 130, p=p), judged, y[judged])
         held_draws.append((found.low <= 0.4) & (found.high >= 0.4))
     assert np.mean(held_draws) >= 0.93 - 0.01
 
@@ -140,7 +135,7 @@ def held(world, n_windows, n_judged, model, n_films=25, n_draws=20):
         p = 1 / (1 + np.exp(-model * (2 * y - 1) - rng.normal(size=n_windows)))
         orders = [random_order(content, str(film), seed)[:n_judged] for seed in range(n_draws)]
         judged = np.array(orders)
-        found = estimate_rate(cells_of_content(content, p), judged, y[judged])
+        found = estimate_rate(planted_cells(content_s=content, p=p), judged, y[judged])
         truth = np.average(y, weights=content)
         holds.append((found.low <= truth) & (truth <= found.high))
     return np.mean(holds)
@@ -172,5 +167,7 @@ def test_a_draw_by_the_earlier_law_is_estimated_as_it_was():
     """By hand: one window is certain to be drawn, and counts by its content; the others count alike."""
     content = np.array([100.0, 10, 10, 10, 10])
     y = np.array([[1.0, 0.0, 1.0]])
-    found = estimate_rate(cells_of_content(content), np.array([[0, 1, 2]]), y, sampling=SEQUENTIAL_POISSON)
+    found = estimate_rate(
+        planted_cells(content_s=content), np.array([[0, 1, 2]]), y, sampling=SEQUENTIAL_POISSON
+    )
     assert found.value[0] == pytest.approx(100 / 140 + 40 / 140 * 0.5)

@@ -19,7 +19,7 @@ from obygaze_film.schema import durations, has_flag
 from obygaze_film.scored_files import files_of
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.page.test_page import drawn, text_of
-from tests.film.saying import data_of, shares
+from tests.film.saying import data_of, percentages_of
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
 
@@ -102,7 +102,7 @@ def test_the_page_reads_out_no_concept_below_its_threshold(film):
     rows = film.rows()
     for concept in data_of(film_page([film]))["rows"]["concepts"]:
         p = rows[f"{concept['name']}_p"].to_numpy()
-        named = np.array(shares(concept["p"])) >= concept["seen"]
+        named = np.array(percentages_of(concept["p"])) >= concept["seen"]
         assert (p[named] >= 0.5).all()
         assert named[p >= 0.52].all()
 
@@ -184,7 +184,7 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
     if why == "nothing reaches":
         film = with_model(invented_film(**SMALL), threshold_p=0.999)
     else:
-        film = invented_film(unlike=((0.0, 1.0),), **SMALL)
+        film = invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
     path = tmp_path / "film"
     found = collect(film, kind, tiers=["segments"])
     assert write_export(film, kind, path, tiers=["segments"]) == found.notice
@@ -207,7 +207,7 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
 @pytest.fixture(scope="module")
 def rolling_film():
     """A film whose credits have probabilities, which count for nothing."""
-    return invented_film(unlike=(), **SMALL)
+    return invented_film(unlike_parts=(), **SMALL)
 
 
 def start_of_credits(film):
@@ -223,7 +223,7 @@ def test_credits_have_no_line_no_strip_and_no_segment(rolling_film):
     assert max(x for x, _ in corners) == round(10 * begin)
     rows = data_of(page)["rows"]
     packed = [rows["p"], rows["low"], rows["high"], *(concept["p"] for concept in rows["concepts"])]
-    for values in map(shares, packed):
+    for values in map(percentages_of, packed):
         assert {value for value, there in zip(values, rolling, strict=True) if there} == {-1}
     assert 'fill="url(#f1-nothing)"' in page
     assert rolling_film.segments()["end_s"].max() <= begin

@@ -40,7 +40,7 @@ from obygaze_models.prediction import load_model
 from tests.film.films import film_store, shots_of
 from tests.film.page.invented import invented_film, with_model
 from tests.film.page.test_page import text_of
-from tests.film.saying import first_sentence, sentence_of
+from tests.film.saying import first_sentence, sentence_on_groups
 
 BOOK = builtin_codebook("obygaze12")
 SMALL = {"n_rows": 60, "duration_s": 900.0}
@@ -148,7 +148,7 @@ def test_films_of_which_a_model_expects_one_share_are_not_told_apart_by_it(langu
         if isinstance(claim, kinds.SameShare)
     )
     assert re.search(r"\b3 films", said)
-    assert said in sentence_of(compare_films(films, windows), language)
+    assert said in sentence_on_groups(compare_films(films, windows), language)
     others = [invented_film(f"m{n}", seed=n, **SMALL) for n in range(3)]
     assert not any(isinstance(one, kinds.SameShare) for one in group_claims(compare_films(others, windows)))
 
@@ -161,7 +161,7 @@ def test_films_of_which_a_model_expects_one_share_are_not_told_apart_by_it(langu
 ])  # fmt: skip
 def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched, flags, reasons):
     """A first part of the film has no probability: it is unlike training, or could not be read."""
-    film = invented_film(unlike=((0.0, hatched),), **SMALL)
+    film = invented_film(unlike_parts=((0.0, hatched),), **SMALL)
     if flags == "missing":
         film = unread(film, "missing")
     elif flags == "both":
@@ -183,7 +183,7 @@ def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched, flags, reasons)
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_of_a_film_that_was_read_in_part_all_that_could_be_read_is_judged_and_not_all_of_it(language):
-    words, film = Words(language), invented_film(unlike=(), **SMALL)
+    words, film = Words(language), invented_film(unlike_parts=(), **SMALL)
     of_all = words["sentence_all"].format(begins="", judged="|").split("|")[0]
     of_all_that_was_read = words["sentence_all_read"].format(begins="", judged="|").split("|")[0]
     wholly_read = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
@@ -348,13 +348,13 @@ def spaced(text: str) -> str:
 
 
 def test_the_terminal_names_no_drawing():
-    film = invented_film(unlike=((0.0, 0.5),), **SMALL)
+    film = invented_film(unlike_parts=((0.0, 0.5),), **SMALL)
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
 
 
 @pytest.mark.parametrize(
     ("film", "has_share"),
-    [(invented_film(**SMALL), True), (invented_film(unlike=((0.0, 1.0),), **SMALL), False)],
+    [(invented_film(**SMALL), True), (invented_film(unlike_parts=((0.0, 1.0),), **SMALL), False)],
     ids=["like training", "unlike training"],
 )
 def test_only_of_a_film_with_a_share_it_is_said_how_far_shares_were_off(film, has_share):
@@ -377,7 +377,7 @@ def test_the_shares_of_a_films_time_add_up_to_100_percent(parts):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_sentence_writes_the_share_of_a_part_alike(language):
-    film, words = invented_film(unlike=((0.0, 0.155),), **SMALL), Words(language)
+    film, words = invented_film(unlike_parts=((0.0, 0.155),), **SMALL), Words(language)
     claim = claim_of(film, kinds.JudgedTime)
     shares = phrases.time_shares(claim, words)
     assert shares.judged in first_sentence(film, language=language)
@@ -488,7 +488,7 @@ def test_page_and_desk_say_of_a_passage_that_its_mean_is_below_the_threshold(tmp
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_reaches_the_threshold_and_is_too_short_for_a_passage_is_said_to_be_left_out(language):
     """Planted: rows of 4 s, one of which, far from any other, is likely."""
-    words, film = Words(language), invented_film(n_rows=60, duration_s=240.0, unlike=())
+    words, film = Words(language), invented_film(n_rows=60, duration_s=240.0, unlike_parts=())
     starts = np.arange(0.0, 240.0, 4.0)
     table = film.table.assign(start_s=starts, end_s=starts + 4, flags="", p=0.1, p_low=0.05, p_high=0.2)
     table.loc[30, "p"] = 0.9
@@ -699,7 +699,7 @@ def test_no_model_corrects_shares_that_are_counted(language):
 # ---------------------------------------------------------------------------
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_black_that_a_detector_found_is_not_said_to_be_black(language):
-    film, words = invented_film(unlike=(), **SMALL), Words(language)
+    film, words = invented_film(unlike_parts=(), **SMALL), Words(language)
     flags = ["credits"] * len(film.shots)
     found = replace(film, shots=film.shots.assign(flags=flags))
     by_hand = replace(film, shots=film.shots.assign(flags=flags, detector="flags.csv"))

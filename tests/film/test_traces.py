@@ -16,7 +16,7 @@ from tests.film.films import scored_film
 from tests.film.page.invented import invented_film
 from tests.film.saying import data_of
 
-SMALL = {"duration_s": 600.0, "n_rows": 120, "unlike": ()}
+SMALL = {"duration_s": 600.0, "n_rows": 120, "unlike_parts": ()}
 """A film of ten minutes, all of it judged."""
 
 AFTER_START_S = 10

@@ -135,7 +135,7 @@ def test_what_is_said_is_searched_and_moves_the_cursor(visit, tmp_path):
 
 
 def test_the_script_says_below_a_hundredth_and_no_concept_that_is_absent(visit, tmp_path):
-    film = invented_film(n_rows=60, duration_s=600, unlike=())
+    film = invented_film(n_rows=60, duration_s=600, unlike_parts=())
     table = film.table.copy()
     table[["p", "p_low", "p_high"]] *= 0.004
     table["Clothing_p"] = 0.3
@@ -243,7 +243,7 @@ def watched(tmp_path_factory):
     for name, frames in (("own.webm", pictures), ("shorter.webm", pictures[:500])):
         encode(folder / name, iter(frames), "libvpx", 10, options=quick)
     encode(folder / "old.mpg", iter(pictures), "mpeg2video", 10)
-    film = invented_film(duration_s=60.0, n_rows=30, unlike=())
+    film = invented_film(duration_s=60.0, n_rows=30, unlike_parts=())
     people = [
         Decided(5.0, 15.0, ("AB",), level="S", note="=1+1"),
         Decided(5.0, 15.0, ("CD",), level="HN", is_blind=True),
@@ -297,7 +297,7 @@ def test_another_cut_and_a_film_that_is_not_played_are_said(visit, watched):
 
 def test_nothing_hostile_runs_on_a_page_with_a_local_film(visit, watched, tmp_path):
     """Title, subtitles, names and notes of people, the name of the reader's file, and the address."""
-    film = invented_film("tt1", NASTY, duration_s=60.0, n_rows=30, unlike=())
+    film = invented_film("tt1", NASTY, duration_s=60.0, n_rows=30, unlike_parts=())
     lines = pd.DataFrame({"start_s": [4.0], "end_s": [9.0], "text": [NASTY]})
     people = [Decided(5.0, 15.0, (NASTY,), level="S", note=NASTY, is_blind=True)]
     path = tmp_path / "hostile.html"

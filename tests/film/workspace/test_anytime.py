@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from obygaze_film.cells import Cells
 from obygaze_film.workspace.anytime import STAKES, anytime_interval
+from tests.film.films import planted_cells
 
 
 @pytest.mark.long  # simulates
@@ -18,7 +18,7 @@ def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful
         y = (rng.random(n_cells) < p).astype(float)
         seconds = np.full(n_cells, 8.0)
         shown = p if is_useful else rng.random(n_cells)
-        cells = Cells(np.zeros((n_cells, 2)), seconds, seconds, shown)
+        cells = planted_cells(content_s=seconds, p=shown)
         order = rng.permutation(n_cells)[:40]
         low, high = anytime_interval(cells, order, y[order])
         early = anytime_interval(cells, order[:10], y[order[:10]])
@@ -31,7 +31,7 @@ def test_the_interval_at_any_time_holds_the_share_at_every_time(share, is_useful
 def test_a_share_that_was_refuted_at_any_time_stays_refuted():
     """Planted: 30 windows of one kind, then 15 of the other; the last bet alone would let .7 in again."""
     seconds, y = np.full(450, 8.0), np.repeat([1.0, 0.0], [30, 15])
-    cells = Cells(np.zeros((450, 2)), seconds, seconds, np.full(450, 0.5))
+    cells = planted_cells(content_s=seconds, p=0.5)
     (early, _), (late, high) = (anytime_interval(cells, np.arange(n), y[:n]) for n in (30, 45))
     assert 0.7 < early <= late < high
 
@@ -41,7 +41,7 @@ def test_a_wrong_model_costs_little_width_at_any_time():
     y, seconds = (rng.random(150) < 0.3).astype(float), np.full(150, 8.0)
     order, width = rng.permutation(150)[:40], {}
     for name, p in {"useless": np.full(150, 0.3), "wrong": 1 - y, "good": y}.items():
-        low, high = anytime_interval(Cells(np.zeros((150, 2)), seconds, seconds, p), order, y[order])
+        low, high = anytime_interval(planted_cells(content_s=seconds, p=p), order, y[order])
         width[name] = high - low
     assert width["wrong"] < 1.25 * width["useless"]
     assert width["good"] < 0.9 * width["useless"]
@@ -49,7 +49,7 @@ def test_a_wrong_model_costs_little_width_at_any_time():
 
 def test_capital_at_the_end_of_the_interval_at_any_time_is_20():
     """Of a model that says nothing, and judgements that are all 1: bets on them, and on differences."""
-    cells = Cells(np.zeros((50, 2)), np.ones(50), np.ones(50), np.full(50, 0.5))
+    cells = planted_cells(content_s=np.ones(50), p=0.5)
     low, high = anytime_interval(cells, np.arange(12), np.ones(12))
     assert high == 1
 
@@ -81,7 +81,7 @@ def test_windows_with_more_content_where_they_are_negative_mislead_at_no_time(lo
         y = (rng.random(60) < 0.3).astype(float)
         seconds = np.where(y > 0, 1.0, longer)
         seconds[rng.integers(60)] = 1e-13  # what rounding leaves of a black window
-        cells = Cells(np.zeros((60, 2)), seconds, seconds, rng.random(60))
+        cells = planted_cells(content_s=seconds, p=rng.random(60))
         order = np.array(cells.order_of_draw(f"{seed}", 0))
         low, high = anytime_interval(cells, order, y[order])
         share = np.average(y, weights=seconds)
@@ -92,7 +92,7 @@ def test_windows_with_more_content_where_they_are_negative_mislead_at_no_time(lo
 def test_judgements_that_refute_every_share_leave_the_least_refuted():
     """Hundreds of positives and then of negatives are no draw at random: a share is given, and not NaN."""
     n, seconds = 800, np.ones(800)
-    cells = Cells(np.zeros((n, 2)), seconds, seconds, np.full(n, 0.5))
+    cells = planted_cells(content_s=seconds, p=0.5)
     low, high = anytime_interval(cells, np.arange(n), np.repeat([1.0, 0.0], n // 2))
     assert low == high
     assert 0 < low < 1

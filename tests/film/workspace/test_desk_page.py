@@ -112,7 +112,7 @@ def cited_of(tmp_path, film, start_s, end_s, language="en"):
 
 def with_seconds(flags_of):
     """Plant a film of 600 rows of a second, some of them without a probability: flags by second."""
-    film = invented_film(n_rows=600, duration_s=600.0, unlike=())
+    film = invented_film(n_rows=600, duration_s=600.0, unlike_parts=())
     table = film.table.assign(start_s=np.arange(600.0), end_s=np.arange(1.0, 601.0), flags="")
     for second, flags in flags_of.items():
         table.loc[second, "flags"] = flags

@@ -4,6 +4,7 @@ import itertools
 import re
 import shutil
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +21,7 @@ from obygaze_film.workspace.open_film import OpenFilm, shown_judgements_of
 from tests.film.workspace.deciding import judge, judge_blindly, stands
 
 BACK = ("eaf", "textgrid", "csv", "rttm", "vtt", "srt")
-EVERY = tuple(FORMATS)
+ALL_KINDS = tuple(FORMATS)
 IN_FRAMES = ("fcpxml7", "markers", "edl")
 WITH_IDS = ("eaf", "csv")
 
@@ -47,13 +48,27 @@ def exported_with_people(scored_tt1, kind, **options):
     return path
 
 
-def counts_of_import(made, path, is_blind=None, **options):
-    """Take a file into the ledger; return by annotator how many are new, changed, as before and left out."""
-    file = read_annotations(path, made.codebook, movie=made.film.movie, **options)
-    return {
-        found.annotator: (found.n_new, found.n_changed, found.n_same, found.left_out.total())
-        for found in made.take_in(file, is_blind=is_blind)
-    }
+class Imported(NamedTuple):
+    """How many annotations of one person in a file are new to the ledger, changed, unchanged, or left out."""
+
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    left_out: int = 0
+
+
+def import_file(decisions, path, is_blind=None, **options):
+    """Take a file of annotations into the ledger; return what became of each annotator's annotations."""
+    file = read_annotations(path, decisions.codebook, movie=decisions.film.movie, **options)
+    imported = {}
+    for account in decisions.take_in(file, is_blind=is_blind):
+        imported[account.annotator] = Imported(
+            new=account.n_new,
+            changed=account.n_changed,
+            unchanged=account.n_same,
+            left_out=account.left_out.total(),
+        )
+    return imported
 
 
 def n_sittings(scored_tt1):
@@ -62,27 +77,27 @@ def n_sittings(scored_tt1):
     return len([*folder.glob("ledger/*.jsonl")])
 
 
-@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("tiers", [(), ("people",)])
 def test_what_nobody_changed_changes_nothing(judged, scored_tt1, kind, tiers):
     before, sittings = stands(judged), n_sittings(scored_tt1)
-    assert counts_of_import(judged, exported_with_people(scored_tt1, kind, tiers=tiers)) == {
-        "AB": (0, 0, 6, 0),
-        "C D": (0, 0, 4, 0),
+    assert import_file(judged, exported_with_people(scored_tt1, kind, tiers=tiers)) == {
+        "AB": Imported(unchanged=6),
+        "C D": Imported(unchanged=4),
     }
     assert stands(judged) == before
     assert n_sittings(scored_tt1) == sittings
     assert stands(Decisions(*scored_tt1)) == before
 
 
-@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_into_an_empty_ledger_comes_what_went_out(judged, scored_tt1, kind, tmp_path):
     """The round trip of one's own judgements: all of them, with who and how, to the frame where it counts."""
     path = exported_with_people(scored_tt1, kind, tiers=["people"])
     empty = tmp_path / "elsewhere" / "tt1"
     scored_tt1[1].write(empty)
     made = Decisions(empty, *scored_tt1[1:])
-    assert counts_of_import(made, path) == {"AB": (6, 0, 0, 0), "C D": (4, 0, 0, 0)}
+    assert import_file(made, path) == {"AB": Imported(new=6), "C D": Imported(new=4)}
 
     def labels(decisions):
         kept = [clip for kind in ("judgement", "passage") for clip in decisions.kept[kind]]
@@ -120,7 +135,7 @@ def test_what_was_changed_replaces_ones_own_and_nothing_else_moves(judged, score
     before = stands(judged)
     path = exported_with_people(scored_tt1, kind)
     changed(path, kind)
-    assert counts_of_import(judged, path) == {"AB": (0, 1, 5, 0), "C D": (0, 0, 4, 0)}
+    assert import_file(judged, path) == {"AB": Imported(changed=1, unchanged=5), "C D": Imported(unchanged=4)}
     after = stands(judged)
     assert ("AB", 40.0, 48.0625, "calm", "") in after["judgement"]
     assert ("AB", 40.0, 48.0625, "violent", "") not in after["judgement"]
@@ -133,7 +148,7 @@ def test_what_was_changed_replaces_ones_own_and_nothing_else_moves(judged, score
     assert len(judged.history(own.clip_id)) == 1
     assert judged.conflicts() == set()
     sittings = n_sittings(scored_tt1)
-    assert counts_of_import(judged, path)["AB"] == (0, 0, 6, 0)  # the same file twice
+    assert import_file(judged, path)["AB"] == Imported(unchanged=6)  # the same file twice
     assert (stands(judged), n_sittings(scored_tt1)) == (after, sittings)
     assert stands(Decisions(*scored_tt1)) == after
 
@@ -143,13 +158,13 @@ def test_a_file_that_is_changed_again_replaces_what_came_of_it_first(judged, sco
     """Who goes on in the document that was written once never decides beside themselves."""
     path = exported_with_people(scored_tt1, kind)
     changed(path, kind)
-    counts_of_import(judged, path)
+    import_file(judged, path)
     text = path.read_text(encoding="utf-8")
     if kind == "eaf":
         path.write_text(moved(text, 48062, 400), encoding="utf-8")
     else:
         path.write_text(text.replace("40.0,48.0625", "40.0,48.462"), encoding="utf-8")
-    assert counts_of_import(judged, path)["AB"] == (0, 1, 5, 0)
+    assert import_file(judged, path)["AB"] == Imported(changed=1, unchanged=5)
     assert ("AB", 40.0, 48.462, "calm", "") in stands(judged)["judgement"]
     assert judged.conflicts() == set()
     assert stands(Decisions(*scored_tt1)) == stands(judged)
@@ -162,7 +177,7 @@ def moved(text, start_ms, by_ms):
 def test_a_span_whose_ends_are_moved_in_elan_is_the_same_decision(judged, scored_tt1):
     path = exported_with_people(scored_tt1, "eaf")
     path.write_text(moved(path.read_text(encoding="utf-8"), 42123, -500), encoding="utf-8")
-    assert counts_of_import(judged, path)["AB"] == (0, 1, 5, 0)
+    assert import_file(judged, path)["AB"] == Imported(changed=1, unchanged=5)
     assert stands(judged)["passage"] == [("AB", 41.623, 60.5, "violent", "a note")]
 
 
@@ -176,7 +191,7 @@ def test_programs_that_give_other_ids_move_nothing(judged, scored_tt1):
     turned = " ".join(f"{own}={name}" for (own, _, _), (_, _, name) in pairs)
     path.write_text(text.replace(decisions, turned), encoding="utf-8")
     before = stands(judged)
-    counts_of_import(judged, path)
+    import_file(judged, path)
     assert stands(judged) == before
 
 
@@ -185,10 +200,10 @@ def test_what_was_judged_again_since_stands(judged, scored_tt1):
     path = exported_with_people(scored_tt1, "eaf")
     judge(judged, 40, 48.0625, "unsure")
     after = stands(judged)
-    assert counts_of_import(judged, path)["AB"] == (0, 0, 6, 0)
+    assert import_file(judged, path)["AB"] == Imported(unchanged=6)
     assert stands(judged) == after
     changed(path, "eaf")
-    counts_of_import(judged, path)
+    import_file(judged, path)
     assert len(judged.conflicts()) == 2
 
 
@@ -201,7 +216,7 @@ def test_a_blind_judgement_that_is_changed_beside_the_scores_is_blind_no_more(ju
         line = next(line for line in text.splitlines() if blind.clip_id in line)
         path.write_text(text.replace(line, line.replace(",calm,", ",violent,")), encoding="utf-8")
         made = Decisions(*scored_tt1)
-        counts_of_import(made, path)
+        import_file(made, path)
         at = [clip for clip in made.kept["judgement"] if (clip.annotator, clip.start_s) == ("AB", start_s)]
         levels = {clip.extras["seen_score"]: clip.level for clip in at}
         assert levels == ({"0": "violent", "1": "violent"} if is_blind else {"0": "calm", "1": "violent"})
@@ -213,7 +228,7 @@ def test_a_window_of_the_draw_keeps_its_times(judged, scored_tt1):
     start_ms = round(1000 * judged.windows[3][0])
     path.write_text(moved(path.read_text(encoding="utf-8"), start_ms, 300), encoding="utf-8")
     before = stands(judged)
-    assert counts_of_import(judged, path)["AB"] == (0, 0, 5, 1)
+    assert import_file(judged, path)["AB"] == Imported(unchanged=5, left_out=1)
     assert stands(judged) == before
 
 
@@ -226,8 +241,8 @@ def test_annotations_from_elsewhere_are_blind_or_in_sight_as_declared(judged, sc
     start_s, end_s = judged.windows[5]
     path.write_text(f"{TABLE}tt1,{start_s},{end_s},calm,EF\n", encoding="utf-8")
     with pytest.raises(FilmError, match="--blind"):
-        counts_of_import(judged, path)
-    assert counts_of_import(judged, path, is_blind=is_blind) == {"EF": (3, 0, 0, 0)}
+        import_file(judged, path)
+    assert import_file(judged, path, is_blind=is_blind) == {"EF": Imported(new=3)}
     own = {
         kind: [clip.extras["seen_score"] for clip in clips if clip.annotator == "EF"]
         for kind, clips in judged.kept.items()
@@ -243,11 +258,11 @@ def test_a_document_without_scores_is_blind_only_if_somebody_says_so(judged, sco
     path = exported_with_people(scored_tt1, "eaf", tiers=["people"])
     path.write_text(path.read_text(encoding="utf-8").replace(", in sight", ""), encoding="utf-8")
     with pytest.raises(FilmError, match="--blind"):
-        counts_of_import(judged, path)
+        import_file(judged, path)
     beside = exported_with_people(scored_tt1, "eaf")
     beside.write_text(beside.read_text(encoding="utf-8").replace(", in sight", ""), encoding="utf-8")
     with pytest.raises(FilmError, match="--in-sight"):
-        counts_of_import(judged, beside, is_blind=True)
+        import_file(judged, beside, is_blind=True)
 
 
 def test_tiers_of_others_are_labels_by_their_roles_alone(judged, scored_tt1):
@@ -256,7 +271,7 @@ def test_tiers_of_others_are_labels_by_their_roles_alone(judged, scored_tt1):
     said = [Subtitle(0, 4, "he is calm"), Subtitle(4, 9, "calm"), Subtitle(9, 12, "violent waves")]
     path.write_text(write_textgrid({"words": said}, 12), encoding="utf-8")
     before = stands(judged)
-    assert counts_of_import(judged, path, is_blind=True, annotator="EF") == {"EF": (0, 0, 0, 3)}
+    assert import_file(judged, path, is_blind=True, annotator="EF") == {"EF": Imported(left_out=3)}
     assert stands(judged) == before
 
 
@@ -266,7 +281,7 @@ def test_a_changed_definition_goes_with_the_file(scored_tt1):
     changed(path, "eaf")
     book = replace(scored_tt1[2], levels=(Level("calm", means="now otherwise"), *scored_tt1[2].levels[1:]))
     made = Decisions(*scored_tt1[:2], book)
-    counts_of_import(made, path)
+    import_file(made, path)
     own = [line for line in made.lines.values() if line.annotator == "AB"]
     (line,) = [line for line in own if line.row["start_s"] == "40"]
     assert line.row["level"] == "calm"
@@ -289,7 +304,7 @@ def test_no_name_and_no_note_keeps_anything_from_coming_back(scored_tt1, kind, n
     made = Decisions(*scored_tt1)
     judge(made, 40, 48, "violent", name, note=note)
     before = stands(made)
-    assert [*counts_of_import(made, exported_with_people(scored_tt1, kind)).values()] == [(0, 0, 1, 0)]
+    assert [*import_file(made, exported_with_people(scored_tt1, kind)).values()] == [Imported(unchanged=1)]
     assert stands(made) == before
 
 

@@ -18,7 +18,7 @@ def films(tmp_path):
     made = {}
     for number in range(6):
         name = f"tt{number + 1:07}"
-        film = invented_film(name, duration_s=200.0, n_rows=20, seed=number, unlike=())
+        film = invented_film(name, duration_s=200.0, n_rows=20, seed=number, unlike_parts=())
         (tmp_path / name).mkdir()
         made[name] = film
     return made
