@@ -158,7 +158,7 @@ def test_the_desk_says_why_blind_judgements_of_a_concept_do_not_count(tmp_path, 
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     judge_blindly(opened.decisions, *["S"] * 4, who="AB", in_all=10)
     words = Words(language)
-    few = next_window(opened, "AB", 10, words, tell=True)["few"]
+    few = next_window(opened, "AB", 10, words, tells_share=True)["few"]
     assert words["counted_0"] in few
     why = words.say("why_no_concept", who="AB", concept={"en": "Body", "fr": "Corps"}[language])
     assert why in few

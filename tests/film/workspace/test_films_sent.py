@@ -68,7 +68,7 @@ def test_of_several_films_each_file_is_that_of_its_name(serve, copied, shared_da
     assert status == [404, 206]
     other = Path(shutil.copy(film, copied[0] / "another.mp4"))  # Windows renames no file that is being sent
     with pytest.raises(FilmError, match="another"):
-        film_open.matched([other], read_films([copied[0]]))
+        film_open.match_files([other], read_films([copied[0]]))
 
 
 def test_a_film_that_is_replaced_or_removed_while_it_is_open_is_said(serve, copied, shared_data):

@@ -10,7 +10,14 @@ from PIL import Image
 
 from obygaze_features.video import opened, read_frames, uniform
 from obygaze_film.workspace import proxy
-from obygaze_film.workspace.proxy import _Pictures, content_key, made_anew, make_proxy, proxy_path
+from obygaze_film.workspace.proxy import (
+    _Pictures,
+    content_key,
+    make_proxy,
+    needs_copy,
+    proxy_path,
+    remade_part,
+)
 from tests.video.encoding import encode
 from tests.video.test_stream import clap, with_box
 
@@ -60,10 +67,10 @@ def test_times_are_the_films(tmp_path, monkeypatch):
     monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path / "cache")
     uneven = np.cumsum([500, *np.random.default_rng(0).integers(20, 140, 60)])
     film = with_sounds(tmp_path / "uneven.mp4", "mpeg4", uneven, "aac")
-    assert made_anew(film) != "nothing"
+    assert needs_copy(film)
     seen = []
     make_proxy(film, proxy_path(film), seen.append)
-    assert made_anew(proxy_path(film)) == "nothing"
+    assert not needs_copy(proxy_path(film))
     a, b = times(film), times(proxy_path(film))
     assert len(a) == len(b) == 61
     assert np.abs(a - b).max() < 0.001
@@ -75,7 +82,7 @@ def test_times_are_the_films(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["flipping_a_pancake.mkv", "test.avi"])
 def test_real_files(tmp_path, shared_data, name):
     film = shared_data / "videos" / name
-    assert made_anew(film) != "nothing"
+    assert needs_copy(film)
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     a, b = np.sort(times(film)), times(tmp_path / "copy.mp4")
     if name == "test.avi":  # FFmpeg adds the decoder's delay, a frame
@@ -97,12 +104,12 @@ def test_no_more_is_made_anew_than_browsers_do_not_play(tmp_path, monkeypatch, k
     uneven = late + np.cumsum([0, *np.random.default_rng(0).integers(20, 140, 60)])
     codecs = {"container": ("libx264", "aac"), "sound": ("libx264", "ac3"), "pictures": ("mpeg4", "aac")}
     film = with_sounds(tmp_path / "film.mkv", codecs[kind][0], uneven, codecs[kind][1])
-    assert made_anew(film) == kind
+    assert remade_part(film) == kind
     done = []
     monkeypatch.setattr(proxy, "_transcode", lambda *asked: done.append(transcode(*asked)))
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     assert len(done) == (kind == "pictures")
-    assert made_anew(tmp_path / "copy.mp4") == "nothing"
+    assert not needs_copy(tmp_path / "copy.mp4")
     assert np.abs(times(film) - times(tmp_path / "copy.mp4")).max() < 0.002
     with av.open(str(film)) as before, av.open(str(tmp_path / "copy.mp4")) as after:
         codec = [each.streams.audio[0].codec_context.codec.canonical_name for each in (before, after)]
@@ -161,7 +168,7 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
 
 def test_the_first_sound_decides_what_browsers_play_and_the_last_samples_are_kept(tmp_path):
     film = with_sounds(tmp_path / "two.mp4", "libx264", range(0, 2000, 40), "aac", "ac3")
-    assert made_anew(film) == "nothing"
+    assert not needs_copy(film)
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     with av.open(str(tmp_path / "copy.mp4")) as copy:
         samples = sum(frame.samples for frame in copy.decode(audio=0))
@@ -195,7 +202,7 @@ def test_a_copy_shows_the_pictures_that_are_read_from_the_film(tmp_path, kind):
     )
     if kind == "crop":
         film = with_box(film, tmp_path / "clap.mov", b"avc1", clap(64, 40, 4, -6))
-        assert made_anew(film) != "nothing"
+        assert needs_copy(film)
     make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
     (mine,), (copy,) = (read_frames(path, uniform(1)).images for path in (film, tmp_path / "copy.mp4"))
     assert mine.shape == copy.shape

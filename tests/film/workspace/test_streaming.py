@@ -12,7 +12,7 @@ from starlette.requests import Request
 from obygaze_features.errors import VideoError
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace.server import Workspace
-from obygaze_film.workspace.streaming import TYPE_WITH_SOUND, TYPE_WITHOUT_SOUND, FilmStream, streamed_type
+from obygaze_film.workspace.streaming import TYPE_WITH_SOUND, TYPE_WITHOUT_SOUND, FilmStream, stream_type
 from tests.video.encoding import encode
 
 RATE = 25
@@ -84,16 +84,16 @@ def test_behind_its_end_there_is_nothing_to_send(film):
 def test_a_film_that_browsers_play_and_one_that_is_turned_are_not_encoded_while_they_play(
     film, tmp_path, shared_data
 ):
-    assert streamed_type(film) == TYPE_WITH_SOUND
+    assert stream_type(film) == TYPE_WITH_SOUND
     pictures = (np.full((48, 64, 3), number, np.uint8) for number in range(30))
-    assert streamed_type(encode(tmp_path / "silent.mkv", pictures, "mpeg2video")) == TYPE_WITHOUT_SOUND
-    assert streamed_type(shared_data / "videos" / "arm_wrestling.mp4") == ""
-    assert streamed_type(shared_data / "videos" / "rotated_90.mov") == ""
+    assert stream_type(encode(tmp_path / "silent.mkv", pictures, "mpeg2video")) == TYPE_WITHOUT_SOUND
+    assert stream_type(shared_data / "videos" / "arm_wrestling.mp4") == ""
+    assert stream_type(shared_data / "videos" / "rotated_90.mov") == ""
 
 
 @pytest.mark.parametrize("time", ["2", "nan", "-1", "1e999", "x"])
 def test_only_a_time_of_the_film_is_encoded(film, time):
-    opened = SimpleNamespace(path=film, streamed=TYPE_WITH_SOUND, lost="")
+    opened = SimpleNamespace(path=film, stream_type=TYPE_WITH_SOUND, lost="")
     query = f"t={time}".encode()
     scope = {"type": "http", "path_params": {"number": 0}, "headers": [], "query_string": query}
     work = Workspace([opened], str)
