@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_film.cells import Cells
-from obygaze_film.draws import SUCCESSIVE, Law, inclusion_chances
-from obygaze_film.notes import judge_name, said
+from obygaze_film.draws import SUCCESSIVE, Sampling, inclusion_chances
+from obygaze_film.notes import judge_name, message
 from obygaze_film.rate_estimates import LEVEL, MIN_VARIANCE
 
 Floats = NDArray[np.float64]
@@ -91,9 +91,9 @@ def sample_of(
     y: Floats,
     judges: Mapping[str, Floats] | None = None,
     *,
-    law: Law = SUCCESSIVE,
+    sampling: Sampling = SUCCESSIVE,
 ) -> FilmSample:
-    """Summarise a film and its judged cells, which `Cells.drawn` drew.
+    """Summarise a film and its judged cells, which `Cells.order_of_draw` drew.
 
     Parameters
     ----------
@@ -103,15 +103,15 @@ def sample_of(
         Their judgements, 0 to 1.
     judges : mapping of str to ndarray, shape [n], optional
         Each judge's share of these judgements.
-    law : str
+    sampling : str
         By which they were drawn.
     """
-    expected = float(np.average(cells.p, weights=cells.content))
+    expected = float(np.average(cells.p, weights=cells.content_s))
     n = len(judged)
     if not n:
         return FilmSample(expected)
-    chances = inclusion_chances(cells.content, n, law)[judged]
-    weights = cells.content[judged] / chances
+    chances = inclusion_chances(cells.content_s, n, sampling)[judged]
+    weights = cells.content_s[judged] / chances
     weights = weights / weights.sum()
     p = cells.p[judged]
     mean_y = float(weights @ y)
@@ -120,7 +120,7 @@ def sample_of(
     # squared weights, each times 1 - chance, as windows are drawn from a finite film.
     draw_factor = float(((1 - chances) * weights**2).sum())
     covariance = float(weights @ ((y - mean_y) * (p - mean_p))) * n / max(n - 1, 1)
-    variance = float(np.average((cells.p - expected) ** 2, weights=cells.content))
+    variance = float(np.average((cells.p - expected) ** 2, weights=cells.content_s))
     return FilmSample(
         expected,
         judged=mean_y,
@@ -203,7 +203,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     reason = _why_all_alike(shares, x[is_judged])
     if not reason and n_judge_columns and not fit.is_determined[slope]:
         names = sorted({name for film in films for name in film.judges})
-        reason = said("reason_judges", names=", ".join(map(judge_name, names)))
+        reason = message("reason_judges", names=", ".join(map(judge_name, names)))
     if reason:
         return Estimate(reason=reason, n_any=n_any)
     robust = _half_interval(fit.variances[slope], fit.freedom[slope])
@@ -232,9 +232,9 @@ def _why_all_alike(shares: Floats, x: Floats) -> str:
     groups = np.unique(x)
     is_alike = np.ptp(shares) < MIN_SPREAD
     if len(groups) != 2:
-        return said("reason_alike") if is_alike else ""
+        return message("reason_alike") if is_alike else ""
     is_group_alike = any(np.ptp(shares[x == group]) < MIN_SPREAD for group in groups)
-    return said("reason_alike_group") if is_alike or is_group_alike else ""
+    return message("reason_alike_group") if is_alike or is_group_alike else ""
 
 
 def _half_interval(variance: float, freedom: float) -> float:

@@ -121,7 +121,7 @@ def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> d
         annotator = clip.annotator or "annotator"
         found_in.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
         spans_of_annotator = spans_of.setdefault(clip.movie, {}).setdefault(annotator, [])
-        if positive.calls(clip, truth.codebook.labels):
+        if positive.is_positive(clip, truth.codebook.labels):
             spans_of_annotator.append((clip.start_s, clip.end_s))
     refuse_twins("annotator", found_in)
     merged_spans_of = {}

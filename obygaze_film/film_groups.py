@@ -37,7 +37,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.film_time import NOTHING, staging_means
+from obygaze_film.film_time import BLACK_OR_CREDITS, LEAST_SAID_S, staging_means
 from obygaze_film.judged_rate import (
     agreement_of_judges,
     alpha_of_judges,
@@ -46,12 +46,12 @@ from obygaze_film.judged_rate import (
     main_rate,
 )
 from obygaze_film.judged_windows import JudgedFilm, WindowCounts, judged_film, needed_windows, votes
-from obygaze_film.notes import LATER, Said, judge_name, said, said_counted
+from obygaze_film.notes import LATER, Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha
 from obygaze_film.timeline import Timeline
 
-ALL: Final = said("all_films_name")
+ALL: Final = message("all_films_name")
 """Name of the only group, where no column is given."""
 
 LEAST_VALUES: Final = 3
@@ -279,9 +279,9 @@ def match_rows(
         is_shown = index < SHOWN
         hint = unmatched_row.hint(known_ids, known_titles) if is_shown else ""
         not_scored.append(unmatched_row.name + hint)
-    notes = _note(said("films_not_scored", path=path.name), not_scored)
-    notes += _note(said("films_not_there", path=path.name), absent)
-    notes += _note(said("films_by_title"), undated)
+    notes = _note(message("films_not_scored", path=path.name), not_scored)
+    notes += _note(message("films_not_there", path=path.name), absent)
+    notes += _note(message("films_by_title"), undated)
     return rows, notes
 
 
@@ -474,20 +474,23 @@ def compare_films(
         trend_value = _number(cells, trend, film.movie) if trend else np.nan
         model = film.model(key)
         if model.is_trained_on and labels is None:
-            left_out.add(said("films_trained"), film.movie)
+            left_out.add(message("films_trained"), film.movie)
             continue
-        if film.time(key).why_nothing == NOTHING:
-            left_out.add(said("films_nothing"), film.movie)
+        without_content = _why_without_content(film, key)
+        if without_content:
+            left_out.add(without_content, film.movie)
             continue
         if not group:
-            left_out.add(said("films_no_group", column=by), film.movie)
+            left_out.add(message("films_no_group", column=by), film.movie)
             continue
         if trend and np.isnan(trend_value):  # it stays in the groups
-            left_out.add(said("films_no_trend", column=trend), film.movie)
+            left_out.add(message("films_no_trend", column=trend), film.movie)
         judged = _judged(film, judgements, key, labels)
-        notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
+        notes += [message("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
         if judged.film is not None:
             judged_films.append(judged.film)
+        if film.time(key).unread_s >= LEAST_SAID_S:
+            left_out.add(message("films_part_unread"), film.movie)
         has_rate = labels is not None or model.rate.value is not None
         expected = judged.expected if has_rate else np.nan
         compared_film = ComparedFilm(
@@ -522,6 +525,16 @@ def compare_films(
         alpha=alpha_of_judges(judged_films),
         is_of_labels=labels is not None,
     )
+
+
+def _why_without_content(film: Timeline, key: str | None) -> Message | None:
+    """Say why a film has no content that could be judged; None if it has some."""
+    time = film.time(key)
+    if time.why_unjudged == BLACK_OR_CREDITS:
+        return message("films_nothing")
+    if time.unread_s and not cells_of(film, key).content_s.any():
+        return message("films_unread")
+    return None
 
 
 class _LeftOut:
@@ -583,7 +596,7 @@ def _refuse_copies(films: Sequence[Timeline]) -> None:
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
     """Make a table of rows that have the same columns.
 
-    Notes (`Said`) are kept as objects: as texts of a column of texts they could not be put into other
+    Notes (`Message`) are kept as objects: as texts of a column of texts they could not be put into other
     languages.
     """
     columns_of_notes = ("group", "change", "reason", "note")
@@ -608,7 +621,7 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
     shown = ", ".join(names[:SHOWN])
     if len(names) > SHOWN:
         shown += ", …"
-    return [said("note_films", what=what, n=len(names), names=shown)]
+    return [message("note_films", what=what, n=len(names), names=shown)]
 
 
 def _staging_of(film: Timeline) -> dict[str, float]:
@@ -633,8 +646,8 @@ def _groups_by_staging(films: Sequence[Timeline], by: str | None, facts: Facts |
     if not mean_of or is_column_of_table:
         return {}
     median = float(np.median([*mean_of.values()]))
-    above = said("group_above", column=by, middle=f"{median:.3g}")
-    up_to = said("group_up_to", column=by, middle=f"{median:.3g}")
+    above = message("group_above", column=by, middle=f"{median:.3g}")
+    up_to = message("group_up_to", column=by, middle=f"{median:.3g}")
     return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
 
 
@@ -651,7 +664,7 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
         written[name] = text or recorded.get(name, "")
     year = {**recorded, **written}["year"]
     has_four_digits = len(year) == 4 and year.isdecimal()
-    decade = said("decade", year=f"{year[:3]}0") if has_four_digits else ""
+    decade = message("decade", year=f"{year[:3]}0") if has_four_digits else ""
     staged = {name: repr(mean) for name, mean in _staging_of(film).items()}
     return {**staged, "decade": decade, **recorded, **written}
 
@@ -681,13 +694,13 @@ def _notes_of_names(
     movies = [film.movie for film in films]
     not_scored = dict.fromkeys(clip.movie for clip in judgements if clip.movie not in movies)
     hinted = [f"{movie}{name_hint(movie, movies)}" for movie in not_scored]
-    notes = _note(said("films_judged_only"), hinted)
+    notes = _note(message("films_judged_only"), hinted)
     spellings: dict[str, dict[str, None]] = {}
     for film in compared:
         spellings.setdefault(film.group.casefold(), {})[film.group] = None
     for groups in spellings.values():
         if len(groups) > 1:
-            notes.append(said("note_case", names=", ".join(groups)))
+            notes.append(message("note_case", names=", ".join(groups)))
     return notes
 
 
@@ -733,19 +746,21 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
         notices += [*judged.notices, *judged.gaps(by_any=True)]
         if windows.is_enough:
             sure_cells = replace(windows.sure_cells, p=cells.p)
-            sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
+            sample = sample_of(sure_cells, *votes(windows.by_cell), sampling=windows.sampling)
             rate = _film_rate(film, own, key, labels)
             return _Judged(expected, sample, rate, counts, notices, judged)
         notices.append(_why_not_counted(counts))
     return _Judged(expected, unjudged_sample, None, counts, notices)
 
 
-def _why_not_counted(counts: WindowCounts) -> Said:
+def _why_not_counted(counts: WindowCounts) -> Message:
     """Say how many windows of a film were judged, which are too few, and how many a share needs."""
     counted = counted_windows(counts)
     if not counts.left:
-        return said("note_none_left", counted=counted)
-    return said("note_few", counted=counted, needed=needed_windows(counts.judged, counts.left, counts.least))
+        return message("note_none_left", counted=counted)
+    return message(
+        "note_few", counted=counted, needed=needed_windows(counts.judged, counts.left, counts.least)
+    )
 
 
 def _film_rate(
@@ -781,7 +796,7 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     changes = []
     for one, other in combinations(with_enough, 2):
         both = [*films_of[one], *films_of[other]]
-        change: Row = {"change": said("change_minus", one=one, other=other), **_counts(both, least=0)}
+        change: Row = {"change": message("change_minus", one=one, other=other), **_counts(both, least=0)}
         is_one = np.array([float(film.group == one) for film in both])
         changes.append(_contrasted(change, both, is_one))
     return _EstimatedGroups(rows, changes)
@@ -827,7 +842,7 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     row: Row = {"change": change, **_counts(films, LEAST_OF_TREND)}
     values = {film.x for film in films if film.sample.n}
     if not row["reason"] and len(values) < LEAST_VALUES:
-        row["reason"] = said_counted("reason_values", len(values), column=column, least=LEAST_VALUES)
+        row["reason"] = counted_message("reason_values", len(values), column=column, least=LEAST_VALUES)
     return _contrasted(row, films, np.array([film.x for film in films]) / step)
 
 
@@ -857,17 +872,17 @@ def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
     reason = ""
     if n_judged < least and n_hidden:
         # Nobody is asked to judge films that are judged, or to judge others for what is only hidden.
-        films_here = said_counted("films_n", len(films))
-        reason = said_counted("reason_hidden", n_hidden, films=films_here, least=least)
+        films_here = counted_message("films_n", len(films))
+        reason = counted_message("reason_hidden", n_hidden, films=films_here, least=least)
     elif n_judged < least:
-        advice = said("advice_score")
+        advice = message("advice_score")
         if n_judged + len(to_judge) >= least:
             # Films that a person chose would not stand for the others: they are drawn.
             to_judge.sort(key=_place_in_draw)
-            advice = said("advice_judge", names=", ".join(to_judge[: least - n_judged]))
-        known = {"films": said_counted("films_n", len(films)), "least": least, "advice": advice}
+            advice = message("advice_judge", names=", ".join(to_judge[: least - n_judged]))
+        known = {"films": counted_message("films_n", len(films)), "least": least, "advice": advice}
         key = "reason_few_0" if n_judged == 0 else "reason_few"
-        reason = said_counted(key, n_judged, **known)
+        reason = counted_message(key, n_judged, **known)
     judges = {judge_name(name) for film in films for name in film.sample.judges}
     return {
         "n_films": len(films),
@@ -904,15 +919,15 @@ def _note_of(contrast: Estimate) -> str:
     if contrast.n_any < FEW:
         notes.append(_rests(contrast.n_any))
     if contrast.accounts_for_judges:
-        notes.append(said("note_accounts"))
+        notes.append(message("note_accounts"))
     if len(notes) == 2:
-        return said("note_both", one=notes[0], other=notes[1])
+        return message("note_both", one=notes[0], other=notes[1])
     return notes[0] if notes else ""
 
 
-def _rests(n_films: int) -> Said:
+def _rests(n_films: int) -> Message:
     """Say on how few films a share or a change rests."""
-    return said("note_rests", n=n_films, s="" if n_films == 1 else "s")
+    return message("note_rests", n=n_films, s="" if n_films == 1 else "s")
 
 
 def _values(estimate: Estimate) -> dict[str, float]:

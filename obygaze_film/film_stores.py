@@ -9,7 +9,7 @@ from pathlib import Path
 from obygaze_features.errors import StoreError
 from obygaze_features.store import Store, open_store
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.rows import windows_of
 from obygaze_film.timeline import Timeline
 
@@ -27,7 +27,7 @@ def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:
         if store.fingerprint == record.fingerprint and film.movie in windows_of(store):
             return store
     digest = record.fingerprint[:12]
-    raise FilmError(said("learn_store", movie=film.movie, store=record.name, digest=digest))
+    raise FilmError(message("learn_store", movie=film.movie, store=record.name, digest=digest))
 
 
 def stores_near(folder: Path, film: Timeline) -> list[Store]:

@@ -9,7 +9,7 @@ from obygaze_features.manifest import counted
 from obygaze_film.claims import Words, document, group_claims
 from obygaze_film.claims.phrases import groups_sentence
 from obygaze_film.film_groups import ALL, FilmComparison
-from obygaze_film.notes import Said, judge_name, said
+from obygaze_film.notes import Message, judge_name, message
 from obygaze_models.report import NOTHING, Block, Column, Report, block, interval, number, signed
 
 SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), interval)
@@ -36,22 +36,22 @@ FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _f
 """Column of a film's own share."""
 
 
-def notes_of_shares(compared: FilmComparison) -> list[Said]:
+def notes_of_shares(compared: FilmComparison) -> list[Message]:
     """Explain the shares of a comparison: of which time they are, and how to read the columns beside them."""
     of_what = "_concept" if compared.positive.is_concept else ""
-    notes = [said(f"note_share{of_what}")]
+    notes = [message(f"note_share{of_what}")]
     if compared.is_of_labels:
         who = judge_name(compared.model)
-        alone, together = said("note_labels_alone", who=who), said("note_together_labels", who=who)
+        alone, together = message("note_labels_alone", who=who), message("note_together_labels", who=who)
     else:
-        alone, together = said("note_alone"), said("note_together")
+        alone, together = message("note_alone"), message("note_together")
     if len(compared.groups) and compared.groups["value"].notna().any():
         notes.append(together)
-    notes += [said("note_worth"), alone]
+    notes += [message("note_worth"), alone]
     if any(film.windows_of_share != film.windows_of_group for film in compared.films):
-        notes.append(said(f"note_windows{of_what}"))
+        notes.append(message(f"note_windows{of_what}"))
     if any(film.judges_left_out for film in compared.films):
-        notes.append(said(f"note_judges{of_what}"))
+        notes.append(message(f"note_judges{of_what}"))
     return notes
 
 

@@ -17,7 +17,7 @@ from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
 from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.coverage import SLACK_S
-from obygaze_film.draws import SUCCESSIVE, Law
+from obygaze_film.draws import SUCCESSIVE, Sampling
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
     LEAST_SURE,
@@ -28,7 +28,7 @@ from obygaze_film.judged_windows import (
     needed_windows,
     votes,
 )
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
 from obygaze_film.schema import (
@@ -114,7 +114,7 @@ def correct_rates(
         raise _too_few(film, [windows.counts for windows in own.values()], notices)
     agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
-        notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
+        notices.append(message("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     estimator = _Estimator(timeline, key, labels)
     targets = [([judge], windows) for judge, windows in own.items()]
     if len(film.judges) > 1:
@@ -163,20 +163,20 @@ def rates_by_definition(
         try:
             film_rates = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
         except FilmError as error:
-            notices.append(said("note_definition", definition=definition[:12], notice=error.args[0]))
+            notices.append(message("note_definition", definition=definition[:12], notice=error.args[0]))
             continue
         film_rates = _with_definition(film_rates, definition)
         rates += film_rates.rates
         too_few += film_rates.too_few
         agreement += film_rates.agreement
         short = definition[:12]
-        notices += [said("note_definition", definition=short, notice=text) for text in film_rates.notices]
+        notices += [message("note_definition", definition=short, notice=text) for text in film_rates.notices]
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
     if n_unknown:
         s = "" if n_unknown == 1 else "s"
-        notices.append(said("note_left_out", n=n_unknown, s=s, why=said("why_definition")))
+        notices.append(message("note_left_out", n=n_unknown, s=s, why=message("why_definition")))
     if not rates:
-        raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
+        raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
     alpha = None  # alpha is of judgements under one definition
     return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices), len(definitions))
 
@@ -249,7 +249,7 @@ def correct_rate(
         rate = _cut_at_mean_of_judges(rate, rates_of_judges)
     agreement, n_pairs = agreement_of_judges([film])
     if len(agreement) < n_pairs:
-        notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
+        notices.append(message("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
     return structs.replace(rate, agreement=_pairs_of_target(agreement, rate.annotators)), notices
 
 
@@ -271,16 +271,16 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     notices : sequence of str
         What was left out, and why.
     """
-    no_windows = JudgedWindows(film.cells, by_cell={}, unsure=(), law=film.law)
+    no_windows = JudgedWindows(film.cells, by_cell={}, unsure=(), sampling=film.sampling)
     most = max(counts, key=lambda judge: (judge.sure, judge.judged), default=no_windows.counts)
-    left_out = "; ".join(notices) or said("rate_none_out")
+    left_out = "; ".join(notices) or message("rate_none_out")
     known = {"movie": film.movie, "counted": counted_windows(most), "notices": left_out}
     if not most.left:
-        return FilmError(said("rate_none_left", **known))
+        return FilmError(message("rate_none_left", **known))
     n_windows = most.judged + most.left
     n_advised = min(n_windows, max(MOST_ADVISED, most.judged + most.least))
     needed = needed_windows(most.judged, most.left, most.least)
-    return FilmError(said("rate_few", **known, needed=needed, more=n_advised))
+    return FilmError(message("rate_few", **known, needed=needed, more=n_advised))
 
 
 def counted_windows(counts: WindowCounts) -> str:
@@ -288,7 +288,7 @@ def counted_windows(counts: WindowCounts) -> str:
     key = "counted" if counts.are_all_sure else "counted_sure"
     if counts.judged < 2:
         key += f"_{counts.judged}"
-    return said(key, judged=counts.judged, sure=counts.sure)
+    return message(key, judged=counts.judged, sure=counts.sure)
 
 
 def estimate_windows(windows: JudgedWindows) -> Estimates:
@@ -297,8 +297,13 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
     The estimates are arrays of one draw, shape [1].
     """
     judged, y, _ = votes(windows.by_cell)
-    cells, judges = windows.sure_cells, windows.common_judges
-    return estimate_rate(cells, judged[None], y[None], law=windows.law, judges=judges)
+    return estimate_rate(
+        windows.sure_cells,
+        judged[None],
+        y[None],
+        sampling=windows.sampling,
+        denominator=windows.denominator,
+    )
 
 
 def _cut_at_mean_of_judges(panel: CorrectedRate, rates: Sequence[CorrectedRate]) -> CorrectedRate:
@@ -353,20 +358,20 @@ class _Estimator:
         else:
             cells = self.labelled = cells_by(labels, timeline, key)
             self.name = labels.clips[0].annotator or "labels"
-            self.expected = float(np.average(cells.p, weights=cells.content))
-        self.expected_s = float(cells.counted.sum())
+            self.expected = float(np.average(cells.p, weights=cells.content_s))
+        self.expected_s = float(cells.counted_s.sum())
 
     def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
         """Estimate the mean share of some judges from windows that all of them judged."""
         if self.labelled is not None:
-            cells = replace(windows.cells, p=self.labelled.p, counted=self.labelled.counted)
+            cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
         judged, positive_shares, _ = votes(windows.by_cell)
         estimates = estimate_windows(windows)
         uses_model = estimates.gain[0] > 0
-        method = "census" if windows.is_census else _method(uses_model, windows.law, positive_shares)
+        method = "census" if windows.is_census else _method(uses_model, windows.sampling, positive_shares)
         calls_of_cells = windows.by_cell.values()
-        content = windows.sure_cells.content
+        content = windows.sure_cells.content_s
         n_windows = int((content > 0).sum())
         return CorrectedRate(
             model=self.name,
@@ -377,7 +382,7 @@ class _Estimator:
             method=method,
             n=len(judged),
             n_positive_by_all=int((positive_shares == 1).sum()),
-            n_rows=int((windows.cells.content > 0).sum()),
+            n_rows=int((windows.cells.content_s > 0).sum()),
             worth=_worth(estimates, len(judged), n_windows),
             expected=self.expected,
             expected_s=self.expected_s,
@@ -388,7 +393,8 @@ class _Estimator:
             is_of_concept=self.positive.is_concept,
             content_s=float(content.sum()),
             n_unsure=len(windows.unsure),
-            unsure_s=float(windows.cells.content[[*windows.unsure]].sum()),
+            unsure_s=float(windows.cells.content_s[[*windows.unsure]].sum()),
+            unread_s=windows.cells.unread_s,
         )
 
 
@@ -423,13 +429,13 @@ def _pairs_of_target(agreement: Sequence[JudgesAgreement], judges: Sequence[str]
     return [pair for pair in agreement if judges[0] in pair.annotators]
 
 
-def _method(uses_model: bool, law: Law, y: Floats) -> str:
+def _method(uses_model: bool, sampling: Sampling, y: Floats) -> str:
     """Name the way an interval was found, as `CorrectedRate.method` has it, from judgements y [n], 0 to 1."""
     if uses_model:
         return "difference"
     none_is_positive = not y.any()
     all_are_positive = bool((y == 1).all())
-    is_exact = (none_is_positive or all_are_positive) and law == SUCCESSIVE
+    is_exact = (none_is_positive or all_are_positive) and sampling == SUCCESSIVE
     return "exact" if is_exact else "wilson"
 
 

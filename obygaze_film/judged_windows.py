@@ -24,9 +24,9 @@ from obygaze_features.manifest import (
 from obygaze_features.text import first_few, number_of
 from obygaze_film.cells import Cells, Floats, cells_of
 from obygaze_film.coverage import SLACK_S
-from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Law
+from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Sampling
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import Said, judge_name, said, said_counted
+from obygaze_film.notes import Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.timeline import Timeline
 
@@ -79,14 +79,14 @@ class JudgedWindows:
         Judged cell -> judge -> whether they call it positive, of the judges who were sure.
     unsure : tuple of int
         Cells that were judged too, and of which nobody (of a panel: not everybody) was sure.
-    law : str
+    sampling : str
         By which the cells were drawn.
     """
 
     cells: Cells
     by_cell: ByCell
     unsure: tuple[int, ...]
-    law: Law
+    sampling: Sampling
 
     @property
     def sure_cells(self) -> Cells:
@@ -96,7 +96,7 @@ class JudgedWindows:
     @property
     def counts(self) -> WindowCounts:
         """How many were judged, judged surely, and are left."""
-        with_content = np.flatnonzero(self.cells.content > 0).tolist()
+        with_content = np.flatnonzero(self.cells.content_s > 0).tolist()
         judged = {*self.by_cell, *self.unsure}
         n_left = sum(cell not in judged for cell in with_content)
         return WindowCounts(len(judged), len(self.by_cell), n_left, least_judged(self.cells))
@@ -104,7 +104,7 @@ class JudgedWindows:
     @property
     def is_census(self) -> bool:
         """Whether all windows that a rate refers to were judged: then it is counted, not estimated."""
-        n_to_judge = int((self.sure_cells.content > 0).sum())
+        n_to_judge = int((self.sure_cells.content_s > 0).sum())
         return len(self.by_cell) > 0 and len(self.by_cell) == n_to_judge
 
     @property
@@ -113,10 +113,10 @@ class JudgedWindows:
         return self.is_census or self.counts.sure >= self.counts.least
 
     @property
-    def common_judges(self) -> int:
+    def denominator(self) -> int:
         """The least common multiple of the numbers of judges who were sure of each cell.
 
-        Every cell's share of positive calls is then a whole multiple of 1 / `common_judges`: of cells with 2
+        Every cell's share of positive calls is then a whole multiple of 1 / `denominator`: of cells with 2
         and with 3 sure judges it is 6, and shares are sixths.
         """
         return math.lcm(*{len(calls) for calls in self.by_cell.values()})
@@ -138,7 +138,7 @@ class JudgedFilm:
     movie : str
     cells : Cells
         With the content that judged cells had when they were drawn.
-    law : str
+    sampling : str
         By which the windows were drawn.
     cell_at : dict
         Place in the draw -> cell.
@@ -152,7 +152,7 @@ class JudgedFilm:
 
     movie: str
     cells: Cells
-    law: Law
+    sampling: Sampling
     cell_at: Mapping[int, int]
     asked: Mapping[str, frozenset[int]]
     calls: Mapping[str, Calls]
@@ -202,10 +202,10 @@ class JudgedFilm:
             n_before_gap = len(_places_before_a_gap(judged_by_any if by_any else places))
             n_left_out = sum(place > n_before_gap for place in places)
             if n_left_out:
-                why = said("why_gap", column=PLACE, gap=n_before_gap + 1)
+                why = message("why_gap", column=PLACE, gap=n_before_gap + 1)
                 notice = _left_out(n_left_out, why)
                 if len(self.judges) > 1:
-                    notice = said("note_of", movie=judge, notice=notice)
+                    notice = message("note_of", movie=judge, notice=notice)
                 notices.append(notice)
         return notices
 
@@ -227,7 +227,7 @@ class JudgedFilm:
                 by_cell[cell] = sure_calls
             else:
                 unsure.append(cell)
-        return JudgedWindows(self.cells, by_cell, tuple(unsure), self.law)
+        return JudgedWindows(self.cells, by_cell, tuple(unsure), self.sampling)
 
 
 def _places_before_a_gap(places: Collection[int]) -> list[int]:
@@ -238,11 +238,11 @@ def _places_before_a_gap(places: Collection[int]) -> list[int]:
 
 def least_judged(cells: Cells) -> int:
     """Return the least number of sure judgements for a rate: `LEAST_SURE`, or all windows if fewer."""
-    n_with_content = int((cells.content > 0).sum())
+    n_with_content = int((cells.content_s > 0).sum())
     return min(LEAST_SURE, n_with_content)
 
 
-def needed_windows(judged: int, left: int, least: int) -> Said:
+def needed_windows(judged: int, left: int, least: int) -> Message:
     """Say how many windows must be judged for a share: `least` of them surely, or else all of the film.
 
     Parameters
@@ -252,9 +252,9 @@ def needed_windows(judged: int, left: int, least: int) -> Said:
     """
     n_windows = judged + left
     if n_windows > least:
-        return said("windows_needed", least=least, all=n_windows)
+        return message("windows_needed", least=least, all=n_windows)
     key = "windows_needed_all" if judged else "windows_needed_none"
-    return said_counted(key, left, all=n_windows)
+    return counted_message(key, left, all=n_windows)
 
 
 def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]]:
@@ -297,8 +297,8 @@ def is_blind(clip: Clip) -> bool:
     return clip.extras.get(SEEN_SCORE) == "0" and place_in(clip) > 0
 
 
-def named_law(clip: Clip) -> str:
-    """Return the law that a window names; sequential Poisson if it names none, as in earlier versions."""
+def named_sampling(clip: Clip) -> str:
+    """Return the method of sampling that a window names; `SEQUENTIAL_POISSON` if it names none."""
     return clip.extras.get(LAW, "").strip().lower() or SEQUENTIAL_POISSON
 
 
@@ -311,13 +311,13 @@ def named_seed(clip: Clip) -> int | None:
     return int(number) if number.is_integer() and number >= 0 else None
 
 
-def law_of(clips: Iterable[Clip]) -> Law:
-    """Find the law by which a film's windows were drawn.
+def sampling_of(clips: Iterable[Clip]) -> Sampling:
+    """Find the method of sampling by which a film's windows were drawn.
 
-    It is sequential Poisson sampling if any blind judgement was drawn by it, or names no law: a film that was
-    begun by it goes on by it.
+    Earlier versions drew by sequential Poisson sampling and named no method. A film of which any window was
+    judged blindly by that method keeps it, so that all of its windows are of one draw.
     """
-    names = {named_law(clip) for clip in clips if is_blind(clip)}
+    names = {named_sampling(clip) for clip in clips if is_blind(clip)}
     return SEQUENTIAL_POISSON if SEQUENTIAL_POISSON in names else SUCCESSIVE
 
 
@@ -358,15 +358,15 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     unknown_level = positive.unknown_to(judgements.codebook)
     if unknown_level:
         books = {"codebook": judgements.codebook.name, "expected": model.codebook}
-        raise FilmError(said("rate_level", model=model.key, level=unknown_level, **books))
+        raise FilmError(message("rate_level", model=model.key, level=unknown_level, **books))
     sieve = _Sieve(judgements.spelled_as([timeline.movie]))
     if model.is_trained_on:
         # It may have learnt these very judgements, and so be right in judged windows more often than in the
         # others. One probability for all windows corrects nothing: the judgements alone count.
-        mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))  # weights must not all be 0
+        mean = np.average(cells.p, weights=np.maximum(cells.content_s, 1e-9))  # weights must not all be 0
         cells = replace(cells, p=np.full_like(cells.p, mean))
-        sieve.notices.append(said("note_trained"))
-    law = _keep_drawn(sieve, timeline.movie)
+        sieve.notices.append(message("note_trained"))
+    sampling = _keep_drawn(sieve, timeline.movie)
     _leave_out_who_names_no_concept(sieve, positive)
     judged = judgements_of(judgements.with_clips(sieve.clips))
     judged.refuse_two_definitions()
@@ -378,13 +378,13 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     content, n_changed = _content_when_drawn(cells, clip_of_cell)
     calls = _calls_by_judge(sieve, judged.judges, judgements.codebook.labels, positive)
     if n_changed:
-        sieve.notices.append(said("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
-    if sieve.clips and law == SEQUENTIAL_POISSON and not _is_alike(cells.content):
-        sieve.notices.append(said("note_law"))
+        sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
+    if sieve.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(cells.content_s):
+        sieve.notices.append(message("note_law"))
     return JudgedFilm(
         movie=timeline.movie,
-        cells=replace(cells, content=content),
-        law=law,
+        cells=replace(cells, content_s=content, unread_s=_unread_when_drawn(cells, content)),
+        sampling=sampling,
         cell_at={place_in(clip): cell for cell, clip in clip_of_cell.items()},
         asked={judge: frozenset(places) for judge, places in places_of.items()},
         calls=calls,
@@ -419,25 +419,25 @@ class _Sieve:
             self.notices.append(_left_out(n, why))
 
 
-def _left_out(n: int, why: str) -> Said:
+def _left_out(n: int, why: str) -> Message:
     """Say how many judgements are left out, and why."""
-    return said("note_left_out", n=n, s="" if n == 1 else "s", why=why)
+    return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
-def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
-    """Keep the judgements of a film's windows that were drawn and judged blindly; return the draw's law."""
+def _keep_drawn(sieve: _Sieve, movie: str) -> Sampling:
+    """Keep the blind judgements of a film's drawn windows; return the method by which they were drawn."""
     movies = dict.fromkeys(clip.movie for clip in sieve.clips)
     other_movies = [name for name in movies if name != movie]
     if movie not in movies:  # else no other name is a misspelling of this film's
         other_movies = [f"{name}{name_hint(name, [movie])}" for name in other_movies]
-    sieve.keep(lambda clip: clip.movie == movie, f"{said('why_film')} ({first_few(other_movies, 3)})")
-    sieve.keep(lambda clip: clip.level is not None, said("why_level"))
-    sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
-    sieve.keep(lambda clip: place_in(clip) > 0, said("why_place", column=PLACE))
-    law = law_of(sieve.clips)
-    sieve.keep(lambda clip: named_law(clip) == law, said("why_law", law=law))
+    sieve.keep(lambda clip: clip.movie == movie, f"{message('why_film')} ({first_few(other_movies, 3)})")
+    sieve.keep(lambda clip: clip.level is not None, message("why_level"))
+    sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
+    sieve.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
+    sampling = sampling_of(sieve.clips)
+    sieve.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))
     _refuse_two_draws(movie, sieve.clips)
-    return law
+    return sampling
 
 
 def _leave_out_who_names_no_concept(sieve: _Sieve, positive: Positive) -> None:
@@ -450,7 +450,7 @@ def _leave_out_who_names_no_concept(sieve: _Sieve, positive: Positive) -> None:
         clips_of.setdefault(clip.annotator, []).append(clip)
     for judge, clips in clips_of.items():
         if positive.never_named(clips):
-            why = said("why_no_concept", who=judge_name(judge), concept=positive.text)
+            why = message("why_no_concept", who=judge_name(judge), concept=positive.text)
             sieve.keep(partial(_is_by_another, judge), why)
 
 
@@ -471,34 +471,34 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
             seeds.add(seed)
         has_another_span = place in span_at and span_at[place] != span
         if has_another_span or len(seeds) > 1:
-            raise FilmError(said("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
+            raise FilmError(message("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
         span_at[place] = span
 
 
 def _keep_windows(sieve: _Sieve, cells: Cells) -> None:
     """Keep the judgements of the film's cells with content, and put them in the order of the draw."""
-    cell_at = cache(cells.at)  # many judge the same windows
+    cell_at = cache(cells.index_of)  # many judge the same windows
 
     def is_window(clip: Clip) -> bool:
         """Whether a clip is a cell that has content now, or names the content that it had when drawn."""
         if clip.start_s is None or clip.end_s is None:
             return False
         cell = cell_at(clip.start_s, clip.end_s)
-        return cell is not None and (content_at_draw(clip) is not None or cells.content[cell] > 0)
+        return cell is not None and (content_at_draw(clip) is not None or cells.content_s[cell] > 0)
 
     def has_possible_content(clip: Clip) -> bool:
         seconds = content_at_draw(clip)
         return seconds is None or not math.isnan(seconds)
 
     cell_s = cells.spans[0, 1]  # the first cell begins at 0
-    sieve.keep(is_window, said("why_grid", seconds=f"{cell_s:g}"))
-    sieve.keep(has_possible_content, said("why_content", column=CONTENT_S))
+    sieve.keep(is_window, message("why_grid", seconds=f"{cell_s:g}"))
+    sieve.keep(has_possible_content, message("why_content", column=CONTENT_S))
     sieve.clips.sort(key=place_in)
 
 
 def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
     """Return the first clip of each cell that has any, in the order of the clips."""
-    cell_at = cache(cells.at)  # many judge the same windows
+    cell_at = cache(cells.index_of)  # many judge the same windows
     clip_of_cell: dict[int, Clip] = {}
     for clip in clips:
         cell = cell_at(clip.start_s, clip.end_s)
@@ -509,7 +509,7 @@ def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
 
 def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple[Floats, int]:
     """Return the content [C] with that of judged cells as it was when drawn, and how many have changed."""
-    content = cells.content.copy()
+    content = cells.content_s.copy()
     n_changed = 0
     for cell, clip in clip_of_cell.items():
         seconds = content_at_draw(clip)
@@ -517,6 +517,11 @@ def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple
             content[cell] = seconds
             n_changed += 1
     return content, n_changed
+
+
+def _unread_when_drawn(cells: Cells, content: Floats) -> float:
+    """Return the seconds that could not be read, without those that are content [C] as they were judged."""
+    return max(cells.unread_s - float(np.maximum(content - cells.content_s, 0.0).sum()), 0.0)
 
 
 def _calls_by_judge(
@@ -540,7 +545,7 @@ def _calls_by_judge(
     for clip in sorted(sieve.clips, key=judged_at):
         calls = calls_by_judge[clip.annotator]
         place = place_in(clip)
-        call = positive.calls(clip, labels)
+        call = positive.is_positive(clip, labels)
         if call is None:
             n_unsure += 1
             calls.setdefault(place, None)  # an earlier sure call stays
@@ -549,9 +554,9 @@ def _calls_by_judge(
         if earlier_call is not None and earlier_call != call:
             n_contradictions += 1
         calls[place] = call
-    sieve.note_left_out(n_unsure, said("why_unsure"))
+    sieve.note_left_out(n_unsure, message("why_unsure"))
     if n_contradictions:
-        sieve.notices.append(said_counted("note_twice", n_contradictions, column=JUDGED_AT))
+        sieve.notices.append(counted_message("note_twice", n_contradictions, column=JUDGED_AT))
     return calls_by_judge
 
 

@@ -36,7 +36,7 @@ from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.errors import FilmError
 from obygaze_film.film_stores import stores_near, windows_store
-from obygaze_film.notes import said, said_counted
+from obygaze_film.notes import counted_message, message
 from obygaze_film.rows import overlaps, windows_of
 from obygaze_film.schema import FORMER
 from obygaze_film.score import FilmFacts, score_film
@@ -253,13 +253,13 @@ def learn_from_judgements(
     scored = films[0].model(key)
     spec = find_model(scored.model)
     if spec.reads != "pooled":
-        raise FilmError(said("learn_pooled", model=spec.name, reads=spec.reads))
+        raise FilmError(message("learn_pooled", model=spec.name, reads=spec.reads))
     expected = (scored.model, scored.backbone, scored.task, manifest.codebook.name)
     labelled = {clip.movie for clip in manifest if clip.level}
     for film in films:
         _refuse_another_model(film, key, expected)
         if film.movie in labelled:
-            raise FilmError(said("learn_twice", movie=film.movie))
+            raise FilmError(message("learn_twice", movie=film.movie))
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
     named = judgements.spelled_as(film.movie for film in films)
     named = _as_the_corpus_defines(named, manifest.codebook, same_meaning)
@@ -282,8 +282,8 @@ def learn_from_judgements(
             X.append(features[has_features].astype(np.float32))
     if not judged:
         movies = ", ".join(film.movie for film in films)
-        n = said_counted("n_judgements", len(judgements))
-        raise FilmError(said("learn_none", judgements=n, movies=movies))
+        n = counted_message("n_judgements", len(judgements))
+        raise FilmError(message("learn_none", judgements=n, movies=movies))
     joined = _joined(manifest, judged)
     row_of = {clip.clip_id: row for row, clip in enumerate(joined)}
     names = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged)]
@@ -347,7 +347,7 @@ def _refuse_another_model(film: Timeline, key: str | None, expected: tuple[str, 
     settings = (model.model, model.backbone, model.task, model.codebook)
     if settings != expected:
         difference = {"found": ", ".join(settings), "expected": ", ".join(expected)}
-        raise FilmError(said("learn_model", movie=film.movie, **difference))
+        raise FilmError(message("learn_model", movie=film.movie, **difference))
 
 
 def learn_films(
@@ -455,9 +455,9 @@ def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Colle
         if definition != definition_of_corpus and definition not in same_meaning
     }
     if n_by_other_definition:
-        n = said_counted("n_judgements", sum(n_by_other_definition.values()))
+        n = counted_message("n_judgements", sum(n_by_other_definition.values()))
         digests = ", ".join(definition[:12] for definition in n_by_other_definition)
-        raise FilmError(said("learn_definition", n=n, digests=digests, corpus=definition_of_corpus[:12]))
+        raise FilmError(message("learn_definition", n=n, digests=digests, corpus=definition_of_corpus[:12]))
     clips = []
     for clip in judged:
         extras = dict(clip.extras)
@@ -498,7 +498,7 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     different_fields = same_numerics(data.group.provenance if data.group else {}, group.provenance)
     if different_fields or data.features not in group.arrays:
         difference = ", ".join(different_fields[:3]) or f"no {data.features}"
-        raise FilmError(said("learn_features", store=store.name, group=group.name, fields=difference))
+        raise FilmError(message("learn_features", store=store.name, group=group.name, fields=difference))
     windows = windows_of(store)[clips[0].movie]
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
     rows = np.array([row_of[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)

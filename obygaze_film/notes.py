@@ -7,7 +7,7 @@ from functools import cache
 from obygaze_features.templates import packaged_text
 
 
-class Said(str):
+class Message(str):
     """A note in English that can be said in another language.
 
     Attributes
@@ -23,20 +23,20 @@ class Said(str):
     values: Mapping[str, object]
 
 
-def said(key: str, **values: object) -> Said:
+def message(key: str, **values: object) -> Message:
     """Write the note of a key in English, with values in its fields."""
-    text = Said(texts("en")[key].format(**values))
+    text = Message(texts("en")[key].format(**values))
     text.key = key
     text.values = values
     return text
 
 
-def said_counted(key: str, n: int, **values: object) -> Said:
+def counted_message(key: str, n: int, **values: object) -> Message:
     """Write a note on n things; on one thing by the key with `_1` at its end, if there is such a note."""
     singular = f"{key}_1"
     if n == 1 and singular in texts("en"):
-        return said(singular, n=n, **values)
-    return said(key, n=n, **values)
+        return message(singular, n=n, **values)
+    return message(key, n=n, **values)
 
 
 def judge_name(name: str) -> str:
@@ -50,5 +50,5 @@ def texts(language: str) -> dict[str, str]:
     return tomllib.loads(packaged_text("obygaze_film", "assets", f"notes.{language}.toml"))
 
 
-LATER = said("later_name")
+LATER = message("later_name")
 """Name of the trend of years."""

@@ -36,7 +36,7 @@ class Positive:
         Of its positive levels, or of its concept.
     is_concept : bool
         Whether it is a concept: then clips of any level are positive that have it.
-    otherwise : str
+    task_title : str
         What to call it without any meaning: the title of the model's task. A bank of concepts calls nothing
         positive.
     is_planted : bool
@@ -45,7 +45,7 @@ class Positive:
 
     meanings: tuple[Meaning, ...]
     is_concept: bool
-    otherwise: str
+    task_title: str
     is_planted: bool = False
 
     @property
@@ -56,15 +56,15 @@ class Positive:
     @property
     def text(self) -> str:
         """The names as one text."""
-        return composed(_joined, *self.names) if self.names else self.otherwise
+        return composed(_joined, *self.names) if self.names else self.task_title
 
     @property
     def titled(self) -> str:
         """The names with their titles as one text."""
         titled = [meaning.titled for meaning in self.meanings]
-        return composed(_joined, *titled) if titled else self.otherwise
+        return composed(_joined, *titled) if titled else self.task_title
 
-    def calls(self, clip: Clip, labels: Collection[str]) -> bool | None:
+    def is_positive(self, clip: Clip, labels: Collection[str]) -> bool | None:
         """Say whether a labelled clip is positive; None where it has no level, or its level does not count.
 
         Whoever was not sure of the level may still say whether a concept is there: of a concept, every clip
@@ -107,7 +107,7 @@ def positive_of(model: ModelRecord) -> Positive:
     >>> import obygaze_film
     >>> film = obygaze_film.score_film(of.open_store("stores/more"), ["kept/linear.model"], movie="film6")
     >>> found = positive_of(film.model())
-    >>> found.titled, found.calls(of.Clip("c", "film6", level="HN"), ("EN", "HN", "S"))
+    >>> found.titled, found.is_positive(of.Clip("c", "film6", level="HN"), ("EN", "HN", "S"))
     ('S (Sure)', False)
     """
     names = names_of(model)
@@ -123,12 +123,12 @@ def positive_of(model: ModelRecord) -> Positive:
     return Positive(
         meanings=tuple(meanings),
         is_concept=bool(model.concept),
-        otherwise=model.task_title,
+        task_title=model.task_title,
         is_planted=model.labelled_by == [PLANTED],
     )
 
 
-def people_beside_planted(model: ModelRecord) -> tuple[str, ...]:
+def people_besides_program(model: ModelRecord) -> tuple[str, ...]:
     """Return who labelled the clips that a program did not label; empty unless both gave labels."""
     if PLANTED not in model.labelled_by:
         return ()

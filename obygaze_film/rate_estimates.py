@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from obygaze_film.cells import Cells, Floats
-from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Law, inclusion_chances
+from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Sampling, inclusion_chances
 from obygaze_film.judged_windows import LEAST_SURE
 
 LEVEL: Final = 0.95
@@ -54,9 +54,14 @@ class Estimates:
 
 
 def estimate_rate(
-    cells: Cells, judged: NDArray[np.int64], y: Floats, *, law: Law = SUCCESSIVE, judges: int = 1
+    cells: Cells,
+    judged: NDArray[np.int64],
+    y: Floats,
+    *,
+    sampling: Sampling = SUCCESSIVE,
+    denominator: int = 1,
 ) -> Estimates:
-    """Estimate the share of a film's content that is positive from draws of its cells (`Cells.drawn`).
+    """Estimate the share of a film's content that is positive from draws of its cells.
 
     Of cells drawn by successive sampling each weighs its content over its chance to be among those drawn
     (`inclusion_chances`, `difference_estimate`). The interval is then corrected by four facts:
@@ -80,40 +85,45 @@ def estimate_rate(
     cells : Cells
         Those of which nobody was sure have no content here (`Cells.without`).
     judged : ndarray of int, shape [B, n]
-        The cells of B draws, each in the order of its draw.
+        The cells of B draws, each in the order of its draw (`Cells.order_of_draw`).
     y : ndarray, shape [B, n]
         Their judgements, 0 to 1.
-    law : str
+    sampling : str
         By which they were drawn.
-    judges : int
-        The judgements are multiples of 1 / judges.
+    denominator : int
+        The judgements are multiples of 1 / denominator.
     """
-    if law == SEQUENTIAL_POISSON:
+    if sampling == SEQUENTIAL_POISSON:
         return _within_the_possible(_estimate_sequential_poisson(cells, judged, y), cells, judged, y)
-    chances = inclusion_chances(cells.content, judged.shape[1])
-    weights = np.divide(cells.content, chances, out=np.zeros_like(chances), where=chances > 0)
-    film_p = float(np.average(cells.p, weights=cells.content))
-    variance = float(np.average((cells.p - film_p) ** 2, weights=cells.content))
+    chances = inclusion_chances(cells.content_s, judged.shape[1])
+    weights = np.divide(cells.content_s, chances, out=np.zeros_like(chances), where=chances > 0)
+    film_p = float(np.average(cells.p, weights=cells.content_s))
+    variance = float(np.average((cells.p - film_p) ** 2, weights=cells.content_s))
     by_score = difference_estimate(
         y, cells.p[judged], weights[judged], chances[judged], film_p=film_p, film_variance=variance
     )
     estimates = moved_out(by_score, y, weights[judged], chances[judged])
-    return _within_the_possible(estimates, cells, judged, y, judges=judges)
+    return _within_the_possible(estimates, cells, judged, y, denominator=denominator)
 
 
 def _within_the_possible(
-    estimates: Estimates, cells: Cells, judged: NDArray[np.int64], y: Floats, *, judges: int | None = None
+    estimates: Estimates,
+    cells: Cells,
+    judged: NDArray[np.int64],
+    y: Floats,
+    *,
+    denominator: int | None = None,
 ) -> Estimates:
     """Move estimates and the ends of their intervals to what the judged cells leave possible.
 
-    With a number of `judges` each cell counts as a whole. Without, as for a draw by the earlier law, any part
+    With a `denominator` each cell counts as a whole. Without, as for a sequential Poisson draw, any part
     of the cells that are not judged may be positive.
     """
     value, alone_value = estimates.value.copy(), estimates.alone_value.copy()
     low, high = estimates.low.copy(), estimates.high.copy()
     alone_low, alone_high = estimates.alone_low.copy(), estimates.alone_high.copy()
     for draw, (order, labels) in enumerate(zip(judged, y, strict=True)):
-        possible = PossibleShares(cells.content, order, labels, judges)
+        possible = PossibleShares(cells.content_s, order, labels, denominator)
         value[draw] = possible.within(value[draw])
         alone_value[draw] = possible.within(alone_value[draw])
         low[draw], high[draw] = possible.interval(value[draw], low[draw], high[draw])
@@ -207,14 +217,14 @@ class PossibleShares:
     order : ndarray of int, shape [n]
         Judged cells, in the order of their draw.
     labels : ndarray, shape [n]
-        Their judgements, multiples of 1 / `judges`.
-    judges : int or None
-        The positive part of each cell that is not judged is a multiple of 1 / `judges`; None if it may be any
-        part.
+        Their judgements, multiples of 1 / `denominator`.
+    denominator : int or None
+        The positive part of each cell that is not judged is a multiple of 1 / `denominator`; None if it may
+        be any part.
     """
 
     def __init__(
-        self, content: Floats, order: NDArray[np.int64], labels: Floats, judges: int | None = 1
+        self, content: Floats, order: NDArray[np.int64], labels: Floats, denominator: int | None = 1
     ) -> None:
         self._content = content
         self._order = order
@@ -226,9 +236,9 @@ class PossibleShares:
         left_cells = content[~is_judged & (content > 0)]  # seconds of each cell that is not judged
         self._left_s = float(left_cells.sum())
         self._longest_left_s = float(left_cells.max(initial=0.0))
-        self._is_by_whole_cells = judges is not None
+        self._is_by_whole_cells = denominator is not None
         # What the positive seconds of the cells not judged may add up to; None if it may be anything.
-        self._sums = None if judges is None else sums_of_whole(left_cells, judges)
+        self._sums = None if denominator is None else sums_of_whole(left_cells, denominator)
 
     def within(self, share: float) -> float:
         """Cut a share [0, 1] to what is possible: all that is not judged negative, or all of it positive."""
@@ -277,14 +287,14 @@ class PossibleShares:
         return float(self._sums[is_possible].max())
 
 
-def sums_of_whole(content: Floats, judges: int = 1) -> Floats | None:
-    """List the positive seconds that cells [C] may have, each positive by a multiple of 1 / judges.
+def sums_of_whole(content: Floats, denominator: int = 1) -> Floats | None:
+    """List the positive seconds that cells [C] may have, each positive by a multiple of 1 / denominator.
 
     Parameters
     ----------
     content : ndarray, shape [C]
         Seconds of each cell.
-    judges : int
+    denominator : int
 
     Returns
     -------
@@ -294,7 +304,7 @@ def sums_of_whole(content: Floats, judges: int = 1) -> Floats | None:
     """
     sums = np.zeros(1)
     for cell_s, n_cells in _sizes(content):
-        positive_s = np.arange(n_cells * judges + 1) * (cell_s / judges)
+        positive_s = np.arange(n_cells * denominator + 1) * (cell_s / denominator)
         all_sums = np.add.outer(sums, positive_s).ravel()
         _, first_of_each = np.unique(np.round(all_sums, 3), return_index=True)
         sums = all_sums[first_of_each]
@@ -352,19 +362,19 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
     A rate has two parts: what is counted of the cells that are certain to be drawn, and what is estimated of
     the others, which are drawn by chance.
     """
-    chances = inclusion_chances(cells.content, judged.shape[1], SEQUENTIAL_POISSON)
+    chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
     is_open = chances < 1
     # Shares of the film's content: of each judged cell that was certain to be drawn, of those among them that
     # are positive, and of all cells that were not certain.
-    certain_share = np.where(is_open, 0.0, cells.content / cells.content.sum())[judged]
+    certain_share = np.where(is_open, 0.0, cells.content_s / cells.content_s.sum())[judged]
     counted_share = (certain_share * y).sum(axis=1)
     open_share = 1 - certain_share.sum(axis=1)
-    if not cells.content[is_open].any():
+    if not cells.content_s[is_open].any():
         counted_share /= 1 - open_share  # exactly 1 where all are positive
         no_gain = np.zeros(len(y))
         rate = low = high = counted_share
         return Estimates(rate, low, high, no_gain, rate, low, high)
-    open_p, seconds = cells.p[is_open], cells.content[is_open]
+    open_p, seconds = cells.p[is_open], cells.content_s[is_open]
     mean = float(np.average(open_p, weights=seconds))
     of_open = difference_estimate(
         y, cells.p[judged], is_open[judged], chances[judged],

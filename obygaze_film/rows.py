@@ -326,10 +326,10 @@ def rows_of_model(
     }
     from obygaze_models.concepts import ConceptBottleneck  # noqa: PLC0415 - slow, and a desk trains nothing
 
-    by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts)
-    values = np.array([averaged(f"{concept}_value") for concept in model.likely_concepts]).T
+    by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.concepts_with_probability)
+    values = np.array([averaged(f"{concept}_value") for concept in model.concepts_with_probability]).T
     shares = model.probabilities_of(values)
-    for index, concept in enumerate(model.likely_concepts):
+    for index, concept in enumerate(model.concepts_with_probability):
         columns[f"{concept}_value"] = values[:, index]
         columns[f"{concept}_p"] = told(shares[:, index])
         if by_concepts:
@@ -423,7 +423,7 @@ def _filled(spans: Spans, end_s: float) -> Spans:
 def overlaps(rows: Spans, windows: Spans) -> csr_array:
     """Compute how many seconds of each row each window covers, [R, N]."""
     coverage = find_coverage(rows, windows)
-    places = coverage.span, coverage.other
+    places = coverage.span_index, coverage.other_index
     return csr_array((coverage.seconds, places), shape=(len(rows), len(windows)))
 
 

@@ -599,11 +599,13 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
     content_s : float or None
-        Seconds of the film that the share is of: without black and credits, and windows that nobody was
-        sure of.
+        Seconds of the film that the share is of: without black, credits, what could not be read, and windows
+        that nobody was sure of.
     n_unsure, unsure_s : int, float
         Windows that were judged, and left out as their judge (of a panel: one of them) was not sure, and
         their seconds without black and credits.
+    unread_s : float
+        Seconds, neither black nor credits, that the share is not of, as they could not be read.
     agreement : list of JudgesAgreement
         Of every two judges of a panel who judged the same windows, or of a judge with every other.
     """
@@ -630,6 +632,7 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     expected_s: Annotated[float, Meta(ge=0)] | None = None
     agreement: list[JudgesAgreement] = msgspec.field(default_factory=list)
     is_of_labels: bool = False
+    unread_s: Annotated[float, Meta(ge=0)] = 0.0
 
     @property
     def is_of_panel(self) -> bool:

@@ -414,7 +414,9 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         perceives=sorted({name for names in modalities for name in names}) if all_are_known else [],
         concepts=[
             _concept(model, name, float(threshold))
-            for name, threshold in zip(model.likely_concepts, model.concept_thresholds, strict=False)
+            for name, threshold in zip(
+                model.concepts_with_probability, model.concept_thresholds, strict=False
+            )
         ],
         decides=model.decides,
         by_concepts="base_contribution" in rows,
@@ -478,8 +480,8 @@ def _usual(model: Model, concept: str) -> float | None:
 def _probability_at(model: Model, concept: str, value: float) -> float | None:
     """Return the probability of a concept at one of its values; None if it has none there."""
     # A concept's probability depends on its own value alone: the other concepts have 0.
-    values = np.zeros((1, len(model.likely_concepts)))
-    column = list(model.likely_concepts).index(concept)
+    values = np.zeros((1, len(model.concepts_with_probability)))
+    column = list(model.concepts_with_probability).index(concept)
     values[0, column] = value
     p = float(model.probabilities_of(values)[0, column])
     return None if np.isnan(p) else p
@@ -616,7 +618,7 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
         `TRACE_COLUMNS`, one row for each step that has frames, in time order; empty if the model cannot read
         the store's frames, or gives them no probabilities.
     """
-    if model.concepts != model.likely_concepts or not reads_frames(model, store):
+    if model.concepts != model.concepts_with_probability or not reads_frames(model, store):
         return NO_TRACES
     group = store[model.card.backbone]
     wanted = set(clip_ids)
@@ -628,7 +630,7 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     step_s = 1.0
     if np.isfinite(typical_gap_s):
         step_s = min(max(1.0, np.ceil(typical_gap_s)), LONGEST_STEP_S)
-    concept_columns = [f"{concept}_p" for concept in model.likely_concepts]
+    concept_columns = [f"{concept}_p" for concept in model.concepts_with_probability]
     frames = frames.assign(step=np.floor(frames["time_s"] / step_s), n_frames=1)
     steps = frames.groupby("step", sort=True)
     table = steps[["weight", "contribution", *concept_columns]].mean()

@@ -16,8 +16,8 @@ from obygaze_film.cells import Cells, cells_of
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import content_at_draw, is_blind, law_of, named_law, named_seed
-from obygaze_film.notes import said
+from obygaze_film.judged_windows import content_at_draw, is_blind, named_sampling, named_seed, sampling_of
+from obygaze_film.notes import counted_message, message
 from obygaze_film.timeline import Timeline
 
 DRAW = "draw"
@@ -44,8 +44,9 @@ def choose_next(
 
     Up to two thirds are those about which the model is least certain (nearest to its threshold) but for
     neighbours of one that was chosen before, in turn from each film, none that is mostly flagged; the others
-    are drawn at random. `blind` takes all of them from each film's random order (`Cells.drawn`), cells unlike
-    the training films too, so that a film's rate can be estimated from them.
+    are drawn at random. `blind` takes all of them from each film's random order (`Cells.order_of_draw`), also
+    cells unlike the training films, so that a film's rate can be estimated from them. Cells of which more
+    than half could not be read are never chosen.
 
     Parameters
     ----------
@@ -89,8 +90,8 @@ def choose_next(
 def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     """Draw all windows of a film that people judge blindly, or go on with the draw of those judged before.
 
-    A film with a blind judgement that names no law goes on by sequential Poisson sampling (`law_of`), and one
-    whose windows name a seed by that.
+    A film with a blind judgement that names no method of sampling goes on by sequential Poisson sampling
+    (`sampling_of`), and one whose windows name a seed by that.
 
     Parameters
     ----------
@@ -106,18 +107,29 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
         The judged windows were drawn with several seeds.
     """
     blind = [clip for clip in judged if clip.movie == film.movie and is_blind(clip)]
-    law = law_of(blind)
+    sampling = sampling_of(blind)
     seeds: set[int] = set()
     for clip in blind:
         named = named_seed(clip)
-        if named is not None and named_law(clip) == law:
+        if named is not None and named_sampling(clip) == sampling:
             seeds.add(named)
     if len(seeds) > 1:
-        raise FilmError(said("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
+        raise FilmError(message("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
     if seeds:
         seed = seeds.pop()
-    content = tuple(cells_of(film).content.tolist())
-    return Draw(law=law, seed=seed, movie=film.movie, content=content)
+    content = tuple(cells_of(film).content_s.tolist())
+    return Draw(sampling=sampling, seed=seed, movie=film.movie, content=content)
+
+
+def unread_notices(films: Sequence[Timeline]) -> list[str]:
+    """Say how many windows of which films are never drawn, since more than half of each could not be read."""
+    notices: list[str] = []
+    for film in films:
+        n_unread = cells_of(film).n_unread
+        if n_unread:
+            notice = counted_message("note_unread", n_unread)
+            notices.append(message("note_of", movie=film.movie, notice=notice))
+    return notices
 
 
 def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[str]:
@@ -130,16 +142,16 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
         for clip in clips:
             if clip.movie != film.movie or not is_blind(clip):
                 continue
-            cell = cells.at(clip.start_s, clip.end_s)
+            cell = cells.index_of(clip.start_s, clip.end_s)
             seconds = content_at_draw(clip)  # None if the row does not say, NaN if what it says is impossible
             if cell is None or seconds is None:
                 continue
-            is_same = abs(seconds - cells.content[cell]) <= SLACK_S
+            is_same = abs(seconds - cells.content_s[cell]) <= SLACK_S
             if not is_same:
                 changed.add(cell)
         if changed:
-            notice = said("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
-            notices.append(said("note_of", movie=film.movie, notice=notice))
+            notice = message("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
+            notices.append(message("note_of", movie=film.movie, notice=notice))
     return notices
 
 
@@ -148,10 +160,10 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
     cells = cells_of(film)
-    judged_cells = {cells.at(clip.start_s, clip.end_s) for clip in judged_of_film}
+    judged_cells = {cells.index_of(clip.start_s, clip.end_s) for clip in judged_of_film}
     order = draw.order()
     cells_left = [cell for cell in order if cell not in judged_cells]
-    if draw.law == SUCCESSIVE:
+    if draw.sampling == SUCCESSIVE:
         # Cells that are left get the places that no judgement has: those that they have in the order, unless
         # content changed since the judged ones were drawn.
         taken = {place_in(clip) for clip in judged_of_film}
@@ -168,7 +180,7 @@ def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
         DRAW: RANDOM,
         SEEN_SCORE: "0",
         PLACE: str(place),
-        LAW: draw.law,
+        LAW: draw.sampling,
         SEED: str(draw.seed),
         CONTENT_S: f"{round(draw.content[cell], 3):.10g}",
     }
@@ -184,9 +196,9 @@ def _next_in_sight(
     for film in films:
         cells = cells_of(film, key)
         # Windows seen with their score have an order of their own: blind ones should be new to the judge.
-        order = cells.drawn(f"{film.movie} in sight", seed)
+        order = cells.order_of_draw(f"{film.movie} in sight", seed)
         judged_of_film = [clip for clip in judged if clip.movie == film.movie]
-        judged_cells = {cells.find(clip.start_s, clip.end_s) for clip in judged_of_film}
+        judged_cells = {cells.index_with_content(clip.start_s, clip.end_s) for clip in judged_of_film}
         fresh = [cell for cell in order if cell not in judged_cells]
         cells_by_film.append(cells)
         fresh_by_film.append(fresh)

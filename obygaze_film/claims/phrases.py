@@ -437,7 +437,7 @@ def _meanings(positive: Positive, words: Words) -> str:
         text = words["colon"].join(about)
         named.append(words.say("meaning", name=name, text=text) if about else quoted)
     if not named:
-        return words.say("quoted", text=positive.otherwise)
+        return words.say("quoted", text=positive.task_title)
     return f" {words['or']} ".join(named)
 
 
@@ -994,10 +994,13 @@ def _blindly(claim: FilmClaim, words: Words) -> str:
 def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     """Write of which time a share by judges is: without black, credits and windows they were not sure of.
 
+    Where a part of the film could not be read, it is of what could be.
+
     Where these are more than may be missing of a rate, the time that is left is named and not the film.
     """
+    of_part = "_read" if claim.has(PARTLY_READ) else ""
     if not claim.has(NOT_SURE):
-        return words["of_content"]
+        return words[f"of_content{of_part}"]
     sure_s = claim.time.seconds
     if sure_s is not None and claim.unsure_s > MOST_UNRELIABLE * (sure_s + claim.unsure_s):
         return _little_time_phrase(claim, sure_s, words)
@@ -1005,7 +1008,7 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     who = words.say("unsure_judge", who=words.judge(claim.who[0]))
     if len(claim.who) > 1:
         who = words["unsure_panel"]
-    return words.say("of_sure", windows=windows, who=who)
+    return words.say(f"of_sure{of_part}", windows=windows, who=who)
 
 
 def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: Words) -> str:

@@ -41,13 +41,14 @@ def next_(
     A window is as long as the clips that the model was trained on; the last one of a film has what is left
     too, and may be longer. Up to two thirds are those about which the model is least certain, but for
     neighbours of a window that was chosen before; they are spread over films, and never flagged ones. The
-    others are drawn at random. --blind
-    draws all at random, in proportion to their content (without black and credits), and shows no score: from
-    such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
-    columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any
-    row. Its columns place, law, seed and content_s say how each window was drawn (its place in the order, the
-    law, the random seed and its seconds of content), and definition under which codebook: leave them as they
-    are. The same films give the same windows; a larger --n adds to them; those of --judged are left out.
+    others are drawn at random. --blind draws all at random, in proportion to their content (without black,
+    credits and what could not be read), and shows no score: from such judgements `obygaze film rate`
+    estimates each film's rate. The file is a manifest: fill in the columns level, concepts and annotator,
+    with --blind in the order of the list, so that you may stop at any row. Its columns place, law, seed and
+    content_s say how each window was drawn (its place in the order, the law, the random seed and its seconds
+    of content), and definition under which codebook: leave them as they are. Windows of which more than half
+    could not be read are never chosen; how many is printed. The same films give the same windows; a larger
+    --n adds to them; those of --judged are left out.
 
     \b
     Examples:
@@ -57,12 +58,14 @@ def next_(
     """
     from obygaze_features.manifest import DEFINITION, Manifest, counted, write_manifest
     from obygaze_film.judged_windows import LEAST_SURE
-    from obygaze_film.windows_to_judge import choose_next, content_notices
+    from obygaze_film.windows_to_judge import choose_next, content_notices, unread_notices
     from obygaze_film.workspace.decisions import codebook_of
 
     refuse_existing(out, force=force)
     films = obygaze_film.read_films(folders)
     earlier = _read_judged(judged, [film.movie for film in films])
+    for notice in unread_notices(films):
+        click.echo(notice, err=True)
     clips = choose_next(films, n, key=key, blind=blind, judged=earlier)
     if blind:
         for notice in content_notices(films, earlier):

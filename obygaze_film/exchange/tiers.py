@@ -23,8 +23,8 @@ from obygaze_film.claims.of_film import (
     why_no_prediction,
 )
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.notes import said
-from obygaze_film.positive import people_beside_planted, positive_of
+from obygaze_film.notes import message
+from obygaze_film.positive import people_besides_program, positive_of
 from obygaze_film.schema import ModelRecord, durations
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Exported:
         notice = [self.notice] if self.notice else []
         decided = self._caveat_of_people()
         if not self.has_model:
-            return (*decided, said("caveat_span_people", positive=self.positive), *notice)
+            return (*decided, message("caveat_span_people", positive=self.positive), *notice)
         return (*self._caveats_of_scores(has_people=bool(decided)), *decided, *notice)
 
     def _caveat_of_people(self) -> list[str]:
@@ -199,7 +199,7 @@ class Exported:
         judges = {name for _, span in self.spans if span.decided for name in span.decided.judges}
         if not judges:
             return []
-        return [said("caveat_decided", film=self.heading, judges=", ".join(sorted(judges)))]
+        return [message("caveat_decided", film=self.heading, judges=", ".join(sorted(judges)))]
 
     def _caveats_of_scores(self, *, has_people: bool) -> list[str]:
         """Say what the scores mean, how far they can be trusted, and what part of the film has none.
@@ -208,16 +208,16 @@ class Exported:
         """
         model = self.model
         about = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
-        ending = "." if has_people else said("caveat_people")
-        lines: list[str] = [said("caveat_scores", **about, film=self.heading, rest=ending)]
+        ending = "." if has_people else message("caveat_people")
+        lines: list[str] = [message("caveat_scores", **about, film=self.heading, rest=ending)]
         if positive_of(model).is_planted:
-            lines += [said("caveat_span_planted", positive=self.positive), ENGLISH["about_1_planted"]]
+            lines += [message("caveat_span_planted", positive=self.positive), ENGLISH["about_1_planted"]]
         else:
-            lines.append(said("caveat_span", positive=self.positive))
-        people = people_beside_planted(model)
+            lines.append(message("caveat_span", positive=self.positive))
+        people = people_besides_program(model)
         if people:
             lines.append(ENGLISH.say("about_1_partly_planted", names=ENGLISH.listed(people)))
-        lines.append(said("caveat_faces"))
+        lines.append(message("caveat_faces"))
         lines += self._caveats_of_p()
         lines += self._caveats_of_tests()
         experts = corpus_experts(model)
@@ -229,7 +229,7 @@ class Exported:
         if judged.nothing_s > 0:
             lines.append(phrases.nothing_caveat(judged, ENGLISH))
         if self.licence:
-            lines.append(said("caveat_licence", licence=self.licence))
+            lines.append(message("caveat_licence", licence=self.licence))
         return lines
 
     def _caveats_of_p(self) -> list[str]:
@@ -242,15 +242,15 @@ class Exported:
         if model.calibration is not None:
             levels = list(model.calibration.clips)
             if model.levels_left_out and levels:
-                lines.append(said("caveat_p_levels", levels=ENGLISH.listed(levels)))
+                lines.append(message("caveat_p_levels", levels=ENGLISH.listed(levels)))
             else:
-                lines.append(said("caveat_p"))
+                lines.append(message("caveat_p"))
         has_passages = any(tier.kind == "segments" and tier.spans for tier in self.tiers)
         if has_passages and model.threshold_p is not None:
             lines.append(phrases.threshold_caveat(model.threshold_p, ENGLISH))
         has_reasons = any(span.reasons for _, span in self.spans)
         if self.has_contributions and has_reasons:
-            lines.append(said("caveat_contributions"))
+            lines.append(message("caveat_contributions"))
         return lines
 
     def _caveats_of_tests(self) -> list[str]:
@@ -325,11 +325,11 @@ def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds
         time = film.time(model.key)
         if model.threshold_p is None or not time.judged_s:
             reason = why_no_prediction(model, time)
-            return said("export_no_p", why=phrases.no_place_phrase(reason, ENGLISH))
+            return message("export_no_p", why=phrases.no_place_phrase(reason, ENGLISH))
         if film.segments(model.key, top=0).empty:
             return phrases.no_passage_sentence(no_passage(model), ENGLISH)
     elif not any(tier.spans for tier in tiers):
-        return said("export_nothing", kinds=" or ".join(dict.fromkeys(kinds)))
+        return message("export_nothing", kinds=" or ".join(dict.fromkeys(kinds)))
     return ""
 
 

@@ -13,11 +13,11 @@ from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.codebook_names import names_of
-from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags_in
+from obygaze_film.film_time import BLACK_OR_CREDITS, UNJUDGED, informative_flags_in, parts_of
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
 from obygaze_film.page.translated import model_title, named_rates, task_title
-from obygaze_film.positive import people_beside_planted, positive_of
+from obygaze_film.positive import people_besides_program, positive_of
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
@@ -304,7 +304,7 @@ class FilmView:
         limits = self.words.say("caveat", positive=self.positive)
         if positive_of(self.model).is_planted:
             return f"{limits} {self.words['no_human_planted']}"
-        if people_beside_planted(self.model):
+        if people_besides_program(self.model):
             return f"{limits} {self.words['no_human_partly_planted']}"
         if self.experts is None:
             return f"{limits} {self.words['no_human']}"
@@ -315,7 +315,7 @@ class FilmView:
         """Whose labels the model was trained on, as far as its record tells."""
         if positive_of(self.model).is_planted:
             return self.words["about_1_planted"]
-        people = people_beside_planted(self.model)
+        people = people_besides_program(self.model)
         if people:
             return self.words.say("about_1_partly_planted", names=self.words.listed(people))
         names = self.model.labelled_by
@@ -414,8 +414,8 @@ class FilmView:
         return strips
 
     def legend(self, kind: str) -> str:
-        """Explain how a kind of span is drawn, such as `UNLIKE`: spans that are unlike the training films."""
-        if kind == UNLIKE:
+        """Explain how a kind of span is drawn, such as `UNJUDGED`: spans with content, but no probability."""
+        if kind == UNJUDGED:
             return phrases.unlike_legend(self.judged, self.words)
         return self.words[f"legend_{kind}"]
 
@@ -423,12 +423,13 @@ class FilmView:
     def hatched(self) -> list[dict[str, Any]]:
         """The spans that are hatched because they have no probability or no content.
 
-        Adjacent rows of one kind are joined. Each has `kind` (`UNLIKE` or `NOTHING`), `start` and `end`.
+        Adjacent rows of one kind are joined. Each has `start`, `end` and `kind`: `UNJUDGED` or
+        `BLACK_OR_CREDITS`.
         """
         kinds = parts_of(self.rows)
         starts, ends = self.rows["start_s"].tolist(), self.rows["end_s"].tolist()
         spans = []
-        for kind in (UNLIKE, NOTHING):
+        for kind in (UNJUDGED, BLACK_OR_CREDITS):
             for first, after in runs(kinds == kind):
                 spans.append({"kind": kind, "start": starts[first], "end": ends[after - 1]})
         return spans
@@ -530,8 +531,8 @@ class FilmView:
             p_low, p_high = band_of_mean(rows, weights, self.model)
         row_numbers = inside.index.to_numpy()
         concepts = [_mean_of_known(shown.p[row_numbers], seconds, least_s) for shown in self.concepts]
-        told_flags = told_flags_in(inside)
-        flags = ";".join(flag for flag in FLAGS if flag in told_flags)
+        row_flags = informative_flags_in(inside)
+        flags = ";".join(flag for flag in FLAGS if flag in row_flags)
         return Minute(start_s, judged_s, p, p_low, p_high, concepts, flags)
 
 

@@ -14,7 +14,7 @@ from obygaze_film.claims import sentence
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import decision as decision_claim
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.film_time import told_flags
+from obygaze_film.film_time import informative_flags
 from obygaze_film.page import charts
 from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times
 
@@ -111,7 +111,7 @@ def _flag_runs(cells: pd.Series, words: "Words") -> list[tuple[int, str]]:
     """
     runs: list[tuple[int, str]] = []
     for row, cell in enumerate(cells):
-        text = words.flags(told_flags(cell))
+        text = words.flags(informative_flags(cell))
         if not runs or runs[-1][1] != text:
             runs.append((row, text))
     return runs

@@ -14,7 +14,7 @@ from obygaze_film.claims import Words, phrases
 from obygaze_film.claims.kinds import ClaimTime, Passage
 from obygaze_film.claims.of_film import at_usual, classes_seen, other_windows, passage, unjudged_span
 from obygaze_film.claims.words import clock
-from obygaze_film.film_time import EDGE_S, is_enough, seconds_inside, told_flags_in
+from obygaze_film.film_time import EDGE_S, informative_flags_in, is_enough_judged, seconds_inside
 from obygaze_film.page.cards import concept_bar, largest_contribution
 from obygaze_film.page.translated import model_title
 from obygaze_film.page.view import FilmView
@@ -92,7 +92,7 @@ def span_evidence(
     is_inside = overlap_s > 0
     rows_inside = view.rows[is_inside]
     is_used = is_counted(view.rows) & is_inside
-    if not is_enough(overlap_s[is_used], overlap_s):
+    if not is_enough_judged(overlap_s[is_used], overlap_s):
         # Too few rows count: none is used, and the note explains the others.
         rows_inside = view.rows[is_inside & ~is_used]
         is_used = np.zeros(len(is_used), dtype=bool)
@@ -107,7 +107,7 @@ def span_evidence(
         "cited": "",
         "note": "",
         "parts": [],
-        "flags": words.flags(";".join(told_flags_in(rows_inside)), is_judged=bool(is_used.any())),
+        "flags": words.flags(";".join(informative_flags_in(rows_inside)), is_judged=bool(is_used.any())),
         "cuts": int(((cut_times_s > start_s + EDGE_S) & (cut_times_s < end_s - EDGE_S)).sum()),
         "said": _subtitles_in(film, start_s, end_s),
         "like": _similar_spans(film, films, start_s, end_s),

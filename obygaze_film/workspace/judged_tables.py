@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.manifest import DEFINITION, Clip, Codebook, Manifest, import_spans
-from obygaze_film.notes import said_counted
+from obygaze_film.notes import counted_message
 from obygaze_film.scored_files import SETTLED
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import Decisions, codebook_of
@@ -81,7 +81,7 @@ def read_judged(
         manifest = with_settled(manifest, agreed.manifest)
         n_doubly = _n_settled_at_two_levels(agreed.manifest)
         if n_doubly:
-            notices.append(said_counted("settled_twice", n_doubly))
+            notices.append(counted_message("settled_twice", n_doubly))
     meanings = Meanings(headers)
     return JudgedTables(one_definition_a_meaning(manifest, meanings), meanings, notices)
 

@@ -14,8 +14,8 @@ import pandas as pd
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Clip, Codebook, Manifest
-from obygaze_film.film_time import is_enough, seconds_inside
-from obygaze_film.notes import Said, said
+from obygaze_film.film_time import is_enough_judged, seconds_inside
+from obygaze_film.notes import Message, message
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import Decisions, state_of
 
@@ -28,7 +28,7 @@ Tell = Callable[[float], None]
 """A function that is called with the share of the work that is done, from 0 to 1."""
 
 Note: TypeAlias = "FilmClaim | str"
-"""What a job says at its end: a claim, a note (`Said`), or a text."""
+"""What a job says at its end: a claim, a note (`Message`), or a text."""
 
 NOTE_OF_DISK_ERROR: Final = {
     errno.ENOSPC: "disk_full",
@@ -39,17 +39,17 @@ NOTE_OF_DISK_ERROR: Final = {
 """Number of an `OSError` -> the key of the note that explains it; `disk_other` explains all others."""
 
 
-def message_of(error: Exception) -> Said:
+def message_of(error: Exception) -> Message:
     """Return an error's message as a note, which can be written in the reader's language.
 
     A message that was not written as a note is quoted in English.
     """
-    if error.args and isinstance(error.args[0], Said):
+    if error.args and isinstance(error.args[0], Message):
         return error.args[0]
     if isinstance(error, OSError) and error.strerror:
         key = NOTE_OF_DISK_ERROR.get(error.errno or 0, "disk_other")
-        return said(key, path=error.filename, error=error.strerror)
-    return said("refused", error=str(error))
+        return message(key, path=error.filename, error=error.strerror)
+    return message("refused", error=str(error))
 
 
 class Job:
@@ -95,7 +95,7 @@ class Job:
                 # An error of another kind, a fault of ours or no memory, passes; the page must still end.
                 has_other_error = self.notes is None and not self.error
                 if has_other_error:
-                    self.share, self.error = None, said("work_failed")
+                    self.share, self.error = None, message("work_failed")
 
         Thread(target=run, daemon=True).start()
 
@@ -140,7 +140,7 @@ class OpenFilm:
         state = self.path and state_of(self.path)
         if state == self._state_when_opened:
             return ""
-        return said("copy_replaced" if state else "copy_removed", path=self.path)
+        return message("copy_replaced" if state else "copy_removed", path=self.path)
 
     @cached_property
     def for_browser(self) -> Path | None:
@@ -200,13 +200,13 @@ class OpenFilm:
     def probability_of(self, start_s: float, end_s: float) -> float | None:
         """Return the model's mean probability in a span, weighted by the seconds of each row in the span.
 
-        None if too little of the span has a probability (`is_enough`).
+        None if too little of the span has a probability (`is_enough_judged`).
         """
         rows = self._rows
         seconds = seconds_inside(rows, start_s, end_s)  # [N rows]
         p = rows["p"].to_numpy(dtype=np.float64)
         is_used = (seconds > 0) & ~np.isnan(p)
-        if not is_enough(seconds[is_used], seconds):
+        if not is_enough_judged(seconds[is_used], seconds):
             return None
         return float(np.average(p[is_used], weights=seconds[is_used]))
 
@@ -247,8 +247,8 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
         return ShownJudgements(decisions.judgements().clips, "")
     blind = [clip for judged in decisions.blind_judgements().values() for clip in judged.values()]
     shown = decisions.judgements(clip for clip in blind if clip.clip_id not in hidden_ids)
-    notice = said("films_hidden" if viewer else "films_unfinished", n=len(hidden_ids))
-    note = said("note_of", movie=film.timeline.movie, notice=notice)
+    notice = message("films_hidden" if viewer else "films_unfinished", n=len(hidden_ids))
+    note = message("note_of", movie=film.timeline.movie, notice=notice)
     return ShownJudgements(shown.clips, note)
 
 

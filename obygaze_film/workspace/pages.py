@@ -25,7 +25,7 @@ from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, votes
-from obygaze_film.notes import Said
+from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
 from obygaze_film.page.view import FilmView
@@ -387,7 +387,7 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
     estimates = {}
     if not rate.is_census:  # of a census the share is counted: it has no interval
         ends = anytime_interval(windows.cells.without(windows.unsure), judged_cells, is_positive)
-        is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
+        is_of_earlier_law = windows.sampling == SEQUENTIAL_POISSON
         claim = share_so_far(judge, ends, rate, is_of_earlier_law=is_of_earlier_law)
         estimates["sofar"] = sentence(claim, words)
     if is_finished:
@@ -414,7 +414,7 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
     sentences += [f"{sentence(no_judged_share(few), words)}." for few in found.too_few]
     sentences += [sentence(claim, words) for claim in _agreements(found)]
     for notice in found.notices:
-        is_of_some_pairs = isinstance(notice, Said) and notice.key == "note_pairs"
+        is_of_some_pairs = isinstance(notice, Message) and notice.key == "note_pairs"
         if is_of_some_pairs:  # the agreement is that of a sample of the pairs
             sentences.append(f"{words.again(notice)}.")
     return " ".join(sentences)

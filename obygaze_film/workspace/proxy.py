@@ -21,7 +21,7 @@ from obygaze_features.door import open_regular
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
 from obygaze_features.video import Frames, at, files_of, frame_times, opened, played, probe, read_frames
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.workspace.cache import cache_folder, private_cache
 
 MOST_LINES: Final = 540
@@ -139,7 +139,7 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
                 _transcode(path, made, progress)
         partial.replace(out)
     except av.FFmpegError as error:
-        raise VideoError(said("no_copy", path=path, error=error), path) from error
+        raise VideoError(message("no_copy", path=path, error=error), path) from error
     finally:
         partial.unlink(missing_ok=True)
 

@@ -31,7 +31,7 @@ from obygaze_features.manifest import Subtitle, write_vtt
 from obygaze_film.claims import LANGUAGES, FilmClaim, Words, sentence
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.registry import FORMATS, collect
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.page import modules
 from obygaze_film.page.figure_pdf import can_write_pdf, figure_pdf
 from obygaze_film.page.figures import film_figure
@@ -334,7 +334,7 @@ class Workspace:
         async for part in request.stream():
             body += part
             if len(body) > MOST_BODY:
-                raise FilmError(said("too_long"))
+                raise FilmError(message("too_long"))
         asked = msgspec.json.decode(body, type=Asked)
         words = Words(_language(request))
         answer = _decided(film, asked, words)
@@ -436,7 +436,7 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
             n_planned=asked.windows,
             parents=asked.parents,
             mode=asked.mode,
-            changes=asked.id,
+            changed_id=asked.id,
         )
         return {"id": new_id, "said": words["desk_kept"]}
     line: Line | None

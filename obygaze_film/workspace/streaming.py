@@ -13,7 +13,7 @@ from av.video.reformatter import Interpolation
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import opened, probe
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.workspace.proxy import SAMPLE_RATE, TICK_S, first_sound, made_anew
 
 MOST_LINES: Final = 480
@@ -153,7 +153,7 @@ class FilmStream:
             problem = str(error)
         if first is None:
             self._stack.close()
-            raise VideoError(said("no_copy", path=path, error=problem), path)
+            raise VideoError(message("no_copy", path=path, error=problem), path)
         self.start_s, self._first_picture = first
 
     def _decoded(self, path: Path, start_s: float) -> Iterator[tuple[float, Any]]:

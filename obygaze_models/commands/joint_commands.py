@@ -58,7 +58,7 @@ def sums(
     """
     from obygaze_features.store.provenance import validate_licence
     from obygaze_models.joint import gram, write_sums
-    from obygaze_models.joint.sums import RECORD, recorded
+    from obygaze_models.joint.sums import RECORD, record_release
 
     refuse_existing(out, force=force)
     inputs = read_modalities(manifest, (store,), fuse=None, not_with_fuse={})
@@ -69,7 +69,7 @@ def sums(
     summed = gram(
         data, task, least=least, at=last_round, licence=validate_licence(licence), label_policy=policy
     )
-    with recorded(data, summed, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):
+    with record_release(data, summed, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):
         write_sums(summed, out)
     about = summed.about
     n_clips = dict(zip(about.movies, summed.counts.astype(int).tolist(), strict=True))

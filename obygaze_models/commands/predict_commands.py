@@ -69,7 +69,7 @@ def predict(
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
       obygaze predict hn-linear@1.0.0 stores/more-films --zoo /share/models
     """
-    from obygaze_models.commands.predict_remarks import remarks
+    from obygaze_models.commands.predict_remarks import remarks, written_remark
     from obygaze_models.prediction.predict import document, refuse_wrong_order
 
     refuse_wrong_order(model, stores)
@@ -83,7 +83,7 @@ def predict(
     lines = remarks(predicted, loaded)
     if out is not None:
         predicted.write(out)
-        lines.append(f"{len(predicted.table)} predictions in {out}")
+        lines.append(written_remark(predicted, loaded, str(out)))
     if frames is not None and frame_table is not None:
         write_whole(frames, str(frame_table.to_csv(index=False, lineterminator="\n")))
         lines.append(f"{counted(len(frame_table), 'frame')} in {frames}")

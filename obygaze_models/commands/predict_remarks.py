@@ -30,6 +30,18 @@ def remarks(predicted: "Predicted", model: "Model") -> list[str]:
     return [visible(line, lines=False) for line in lines]
 
 
+def written_remark(predicted: "Predicted", model: "Model", path: str) -> str:
+    """Write how many clips a file has, and of a model that decides how many of them have a probability."""
+    n_clips = len(predicted.table)
+    written = f"{counted(n_clips, 'clip')} in {path}"
+    if not model.decides:
+        return written
+    n_known = int(predicted.table["p"].notna().sum())
+    if not n_known:
+        return f"{written}, none with a probability"
+    return f"{written}, {n_known if n_known < n_clips else 'each'} with a probability"
+
+
 def _calls_remark(predicted: "Predicted", model: "Model") -> str:
     """Write what the model was trained for and, if it decides, how many clips it calls positive."""
     card = model.card

@@ -87,7 +87,7 @@ def units(
     """
     import numpy as np
 
-    from obygaze_models.concepts.dictionary import present_tokens, strongest
+    from obygaze_models.concepts.dictionary import present_tokens, strongest_activations
     from obygaze_models.concepts.dictionary_learning import N_EPOCHS, learn_dictionary
     from obygaze_models.concepts.texts import read_texts
     from obygaze_models.dataset.features import StoredClips, find_group
@@ -136,7 +136,7 @@ def units(
             resume_from=_read_unfinished(unfinished, digest),
             after_epoch=save_epoch,
         )
-    values, strongest_tokens = strongest(dictionary, clips)
+    values, strongest_tokens = strongest_activations(dictionary, clips)
     concepts: Sequence[str] = ()
     association = None
     if labels is not None:

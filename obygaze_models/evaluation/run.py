@@ -195,7 +195,7 @@ def rows_of(
         Columns with the same value in every row: ``model``, ``train`` and ``threshold``.
     """
     rows = fold.split.test
-    in_test = test.codes[rows] != NOT_ASKED
+    in_test = test.labels[rows] != NOT_ASKED
     return {
         **model_columns,
         "task": f"{model_columns['train']}>{test.target.name}",
@@ -203,7 +203,7 @@ def rows_of(
         "seed": fold.seed,
         "clip_id": data.clip_ids[rows][in_test],
         "movie": data.movies[rows][in_test],
-        "label": test.codes[rows][in_test],
+        "label": test.labels[rows][in_test],
         "score": scores[in_test],
         "store": data.store,
     }
@@ -419,7 +419,7 @@ def record_of(
     origin : mapping, optional
         Further values of the record, on where the labels come from.
     """
-    is_tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
+    is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     is_used = is_tested | (train.of(data.labels) != NOT_ASKED)
     n_movies_tested = len(np.unique(data.movies[is_tested]))
     n_folds = len({fold["fold"] for fold in folds})
@@ -464,7 +464,7 @@ def _prevalence(test: Tested, n_classes: int) -> float | None:
     """Compute the share of positive clips of a test; None for ordered levels."""
     if n_classes != 2:
         return None
-    return prevalence(test.codes[test.codes != NOT_ASKED])
+    return prevalence(test.labels[test.labels != NOT_ASKED])
 
 
 def _excluded(data: Dataset, train: Target, tests: Sequence[Tested]) -> list[Excluded]:

@@ -104,7 +104,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         classes, labels = encode_labels(y, type(self).__name__)
         frames = self._disturb_frames(frames, labels, groups)
         if X_val is not None:
-            X_val = np.asarray(self._frames(X_val), frames.dtype)
+            X_val = np.asarray(self._check_frames(X_val), frames.dtype)
         return self._fit(frames, classes, labels, X_val, y_val)
 
     def decision_function(self, X: ArrayLike) -> Floats:
@@ -126,7 +126,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         """Compute weights and evidence [N, F] and logits [N] for frames X [N, F, D], clip by clip."""
         check_is_fitted(self)
         network = self._network(self.n_features_in_)
-        frames = self._frames(X).astype(self.mean_.dtype, copy=False)
+        frames = self._check_frames(X).astype(self.mean_.dtype, copy=False)
         layers = network.layers_of(self.parameters_)
         # One clip at a time, so that its result does not depend on the other clips to the last bit: matrix
         # libraries choose their kernels by the size of the batch.

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.choices import log_loss
-from obygaze_models.models.frames import frame_moments, most_differing_directions
+from obygaze_models.models.frames import mean_and_scale_of_frames, most_differing_directions
 from obygaze_models.models.scaling import standardise
 
 N_PERIODS = 3
@@ -151,9 +151,9 @@ class AttentionNetwork:
             bias=parameters[-1:],
         )
 
-    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+    def mean_and_scale(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute mean and scale [D] over all present frames of X [N, F, D]."""
-        return frame_moments(X)
+        return mean_and_scale_of_frames(X)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
         """Standardise and clip frames [N, F, D]; append time embedding and a column that marks absent frames.

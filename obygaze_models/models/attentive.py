@@ -169,7 +169,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         One clip at a time, so that its result does not depend on the other clips to the last bit.
         """
         check_is_fitted(self)
-        clips = self._frames(X)
+        clips = self._check_frames(X)
         projection = self.parameters_[:-1].reshape(self.n_features_in_, 2, 1, self.n_queries)
         with one_blas_thread():
             for row in range(len(clips)):

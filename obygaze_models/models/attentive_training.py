@@ -21,7 +21,7 @@ from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.adam import Adam, adam_step
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.frames import most_differing_directions
-from obygaze_models.models.scaling import Moments, safe_scale
+from obygaze_models.models.scaling import MeanAndScale, safe_scale
 
 Masks = NDArray[np.bool_]
 
@@ -187,7 +187,7 @@ class _TokenSums:
         centred = tokens - tokens.mean(axis=0, dtype=np.float64)
         self.scatters[fold, label] += centred.T @ centred
 
-    def moments(self, folds: Masks, dtype: np.dtype[Any]) -> Moments:
+    def mean_and_scale(self, folds: Masks, dtype: np.dtype[Any]) -> MeanAndScale:
         """Compute mean and scale [D] of the tokens of some folds, which are marked in `folds` [F]."""
         n_tokens = self.counts[folds].sum(axis=0).sum()
         offset = self.sums[folds].sum(axis=0) / n_tokens
@@ -264,10 +264,10 @@ def initial_statistics(
         folds_of_group = np.ones(n_folds, bool)
         if has_folds and group < n_folds:
             folds_of_group[group] = False
-        moments = sums.moments(folds_of_group, dtype)
-        means.append(moments.mean)
-        scales.append(moments.scale)
-        directions.append(sums.directions(folds_of_group, moments.scale, n_directions))
+        mean, scale = sums.mean_and_scale(folds_of_group, dtype)
+        means.append(mean)
+        scales.append(scale)
+        directions.append(sums.directions(folds_of_group, scale, n_directions))
     return InitialStatistics(np.stack(means), np.stack(scales), np.stack(directions))
 
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from obygaze_models.models.scaling import (
-    Moments,
+    MeanAndScale,
     is_constant,
-    moments,
-    moments_of_subsets,
+    mean_and_scale,
+    mean_and_scale_of_subsets,
     safe_scale,
     standardise,
 )
@@ -40,7 +40,7 @@ class SharedFeatures:
 
     Attributes
     ----------
-    moments : Moments
+    mean_and_scale : MeanAndScale
         Of all clips, [D].
     float64 : ndarray, shape [N, D]
         The standardised features in double precision.
@@ -52,9 +52,9 @@ class SharedFeatures:
         """Standardise features X [N, D], and keep them in double and in single precision."""
         self.X = X
         self.limit = limit
-        self.moments = moments(X)
+        self.mean_and_scale = mean_and_scale(X)
         self.float64: Floats = np.empty(X.shape)
-        standardise(X, *self.moments, limit, out=self.float64)
+        standardise(X, *self.mean_and_scale, limit, out=self.float64)
         self.float32 = self.float64.astype(np.float32)
 
     def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -198,12 +198,12 @@ class ScaledFolds(NamedTuple):
     ----------
     scaling : FoldScaling
         Conversion of the shared features into each fit's features.
-    moments : Moments
+    mean_and_scale : MeanAndScale
         Of each fit's training clips, [K, D]; scales of constant features are 1.
     """
 
     scaling: FoldScaling
-    moments: Moments
+    mean_and_scale: MeanAndScale
 
 
 def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
@@ -216,18 +216,18 @@ def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
     in_training : ndarray of bool, shape [N, K]
         The training clips of each fit.
     """
-    subset_moments = moments_of_subsets(shared.X, in_training)
-    fold_moments = safe_scale(subset_moments.mean, subset_moments.scale, shared.X.dtype)
-    mean = shared.moments.mean.astype(np.float64)
-    scale = shared.moments.scale.astype(np.float64)
+    of_subsets = mean_and_scale_of_subsets(shared.X, in_training)
+    of_folds = safe_scale(of_subsets.mean, of_subsets.scale, shared.X.dtype)
+    mean = shared.mean_and_scale.mean.astype(np.float64)
+    scale = shared.mean_and_scale.scale.astype(np.float64)
     # The fits' means [K, D], standardised as the shared features are.
-    centre = (fold_moments.mean - mean) / scale
-    scale_ratio = scale / fold_moments.scale
+    centre = (of_folds.mean - mean) / scale
+    scale_ratio = scale / of_folds.scale
     corrections = _limit_corrections(shared, centre, scale_ratio)
     # After the corrections, which divide by the ratio.
-    scale_ratio[is_constant(subset_moments.mean, subset_moments.scale, shared.X.dtype)] = 0.0
+    scale_ratio[is_constant(of_subsets.mean, of_subsets.scale, shared.X.dtype)] = 0.0
     scaling = FoldScaling(np.ascontiguousarray(centre.T), np.ascontiguousarray(scale_ratio.T), corrections)
-    return ScaledFolds(scaling, fold_moments)
+    return ScaledFolds(scaling, of_folds)
 
 
 def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floats) -> LimitCorrections:
@@ -245,8 +245,8 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     high = centre + half_range
     # By the narrowest limits of all fits.
     rows, columns = shared.find_beyond(low.max(axis=0), high.min(axis=0))
-    mean = shared.moments.mean.astype(np.float64)
-    scale = shared.moments.scale.astype(np.float64)
+    mean = shared.mean_and_scale.mean.astype(np.float64)
+    scale = shared.mean_and_scale.scale.astype(np.float64)
     # The values without any limit, [E], and clipped at each fit's limits, [K, E].
     not_clipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]
     clipped_by_fit = np.clip(not_clipped, low[:, columns], high[:, columns])

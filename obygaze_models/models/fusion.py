@@ -328,5 +328,5 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         return LinearFusion(
             columns=self.columns,
             joins={pattern: joined.linear() for pattern, joined in self.models_.items()},
-            largest=self.how == "max",
+            fused_by_max=self.how == "max",
         )

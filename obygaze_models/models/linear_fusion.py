@@ -80,13 +80,13 @@ class LinearFusion:
         The modalities' columns in X.
     joins : mapping
         Set of modalities -> its model.
-    largest : bool
+    fused_by_max : bool
         Whether the largest contribution is added to the base, instead of the sum of the contributions.
     """
 
     columns: Columns
     joins: Mapping[Pattern, LinearJoin]
-    largest: bool
+    fused_by_max: bool
 
     def contributions(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Decompose the scores of clips X [N, D] into a base and the contribution of each modality.
@@ -119,7 +119,7 @@ class LinearFusion:
         """Score each clip [N] by the model of the modalities that it has; a clip without any has the base."""
         base, contributions = self.contributions(X)
         is_present = np.isfinite(contributions)
-        if self.largest:
+        if self.fused_by_max:
             joined = np.where(is_present, contributions, -np.inf).max(axis=1)
         else:
             joined = np.nansum(contributions, axis=1)

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.choices import log_loss
-from obygaze_models.models.scaling import moments, standardise
+from obygaze_models.models.scaling import mean_and_scale, standardise
 
 
 class PerceptronLayers(NamedTuple):
@@ -81,10 +81,10 @@ class Perceptron:
         """Count the parameters, P."""
         return (self.n_features + 1) * self.n_hidden + (self.n_hidden + 1) * self.n_outputs
 
-    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+    def mean_and_scale(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute mean and scale [D] of X [N, D]; they are 0 and 1 if features are not standardised."""
         if self.standardised:
-            return moments(X)
+            return mean_and_scale(X)
         return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:

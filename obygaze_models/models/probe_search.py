@@ -360,8 +360,8 @@ class _Search:
         # The steps before the scaler learn nothing from the clips, so that all fits share them.
         pipeline.steps[: len(self.first_steps)] = self.first_steps
         scaler = pipeline[-2]
-        scaler.mean_ = fits.moments.mean[column].copy()
-        scaler.scale_ = fits.moments.scale[column].copy()
+        scaler.mean_ = fits.mean_and_scale.mean[column].copy()
+        scaler.scale_ = fits.mean_and_scale.scale[column].copy()
         scaler.n_features_in_ = len(scaler.mean_)
         probe = pipeline[-1]
         probe.n_features_in_ = len(scaler.mean_)

@@ -27,7 +27,7 @@ from obygaze_models.models.fold_descent import (
 )
 from obygaze_models.models.fold_scaling import Floats, Masks, Numbers, SharedFeatures, scale_folds
 from obygaze_models.models.ridge_path import RidgePath
-from obygaze_models.models.scaling import Moments
+from obygaze_models.models.scaling import MeanAndScale
 
 WIDTH = 16
 """The number of fits in a block is a multiple of this; some fits are repeated to fill it up.
@@ -88,7 +88,7 @@ class FoldFits(NamedTuple):
     weights : ndarray, shape [D, K]
         Weights of features that are standardised by the subset's moments.
     intercepts : ndarray, shape [K]
-    moments : Moments
+    mean_and_scale : MeanAndScale
         Moments of each subset's clips, [K, D].
     n_steps : ndarray of int, shape [K]
         Steps that each fit took.
@@ -98,7 +98,7 @@ class FoldFits(NamedTuple):
     logits: Floats
     weights: Floats
     intercepts: Floats
-    moments: Moments
+    mean_and_scale: MeanAndScale
     n_steps: NDArray[np.int64]
 
 
@@ -253,7 +253,7 @@ class _Block:
         # The subset of each of the K fits.
         self.subset_of = np.arange(n_filled) % self.n_fits
         self.in_training = subsets[:, self.subset_of]
-        self.scaling, self.moments = scale_folds(logistic.shared, self.in_training)
+        self.scaling, self.mean_and_scale = scale_folds(logistic.shared, self.in_training)
         n_coefficients = logistic.shared.X.shape[1] + 1
         self.coefficients = np.zeros((n_coefficients, n_filled))
         self.logits: Numbers = np.zeros((0, n_filled))
@@ -292,7 +292,7 @@ class _Block:
             logits=self.logits[:, kept].astype(np.float64, copy=False),
             weights=self.coefficients[:-1, kept],
             intercepts=self.coefficients[-1, kept],
-            moments=Moments(self.moments.mean[kept], self.moments.scale[kept]),
+            mean_and_scale=MeanAndScale(self.mean_and_scale.mean[kept], self.mean_and_scale.scale[kept]),
             n_steps=self.n_steps[kept],
         )
 

@@ -36,7 +36,7 @@ If less is left, the variance is computed anew from the rows.
 """
 
 
-class Moments(NamedTuple):
+class MeanAndScale(NamedTuple):
     """Mean and standard deviation of features.
 
     Attributes
@@ -79,7 +79,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
         del y
         self._validate_params()
         features = validate_data(self, X, dtype=(np.float64, np.float32))
-        self.mean_, self.scale_ = moments(features)
+        self.mean_, self.scale_ = mean_and_scale(features)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -123,7 +123,7 @@ def standardise(
 # ---------------------------------------------------------------------------
 
 
-def moments(X: NDArray[np.floating[Any]]) -> Moments:
+def mean_and_scale(X: NDArray[np.floating[Any]]) -> MeanAndScale:
     """Compute mean and standard deviation of each column of X [N, D]; that of a constant column is 1."""
     mean = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
     scale = np.sqrt(_column_sums(X, mean, power=2) / len(X))
@@ -150,13 +150,13 @@ def _column_sums(
     return np.asarray(work[0])
 
 
-def safe_scale(mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> Moments:
+def safe_scale(mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> MeanAndScale:
     """Convert means and deviations of features to the features' data type.
 
     Constant features get a scale of 1. All arrays are of shape [D] or [K, D].
     """
     constant = is_constant(mean, scale, dtype)
-    return Moments(mean.astype(dtype), np.where(constant, 1.0, scale).astype(dtype))
+    return MeanAndScale(mean.astype(dtype), np.where(constant, 1.0, scale).astype(dtype))
 
 
 def is_constant(
@@ -167,7 +167,7 @@ def is_constant(
     return np.asarray(scale <= 10 * np.finfo(dtype).eps * np.abs(mean))
 
 
-def moments_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_]) -> Moments:
+def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_]) -> MeanAndScale:
     """Compute means and standard deviations of K subsets of the rows of X, in one pass over X.
 
     They equal those of each subset's rows to rounding; the deviation of a constant feature is about 0.
@@ -180,7 +180,7 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_
 
     Returns
     -------
-    Moments
+    MeanAndScale
         Of shape [K, D], in float64.
     """
     centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
@@ -204,10 +204,10 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_
             rows = X[in_subset[:, subset]][:, unsure].astype(np.float64)
             mean[subset, unsure] = rows.mean(axis=0)
             deviation[subset, unsure] = rows.std(axis=0)
-    return Moments(mean, deviation)
+    return MeanAndScale(mean, deviation)
 
 
-def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]) -> Moments:
+def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]) -> MeanAndScale:
     """Compute the moments of X [N, D] leaving out each of G groups of rows, in one pass over X.
 
     The sums of a group are subtracted from those of all rows; where this cancels nearly all digits, the
@@ -221,7 +221,7 @@ def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.i
 
     Returns
     -------
-    Moments
+    MeanAndScale
         Of shape [G, D]; scales of constant features are 1.
     """
     centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)

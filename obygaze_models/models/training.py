@@ -24,7 +24,7 @@ class TrainableNetwork(Protocol):
     def n_parameters(self) -> int:
         """Count the parameters, P."""
 
-    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+    def mean_and_scale(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute the mean and scale [D] of the features trained on."""
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
@@ -160,7 +160,7 @@ def train_network(
     if plan.imbalance == "subsample":
         # From a random stream of its own, so that the later draws do not depend on it.
         rows = rows[undersample_rows(y[rows], rng.spawn(1)[0])]
-    mean, scale = network.moments(X[rows])
+    mean, scale = network.mean_and_scale(X[rows])
     clips = PreparedClips(network.prepare(X[rows], mean, scale), y[rows])
     weights = balanced_weights(clips.y) if plan.imbalance == "weights" else np.ones_like(clips.y)
     stoppings = []

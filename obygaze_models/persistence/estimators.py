@@ -164,7 +164,7 @@ def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
     for pattern, join in fusion.joins.items():
         for name, array in join._asdict().items():
             arrays[f"{_pattern_prefix(pattern)}_{name}"] = np.asarray(array, np.float64)
-    return {"largest": fusion.largest}, arrays
+    return {"largest": fusion.fused_by_max}, arrays
 
 
 def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
@@ -196,7 +196,7 @@ def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
         parts = {name: arrays[f"{_pattern_prefix(pattern)}_{name}"] for name in LinearJoin._fields}
         joins[pattern] = LinearJoin(**parts)
     columns = tuple(columns_of_modality for _, columns_of_modality in card.input_columns())
-    return LinearFusion(columns, joins, largest=bool(card.parameters["largest"]))
+    return LinearFusion(columns, joins, fused_by_max=bool(card.parameters["largest"]))
 
 
 def _all_patterns(n_modalities: int) -> Iterator[tuple[int, ...]]:

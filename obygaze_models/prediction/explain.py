@@ -475,7 +475,7 @@ def describe(explained: Explained, model: Model) -> str:
         "task": model.card.target["name"],
         "planted": _note_on_planted(model.card),
         "sides": _level_names_of_classes(model.card),
-        "largest": isinstance(model.estimator, LinearFusion) and model.estimator.largest,
+        "largest": isinstance(model.estimator, LinearFusion) and model.estimator.fused_by_max,
         "labelled": None not in explained.concept_p,
         "reasons": reasons,
         "modalities": table(modalities, ["modality", "contribution"], right=[1]),

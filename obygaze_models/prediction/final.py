@@ -20,7 +20,7 @@ from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import seed_of
 from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.metrics import average_precision, random_ranking, rows_by_movie
+from obygaze_models.evaluation.metrics import ap_of_random_ranking, average_precision, rows_by_movie
 from obygaze_models.evaluation.plan import varying
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
@@ -332,7 +332,7 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         raise ConceptError("no concept is marked in enough movies to be learnt")
     present = data.present[concepts].to_numpy()
     bank = ConceptBank("ridge", C=None, concepts=concepts).fit(data.X, present, groups=data.movies)
-    bank.fit_moments(bank.held_out_distances_)
+    bank.set_moments(bank.held_out_distances_)
     card = _make_card(
         data,
         run,
@@ -690,9 +690,9 @@ def concept_metrics(
             if np.ptp(labels) == 0:
                 continue  # all clips of the movie have the concept, or none
             labels_of_movies.append(labels)
-            gains.append(average_precision(labels, scores[rows_of_movie]) - random_ranking([labels]))
+            gains.append(average_precision(labels, scores[rows_of_movie]) - ap_of_random_ranking([labels]))
         gain = t_interval(gains)
-        chance = random_ranking(labels_of_movies)
+        chance = ap_of_random_ranking(labels_of_movies)
         row = {
             "model": model,
             "task": f"concept:{concept}",

@@ -201,6 +201,6 @@ def _frame_table_of_clip(
         probabilities = model.probabilities_of(values)
         for index, concept in enumerate(model.concepts):
             columns[f"{concept}_value"] = values[:, index]
-            if model.likely_concepts:
+            if model.concepts_with_probability:
                 columns[f"{concept}_p"] = np.nan if is_far else probabilities[:, index]
     return pd.DataFrame(columns)

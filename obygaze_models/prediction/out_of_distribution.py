@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.models.scaling import CLIP, moments, moments_without_groups, standardise
+from obygaze_models.models.scaling import CLIP, mean_and_scale, mean_and_scale_without_groups, standardise
 
 OUT_OF_DISTRIBUTION = "unlike"
 """Word for clips out of distribution in tables and files."""
@@ -74,11 +74,11 @@ class OutOfDistribution:
         for rows in films:
             winsorised_rows = winsorised_row_of[rows]
             winsorised_films.append(winsorised_rows[winsorised_rows >= 0])
-        without_film = moments_without_groups(winsorised, winsorised_films)
+        without_film = mean_and_scale_without_groups(winsorised, winsorised_films)
         distances = np.empty(len(X))
         for rows, mean, scale in zip(films, without_film.mean, without_film.scale, strict=True):
             distances[rows] = _distances_from_mean(X[rows], mean, scale)
-        mean, scale = moments(winsorised)
+        mean, scale = mean_and_scale(winsorised)
         return cls(mean.astype(np.float64), scale.astype(np.float64), np.quantile(distances, QUANTILE_LEVELS))
 
     def shares(self, X: NDArray[Any]) -> NDArray[np.float64]:
@@ -111,7 +111,7 @@ def _winsorise(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
         for first in range(0, len(rows), N_CLIPS_AT_ONCE):
             block = slice(first, first + N_CLIPS_AT_ONCE)
             np.clip(X[rows[block]].astype(np.float64), low, high, out=clipped[block])
-        mean, scale = moments(clipped)
+        mean, scale = mean_and_scale(clipped)
         low = mean - WINSOR_DEVIATIONS * scale
         high = mean + WINSOR_DEVIATIONS * scale
     return clipped

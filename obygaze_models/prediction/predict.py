@@ -225,7 +225,7 @@ def _concept_columns(model: Model, block: ClipBlock, is_far: NDArray[np.bool_]) 
         base, contributions = model.contributions(block.X)
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]
-        if model.likely_concepts:
+        if model.concepts_with_probability:
             columns[f"{concept}_p"] = np.where(is_far, np.nan, probabilities[:, index])
         if decides_by_concepts:
             columns[f"{concept}_contribution"] = np.where(is_far, np.nan, contributions[:, index])

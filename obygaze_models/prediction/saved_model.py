@@ -85,8 +85,8 @@ class Model:
         return self.card.concepts
 
     @property
-    def likely_concepts(self) -> tuple[str, ...]:
-        """Names of the concepts that have probabilities; empty where they were found without labels."""
+    def concepts_with_probability(self) -> tuple[str, ...]:
+        """The concepts that get a calibrated probability: all, or none if they were found without labels."""
         return self.concepts if len(self.concept_sigmoids) else ()
 
     @property

@@ -253,7 +253,7 @@ def block(
         return table
     _, keys, write = columns[drawn_column]
     value, low, high = _column_keys(keys)
-    n_naming = max(1, min(drawn_column, columns_that_name(headers, table.rows)))
+    n_naming = max(1, min(drawn_column, n_key_columns(headers, table.rows)))
     dots = []
     for texts, row in zip(cells, rows, strict=True):
         name = " ".join(texts[:n_naming])
@@ -288,7 +288,7 @@ def _column_keys(keys: str | tuple[str | int, ...]) -> tuple[str | int, ...]:
     return keys
 
 
-def columns_that_name(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+def n_key_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     """Return how many leading columns are needed to tell all rows apart; 1 if they can't be told apart."""
     for n_columns in range(1, len(headers)):
         if len({tuple(row[:n_columns]) for row in rows}) == len(rows):

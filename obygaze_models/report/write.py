@@ -20,7 +20,7 @@ from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
 from obygaze_features.templates import filled
 from obygaze_features.text import counted
 from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
-from obygaze_models.report.blocks import NOTHING, Block, Report, columns_that_name
+from obygaze_models.report.blocks import NOTHING, Block, Report, n_key_columns
 
 WIDTH = 80
 """Characters per line of a terminal."""
@@ -99,7 +99,7 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
     A table that is too wide is split by columns; each part repeats the columns that name the rows. A part
     with one further column may be wider.
     """
-    n_naming = columns_that_name(block.headers, block.rows)
+    n_naming = n_key_columns(block.headers, block.rows)
     naming = range(n_naming)
     # tabulate adds two columns beside a heading.
     widths = [

@@ -98,7 +98,7 @@ def planted_cells(*, content_s, p=0.5) -> Cells:
     """
     content_s = np.asarray(content_s, dtype=float)
     p = np.broadcast_to(np.asarray(p, dtype=float), content_s.shape).copy()
-    return Cells(spans=np.zeros((len(content_s), 2)), content=content_s, counted=content_s, p=p)
+    return Cells(spans=np.zeros((len(content_s), 2)), content_s=content_s, counted_s=content_s, p=p)
 
 
 def scored_film(

@@ -43,7 +43,7 @@ from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
 from tests.film.page.invented import invented_film
 
-SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, otherwise="")
+SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "sed_eval.json").read_text(encoding="utf-8"))
 """Spans, and what the packages sed_eval and sed_scores_eval give of them (oracles/README.md)."""

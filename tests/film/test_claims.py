@@ -50,7 +50,7 @@ from obygaze_models.prediction import mean_probability
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.saying import first_sentence
 
-SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, otherwise="")
+SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
 
 ROOM = Path(obygaze_film.__file__).parent
 
@@ -188,7 +188,7 @@ def is_claim_number(node):
 
 def makes_text(call):
     """Whether a call fills a text with values, or makes a text of one."""
-    return last_name(call.func) in {"say", "counted", "said", "said_counted", "format", "str", "repr"}
+    return last_name(call.func) in {"say", "counted", "message", "counted_message", "format", "str", "repr"}
 
 
 def makes_text_of_number(call):
@@ -303,10 +303,10 @@ BREACHES = (
     "getattr(words, 'share')(value)",
     "rounded(value, 2)",
     "np.format_float_positional(value, 2)",
-    "said('x', share=row['share'])",
+    "message('x', share=row['share'])",
     "view.words.durations(1.0, 2.0)",
     "def f(claim):\n    text = claim.number\n    return f'{text} of the film'",
-    "def f(rate):\n    first = rate.share\n    second = first\n    return said('x', it=second)",
+    "def f(rate):\n    first = rate.share\n    second = first\n    return message('x', it=second)",
     "def f(a):\n    low, high = round(a, 2), a\n    return f'from {low}'",
     "def f(row):\n    if (found := row['kappa']):\n        return str(found)",
 )

@@ -238,7 +238,7 @@ def test_a_film_of_which_nine_windows_are_judged_counts_as_not_judged_and_is_nam
     found = compare_films(films, without_the_tenth_of_tt00, by="decade")
     assert found.groups["n_judged"].tolist() == [4, 6]
     (note,) = [note for note in found.notes if "tt00" in note]
-    n_windows = int((cells_of(films[0]).content > 0).sum())
+    n_windows = int((cells_of(films[0]).content_s > 0).sum())
     needed = needed_windows(judged=9, left=n_windows - 9, least=10)
     assert needed in note
     assert Words("fr").again(needed) in Words("fr").again(note)

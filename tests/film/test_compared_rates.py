@@ -384,7 +384,7 @@ def test_judgements_of_unequal_cells_are_weighed_by_content_over_the_chance_of_b
     assert sample_of(cells, judged, y).judged == pytest.approx(weights[0] / weights.sum())
     # By sequential Poisson sampling, the earlier law of draws, chances are proportional to content, so that
     # both weigh the same.
-    assert sample_of(cells, judged, y, law=SEQUENTIAL_POISSON).judged == pytest.approx(0.5)
+    assert sample_of(cells, judged, y, sampling=SEQUENTIAL_POISSON).judged == pytest.approx(0.5)
 
 
 def test_films_that_are_judged_all_alike_count_as_one_judgement_each():

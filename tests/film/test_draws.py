@@ -89,10 +89,10 @@ def test_windows_are_drawn_by_the_law_that_they_name():
 def test_a_draw_that_was_written_down_puts_the_windows_in_the_same_order():
     seconds = np.random.default_rng(0).uniform(0, 46, 50)
     cells = planted_cells(content_s=seconds, p=0.5)
-    draw = Draw(law=SUCCESSIVE, seed=3, movie="tt01", content=tuple(seconds.tolist()))
+    draw = Draw(sampling=SUCCESSIVE, seed=3, movie="tt01", content=tuple(seconds.tolist()))
     again = msgspec.json.decode(msgspec.json.encode(draw), type=Draw)
     assert again == draw
-    assert again.order() == cells.drawn("tt01", 3)
+    assert again.order() == cells.order_of_draw("tt01", 3)
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,9 @@ def test_cells_add_up_to_the_films_content_and_to_the_rate_that_its_model_expect
     cells, rows = cells_of(film), film.rows()
     is_empty = rows["flags"].str.contains("black|credits")
     seconds = rows["end_s"] - rows["start_s"]
-    assert cells.content.sum() == pytest.approx(seconds[~is_empty].sum())
+    assert cells.content_s.sum() == pytest.approx(seconds[~is_empty].sum())
     expected_rate = film.rate().value
-    assert np.average(cells.p, weights=cells.content) == pytest.approx(expected_rate)
+    assert np.average(cells.p, weights=cells.content_s) == pytest.approx(expected_rate)
 
 
 def judged_by_ab(clips, folder, is_violent=lambda clip: clip.start_s < 200):
@@ -80,7 +80,7 @@ TRUE_SHARE = 200 / 600
 def content_of(timeline, clip):
     """Seconds of a window that are neither black nor credits."""
     cells = cells_of(timeline)
-    return cells.content[cells.find(clip.start_s, clip.end_s)]
+    return cells.content_s[cells.index_with_content(clip.start_s, clip.end_s)]
 
 
 def test_the_first_windows_of_a_longer_blind_list_are_those_of_a_shorter_one(timeline):
@@ -146,7 +146,7 @@ def test_uncertain_windows_are_near_the_threshold(timeline):
     cells = cells_of(timeline)
     distances = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
     uncertain = drawn_as("uncertain", choose_next([timeline], 21))
-    chosen = [cells.find(clip.start_s, clip.end_s) for clip in uncertain]
+    chosen = [cells.index_with_content(clip.start_s, clip.end_s) for clip in uncertain]
     assert distances[chosen].mean() < np.median(distances)
 
 
@@ -359,7 +359,7 @@ def windows_by_the_earlier_law(timeline, n):
     """Draw the first n windows by sequential Poisson sampling, and write them as that version did."""
     cells = cells_of(timeline)
     windows = []
-    for place, cell in enumerate(cells.drawn(timeline.movie, 0, SEQUENTIAL_POISSON)[:n], 1):
+    for place, cell in enumerate(cells.order_of_draw(timeline.movie, 0, SEQUENTIAL_POISSON)[:n], 1):
         start_s, end_s = cells.spans[cell].tolist()
         extras = {"draw": "random", "seen_score": "0", "place": str(place)}
         windows.append(Clip(f"w{place}", timeline.movie, start_s=start_s, end_s=end_s, extras=extras))
@@ -389,13 +389,13 @@ def thirty_without_a_law(timeline, tmp_path):
 def estimate_by_hand(cells, windows):
     """Estimate a rate from judged cells, as the only draw of a film."""
     order, y, _ = votes(windows.by_cell)
-    return estimate_rate(cells, order[None], y[None], law=windows.law)
+    return estimate_rate(cells, order[None], y[None], sampling=windows.sampling)
 
 
 def test_windows_that_name_no_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
     """As they do not say their content either, it is said that they are taken for alike in it."""
     film = judged_film(timeline, thirty_without_a_law)
-    assert film.together().law == SEQUENTIAL_POISSON
+    assert film.together().sampling == SEQUENTIAL_POISSON
     assert len(film.together().by_cell) == 30
     assert any("alike in content" in notice for notice in film.notices)
 
@@ -415,7 +415,7 @@ def test_windows_of_another_law_than_the_first_of_their_film_are_left_out_and_co
     ]
     of_today = windows_by_the_law_of_now(timeline, 5)
     film = judged_film(timeline, judged_by_ab([*earlier, *of_today], tmp_path))
-    assert film.together().law == SEQUENTIAL_POISSON
+    assert film.together().sampling == SEQUENTIAL_POISSON
     assert len(film.together().by_cell) == 15
     assert any(notice.startswith("left out 5 judgements") for notice in film.notices)
 
@@ -430,8 +430,8 @@ def drawn_with_4_s(timeline, tmp_path):
 def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeline, drawn_with_4_s):
     first = drawn_with_4_s.clips[0]
     film = judged_film(timeline, drawn_with_4_s)
-    cell = cells_of(timeline).find(first.start_s, first.end_s)
-    assert film.together().cells.content[cell] == 4
+    cell = cells_of(timeline).index_with_content(first.start_s, first.end_s)
+    assert film.together().cells.content_s[cell] == 4
     (notice,) = film.notices
     assert notice.startswith("1 window had")
 
@@ -494,9 +494,11 @@ def test_windows_of_which_nobody_was_sure_are_kept_apart_and_have_no_content(tim
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
     sure = [clip for clip in judgements if clip.level != "unsure"]
-    assert list(windows.by_cell) == [cells_of(timeline).find(clip.start_s, clip.end_s) for clip in sure]
+    assert list(windows.by_cell) == [
+        cells_of(timeline).index_with_content(clip.start_s, clip.end_s) for clip in sure
+    ]
     assert len(windows.unsure) == 2
-    assert windows.sure_cells.content[list(windows.unsure)].tolist() == [0, 0]
+    assert windows.sure_cells.content_s[list(windows.unsure)].tolist() == [0, 0]
 
 
 @BOTH_LAWS
@@ -508,7 +510,7 @@ def test_a_rate_is_estimated_as_if_windows_of_which_nobody_was_sure_were_not_in_
     expected = estimate_by_hand(windows.cells.without(windows.unsure), windows)
     rate, _ = correct_rate(timeline, judgements)
     assert (rate.value, rate.low, rate.high) == (expected.value[0], expected.low[0], expected.high[0])
-    assert rate.content_s == pytest.approx(windows.cells.content.sum() - rate.unsure_s)
+    assert rate.content_s == pytest.approx(windows.cells.content_s.sum() - rate.unsure_s)
 
 
 def test_draws_of_two_seeds_are_refused(timeline, tmp_path):

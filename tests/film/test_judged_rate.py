@@ -153,15 +153,15 @@ def test_a_cell_without_content_is_neither_found_nor_drawn():
     """Cells from 0, 8 and 16 s; the first has no content."""
     cells = Cells(
         spans=np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]),
-        content=np.array([0.0, 0.5, 8.0]),
-        counted=np.ones(3),
+        content_s=np.array([0.0, 0.5, 8.0]),
+        counted_s=np.ones(3),
         p=np.ones(3),
     )
-    assert cells.find(0.0, 8.0) is None
-    assert cells.find(8.0, 16.0) == 1
-    assert cells.find(16.0, 24.0) == 2
-    assert cells.find(20.0, 28.0) is None  # no cell begins there
-    assert sorted(cells.drawn("m", 0)) == [1, 2]
+    assert cells.index_with_content(0.0, 8.0) is None
+    assert cells.index_with_content(8.0, 16.0) == 1
+    assert cells.index_with_content(16.0, 24.0) == 2
+    assert cells.index_with_content(20.0, 28.0) is None  # no cell begins there
+    assert sorted(cells.order_of_draw("m", 0)) == [1, 2]
 
 
 def test_the_gain_of_a_model_that_is_too_sure_is_below_1():
@@ -266,7 +266,7 @@ def simulate(windows, n):
     for film, (seconds, y, p) in enumerate(zip(*windows, strict=True)):
         cells = planted_cells(content_s=seconds, p=p)
         true_rate = np.average(y, weights=seconds)
-        drawn = np.array([cells.drawn(str(film), seed)[:n] for seed in range(60)])
+        drawn = np.array([cells.order_of_draw(str(film), seed)[:n] for seed in range(60)])
         estimates = estimate_rate(cells, drawn, y[drawn])
         is_held.append((estimates.low <= true_rate) & (true_rate <= estimates.high))
         widths.append(estimates.high - estimates.low)
@@ -337,8 +337,8 @@ def test_a_cell_is_known_where_more_than_half_of_its_time_counts():
     """Three cells of 10 s, of which 4, 5 and 6 s count."""
     cells = Cells(
         spans=np.array([[0.0, 10.0], [10.0, 20.0], [20.0, 30.0]]),
-        content=np.full(3, 10.0),
-        counted=np.array([4.0, 5.0, 6.0]),
+        content_s=np.full(3, 10.0),
+        counted_s=np.array([4.0, 5.0, 6.0]),
         p=np.full(3, 0.5),
     )
     assert cells.is_known.tolist() == [False, False, True]

@@ -30,7 +30,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rate, correct_rates
-from obygaze_film.notes import Said, texts
+from obygaze_film.notes import Message, texts
 from obygaze_film.page.figures import years_figure, years_legend
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.page.view import FilmView
@@ -145,7 +145,7 @@ def levels(draw, least=10):
 def content_seconds(clip):
     """Count the seconds of a window that are neither black nor credits."""
     cells = cells_of(FILM)
-    return cells.content[cells.at(clip.start_s, clip.end_s)]
+    return cells.content_s[cells.index_of(clip.start_s, clip.end_s)]
 
 
 def seconds_by_level(given_levels):
@@ -156,7 +156,7 @@ def seconds_by_level(given_levels):
     return seconds
 
 
-CONTENT_S = cells_of(FILM).content.sum()
+CONTENT_S = cells_of(FILM).content_s.sum()
 """Seconds of the film that are neither black nor credits."""
 
 
@@ -795,7 +795,7 @@ def test_a_group_says_that_windows_are_left_out_of_which_one_of_its_two_judges_w
 
 def text_keys_of(notes):
     """Return the names of the texts that notes are written by, as in notes.en.toml."""
-    return [note.key for note in notes if isinstance(note, Said)]
+    return [note.key for note in notes if isinstance(note, Message)]
 
 
 def with_a_second_judge_of_few_windows(by_ab):

@@ -91,7 +91,7 @@ def test_a_panels_windows_are_those_that_all_were_sure_of(timeline, tmp_path, dr
     assert (len(film.of("CD").by_cell), len(film.of("CD").unsure)) == (19, 1)
     panel = film.panel()
     assert (len(panel.by_cell), len(panel.unsure)) == (19, 1)
-    assert panel.sure_cells.content[list(panel.unsure)].tolist() == [0]
+    assert panel.sure_cells.content_s[list(panel.unsure)].tolist() == [0]
 
 
 def test_who_goes_on_where_another_stopped_has_no_number_and_that_is_said(timeline, tmp_path, drawn):

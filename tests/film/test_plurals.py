@@ -6,7 +6,7 @@ import pytest
 
 from obygaze_film.claims import LANGUAGES, Words, kinds, phrases
 from obygaze_film.claims.kinds import ClaimTime
-from obygaze_film.notes import said, said_counted
+from obygaze_film.notes import counted_message, message
 
 CONTENT = ClaimTime("content")
 PLURAL_OF_ONE = re.compile(
@@ -50,11 +50,11 @@ def of_one(words):
     yield words.apart(0.01)
     yield words.counted("passages", 1)
     for key in ("films_n", "n_decisions", "n_judgements"):
-        yield words.again(said_counted(key, 1))
+        yield words.again(counted_message(key, 1))
     for kind in ("damaged", "clock", "twins", "nonsense", "claims"):
-        yield words.again(said_counted(f"more_{kind}", 1, folder="f"))
-    yield words.again(said_counted("reason_values", 1, column="year", least=3))
-    yield words.again(said("reason_few", n=0, films=said_counted("films_n", 1), least=5, advice="x"))
+        yield words.again(counted_message(f"more_{kind}", 1, folder="f"))
+    yield words.again(counted_message("reason_values", 1, column="year", least=3))
+    yield words.again(message("reason_few", n=0, films=counted_message("films_n", 1), least=5, advice="x"))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -78,11 +78,11 @@ def test_french_elides_before_a_name_in_every_text(name, written):
     words = Words("fr")
     facts = {"path": "p", "line": 1, "name": "n", "act": "a", "reason": "r"}
     for note in (
-        said("claim", who=name, other=name, **facts),
-        said("two_of_one_id", who=name, other=name, **facts),
-        said("row_beside", who=name, other=name, **facts),
-        said("clock_ahead", who=name, clock=1, **facts),
-        said("import_known", who=name, **facts),
+        message("claim", who=name, other=name, **facts),
+        message("two_of_one_id", who=name, other=name, **facts),
+        message("row_beside", who=name, other=name, **facts),
+        message("clock_ahead", who=name, clock=1, **facts),
+        message("import_known", who=name, **facts),
     ):
         text = words.again(note)
         assert written in text

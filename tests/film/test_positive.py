@@ -208,7 +208,7 @@ def test_a_comparison_of_films_is_of_the_concept_too():
 def test_a_judgement_is_positive_by_one_function(positive, level, concepts, call):
     film = of_concept(FILM) if positive == "Body" else with_model(invented_film(**SMALL), positive=positive)
     clip = Clip("c", FILM.movie, level=level, concepts=concepts)
-    assert positive_of(film.model()).calls(clip, BOOK.labels) is call
+    assert positive_of(film.model()).is_positive(clip, BOOK.labels) is call
 
 
 def test_how_far_experts_agree_is_said_on_the_levels_that_a_model_finds_alone():

@@ -50,7 +50,7 @@ def test_sums_of_whole_windows_are_those_of_all_subsets(sizes):
     subsets = {round(sum(part), 3) for k in range(len(sizes) + 1) for part in combinations(sizes, k)}
     assert sums_of_whole(np.array(sizes)).tolist() == sorted(subsets)
     halves = {round(a / 2 + b / 2, 3) for a in subsets for b in subsets}
-    assert set(np.round(sums_of_whole(np.array(sizes), judges=2), 3)) <= halves
+    assert set(np.round(sums_of_whole(np.array(sizes), denominator=2), 3)) <= halves
 
 
 def test_too_many_sums_are_not_listed():
@@ -68,7 +68,7 @@ def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, sizes,
     for n in (10, 18, 25):
         judged = order[:n]
         cells = planted_cells(content_s=content, p=rng.random(25))
-        found = estimate_rate(cells, judged[None], y[judged][None], judges=judges)
+        found = estimate_rate(cells, judged[None], y[judged][None], denominator=judges)
         known = content[judged] @ y[judged] / content.sum()
         most = known + content[order[n:]].sum() / content.sum()
         assert known - 1e-8 <= found.low[0] <= found.value[0] <= found.high[0] <= most + 1e-8
@@ -167,5 +167,7 @@ def test_a_draw_by_the_earlier_law_is_estimated_as_it_was():
     """By hand: one window is certain to be drawn, and counts by its content; the others count alike."""
     content = np.array([100.0, 10, 10, 10, 10])
     y = np.array([[1.0, 0.0, 1.0]])
-    found = estimate_rate(planted_cells(content_s=content), np.array([[0, 1, 2]]), y, law=SEQUENTIAL_POISSON)
+    found = estimate_rate(
+        planted_cells(content_s=content), np.array([[0, 1, 2]]), y, sampling=SEQUENTIAL_POISSON
+    )
     assert found.value[0] == pytest.approx(100 / 140 + 40 / 140 * 0.5)

@@ -46,7 +46,7 @@ def traces_of(monkeypatch, frames, *clip_ids):
     `frames` stands for what the model gives of the frames of the film's clips.
     """
     group = SimpleNamespace(clip_ids=(*clip_ids, "other-0001"), usable=np.ones(len(clip_ids) + 1, bool))
-    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=(), likely_concepts=())
+    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=(), concepts_with_probability=())
 
     def frames_of(_model, _store, rows):
         assert rows.tolist() == list(range(len(clip_ids)))  # all of the film's, none of the other's

@@ -94,9 +94,9 @@ def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_th
         reaching_s += seconds_of(rows[(rows["start_s"] >= start_s) & (rows["end_s"] <= end_s)], film)
     judged, marked, reaching, black = (
         f"{seconds / 60:.1f}"
-        for seconds in (time.judged_s, passages["judged_s"].sum(), reaching_s, time.nothing_s)
+        for seconds in (time.judged_s, passages["judged_s"].sum(), reaching_s, time.black_or_credits_s)
     )
-    share = Words("en").shares_of_whole([time.judged_s, time.unlike_s, time.nothing_s])[0]
+    share = Words("en").shares_of_whole([time.judged_s, time.unjudged_s, time.black_or_credits_s])[0]
     assert first_sentence(film).startswith(
         f"Of the {judged} minutes that it can judge ({share} of the film; {black} minutes of "
         f"black or credits) the model marks {len(passages)} passages, {marked} minutes ({reaching} minutes "
@@ -125,11 +125,11 @@ def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_o
     film = invented_film(unlike_parts=((0.0, unlike),) if unlike else (), **SMALL)
     rows, time, words = film.rows(), film.time(), Words(language)
     seconds = rows["end_s"] - rows["start_s"]
-    assert time.nothing_s == pytest.approx(seconds[rows["flags"].str.contains("credits")].sum())
+    assert time.black_or_credits_s == pytest.approx(seconds[rows["flags"].str.contains("credits")].sum())
     assert time.judged_s == pytest.approx(seconds[rows["p"].notna()].sum())
-    assert time.judged_s + time.unlike_s + time.nothing_s == pytest.approx(film.record.duration_s)
+    assert time.judged_s + time.unjudged_s + time.black_or_credits_s == pytest.approx(film.record.duration_s)
     hatched = FilmView(film, "f1", words, top=20).hatched
-    for kind, part_s in (("unlike", time.unlike_s), ("nothing", time.nothing_s)):
+    for kind, part_s in (("unlike", time.unjudged_s), ("nothing", time.black_or_credits_s)):
         drawn_s = sum(one["end"] - one["start"] for one in hatched if one["kind"] == kind)
         assert drawn_s == pytest.approx(part_s)
     sentence = first_sentence(film, language=language)
@@ -138,18 +138,18 @@ def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_o
         return
     reached = film.segments().query("reaches == 1")
     marked_s = reached["judged_s"].sum()
-    lengths = words.durations(time.judged_s, marked_s, time.nothing_s)
+    lengths = words.durations(time.judged_s, marked_s, time.black_or_credits_s)
     assert lengths[0] in sentence
     assert words.share(time.judged_s / 600) in sentence
     says_nothing = {"en": "it says nothing of the rest", "fr": "il ne dit rien du reste"}[language]
-    content_s = time.judged_s + time.unlike_s
-    assert (says_nothing in sentence) == (time.unlike_s > 0.2 * content_s)
+    content_s = time.judged_s + time.unjudged_s
+    assert (says_nothing in sentence) == (time.unjudged_s > 0.2 * content_s)
     for row in reached.to_dict(orient="records"):
         inside = (rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])
         assert row["judged_s"] == pytest.approx(seconds[inside & rows["p"].notna()].sum())
     if len(reached):
         assert lengths[1] in sentence
-    assert (lengths[2] in sentence) == (time.nothing_s > 0)
+    assert (lengths[2] in sentence) == (time.black_or_credits_s > 0)
 
 
 def test_credits_that_are_unlike_everything_too_are_credits():
@@ -209,7 +209,7 @@ def test_the_figure_of_a_share_that_is_refused_says_why():
     assert "EN" in figures(with_model(film, levels_left_out=["EN"], rate=no_rate))[0][-1]
     half_unlike = invented_film(unlike_parts=((0.0, 0.5),), **SMALL)
     time = half_unlike.time()
-    share_unlike = time.unlike_s / (600.0 - time.nothing_s)
+    share_unlike = time.unjudged_s / (600.0 - time.black_or_credits_s)
     assert Words("en").share(share_unlike) in figures(half_unlike)[0][-1]
 
 

@@ -82,7 +82,7 @@ def test_windows_with_more_content_where_they_are_negative_mislead_at_no_time(lo
         seconds = np.where(y > 0, 1.0, longer)
         seconds[rng.integers(60)] = 1e-13  # what rounding leaves of a black window
         cells = planted_cells(content_s=seconds, p=rng.random(60))
-        order = np.array(cells.drawn(f"{seed}", 0))
+        order = np.array(cells.order_of_draw(f"{seed}", 0))
         low, high = anytime_interval(cells, order, y[order])
         share = np.average(y, weights=seconds)
         assert low - 1e-3 <= share <= high + 1e-3

@@ -112,7 +112,7 @@ def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(scored
         elif act == 1 and ids:
             start = float(rng.integers(90)) + number / 100
             changed_id = ids[int(rng.integers(len(ids)))]
-            made.keep("passage", start, start + 3, "AB", level=level, changes=changed_id)
+            made.keep("passage", start, start + 3, "AB", level=level, changed_id=changed_id)
         elif act == 2:
             judge(made, 10.0 * int(rng.integers(3)), 50, level)  # often in place of one of that span
         else:
@@ -138,7 +138,7 @@ def test_only_a_standing_decision_of_ones_own_is_edited_or_deleted(scored_tt1):
         with pytest.raises(FilmError):
             made.delete(other, who)
         with pytest.raises(FilmError):
-            made.keep("passage", 10, 20, who, level="calm", changes=other)
+            made.keep("passage", 10, 20, who, level="calm", changed_id=other)
     again = Decisions(*scored_tt1)
     again.delete(name, "AB")  # of another sitting
     assert Decisions(*scored_tt1).notices == []
@@ -259,7 +259,7 @@ def test_a_level_of_a_newer_codebook_replaces_nothing_here(scored_tt1):
     folder, film, book = scored_tt1
     newer = replace(book, levels=(*book.levels, Level("brutal")))
     name = judge(Decisions(folder, film, newer), 10, 20, "violent")
-    Decisions(folder, film, newer).keep("judgement", 10, 20, "AB", level="brutal", changes=name)
+    Decisions(folder, film, newer).keep("judgement", 10, 20, "AB", level="brutal", changed_id=name)
     assert levels(Decisions(folder, film, newer)) == [("AB", "brutal")]
     here = Decisions(*scored_tt1)
     assert levels(here) == [("AB", "violent")]
@@ -270,7 +270,7 @@ def test_what_becomes_a_decision_of_another_kind_is_one_act(scored_tt1):
     """A judgement whose ends are moved becomes a passage; undo brings the judgement back."""
     made = Decisions(*scored_tt1)
     name = judge(made, 10, 20, "violent")
-    made.keep("passage", 11, 20, "AB", level="violent", changes=name)
+    made.keep("passage", 11, 20, "AB", level="violent", changed_id=name)
     passage = {"judgement": [], "passage": [("AB", 11.0, 20.0, "violent", "")], "note": [], "agreed": []}
     judgement = {"judgement": [("AB", 10.0, 20.0, "violent", "")], "passage": [], "note": [], "agreed": []}
     assert stands(made) == passage
@@ -390,16 +390,16 @@ def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(s
     n = len(film.decisions.windows)
     judge_blindly(film.decisions, "violent", "unsure", *["calm"] * (n - 3), n=n)
     cells = cells_of(scored_tt1[1])
-    unsure_s, left_s = (cells.content[cells.at(*film.decisions.windows[index])] for index in (1, -1))
+    unsure_s, left_s = (cells.content_s[cells.index_of(*film.decisions.windows[index])] for index in (1, -1))
 
     def kept(cells, judged, y):
-        taken.append((cells.content.sum(), cells.content[judged].sum(), len(y)))
+        taken.append((cells.content_s.sum(), cells.content_s[judged].sum(), len(y)))
         return 0.0, 1.0
 
     monkeypatch.setattr(pages, "anytime_interval", kept)
     so_far = next_window(film, "AB", n, tell=True)["sofar"]
     ((whole, of_judged, number),) = taken
-    assert whole == pytest.approx(cells.content.sum() - unsure_s)
+    assert whole == pytest.approx(cells.content_s.sum() - unsure_s)
     assert (of_judged, number) == (pytest.approx(whole - left_s), n - 2)
     assert "1 window (" in so_far
     assert "earlier law" not in so_far
@@ -528,7 +528,7 @@ def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(scored_tt1, mo
             row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "annotator": f"J{judge_number}"}
             level = "violent" if (number + judge_number) % 3 else "calm"
             row |= {"seen_score": "0", "place": f"{number}", "windows": "10", "level": level}
-            row |= {"law": made.draw.law}
+            row |= {"law": made.draw.sampling}
             other.add("judgement", row)
     share = next_window(film, "J3", 10)["share"]
     assert "100 of 120 pairs" in share
@@ -575,6 +575,6 @@ def test_a_draw_that_is_not_of_the_films_windows_counts_nowhere(scored_tt1, chan
     other = Ledger(folder, print, lambda: header)
     start, end = made.windows[0]
     row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "seen_score": "0", "place": "1"}
-    other.add("judgement", row | {"law": draw.law, "seed": "0"})
+    other.add("judgement", row | {"law": draw.sampling, "seed": "0"})
     again = Decisions(folder, film, book)
     assert (again.draw, again.windows) == (draw, made.windows)

@@ -78,7 +78,7 @@ def test_what_is_judged_again_counts_and_stands_in_place_of_what_was_judged_befo
     assert {clip.level for clip in made.judgements()} == {"calm"}
     assert "share" in next_window(OpenFilm(0, film, made), "AB", 10)
     (passage,) = [one for one in shown_decisions(OpenFilm(0, film, made), "AB") if one["otherwise"]]
-    made.keep("judgement", 10, 20, "AB", level="violent", changes=passage["id"])
+    made.keep("judgement", 10, 20, "AB", level="violent", changed_id=passage["id"])
     assert [one for one in shown_decisions(OpenFilm(0, film, made), "AB") if one["otherwise"]] == []
     assert len(levels(made)) == 11
 
