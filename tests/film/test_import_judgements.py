@@ -103,7 +103,7 @@ def test_notices_on_files_of_one_name_name_their_folders(tmp_path):
         pytest.param("a,tt1,,,,S,,AB,1,agree", "column start_s", id="no times"),
         pytest.param("a,tt1,,,5,S,,AB,1,agree", "column start_s", id="no start"),
         pytest.param("a,tt1,,0,,S,,AB,1,agree", "column end_s", id="no end"),
-        pytest.param("a,tt1,,5,0,S,,AB,1,agree", "", id="the end before the start"),
+        pytest.param("a,tt1,,5,0,S,,AB,1,agree", "line 2, column end_s", id="the end before the start"),
     ],
 )
 def test_a_line_that_is_no_judgement_is_refused_and_its_column_named(tmp_path, line, place):
