@@ -156,7 +156,7 @@ def test_the_desk_says_why_blind_judgements_of_a_concept_do_not_count(tmp_path, 
     known = {"task": "concept:Body", "negative": [], "positive": [], "levels": ["EN", "HN", "S"]}
     film = scored_by(first=changed(MODEL, concept="Body", **known))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
-    judge_blindly(opened.decisions, *["S"] * 4, who="AB", n=10)
+    judge_blindly(opened.decisions, *["S"] * 4, who="AB", in_all=10)
     words = Words(language)
     few = next_window(opened, "AB", 10, words, tell=True)["few"]
     assert words["counted_0"] in few

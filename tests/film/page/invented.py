@@ -138,10 +138,20 @@ def invented_film(
     return Timeline(msgspec.convert(record, FilmRecord), table, shots, traces)
 
 
+def ten_minute_film(movie="tt0000042", title="The Planted Film", **options) -> Timeline:
+    """Make an invented film of 600 seconds in 60 rows; options as for `invented_film`."""
+    return invented_film(movie, title, n_rows=60, duration_s=600.0, **options)
+
+
 def with_model(film, **fields) -> Timeline:
     """Change fields of the film's only model."""
     models = [structs.replace(film.model(), **fields)]
     return replace(film, record=structs.replace(film.record, models=models))
+
+
+def with_columns(film, **columns) -> Timeline:
+    """Set columns of the film's table of rows."""
+    return replace(film, table=film.table.assign(**columns))
 
 
 def _traces(movie, duration_s, concepts):

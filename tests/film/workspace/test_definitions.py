@@ -16,7 +16,7 @@ from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge, judge_blindly, levels, stands
+from tests.film.workspace.deciding import judge, judge_blindly, standing_levels, stands
 
 
 def reworded(book, means="any shot in which a weapon is on the table"):
@@ -37,7 +37,7 @@ def judged(scored_tt1):
     """Ten windows judged blindly and one passage in sight, then the codebook is reworded."""
     folder, film, book = scored_tt1
     made = Decisions(*scored_tt1)
-    judge_blindly(made, *["violent"] * 10, n=10)
+    judge_blindly(made, *["violent"] * 10, in_all=10)
     judge(made, 10, 20, "violent")
     return folder, film, book, reworded(book)
 
@@ -56,7 +56,7 @@ def test_each_sitting_begins_with_the_text_and_the_digest_of_its_codebook(judged
 def test_what_was_judged_before_is_kept_said_and_not_counted(judged):
     folder, film, book, other = judged
     made = Decisions(folder, film, other)
-    assert len(levels(made)) == 11
+    assert len(standing_levels(made)) == 11
     assert any("11 decisions" in notice and book.definition()[:12] in notice for notice in made.notices)
     assert len(made.judgements()) == 0
     opened = OpenFilm(0, film, made)
@@ -73,14 +73,14 @@ def test_what_was_judged_before_is_kept_said_and_not_counted(judged):
 def test_what_is_judged_again_counts_and_stands_in_place_of_what_was_judged_before(judged):
     folder, film, _, other = judged
     made = Decisions(folder, film, other)
-    judge_blindly(made, *["calm"] * 10, n=10)
-    assert len(levels(made)) == 11
+    judge_blindly(made, *["calm"] * 10, in_all=10)
+    assert len(standing_levels(made)) == 11
     assert {clip.level for clip in made.judgements()} == {"calm"}
     assert "share" in next_window(OpenFilm(0, film, made), "AB", 10)
     (passage,) = [one for one in shown_decisions(OpenFilm(0, film, made), "AB") if one["otherwise"]]
     made.keep("judgement", 10, 20, "AB", level="violent", changed_id=passage["id"])
     assert [one for one in shown_decisions(OpenFilm(0, film, made), "AB") if one["otherwise"]] == []
-    assert len(levels(made)) == 11
+    assert len(standing_levels(made)) == 11
 
 
 def test_a_wording_that_is_declared_to_change_nothing_is_recorded_and_counts_everywhere(judged):

@@ -133,8 +133,8 @@ def test_what_one_settled_in_sight_is_settled_once_and_never_blind_again(judged)
 
 def test_a_desk_without_scores_says_that_a_difference_was_settled_and_not_how(scored_tt1):
     made = Decisions(*scored_tt1)
-    judge_blindly(made, *THREE, n=3)  # both are finished, and see what the other judged
-    judge_blindly(made, *OTHERS, who="CD", n=3)
+    judge_blindly(made, *THREE, in_all=3)  # both are finished, and see what the other judged
+    judge_blindly(made, *OTHERS, who="CD", in_all=3)
     first, _ = made.disagreements()
     name = settle(made, first, mode="read")
     stands = visible_decisions(OpenFilm(0, made.film, made), "AB", blind=True)

@@ -10,7 +10,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
 from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
-from tests.film.workspace.deciding import HEAD, ROW, judge, levels, stands
+from tests.film.workspace.deciding import HEAD, ROW, judge, standing_levels, stands
 
 
 def test_concepts_that_decisions_of_an_earlier_page_share_are_named(scored_tt1):
@@ -43,12 +43,12 @@ def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(scored_tt1)
     assert rows_of(folder / NOTES)[0]["written_at"] == "2020"
     again = Decisions(*scored_tt1)
     judge(again, 10, 20)
-    assert (again.notices, len(levels(again))) == ([], 3)
+    assert (again.notices, len(standing_levels(again))) == ([], 3)
     assert not made.undo("XY")
     path.write_bytes(before)  # a synchronised folder brings the old file back
     judge(again, 30, 40)
     assert {str(path) in notice for notice in again.notices} == {True}
-    assert len(levels(again)) == len(rows_of(path)) == 4
+    assert len(standing_levels(again)) == len(rows_of(path)) == 4
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_row_that_a_colleague_adds_or_changes_meanwhile_stands_beside_ours(sco
     judge(made, 30, 38)
     assert [str(path) in notice for notice in made.notices] == [True]
     expected = [("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent"), ("AB", "calm")]
-    assert sorted(levels(made)) == sorted(expected)
+    assert sorted(standing_levels(made)) == sorted(expected)
     assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == sorted(expected)
     assert first not in {clip.clip_id for clip in made.kept["judgement"]}
     assert stands(Decisions(*scored_tt1)) == stands(made)
@@ -123,7 +123,7 @@ def test_rows_and_files_that_are_gone_are_written_anew(scored_tt1):
     os.utime(path, (later := path.stat().st_mtime + 9, later))
     again = Decisions(*scored_tt1)
     assert [str(path) in notice for notice in again.notices] == [True]
-    assert len(rows_of(path)) == len(levels(again)) == 2
+    assert len(rows_of(path)) == len(standing_levels(again)) == 2
     path.unlink()
     judge(made, 30, 40)
     assert len(rows_of(path)) == 3
@@ -151,7 +151,7 @@ def test_nonsense_in_a_table_is_named_by_file_and_line_at_opening_and_meanwhile(
     assert path.read_bytes() == before  # it may be mended
     edited(path, row, "")
     judge(made, 30, 40)
-    assert len(rows_of(path)) == len(levels(made)) == 4
+    assert len(rows_of(path)) == len(standing_levels(made)) == 4
 
 
 def test_a_file_of_other_columns_is_refused(scored_tt1):

@@ -59,8 +59,8 @@ def both_judged(folder, book):
     """Two people judge 30 windows each, of which 14 are unlike; one of them is called a tag."""
     made = Decisions(folder, Timeline.read(folder), book)
     first, second = levels_of_both()
-    judge_blindly(made, *first, n=N)
-    judge_blindly(made, *second, who=HOSTILE, n=N)
+    judge_blindly(made, *first, in_all=N)
+    judge_blindly(made, *second, who=HOSTILE, in_all=N)
     made.ledger.close()
 
 
@@ -207,8 +207,8 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
 
 def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they_are_finished(scored_tt1):
     made = Decisions(*scored_tt1)
-    judge_blindly(made, *["calm"] * 10, n=10)
-    judge_blindly(made, *["violent"] * 6, who="CD", n=10)
+    judge_blindly(made, *["calm"] * 10, in_all=10)
+    judge_blindly(made, *["violent"] * 6, who="CD", in_all=10)
     film = OpenFilm(0, made.film, made)
     seen = {who: visible_decisions(film, who) for who in ("AB", "CD", "")}
     assert [len(seen[who]["differ"]) for who in ("AB", "CD", "")] == [6, 0, 0]
@@ -217,7 +217,7 @@ def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they
     shown = shown_judgements(film)
     assert {clip.annotator for clip in shown.clips} == {"CD"}
     assert shown.note.endswith("10")
-    judge_blindly(made, *["violent"] * 4, who="CD", n=10)
+    judge_blindly(made, *["violent"] * 4, who="CD", in_all=10)
     assert len(visible_decisions(film, "CD")["differ"]) == 10
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
 
@@ -227,8 +227,8 @@ def test_before_anybody_has_a_name_no_share_of_all_is_shown_while_somebody_is_un
     scored_tt1, language
 ):
     made = Decisions(*scored_tt1)
-    judge_blindly(made, *["calm"] * 10, n=10)
-    judge_blindly(made, *["violent"] * 6, who="CD", n=10)
+    judge_blindly(made, *["calm"] * 10, in_all=10)
+    judge_blindly(made, *["violent"] * 6, who="CD", in_all=10)
     film = OpenFilm(0, made.film, Decisions(*scored_tt1))
     assert film.decisions.default_annotator == ""
     shown = shown_judgements(film)
@@ -236,7 +236,7 @@ def test_before_anybody_has_a_name_no_share_of_all_is_shown_while_somebody_is_un
     note = Words(language).again(shown.note)
     assert "16" in note
     assert {"en": "their judges are finished", "fr": "leurs juges aient fini"}[language] in note
-    judge_blindly(made, *["violent"] * 4, who="CD", n=10)
+    judge_blindly(made, *["violent"] * 4, who="CD", in_all=10)
     film = OpenFilm(0, made.film, Decisions(*scored_tt1))
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
 
@@ -244,8 +244,8 @@ def test_before_anybody_has_a_name_no_share_of_all_is_shown_while_somebody_is_un
 def test_where_one_judges_blindly_nothing_tells_the_score(scored_tt1):
     """Others' blind judgements are of windows drawn by chance; what was decided in sight is not shown."""
     made = Decisions(*scored_tt1)
-    judge_blindly(made, *["calm"] * 10, n=10)
-    judge_blindly(made, *["violent"] * 10, who="CD", n=10)
+    judge_blindly(made, *["calm"] * 10, in_all=10)
+    judge_blindly(made, *["violent"] * 10, who="CD", in_all=10)
     first, second, *_ = made.disagreements()
     made.keep("passage", 50, 60, "AB", level="violent")
     for one, mode in ((first, "blind"), (second, "read")):
@@ -259,7 +259,7 @@ def test_where_one_judges_blindly_nothing_tells_the_score(scored_tt1):
 
 def test_a_hostile_name_or_note_is_text_in_the_page(scored_tt1):
     made = Decisions(*scored_tt1)
-    judge_blindly(made, *["calm"] * 10, who=HOSTILE, n=10)
+    judge_blindly(made, *["calm"] * 10, who=HOSTILE, in_all=10)
     made.keep("passage", 50, 60, "AB", level="violent", note=HOSTILE)
     film = OpenFilm(0, made.film, made)
     page = desk_page([film], film, "read", "en")
