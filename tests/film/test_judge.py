@@ -298,7 +298,7 @@ def test_judgements_of_other_films_are_left_out_and_named(timeline, tmp_path):
     of_another_film = replace(windows[0], clip_id="other-1", movie="other")
     rate, (notice,) = correct_rate(timeline, judged_by_ab([*windows, of_another_film], tmp_path))
     assert rate.n == 20
-    assert notice.startswith("left out 1 judgement of other films (other)")
+    assert notice.startswith("left out 1 judgement of another film (other)")
 
 
 def test_a_place_counts_however_a_data_frame_writes_it(timeline, tmp_path):

@@ -8,9 +8,9 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import kappa_interval
+from obygaze_film.judged_rate import _worth, kappa_interval
 from obygaze_film.judged_windows import least_judged
-from obygaze_film.rate_estimates import difference_estimate, estimate_rate
+from obygaze_film.rate_estimates import Estimates, difference_estimate, estimate_rate
 from tests.film.films import planted_cells
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
@@ -342,3 +342,24 @@ def test_a_cell_is_known_where_more_than_half_of_its_time_counts():
         p=np.full(3, 0.5),
     )
     assert cells.is_known.tolist() == [False, False, True]
+
+
+def test_the_worth_of_a_model_is_rounded_once():
+    """15.46 windows are 15; rounded to 15.5 first they would be 16.
+
+    The intervals of judgements with and without the model have the ratio of widths that gives 15.46: squared
+    widths are proportional to 1 / n - 1 / N of n windows of a film of N.
+    """
+    n, n_windows, worth = 10, 40, 15.46
+    ratio_of_widths = np.sqrt((1 / worth - 1 / n_windows) / (1 / n - 1 / n_windows))
+    one = np.ones(1)
+    estimates = Estimates(
+        value=one,
+        low=0 * one,
+        high=ratio_of_widths * one,
+        gain=one,
+        alone_value=one,
+        alone_low=0 * one,
+        alone_high=one,
+    )
+    assert round(_worth(estimates, n, n_windows)) == 15

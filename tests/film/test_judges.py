@@ -228,8 +228,8 @@ def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_pa
     after = under(AFTER, judged_by(tmp_path, drawn[:20], EF=first, GH=second))
     judgements = judged_by(tmp_path, drawn).with_clips([*before, *after])
     of_ab_and_cd, of_ef_and_gh = sentences_on_kappa(rates_by_definition(timeline, judgements))
-    assert of_ab_and_cd.startswith(f"under {BEFORE[:12]}: AB and CD: ")
-    assert of_ef_and_gh.startswith(f"under {AFTER[:12]}: EF and GH: ")
+    assert of_ab_and_cd.startswith(f"under definition {BEFORE[:12]}: AB and CD: ")
+    assert of_ef_and_gh.startswith(f"under definition {AFTER[:12]}: EF and GH: ")
 
 
 def test_agreement_under_the_only_definition_does_not_name_it(timeline, tmp_path, drawn):
@@ -270,18 +270,54 @@ def test_the_interval_of_two_judges_ends_at_most_at_the_mean_of_their_upper_ends
     assert of_both.low <= of_both.value <= of_both.high <= (of_ab.high + of_cd.high) / 2 + rounding
 
 
-def test_the_only_share_names_its_definition_where_others_judged_too_little_under_another(
-    timeline, tmp_path, drawn
-):
+FIRST, SECOND = "1" * 64, "0" * 64
+"""Digests of two definitions."""
+
+
+@pytest.fixture
+def by_ab_too_little_under_the_second(tmp_path, drawn):
     """CD judged all under the first definition; under the second AB judged three windows, too few."""
-    first, second = codebook(tmp_path).definition(), "0" * 64
-    by_cd = under(first, judged_by(tmp_path, drawn, CD=[YES] * 40))
-    by_ab = under(second, judged_by(tmp_path, drawn, AB=[NO] * 3))
-    found = rates_by_definition(timeline, judged_by(tmp_path, drawn).with_clips([*by_cd, *by_ab]))
+    by_cd = under(FIRST, judged_by(tmp_path, drawn, CD=[YES] * 40))
+    by_ab = under(SECOND, judged_by(tmp_path, drawn, AB=[NO] * 3))
+    return judged_by(tmp_path, drawn).with_clips([*by_cd, *by_ab])
+
+
+def test_the_only_share_names_its_definition_where_others_judged_too_little_under_another(
+    timeline, by_ab_too_little_under_the_second
+):
+    found = rates_by_definition(timeline, by_ab_too_little_under_the_second)
     assert found.n_definitions == 2
     assert [rate.annotators for rate in found.rates] == [["CD"]]
     (sentence,) = sentences(rate_claims(found))
-    assert first[:12] in sentence
+    assert sentence.startswith(f"under definition {FIRST[:12]}: CD would mark")
+
+
+@pytest.mark.parametrize(
+    ("language", "beginning"),
+    [
+        ("en", "under the definition of violence, version 1: CD would mark"),
+        ("fr", "selon la définition de violence, version 1 : CD "),
+    ],
+)
+def test_a_definition_that_has_a_name_is_called_by_it(
+    timeline, by_ab_too_little_under_the_second, language, beginning
+):
+    found = rates_by_definition(
+        timeline, by_ab_too_little_under_the_second, names={FIRST: "violence, version 1"}
+    )
+    (sentence,) = sentences(rate_claims(found), language)
+    assert sentence.startswith(beginning)
+    assert found.rates[0].definition == FIRST  # which --json gives
+
+
+def test_a_definition_without_a_name_is_called_by_its_digest_beside_one_that_has_a_name(
+    timeline, by_ab_too_little_under_the_second
+):
+    found = rates_by_definition(
+        timeline, by_ab_too_little_under_the_second, names={FIRST: "violence, version 1"}
+    )
+    (of_second,) = [notice for notice in found.notices if SECOND[:12] in notice]
+    assert of_second.startswith(f"under definition {SECOND[:12]}: ")
 
 
 def test_the_interval_of_two_judges_is_not_cut_by_a_share_that_is_of_more_time(timeline, tmp_path, drawn):
