@@ -36,7 +36,8 @@ class Meanings:
     """
 
     def __init__(self, headers: Iterable[Header]) -> None:
-        # Digest -> a lower digest that means the same; the lowest of a group has no entry.
+        # Digest -> a lower digest of the same group. From each digest these lead to the lowest one of its
+        # group, which represents the group and has no entry.
         self._lower_of: dict[str, str] = {}
         for header in headers:
             if header.codebook is not None:
@@ -74,10 +75,9 @@ class ChangedText:
 
 
 def changed_texts(before: Codebook, now: Codebook, language: str = "en") -> list[ChangedText]:
-    """List the levels and concepts that two codebooks define differently, with both texts.
+    """List the levels and concepts whose English texts differ between two codebooks, with both texts.
 
-    The English texts decide what changed. The texts returned are those in `language` if they differ too, else
-    the English ones.
+    The texts are given in `language`. If only the English texts differ, they are given in English.
     """
     english_before = _texts_of(before)
     english_now = _texts_of(now)
@@ -85,14 +85,13 @@ def changed_texts(before: Codebook, now: Codebook, language: str = "en") -> list
     translated_now = _texts_of(now, language)
     changed = []
     for name in dict.fromkeys([*english_now, *english_before]):
-        text_before = english_before.get(name, "")
-        text_now = english_now.get(name, "")
-        if text_before == text_now:
+        if english_before.get(name, "") == english_now.get(name, ""):
             continue
-        if translated_before.get(name) != translated_now.get(name):
-            text_before = translated_before.get(name, "")
-            text_now = translated_now.get(name, "")
-        changed.append(ChangedText(_title(name, now, language), text_before, text_now))
+        is_translation_changed = translated_before.get(name) != translated_now.get(name)
+        shown_before = translated_before if is_translation_changed else english_before
+        shown_now = translated_now if is_translation_changed else english_now
+        title = _title(name, now, language)
+        changed.append(ChangedText(title, shown_before.get(name, ""), shown_now.get(name, "")))
     return changed
 
 
@@ -113,13 +112,24 @@ def _texts_of(book: Codebook, language: str = ENGLISH) -> dict[str, str]:
     texts = {"": book.constructs.get(language, book.construct)}
     for level in book.levels:
         translated = level.in_language(language)
-        texts[level.name] = ": ".join(filter(None, (translated.title, translated.means)))
+        texts[level.name] = _joined(": ", translated.title, translated.means)
     for concept in book.concepts:
-        if language in concept.translations:
-            translated = concept.in_language(language)
-            texts[concept.name] = "; ".join(filter(None, (translated.title, translated.means)))
-            continue
-        instances = [f"{instance.name} ({', '.join(instance.examples)})" for instance in concept.instances]
-        parts = (concept.name, concept.group, concept.definition, concept.means, *instances)
-        texts[concept.name] = "; ".join(filter(None, parts))
+        texts[concept.name] = _text_of_concept(concept, language)
     return texts
+
+
+def _text_of_concept(concept: Concept, language: str) -> str:
+    """Write what a judge reads of a concept.
+
+    A translation has only a title and a meaning; the original also has a group, a definition and instances.
+    """
+    if language in concept.translations:
+        translated = concept.in_language(language)
+        return _joined("; ", translated.title, translated.means)
+    instances = [f"{instance.name} ({', '.join(instance.examples)})" for instance in concept.instances]
+    return _joined("; ", concept.name, concept.group, concept.definition, concept.means, *instances)
+
+
+def _joined(separator: str, *texts: str) -> str:
+    """Join the texts that are not empty."""
+    return separator.join(text for text in texts if text)

@@ -148,7 +148,7 @@ class FilmRules:
 
         0 if the clip is no blind judgement, or not of the window at the place that it names.
         """
-        has_seed_of_desk = named_seed(clip) in {None, SEED_OF_DESK}
+        has_seed_of_desk = named_seed(clip) in {None, SEED_OF_DESK}  # None: it states no seed
         if not is_blind(clip) or not has_seed_of_desk:
             return 0
         windows = self.windows.get(named_sampling(clip), [])
@@ -163,13 +163,14 @@ class FilmRules:
     def verdict(self, level: str, concepts: Iterable[str] = ()) -> str:
         """Return whether a person's judgement agrees with a model that marks the span as positive.
 
-        As in rates: a judgement that is not positive is negative, whatever levels the model was trained on. A
-        level that the codebook puts in no task is neither.
+        As in rates, every judgement that is not positive is negative, whatever levels the model was trained
+        on.
 
         Returns
         -------
         str
-            `agree`, `disagree` or `unsure`.
+            `agree` for a positive judgement, `disagree` for a negative one, and `unsure` for a level that no
+            task of the codebook has.
         """
         judged = Clip("judgement", self.film.movie, level=level, concepts=tuple(concepts))
         is_positive = positive_of(self.film.model()).is_positive(judged, self.codebook.labels)
@@ -196,8 +197,8 @@ class FilmRules:
     ) -> Cells:
         """Write a decision as a row of the ledger, without empty cells.
 
-        Parameters as of `Decisions.keep`. A judgement with a place in `draw` is blind; for other decisions
-        `is_blind` says whether the model's score was out of sight.
+        Parameters as of `Decisions.keep`. A judgement with a place in `draw` is always blind. For other
+        decisions `is_blind` says whether the model's score was out of sight.
         """
         is_drawn = kind == "judgement" and place != 0
         row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
@@ -210,18 +211,18 @@ class FilmRules:
             row["level"] = self.codebook.level_named(level)
             row["concepts"] = ";".join(concepts)
             row[SEEN_SCORE] = "0" if is_drawn or is_blind else "1"
+        # Cells that only decisions of one kind have.
         if kind == "passage":
             row["origin"] = origin
-        elif kind == "agreed":
+        if kind == "agreed":
             row[PARENTS] = ";".join(parents)
+        if is_drawn:
+            row |= drawn_at(draw, place)
+            row[PLANNED] = str(n_planned or "")
         elif kind == "judgement":
-            if is_drawn:
-                row |= drawn_at(draw, place)
-                row[PLANNED] = str(n_planned or "")
-            else:
-                row["judgement"] = self.verdict(row["level"], concepts)
-            if self.codebook.name != BUILTIN[0]:
-                row[CODEBOOK_COLUMN] = self.codebook.name
+            row["judgement"] = self.verdict(row["level"], concepts)
+        if kind == "judgement" and self.codebook.name != BUILTIN[0]:
+            row[CODEBOOK_COLUMN] = self.codebook.name
         return {column: cell for column, cell in row.items() if cell}
 
     def refuse(self, kind: str, row: Cells, start_s: float, end_s: float) -> None:
@@ -274,15 +275,17 @@ class FilmRules:
         line : int
             Number of the row's line in its file, for the messages.
         """
-        n_earlier = len(problems.messages)
-        for column in (*REQUIRED, *REQUIRED_OF_KIND[kind]):
-            if not row.get(column):
-                problems.add(line, "is empty", column)
-        if kind == "agreed" and not _TWO_IDS_OR_MORE.fullmatch(row.get(PARENTS, "")):
+        empty_columns = [column for column in (*REQUIRED, *REQUIRED_OF_KIND[kind]) if not row.get(column)]
+        for column in empty_columns:
+            problems.add(line, "is empty", column)
+        settles_nothing = kind == "agreed" and not _TWO_IDS_OR_MORE.fullmatch(row.get(PARENTS, ""))
+        if settles_nothing:
             problems.add(line, "expected the ids of two decisions or more", PARENTS)
-        if len(problems.messages) > n_earlier:
+        if empty_columns or settles_nothing:
             return None
-        clip = clip_of(TableRow(line, {**row, "clip_id": clip_id}), problems, self.codebook, spelled=True)
+        cells = {**row, "clip_id": clip_id}
+        # `spelled`: levels and concepts may be spelled in other ways than in the codebook.
+        clip = clip_of(TableRow(line, cells), problems, self.codebook, spelled=True)
         if clip is None:
             return None
         film_s = self.film.record.duration_s

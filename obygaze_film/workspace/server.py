@@ -436,7 +436,7 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
             n_planned=asked.windows,
             parents=asked.parents,
             mode=asked.mode,
-            changes=asked.id,
+            changed_id=asked.id,
         )
         return {"id": new_id, "said": words["desk_kept"]}
     line: Line | None

@@ -173,7 +173,7 @@ def act_at_random(decisions, rng, number):
         decisions.delete(rng.choice(ids), "AB")
     elif act == "change":
         start = float(rng.integers(90)) + number / 100
-        decisions.keep("passage", start, start + 3, "AB", level=level, changes=rng.choice(ids))
+        decisions.keep("passage", start, start + 3, "AB", level=level, changed_id=rng.choice(ids))
     elif act == "judge":
         judge(decisions, 10.0 * int(rng.integers(3)), 50, level)  # often in place of one of that span
     else:
@@ -211,7 +211,7 @@ def test_nobody_edits_or_deletes_a_decision_of_somebody_else(decisions):
     with pytest.raises(FilmError):
         decisions.delete(decision_id, "CD")
     with pytest.raises(FilmError):
-        decisions.keep("passage", 10, 20, "CD", level="calm", changes=decision_id)
+        decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=decision_id)
     assert standing_levels(decisions) == [("AB", "calm")]
 
 
@@ -220,7 +220,7 @@ def test_no_decision_is_edited_or_deleted_that_is_not_there(decisions):
     with pytest.raises(FilmError):
         decisions.delete(unknown_id, "AB")
     with pytest.raises(FilmError):
-        decisions.keep("passage", 10, 20, "AB", level="calm", changes=unknown_id)
+        decisions.keep("passage", 10, 20, "AB", level="calm", changed_id=unknown_id)
 
 
 def test_a_decision_is_not_deleted_that_another_sitting_deleted_meanwhile(decisions):
@@ -414,7 +414,7 @@ def test_a_level_that_this_codebook_does_not_have_replaces_no_judgement(scored_t
     folder, film, book = scored_tt1
     newer = Decisions(folder, film, replace(book, levels=(*book.levels, Level("brutal"))))
     judgement_id = judge(newer, 10, 20, "violent")
-    newer.keep("judgement", 10, 20, "AB", level="brutal", changes=judgement_id)
+    newer.keep("judgement", 10, 20, "AB", level="brutal", changed_id=judgement_id)
     assert standing_levels(newer) == [("AB", "brutal")]
     decisions = Decisions(folder, film, book)
     assert standing_levels(decisions) == [("AB", "violent")]
@@ -426,7 +426,7 @@ def test_a_judgement_that_becomes_a_passage_is_one_act_to_undo(decisions):
     judgement_id = judge(decisions, 10, 20, "violent")
     judged = stands(decisions)
     assert judged["judgement"] == [("AB", 10.0, 20.0, "violent", "")]
-    decisions.keep("passage", 11, 20, "AB", level="violent", changes=judgement_id)
+    decisions.keep("passage", 11, 20, "AB", level="violent", changed_id=judgement_id)
     marked = stands(decisions)
     assert marked["judgement"] == []
     assert marked["passage"] == [("AB", 11.0, 20.0, "violent", "")]

@@ -120,7 +120,7 @@ def test_a_decision_in_sight_that_is_made_again_is_no_longer_under_another_text(
     decisions = judged.opened(judged.reworded)
     judge_blindly(decisions, *["calm"] * 10, in_all=10)
     (in_sight,) = shown_under_other_definitions(decisions)
-    decisions.keep("judgement", 10, 20, "AB", level="violent", changes=in_sight["id"])
+    decisions.keep("judgement", 10, 20, "AB", level="violent", changed_id=in_sight["id"])
     assert shown_under_other_definitions(decisions) == []
     assert len(standing_levels(decisions)) == 11
 
