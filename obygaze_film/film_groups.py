@@ -121,6 +121,8 @@ class ComparedFilm:
         Whether it has judgements that are not shown yet.
     has_unsure : bool
         Whether one of its judges was not sure of a window, which then counts for the others alone.
+    has_unread : bool
+        Whether a part of it that is worth saying could not be read, and counts in no share.
     """
 
     timeline: Timeline
@@ -133,6 +135,7 @@ class ComparedFilm:
     counts: WindowCounts | None = None
     is_hidden: bool = False
     has_unsure: bool = False
+    has_unread: bool = False
 
     @property
     def windows_of_group(self) -> ShareWindows:
@@ -176,7 +179,8 @@ class FilmComparison:
     groups : DataFrame
         A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (of which anybody
         was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure),
-        `has_unsure` (whether one of the judges was not sure of a window), `value`,
+        `has_unsure` (whether one of the judges was not sure of a window), `has_unread` (whether a part of a
+        film could not be read, and counts in no share), `value`,
         `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
         help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share),
         `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
@@ -489,7 +493,8 @@ def compare_films(
         notes += [message("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
         if judged.film is not None:
             judged_films.append(judged.film)
-        if film.time(key).unread_s >= LEAST_SAID_S:
+        has_unread = judged.unread_s >= LEAST_SAID_S
+        if has_unread:
             left_out.add(message("films_part_unread"), film.movie)
         has_rate = labels is not None or model.rate.value is not None
         expected = judged.expected if has_rate else np.nan
@@ -504,6 +509,7 @@ def compare_films(
             counts=judged.counts,
             is_hidden=film.movie in hidden,
             has_unsure=judged.film is not None and judged.film.has_unsure,
+            has_unread=has_unread,
         )
         compared.append(compared_film)
     notes += left_out.notes()
@@ -721,6 +727,8 @@ class _Judged(NamedTuple):
         What was left out, and why.
     film : JudgedFilm or None
         Their judgements; None if they are too few, so that the film counts as not judged.
+    unread_s : float
+        Seconds of the film that could not be read (`Cells.unread_s`).
     """
 
     expected: float
@@ -729,6 +737,7 @@ class _Judged(NamedTuple):
     counts: WindowCounts | None
     notices: list[str]
     film: JudgedFilm | None = None
+    unread_s: float = 0.0
 
 
 def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None) -> _Judged:
@@ -748,9 +757,9 @@ def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manif
             sure_cells = replace(windows.sure_cells, p=cells.p)
             sample = sample_of(sure_cells, *votes(windows.by_cell), sampling=windows.sampling)
             rate = _film_rate(film, own, key, labels)
-            return _Judged(expected, sample, rate, counts, notices, judged)
+            return _Judged(expected, sample, rate, counts, notices, judged, unread_s=cells.unread_s)
         notices.append(_why_not_counted(counts))
-    return _Judged(expected, unjudged_sample, None, counts, notices)
+    return _Judged(expected, unjudged_sample, None, counts, notices, unread_s=cells.unread_s)
 
 
 def _why_not_counted(counts: WindowCounts) -> Message:
@@ -826,6 +835,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         "n_windows": n_windows,
         "n_unsure": sum(film.windows_of_group.n_unsure for film in films),
         "has_unsure": any(film.has_unsure for film in films),
+        "has_unread": any(film.has_unread for film in films),
         "worth": worth if round(worth) > n_windows else np.nan,
         **_values(estimate),
         "expected": float(np.mean(expected)) if expected else np.nan,

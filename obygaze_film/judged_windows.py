@@ -203,7 +203,7 @@ class JudgedFilm:
             n_left_out = sum(place > n_before_gap for place in places)
             if n_left_out:
                 why = message("why_gap", column=PLACE, gap=n_before_gap + 1)
-                notice = _left_out(n_left_out, why)
+                notice = left_out_message(n_left_out, why)
                 if len(self.judges) > 1:
                     notice = message("note_of", movie=judge, notice=notice)
                 notices.append(notice)
@@ -416,11 +416,13 @@ class _Sieve:
     def note_left_out(self, n: int, why: str) -> None:
         """Note how many judgements are left out, and why; nothing if there are none."""
         if n:
-            self.notices.append(_left_out(n, why))
+            self.notices.append(left_out_message(n, why))
 
 
-def _left_out(n: int, why: str) -> Message:
-    """Say how many judgements are left out, and why."""
+def left_out_message(n: int, why: str) -> Message:
+    """Say how many judgements are left out, and why; a reason may have words of its own for one of them."""
+    if isinstance(why, Message):
+        why = counted_message(why.key, n, **why.values)
     return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
@@ -430,7 +432,7 @@ def _keep_drawn(sieve: _Sieve, movie: str) -> Sampling:
     other_movies = [name for name in movies if name != movie]
     if movie not in movies:  # else no other name is a misspelling of this film's
         other_movies = [f"{name}{name_hint(name, [movie])}" for name in other_movies]
-    sieve.keep(lambda clip: clip.movie == movie, f"{message('why_film')} ({first_few(other_movies, 3)})")
+    sieve.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
     sieve.keep(lambda clip: clip.level is not None, message("why_level"))
     sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
     sieve.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))

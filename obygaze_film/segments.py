@@ -22,11 +22,12 @@ length where it goes on over rows without one; reaches: 1 if it reaches the thre
 concepts that are seen.
 
 concepts: those that are seen, all that are a reason (`Reason.moves`), and those that weigh most whether seen
-or not. Names are separated by semicolons, heaviest first. The next columns have one value for each of these:
-concepts_p: its probability; usual_p: its probability at its usual value, where it adds nothing; amounts:
-whether there is more or less of it than usual, or mixed, as rows differ; contributions: its contribution to
-the logit; changes: how much of the segment's probability is due to it, which is p minus what p would be at
-its usual value. Values that rest on the usual value are empty where there is none, as of a tree."""
+or not. Names are separated by semicolons, the largest contribution first. The next columns have one value
+for each of these: concepts_p: its probability; usual_p: its probability at its usual value, where it adds
+nothing; amounts: whether there is more or less of it than usual, or mixed, as rows differ; contributions: its
+contribution to the logit; changes: how much of the segment's probability is due to it, which is p minus what
+p would be at its usual value. Values that rest on the usual value are empty where there is none, as of
+a tree."""
 
 DROP = 0.1
 """How far below the threshold a probability may fall without ending a segment."""
@@ -44,7 +45,10 @@ N_CONCEPTS = 3
 """Concepts that a segment names because they weigh most, whether or not they are seen or a reason."""
 
 DECIMALS = 4
-"""Decimals of the numbers of concepts in tables of segments."""
+"""Decimals of the numbers of concepts in files of segments (`as_in_files`)."""
+
+LISTS_OF_NUMBERS = ("concepts_p", "usual_p", "contributions", "changes")
+"""Columns of segments that have a number for each concept."""
 
 LEAST_CHANGE = 0.01
 """Change of the probability from which on a concept is a reason."""
@@ -93,7 +97,9 @@ class Reason:
         This happens where it raises the probability in some rows and lowers it in others: it is then neither
         for nor against.
         """
-        return self.change is not None and self.change * self.contribution < 0
+        if self.change is None:
+            return False
+        return round(self.change, DECIMALS) * round(self.contribution, DECIMALS) < 0
 
     @property
     def moves(self) -> bool:
@@ -104,8 +110,8 @@ class Reason:
 def is_reason(contribution: float, change: float | None) -> bool:
     """Tell whether a concept moves the probability of a time enough to be a reason, for it or against it.
 
-    Both numbers are rounded to four decimals, as in tables, so that a reason that was read from a table
-    is decided as when it was computed.
+    Both numbers are rounded to four decimals, as in files, so that the last digits, which differ between
+    machines, decide nothing.
 
     Parameters
     ----------
@@ -120,7 +126,7 @@ def is_reason(contribution: float, change: float | None) -> bool:
 
 
 def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
-    """Read the concepts of a row of `SEGMENT_COLUMNS`, the heaviest first."""
+    """Read the concepts of a row of `SEGMENT_COLUMNS`, the largest contribution first."""
     if not segment["concepts"]:
         return ()
     columns = ("concepts", "concepts_p", "contributions", "usual_p", "amounts", "changes")
@@ -338,10 +344,10 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
         "p_high": high,
         "present": ";".join(reason.concept for reason in present),
         "concepts": ";".join(reason.concept for reason in named),
-        "concepts_p": ";".join(f"{reason.p:.4f}" for reason in named),
+        "concepts_p": ";".join(_cell(reason.p) for reason in named),
         "usual_p": ";".join(_cell(reason.usual_p) for reason in named),
         "amounts": ";".join(reason.amount for reason in named),
-        "contributions": ";".join(f"{reason.contribution:.4f}" for reason in named),
+        "contributions": ";".join(_cell(reason.contribution) for reason in named),
         "changes": ";".join(_cell(reason.change) for reason in named),
     }
 
@@ -388,8 +394,21 @@ def _amount(
 
 
 def _cell(value: float | None) -> str:
-    """Write a number for a table with four decimals; empty for None."""
-    return "" if value is None else f"{value:.4f}"
+    """Write a number for a table, not rounded: whoever prints it rounds it once; empty for None."""
+    return "" if value is None else repr(float(value))
+
+
+def as_in_files(segments: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of segments as files have it: the numbers of concepts with four decimals."""
+    columns: dict[str, list[str]] = {}
+    for name in LISTS_OF_NUMBERS:
+        columns[name] = [_rounded_list(str(cell)) for cell in segments[name]]
+    return segments.assign(**columns)
+
+
+def _rounded_list(cell: str) -> str:
+    """Round the numbers of a list to four decimals; what is empty stays so."""
+    return ";".join(f"{float(text):.{DECIMALS}f}" if text else "" for text in cell.split(";"))
 
 
 def _changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:

@@ -12,11 +12,15 @@ import pandas as pd
 import pytest
 from msgspec.structs import replace as changed
 
-from obygaze_film.claims import Words
+from obygaze_film.claims import Words, phrases
+from obygaze_film.claims.kinds import ClaimTime
+from obygaze_film.claims.of_film import passage as claim_of
+from obygaze_film.claims.of_film import passage_reasons
 from obygaze_film.exchange import KINDS, collect, export, write_export
 from obygaze_film.page import charts, film_page
 from obygaze_film.schema import durations, has_flag
 from obygaze_film.scored_files import files_of
+from obygaze_film.segments import Reason as SegmentReason
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.page.test_page import corners_of, text_of
 from tests.film.saying import data_of, percentages_of
@@ -47,10 +51,41 @@ def best(film):
 def test_a_segment_keeps_all_its_reasons_with_their_sign_and_says_which_are_seen(film, best):
     assert best["present"] == "Body"
     assert best["concepts"] == "Activity;Look;Body"
-    assert best["concepts_p"] == "0.0100;0.0200;0.9500"
-    assert best["contributions"] == "5.0000;-4.0000;0.5000"
     written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]))
     assert written.loc[0, "present"] == "Body"
+    assert written.loc[0, "concepts_p"] == "0.0100;0.0200;0.9500"
+    assert written.loc[0, "contributions"] == "5.0000;-4.0000;0.5000"
+
+
+def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
+    """.78496 is 0.78; rounded to four decimals first, as in the file, it would be 0.79."""
+    best = film.segments().iloc[0]
+    table = film.table.copy()
+    inside = (table["start_s"] >= best["start_s"]) & (table["end_s"] <= best["end_s"])
+    table.loc[inside, "Activity_p"] = 0.78496
+    mended = replace(film, table=table)
+    (reason,) = (
+        one for one in claim_of(mended.model(), mended.segments().iloc[0]).reasons if one.what == "Activity"
+    )
+    assert phrases.reason_p(reason, Words("en")) == "0.78"
+    written = pd.read_csv(io.BytesIO(files_of(mended)["segments.csv"]))
+    assert "0.7850" in written.loc[0, "concepts_p"].split(";")
+
+
+def test_reasons_are_named_in_the_order_of_what_each_changes(film):
+    """Look weighs more in the logit, and Body moves the probability more: Body is named first."""
+    time = ClaimTime("span", 8.0, 0.0, 8.0)
+    found = [
+        SegmentReason(name, 0.1, contribution, False, 0.4, "less", change)
+        for name, contribution, change in (("Look", -0.135, -0.0113), ("Body", -0.129, -0.0122))
+    ]
+    claims = passage_reasons(film.model(), found, time)
+    assert [claim.what for claim in claims] == ["Look", "Body"]
+    sentence = phrases.reasons_sentence(claims, Words("en"))
+    assert sentence.index("Body") < sentence.index("Look")
+    shortened = phrases.reasons_sentence(claims, Words("en"), most=1)
+    assert "Body" in shortened
+    assert "Look" not in shortened
 
 
 @pytest.fixture
@@ -230,12 +265,18 @@ def test_an_export_of_a_film_without_passages_has_no_span_and_a_notice_of_one_li
 ):
     exported = collect(without_passages, kind, tiers=["segments"])
     assert not any(tier.spans for tier in exported.tiers)
-    notice = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
-    assert notice == exported.notice
-    assert len(notice.splitlines()) == 1
-    # Tables, markers and events are of spans: these formats have no other place for a note.
-    if kind not in {"csv", "fcpxml7", "rttm", "edl"}:
-        assert notice in text_in(tmp_path / "film")
+    assert len(exported.notice.splitlines()) == 1
+    told = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
+    text = text_in(tmp_path / "film")
+    if kind == "rttm":  # it writes _ for a space
+        text = text.replace("_", " ")
+    if kind in {"csv", "edl"}:  # these have no row or event for notes: all of them are told
+        assert told.endswith(exported.notice)
+        assert told != exported.notice
+        assert exported.notice not in text
+    else:
+        assert told == exported.notice
+        assert exported.notice in text
 
 
 def test_elans_document_of_a_film_without_passages_is_valid(without_passages):

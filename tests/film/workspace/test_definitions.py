@@ -94,6 +94,27 @@ def test_a_notice_says_how_much_was_judged_under_which_other_text(judged):
     assert any("11 decisions" in notice and digest in notice for notice in notices)
 
 
+def test_a_notice_names_a_definition_by_its_codebook_and_version_if_these_tell_it_apart(judged):
+    of_next_version = replace(judged.reworded, version="2")
+    notices = judged.opened(of_next_version).notices
+    (notice,) = [notice for notice in notices if "11 decisions" in notice]
+    name = f"{judged.book.name}, version {judged.book.version}"
+    assert f"under other definitions ({name}), and not counted" in notice
+    assert judged.book.definition()[:12] not in notice
+
+
+def test_definitions_of_one_codebook_and_version_are_named_with_their_digests(judged):
+    name = f"{judged.book.name}, version {judged.book.version}"
+    digest = judged.book.definition()
+    assert meanings_in([judged.folder]).names()[digest] == name
+    both_texts = meanings_in([judged.folder], [judged.reworded])
+    assert both_texts.names()[digest] == f"{name} ({digest[:12]})"
+
+
+def test_an_unknown_definition_is_named_by_its_digest(judged):
+    assert meanings_in([judged.folder]).name("a" * 64) == "a" * 12
+
+
 def test_the_desk_marks_what_was_judged_under_another_text_and_offers_to_judge_it_again(judged):
     decisions = judged.opened(judged.reworded)
     assert len(shown_under_other_definitions(decisions)) == 11
