@@ -29,6 +29,7 @@ def _change(value: float, low: float, high: float) -> str:
 NO_RATE: Final = "no rate"
 """Cell of a share that a table has not; its reason stands beside it."""
 
+# A column is its heading, the cell or cells of a row that it shows, and the function that writes them.
 SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _group_share)
 """Column of a group's share."""
 
@@ -60,51 +61,43 @@ FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high", "n_
 
 def notes_of_shares(compared: FilmComparison) -> list[Message]:
     """Explain the shares of a comparison: of which time they are, and how to read the columns beside them."""
-    of_what = "_concept" if compared.positive.is_concept else ""
-    notes = [message(f"note_share{of_what}")]
-    if compared.is_of_labels:
-        who = judge_name(compared.model)
-        alone, together = message("note_labels_alone", who=who), message("note_together_labels", who=who)
-    else:
-        alone, together = message("note_alone"), message("note_together")
-    if len(compared.groups) and compared.groups["value"].notna().any():
-        notes.append(together)
-    notes += [message("note_worth"), alone]
+    suffix = "_concept" if compared.positive.is_concept else ""  # of the keys of texts on a concept
+    notes = [message(f"note_share{suffix}")]
+    has_share = len(compared.groups) > 0 and bool(compared.groups["value"].notna().any())
+    if has_share:
+        notes.append(_note_on_judged_shares(compared))
+    notes.append(message("note_worth"))
+    notes.append(_note_on_expected_shares(compared))
     if any(film.windows_of_share != film.windows_of_group for film in compared.films):
-        notes.append(message(f"note_windows{of_what}"))
+        notes.append(message(f"note_windows{suffix}"))
     if any(film.judges_left_out for film in compared.films):
-        notes.append(message(f"note_judges{of_what}"))
+        notes.append(message(f"note_judges{suffix}"))
     return notes
+
+
+def _note_on_judged_shares(compared: FilmComparison) -> Message:
+    """Explain that shares come from judgements and a model, or an annotator's labels, together."""
+    if compared.is_of_labels:
+        return message("note_together_labels", who=judge_name(compared.model))
+    return message("note_together")
+
+
+def _note_on_expected_shares(compared: FilmComparison) -> Message:
+    """Explain the column of what a model, or an annotator's labels, give without judgements."""
+    if compared.is_of_labels:
+        return message("note_labels_alone", who=judge_name(compared.model))
+    return message("note_alone")
 
 
 def comparison_report(compared: FilmComparison) -> Report:
     """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
-    group: Column = (compared.by, "group", str)
-    worth: Column = ("worth", "worth", _worth)
-    alone = f"{judge_name(compared.model)} alone" if compared.is_of_labels else "model alone"
-    expected: Column = (alone, ("expected", "n_expected", "n_films"), _expected)
-    of_groups: list[Column] = [group, *COUNTS, WINDOWS, SHARE, worth, expected, ("no rate", "reason", str)]
-    if len(compared.groups) and compared.groups["note"].astype(bool).any():
-        of_groups.append(("note", "note", str))
-    of_changes: list[Column] = [
-        ("change", "change", str),
-        *COUNTS,
-        CHANGE,
-    ]
-    if len(compared.changes) and compared.changes[["reason", "note"]].astype(bool).to_numpy().any():
-        of_changes.append(("note", ("reason", "note"), _note))
-    of_films: list[Column] = [
-        ("year", "year", str),
-        ("film", "title", str),
-        *([] if compared.by == ALL else [group]),
-        ("by", ("judges", "judges_left_out"), _of_whom),
-        WINDOWS,
-        FILM_SHARE,
-        (alone, "expected", _film_expected),
-    ]
     films = _films(compared)
     tables = {"Groups": compared.groups, "Changes": compared.changes, "Films": films}
-    columns = {"Groups": of_groups, "Changes": of_changes, "Films": of_films}
+    columns = {
+        "Groups": _columns_of_groups(compared),
+        "Changes": _columns_of_changes(compared),
+        "Films": _columns_of_films(compared),
+    }
     title = counted(len(compared.films), "film")
     if compared.by != ALL:
         title = f"{title} by {compared.by}"
@@ -127,6 +120,49 @@ def comparison_report(compared: FilmComparison) -> Report:
     )
 
 
+def _columns_of_groups(compared: FilmComparison) -> list[Column]:
+    """List the columns of the table of groups; those of notes only if there are any."""
+    columns: list[Column] = [
+        (compared.by, "group", str),
+        *COUNTS,
+        WINDOWS,
+        SHARE,
+        ("worth", "worth", _worth),
+        (_expected_heading(compared), ("expected", "n_expected", "n_films"), _expected),
+        ("no rate", "reason", str),
+    ]
+    if len(compared.groups) and compared.groups["note"].astype(bool).any():
+        columns.append(("note", "note", str))
+    return columns
+
+
+def _columns_of_changes(compared: FilmComparison) -> list[Column]:
+    """List the columns of the table of differences and the trend."""
+    columns: list[Column] = [("change", "change", str), *COUNTS, CHANGE]
+    if len(compared.changes) and compared.changes[["reason", "note"]].astype(bool).to_numpy().any():
+        columns.append(("note", ("reason", "note"), _note))
+    return columns
+
+
+def _columns_of_films(compared: FilmComparison) -> list[Column]:
+    """List the columns of the table of films; the group only if there are several."""
+    columns: list[Column] = [("year", "year", str), ("film", "title", str)]
+    if compared.by != ALL:
+        columns.append((compared.by, "group", str))
+    columns += [
+        ("by", ("judges", "judges_left_out"), _of_whom),
+        WINDOWS,
+        FILM_SHARE,
+        (_expected_heading(compared), "expected", _film_expected),
+    ]
+    return columns
+
+
+def _expected_heading(compared: FilmComparison) -> str:
+    """Name the column of the shares that a model, or an annotator's labels, give without judgements."""
+    return f"{judge_name(compared.model)} alone" if compared.is_of_labels else "model alone"
+
+
 def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict[Hashable, Any]]:
     """Return the rows of a table as it is printed; those of films say how many windows anybody judged."""
     rows = table.to_dict("records")
@@ -139,7 +175,7 @@ def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict
 def _notes_of_films(compared: FilmComparison) -> list[str]:
     """Say why the model has no share of films, and of whose judges' agreement a film's share is doubtful."""
     words = Words("en")
-    notes = []
+    notes: list[str] = []
     for film in compared.films:
         claim = compared_share(film, compared)
         title = film.facts["title"]

@@ -110,7 +110,7 @@ def correct_rates(
     """
     film = judged_film(timeline, judgements, key)
     own = {judge: film.of(judge) for judge in film.judges}
-    notices = [*film.notices, *film.gaps()]
+    notices = [*film.notices, *film.notices_of_gaps()]
     if not any(windows.is_enough for windows in own.values()):
         raise _too_few(film, [windows.counts for windows in own.values()], notices)
     agreement, n_pairs = agreement_of_judges([film])
@@ -245,7 +245,7 @@ def correct_rate(
         They were made under two definitions.
     """
     film = judged_film(timeline, judgements, key)
-    notices = [*film.notices, *film.gaps()]
+    notices = [*film.notices, *film.notices_of_gaps()]
     if judge is None:
         windows, judges = film.panel(), film.judges
         has_rate = windows.is_enough
@@ -480,13 +480,13 @@ def _named_calls(films: Sequence[JudgedFilm]) -> _NamedCalls:
     names = list(dict.fromkeys(name for film in films for name in film.judges if name))
     windows = []
     for film in films:
-        places = sorted(film.cell_at, key=lambda place: film.cell_at[place])
+        places = sorted(film.cell_of_place, key=lambda place: film.cell_of_place[place])
         windows += [(film, place) for place in places]
     called = np.full((len(names), len(windows)), np.nan)
     judged = np.zeros(called.shape, dtype=np.bool_)
     for row, name in enumerate(names):
         for column, (film, place) in enumerate(windows):
-            calls = film.calls.get(name, {})
+            calls = film.answers.get(name, {})
             judged[row, column] = place in calls
             call = calls.get(place)
             if call is not None:
