@@ -191,7 +191,7 @@ def test_overlaps_are_found_with_the_intersection_over_the_union():
     """Of 0 to 10 s with itself, and with 1 to 9 s: 8 of 10 seconds."""
     found = find_overlaps(spans([(0, 10)]), spans([(0, 10), (1, 9), (21, 29)]))
     assert found.pairs.second.tolist() == [0, 1]
-    assert found.shares.tolist() == [1, 0.8]
+    assert found.tiou.tolist() == [1, 0.8]
 
 
 def test_segments_match_themselves_and_what_overlaps_exactly_as_much_as_asked_for():

@@ -19,7 +19,15 @@ from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import export
 from obygaze_film.page import film_page
-from obygaze_film.rows import Windows, cut_into_rows, make_grid, overlaps, read_said, read_shots, windows_of
+from obygaze_film.rows import (
+    Windows,
+    cut_into_rows,
+    make_grid,
+    overlaps,
+    read_shots,
+    read_subtitles_of,
+    windows_of,
+)
 from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
 from obygaze_film.score import FilmFacts, _concept, score_film, score_films
 from obygaze_film.scored_files import files_of
@@ -426,7 +434,7 @@ def write_subtitles(folder, name="tt0000001.en.srt"):
 def with_and_without_subtitles(trained, tmp_path):
     """A film of two minutes, scored with the two lines of `write_subtitles`, and without."""
     store, model = film_store(tmp_path, "tt0000001", end_s=120.0), trained.paths["pcbm_lr"]
-    tables = read_said([write_subtitles(tmp_path)], ["tt0000001"])
+    tables = read_subtitles_of([write_subtitles(tmp_path)], ["tt0000001"])
     return score_film(store, [model], subtitles=tables["tt0000001"]), score_film(store, [model])
 
 
@@ -469,15 +477,15 @@ def test_an_export_has_a_tier_of_subtitles_if_there_are_any_and_may_have_it_alon
 
 def test_what_is_said_behind_a_film_is_named(tmp_path):
     windows, told = windows_of(film_store(tmp_path, "tt0000001", end_s=30.0)), list[str]()
-    read_said([write_subtitles(tmp_path)], ["tt0000001"], "", told.append, windows)
+    read_subtitles_of([write_subtitles(tmp_path)], ["tt0000001"], "", told.append, windows)
     assert [line for line in told if "1 begin behind the last window, 30 s" in line]
 
 
 def test_subtitles_are_matched_to_films_by_name(tmp_path):
     of_a, of_b = write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")
-    assert list(read_said([of_a, of_b], ["b", "a"])) == ["a", "b"]
-    assert list(read_said([of_a], ["other"])) == ["other"]  # one file of the only film
+    assert list(read_subtitles_of([of_a, of_b], ["b", "a"])) == ["a", "b"]
+    assert list(read_subtitles_of([of_a], ["other"])) == ["other"]  # one file of the only film
     with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
-        read_said([of_a, of_b], ["a", "c"])
+        read_subtitles_of([of_a, of_b], ["a", "c"])
     with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):
-        read_said([of_a, write_subtitles(tmp_path, "a.fr.srt")], ["a", "c"])
+        read_subtitles_of([of_a, write_subtitles(tmp_path, "a.fr.srt")], ["a", "c"])
