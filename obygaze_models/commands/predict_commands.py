@@ -189,6 +189,7 @@ def localise(
 
     scored = read_frames(frames)
     clips = manifests.read_manifest(manifest).spelled_as(scored["movie"].unique())
+    # Those whose frames have the flag in the table.
     trained_films = trained_on(scored)
     results: dict[str, Localisation] = {}
     document: dict[str, Any] = {}
