@@ -80,7 +80,7 @@ def test_groups_of_scored_films_have_shares_with_intervals(films, judged):
 def test_what_the_judgements_of_a_group_are_worth_is_a_number_only_where_the_model_helps(films, judged):
     found = compare_films(films, judged, by="decade")
     samples = [film.sample for film in found.films]
-    worths = [estimate.worth for estimate in estimate_groups([samples[:5], samples[5:]])]
+    worths = [estimate.sample_size_ratio for estimate in estimate_groups([samples[:5], samples[5:]])]
     expected = [n * worth if worth > 1 else np.nan for n, worth in zip((50, 60), worths, strict=True)]
     assert found.groups["worth"].tolist() == pytest.approx(expected, nan_ok=True)
 
