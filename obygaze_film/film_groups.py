@@ -131,6 +131,8 @@ class ComparedFilm:
         Whether it has judgements that are not shown yet.
     has_unsure : bool
         Whether one of its judges was not sure of a window, which then counts for the others alone.
+    has_unread : bool
+        Whether a part of it that is worth saying could not be read, and counts in no share.
     """
 
     timeline: Timeline
@@ -143,6 +145,7 @@ class ComparedFilm:
     counts: WindowCounts | None = None
     is_hidden: bool = False
     has_unsure: bool = False
+    has_unread: bool = False
 
     @property
     def windows_of_group(self) -> ShareWindows:
@@ -187,7 +190,8 @@ class FilmComparison:
     groups : DataFrame
         A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (of which anybody
         was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure),
-        `has_unsure` (whether one of the judges was not sure of a window), `value`,
+        `has_unsure` (whether one of the judges was not sure of a window), `has_unread` (whether a part of a
+        film could not be read, and counts in no share), `value`,
         `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
         help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share),
         `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
@@ -538,7 +542,8 @@ def compare_films(
         notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
         if summary.judged is not None:
             judged_films.append(summary.judged)
-        if film.time(key).unread_s >= LEAST_SAID_S:
+        has_unread = summary.unread_s >= LEAST_SAID_S
+        if has_unread:
             left_out.add(message("films_part_unread"), film.movie)
         has_rate = labels is not None or film.model(key).rate.value is not None
         compared_film = ComparedFilm(
@@ -552,6 +557,7 @@ def compare_films(
             counts=summary.counts,
             is_hidden=film.movie in hidden,
             has_unsure=summary.judged is not None and summary.judged.has_unsure,
+            has_unread=has_unread,
         )
         compared.append(compared_film)
     notes += left_out.notes()
@@ -816,6 +822,8 @@ class _FilmSummary(NamedTuple):
         What was left out, and why.
     judged : JudgedFilm or None
         Its judgements; None if they are too few, so that the film counts as not judged.
+    unread_s : float
+        Seconds of the film that could not be read (`Cells.unread_s`).
     """
 
     expected: float
@@ -824,6 +832,7 @@ class _FilmSummary(NamedTuple):
     counts: WindowCounts | None = None
     notices: Sequence[str] = ()
     judged: JudgedFilm | None = None
+    unread_s: float = 0.0
 
 
 def _summary_of(
@@ -834,14 +843,15 @@ def _summary_of(
     unjudged_sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
     expected = unjudged_sample.expected
     own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
+    unjudged = _FilmSummary(expected, unjudged_sample, unread_s=cells.unread_s)
     if not own.clips:
-        return _FilmSummary(expected, unjudged_sample)
+        return unjudged
     judged = judged_film(film, own, key)
     windows = judged.together()  # of anybody: the comparison accounts for who judged
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows.is_enough:
         notices.append(_why_not_counted(windows.counts))
-        return _FilmSummary(expected, unjudged_sample, counts=windows.counts, notices=notices)
+        return unjudged._replace(counts=windows.counts, notices=notices)
     return _FilmSummary(
         expected=expected,
         # With labels, `cells` hold theirs; the content is that of the draw.
@@ -850,6 +860,7 @@ def _summary_of(
         counts=windows.counts,
         notices=notices,
         judged=judged,
+        unread_s=cells.unread_s,
     )
 
 
@@ -940,6 +951,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         "n_windows": n_windows,
         "n_unsure": sum(film.windows_of_group.n_unsure for film in films),
         "has_unsure": any(film.has_unsure for film in films),
+        "has_unread": any(film.has_unread for film in films),
         "worth": _n_needed_without_model(n_windows, estimate),
         **_values(estimate),
         "expected": float(np.mean(expected)) if expected else np.nan,

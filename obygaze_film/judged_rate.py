@@ -26,10 +26,11 @@ from obygaze_film.judged_windows import (
     WindowCounts,
     judged_film,
     least_sure,
+    left_out_message,
     needed_windows,
     votes,
 )
-from obygaze_film.notes import message
+from obygaze_film.notes import Message, message
 from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
 from obygaze_film.schema import (
@@ -167,10 +168,18 @@ def rates_by_definition(
     key: str | None = None,
     *,
     labels: Manifest | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> FilmRates:
     """Correct a film's rate as `correct_rates` does, for each definition that it was judged under by itself.
 
     If there are several, judgements that do not say under which they were made are left out and counted.
+
+    Parameters
+    ----------
+    timeline, judgements, key, labels
+        As in `correct_rate`.
+    names : mapping of str to str, optional
+        Digest of a definition -> its name (`Meanings.names`).
 
     Raises
     ------
@@ -179,46 +188,56 @@ def rates_by_definition(
     """
     own = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
     definitions = [*judgements_of(own).definitions]
+    names = names or {}
     if len(definitions) < 2:
         # With the judgements of other films, as their number is noted.
         found = correct_rates(timeline, judgements, key, labels=labels)
-        return _with_definition(found, definitions[0] if definitions else "")
+        definition = definitions[0] if definitions else ""
+        return _with_definition(found, definition, names.get(definition, ""))
     rates: list[CorrectedRate] = []
     too_few: list[TooFewJudged] = []
     agreement: list[JudgesAgreement] = []
     notices: list[str] = []
     for definition in definitions:
+        under = definition_phrase(definition, names.get(definition, ""))
         clips = [clip for clip in own if clip.extras.get(DEFINITION) == definition]
         try:
             film_rates = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
         except FilmError as error:
-            notices += _notices_of_definition(definition, [error.args[0]])
+            notices += _notices_of_definition(under, [error.args[0]])
             continue
-        film_rates = _with_definition(film_rates, definition)
+        film_rates = _with_definition(film_rates, definition, names.get(definition, ""))
         rates += film_rates.rates
         too_few += film_rates.too_few
         agreement += film_rates.agreement
-        notices += _notices_of_definition(definition, film_rates.notices)
+        notices += _notices_of_definition(under, film_rates.notices)
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
     if n_unknown:
-        s = "" if n_unknown == 1 else "s"
-        notices.append(message("note_left_out", n=n_unknown, s=s, why=message("why_definition")))
+        notices.append(left_out_message(n_unknown, message("why_definition")))
     if not rates:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
     alpha = None  # alpha is of judgements under one definition
     return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices), len(definitions))
 
 
-def _notices_of_definition(definition: str, notices: Sequence[str]) -> list[str]:
-    """Add to notices the definition that they are of, by the first 12 digits of its digest."""
-    return [message("note_definition", definition=definition[:12], notice=notice) for notice in notices]
+def definition_phrase(definition: str, name: str) -> Message:
+    """Name a definition by its codebook and version; by the start of its digest where these are not known."""
+    if name:
+        return message("definition_named", name=name)
+    return message("definition_digest", digest=definition[:12])
 
 
-def _with_definition(found: FilmRates, definition: str) -> FilmRates:
-    """Set the definition of the judgements in its rates agreements and counts of too few windows."""
-    rates = tuple(structs.replace(rate, definition=definition) for rate in found.rates)
-    too_few = tuple(structs.replace(few, definition=definition) for few in found.too_few)
-    agreement = tuple(structs.replace(pair, definition=definition) for pair in found.agreement)
+def _notices_of_definition(definition: Message, notices: Sequence[str]) -> list[str]:
+    """Add to notices the definition that they are of (`definition_phrase`)."""
+    return [message("note_definition", definition=definition, notice=notice) for notice in notices]
+
+
+def _with_definition(found: FilmRates, definition: str, name: str) -> FilmRates:
+    """Set the definition of the judgements, and its name, in all rates, agreements and missing rates."""
+    named = {"definition": definition, "definition_name": name}
+    rates = tuple(structs.replace(rate, **named) for rate in found.rates)
+    too_few = tuple(structs.replace(few, **named) for few in found.too_few)
+    agreement = tuple(structs.replace(pair, **named) for pair in found.agreement)
     return structs.replace(found, rates=rates, too_few=too_few, agreement=agreement)
 
 
@@ -451,7 +470,7 @@ def _n_needed_without_model(estimates: Estimates, n: int, n_windows: int) -> flo
     if n == n_windows or width >= width_alone:
         return None
     n_needed = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_alone) ** 2)
-    return round(n_needed, 1) if round(n_needed) > n else None
+    return n_needed if round(n_needed) > n else None
 
 
 def _with_agreement(rate: CorrectedRate, pairs: "JudgePairs") -> CorrectedRate:

@@ -210,7 +210,7 @@ class JudgedFilm:
             n_left_out = sum(place > n_before_gap for place in places)
             if n_left_out:
                 why = message("why_gap", column=PLACE, gap=n_before_gap + 1)
-                notice = _left_out(n_left_out, why)
+                notice = left_out_message(n_left_out, why)
                 if len(self.judges) > 1:
                     # The note begins with the name of what it is of, here the judge.
                     notice = message("note_of", movie=judge, notice=notice)
@@ -380,7 +380,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     cells = cells_of(timeline, key)
     positive = positive_of(model)
     _refuse_unknown_level(judgements, model, positive)
-    sieve = Sieve(judgements.spelled_as([timeline.movie]), _left_out)
+    sieve = Sieve(judgements.spelled_as([timeline.movie]), left_out_message)
     if model.is_trained_on:
         # The model may have learnt from these judgements, and then errs less in judged windows than in
         # others. With one probability for all windows it corrects nothing: the judgements alone count.
@@ -451,8 +451,10 @@ class Sieve:
             self.notices.append(self._note_of(n, why))
 
 
-def _left_out(n: int, why: str) -> Message:
-    """Write the note that n judgements are left out, and why."""
+def left_out_message(n: int, why: str) -> Message:
+    """Say how many judgements are left out, and why; a reason may have words of its own for one of them."""
+    if isinstance(why, Message):
+        why = counted_message(why.key, n, **why.values)
     return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
@@ -462,7 +464,7 @@ def _keep_drawn(sieve: Sieve, movie: str) -> Sampling:
     other_movies = [name for name in movies if name != movie]
     if movie not in movies:  # one of the other names may be a misspelling of this film's
         other_movies = [f"{name}{name_hint(name, [movie])}" for name in other_movies]
-    sieve.keep(lambda clip: clip.movie == movie, f"{message('why_film')} ({first_few(other_movies, 3)})")
+    sieve.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
     sieve.keep(lambda clip: clip.level is not None, message("why_level"))
     sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
     sieve.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))

@@ -44,6 +44,7 @@ from obygaze_film.score import FilmFacts, score_film
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, folders_of, write_films
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import copy_decisions
+from obygaze_film.workspace.definitions import Meanings
 from obygaze_film.workspace.judged_tables import read_judged
 from obygaze_models.dataset import Dataset, find_group, read_features
 from obygaze_models.evaluation import Interval, Run, auc, t_interval
@@ -507,8 +508,10 @@ def _with_definition_of_corpus(judged: Manifest, book: Codebook, same_meaning: C
     }
     if n_by_other_definition:
         n = counted_message("n_judgements", sum(n_by_other_definition.values()))
-        digests = ", ".join(definition[:12] for definition in n_by_other_definition)
-        raise FilmError(message("learn_definition", n=n, digests=digests, corpus=definition_of_corpus[:12]))
+        meanings = Meanings((), [book])
+        names = "; ".join(map(meanings.name, n_by_other_definition))
+        corpus = meanings.name(definition_of_corpus)
+        raise FilmError(message("learn_definition", n=n, names=names, corpus=corpus))
     clips = []
     for clip in judged:
         extras = dict(clip.extras)

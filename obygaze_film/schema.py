@@ -515,6 +515,8 @@ class JudgesAgreement(Struct, frozen=True):
         Windows that both judged, and left out as not both were sure.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     """
 
     annotators: list[str]
@@ -525,6 +527,7 @@ class JudgesAgreement(Struct, frozen=True):
     high: float | None
     n_unsure: Count = 0
     definition: str = ""
+    definition_name: str = ""
 
 
 class JudgesAlpha(Struct, frozen=True):
@@ -558,6 +561,8 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
         are left to judge; and of how many they must be sure, unless none is left (`WindowCounts`).
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     """
 
     judges: list[str]
@@ -566,6 +571,7 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
     left: Count
     least: Count
     definition: str = ""
+    definition_name: str = ""
 
 
 class CorrectedRate(Struct, frozen=True, kw_only=True):
@@ -608,6 +614,8 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
         Whether it is a concept.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     content_s : float or None
         Seconds of the film that the share is of: without black, credits, what could not be read, and windows
         that nobody was sure of.
@@ -636,6 +644,7 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     positive: str
     is_of_concept: bool = False
     definition: str = ""
+    definition_name: str = ""
     content_s: Annotated[float, Meta(ge=0)] | None = None
     n_unsure: Count = 0
     unsure_s: Annotated[float, Meta(ge=0)] = 0.0

@@ -32,6 +32,7 @@ from obygaze_film.schema import (
     read_record,
     refuse_texts,
 )
+from obygaze_film.segments import as_in_files
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -168,7 +169,7 @@ def files_of(film: "Timeline") -> dict[str, bytes]:
 
 def _segments_of_models(film: "Timeline") -> pd.DataFrame:
     """Return the segments of all models of a film as one table."""
-    tables = [film.segments(model.key) for model in film.record.models]
+    tables = [as_in_files(film.segments(model.key)) for model in film.record.models]
     with_rows = [table for table in tables if len(table)]
     # An empty table among others would change the types of their columns.
     return pd.concat(with_rows) if with_rows else tables[0]

@@ -22,11 +22,12 @@ length where it goes on over rows without one; reaches: 1 if it reaches the thre
 concepts that are seen.
 
 concepts: those that are seen, all that are a reason (`Reason.moves`), and those that weigh most whether seen
-or not. Names are separated by semicolons, heaviest first. The next columns have one value for each of these:
-concepts_p: its probability; usual_p: its probability at its usual value, where it adds nothing; amounts:
-whether there is more or less of it than usual, or mixed, as rows differ; contributions: its contribution to
-the logit; changes: how much of the segment's probability is due to it, which is p minus what p would be at
-its usual value. Values that rest on the usual value are empty where there is none, as of a tree."""
+or not. Names are separated by semicolons, the largest contribution first. The next columns have one value
+for each of these: concepts_p: its probability; usual_p: its probability at its usual value, where it adds
+nothing; amounts: whether there is more or less of it than usual, or mixed, as rows differ; contributions: its
+contribution to the logit; changes: how much of the segment's probability is due to it, which is p minus what
+p would be at its usual value. Values that rest on the usual value are empty where there is none, as of
+a tree."""
 
 COLUMNS_OF_REASONS = ("concepts", "concepts_p", "contributions", "usual_p", "amounts", "changes")
 """Columns of a table of segments that have a value for each concept."""
@@ -47,7 +48,10 @@ N_CONCEPTS = 3
 """Concepts that a segment names because they weigh most, whether or not they are seen or a reason."""
 
 DECIMALS = 4
-"""Decimals of the numbers of concepts in tables of segments."""
+"""Decimals of the numbers of concepts in files of segments (`as_in_files`)."""
+
+LISTS_OF_NUMBERS = ("concepts_p", "usual_p", "contributions", "changes")
+"""Columns of segments that have a number for each concept."""
 
 LEAST_CHANGE = 0.01
 """Change of the probability from which on a concept is a reason."""
@@ -96,7 +100,9 @@ class Reason:
         This happens if it raises the probability in some rows and lowers it in others: it is then neither for
         nor against.
         """
-        return self.change is not None and self.change * self.contribution < 0
+        if self.change is None:
+            return False
+        return round(self.change, DECIMALS) * round(self.contribution, DECIMALS) < 0
 
     @property
     def moves(self) -> bool:
@@ -107,7 +113,8 @@ class Reason:
 def is_reason(contribution: float, change: float | None) -> bool:
     """Whether a concept changes the probability of a span enough to be a reason, for it or against it.
 
-    Both numbers are rounded to four decimals, as in tables: read from a table, they give the same result.
+    Both numbers are rounded to four decimals, as in files, so that the last digits, which differ between
+    machines, decide nothing.
 
     Parameters
     ----------
@@ -122,7 +129,7 @@ def is_reason(contribution: float, change: float | None) -> bool:
 
 
 def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
-    """Read the concepts of a row of `SEGMENT_COLUMNS`, in the order of the table.
+    """Read the concepts of a row of `SEGMENT_COLUMNS`, the largest contribution first.
 
     A cell holds a value for each concept, such as `Body;Look`; its n-th value is of the n-th concept.
     """
@@ -335,10 +342,10 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
         "p_high": high,
         "present": ";".join(reason.concept for reason in present),
         "concepts": ";".join(reason.concept for reason in named),
-        "concepts_p": ";".join(f"{reason.p:.4f}" for reason in named),
+        "concepts_p": ";".join(_cell(reason.p) for reason in named),
         "usual_p": ";".join(_cell(reason.usual_p) for reason in named),
         "amounts": ";".join(reason.amount for reason in named),
-        "contributions": ";".join(f"{reason.contribution:.4f}" for reason in named),
+        "contributions": ";".join(_cell(reason.contribution) for reason in named),
         "changes": ";".join(_cell(reason.change) for reason in named),
     }
 
@@ -412,8 +419,21 @@ def _amount(
 
 
 def _cell(value: float | None) -> str:
-    """Write a number for a table with four decimals; empty for None."""
-    return "" if value is None else f"{value:.4f}"
+    """Write a number for a table, not rounded: whoever prints it rounds it once; empty for None."""
+    return "" if value is None else repr(float(value))
+
+
+def as_in_files(segments: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of segments as files have it: the numbers of concepts with four decimals."""
+    columns: dict[str, list[str]] = {}
+    for name in LISTS_OF_NUMBERS:
+        columns[name] = [_rounded_list(str(cell)) for cell in segments[name]]
+    return segments.assign(**columns)
+
+
+def _rounded_list(cell: str) -> str:
+    """Round the numbers of a list to four decimals; what is empty stays so."""
+    return ";".join(f"{float(text):.{DECIMALS}f}" if text else "" for text in cell.split(";"))
 
 
 def _mean_changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:

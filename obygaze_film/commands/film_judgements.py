@@ -141,7 +141,8 @@ def rate(
     films = found_films([folder])
     movies = {film.movie for film in films.values()}
     judged = read_manifest(judgements, spreadsheet_safe=True).spelled_as(sorted(movies))
-    judged = one_definition_a_meaning(judged, meanings_in([*films]))
+    meanings = meanings_in([*films], [judged.codebook])
+    judged = one_definition_a_meaning(judged, meanings)
     labelled = None if labels is None else read_manifest(labels)
     documents: list[dict[str, Any]] = []
     lines: list[str] = []
@@ -158,7 +159,9 @@ def rate(
         for key in keys:
             # One model may have a rate and another none: clips without concepts count for levels alone.
             try:
-                estimates[key] = rates_by_definition(timeline, judged_here, key, labels=labelled)
+                estimates[key] = rates_by_definition(
+                    timeline, judged_here, key, labels=labelled, names=meanings.names()
+                )
             except FilmError as error:
                 without_rate.append(f"{key}: {error}" if len(keys) > 1 else str(error))
         if not estimates:

@@ -324,7 +324,10 @@ def film_figure(
         for name in names_of_kind:
             rows[kind].append(FigureRow(name, top, height))
             top += height + 4
-    sentences = phrases.figure_notes(view.positive, view.model_title, model.threshold_p, words)
+    without = [shown.name for shown in view.concepts if not shown.concept.is_found]
+    sentences = phrases.figure_notes(
+        view.positive, view.model_title, model.threshold_p, words, without=without
+    )
     notes = [line for text in sentences for line in _wrapped(text, width)]
     return _figure(
         "film",

@@ -297,7 +297,7 @@ class ConceptBottleneck(LogitClassifier):
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
         unfitted_bank = self._make_bank(present)
-        presences: NDArray[np.float64] | None = None
+        presences: Any = None
         # A bank that learns without labels, such as one of texts, needs no presences.
         if present is not None:
             checked = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)

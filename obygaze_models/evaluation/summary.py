@@ -203,12 +203,12 @@ def _scored_models(predictions: Predictions) -> Iterator[_TestedModel]:
     """
     table = predictions.table.assign(called=predictions.called)
     for (model, task), rows in table.groupby(["model", "task"], sort=False):
-        tables_by_seed = {}
+        tables_by_seed: dict[Any, pd.DataFrame] = {}
         for seed, rows_of_seed in rows.groupby("seed", sort=False):
             tables_by_seed[seed] = rows_of_seed.set_index(["fold", "clip_id"])
         # All seeds must have the clips of the first one, and are put in its order.
         first = next(iter(tables_by_seed.values()))
-        seeds = {}
+        seeds: dict[int, _SeedResult] = {}
         for seed, table_of_seed in tables_by_seed.items():
             has_all_clips = first.index.isin(table_of_seed.index).all()
             if len(table_of_seed) != len(first) or not has_all_clips:

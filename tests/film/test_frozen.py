@@ -24,6 +24,7 @@ from obygaze_film.exchange import export
 from obygaze_film.judged_rate import FilmRates, correct_rate
 from obygaze_film.page import Owned, film_page
 from obygaze_film.score import score_film
+from obygaze_film.segments import as_in_files
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import asset
 from tests.film.films import film_store, shots_of
@@ -138,7 +139,7 @@ def test_scores(trained, tmp_path, kind):
     models = [trained.paths[name] for name in ("pcbm_lr", "bank")]
     film = score_film(store, models, shots=shots_of("x", 100.0) if kind == "shots" else None)
     rows = [to_builtins(model.rate) | model.flags for model in film.record.models]
-    tables = (film.table, film.segments(), pd.DataFrame(rows))
+    tables = (film.table, as_in_files(film.segments()), pd.DataFrame(rows))
     frozen(f"scores-{kind}", "".join(numbers(table.round(2).to_csv()) for table in tables))
 
 

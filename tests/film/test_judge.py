@@ -268,7 +268,7 @@ def test_judgements_of_other_films_and_of_no_window_of_this_are_left_out_and_nam
     rate, notices = correct_rate(timeline, judged([*shifted, other], tmp_path))
     assert rate.n == 20
     of_other, of_no_window = notices
-    assert of_other.startswith("left out 1 judgement of other films (other)")
+    assert of_other.startswith("left out 1 judgement of another film (other)")
     assert of_no_window.startswith("left out 10 judgements whose times are no window of this film's")
 
 

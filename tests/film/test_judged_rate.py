@@ -6,9 +6,9 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import kappa_interval
+from obygaze_film.judged_rate import _n_needed_without_model, kappa_interval
 from obygaze_film.judged_windows import least_sure
-from obygaze_film.rate_estimates import difference_estimate, estimate_rate
+from obygaze_film.rate_estimates import Estimates, difference_estimate, estimate_rate
 from tests.film.films import planted_cells
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
@@ -216,3 +216,12 @@ def test_a_cell_is_known_where_more_than_half_of_it_counts():
     spans = np.array([[0.0, 10], [10, 20], [20, 30]])
     cells = Cells(spans, np.full(3, 10.0), np.array([4.0, 5, 6]), np.full(3, 0.5))
     assert cells.is_known.tolist() == [False, False, True]
+
+
+def test_the_worth_of_a_model_is_rounded_once():
+    """15.46 windows are 15; rounded to 15.5 first they would be 16."""
+    n, n_windows, worth = 10, 40, 15.46
+    ratio = np.sqrt((1 / worth - 1 / n_windows) / (1 / n - 1 / n_windows))
+    one = np.ones(1)
+    estimates = Estimates(one, 0 * one, ratio * one, one, one, 0 * one, one)
+    assert round(_n_needed_without_model(estimates, n, n_windows)) == 15

@@ -194,8 +194,8 @@ def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_pa
     manifest = judged(tmp_path, drawn)
     found = rates_by_definition(timeline, manifest.with_clips([*before, *after]))
     of_ab_and_cd, of_ef_and_gh = sentences_on_kappa(found)
-    assert of_ab_and_cd.startswith("under aaaaaaaaaaaa: AB and CD: ")
-    assert of_ef_and_gh.startswith("under bbbbbbbbbbbb: EF and GH: ")
+    assert of_ab_and_cd.startswith("under definition aaaaaaaaaaaa: AB and CD: ")
+    assert of_ef_and_gh.startswith("under definition bbbbbbbbbbbb: EF and GH: ")
     # Where all judged under one, it is not named.
     (alone,) = sentences_on_kappa(rates_by_definition(timeline, manifest.with_clips(before)))
     assert alone.startswith("AB and CD: ")
@@ -244,7 +244,14 @@ def test_a_share_names_its_definition_also_where_there_is_none_under_the_other(t
     assert found.n_definitions == 2
     assert [rate.annotators for rate in found.rates] == [["CD"]]
     (said,) = sentences(rate_claims(found))
-    assert first[:12] in said
+    assert said.startswith(f"under definition {first[:12]}: CD would mark")
+    named = rates_by_definition(timeline, since.with_clips(clips), names={first: "violence, version 1"})
+    assert named.rates[0].definition == first  # which --json gives
+    english, french = (sentences(rate_claims(named), language)[0] for language in ("en", "fr"))
+    assert english.startswith("under the definition of violence, version 1: CD would mark")
+    assert french.startswith("selon la définition de violence, version 1 : CD ")
+    of_second = next(notice for notice in named.notices if second[:12] in notice)
+    assert of_second.startswith(f"under definition {second[:12]}: ")
 
 
 def test_ends_of_another_time_cut_no_mean(timeline, tmp_path, drawn):

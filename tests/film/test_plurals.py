@@ -6,6 +6,7 @@ import pytest
 
 from obygaze_film.claims import LANGUAGES, Words, kinds, phrases
 from obygaze_film.claims.kinds import ClaimTime
+from obygaze_film.judged_windows import left_out_message
 from obygaze_film.notes import counted_message, message
 
 CONTENT = ClaimTime("content")
@@ -95,3 +96,33 @@ def test_french_elides_before_a_name_in_every_text(name, written):
 
 def test_english_elides_nothing():
     assert "more Activity than usual" in Words("en").say("why_more", concept="Activity")
+
+
+@pytest.mark.parametrize(
+    ("why", "known", "one", "several"),
+    [
+        ("why_seen", {}, "1 jugement hors du compte : fait avec", "2 jugements hors du compte : faits avec"),
+        ("why_gap", {"column": "place", "gap": 3}, ": tiré après place 3", ": tirés après place 3"),
+        ("why_place", {"column": "place"}, ": non tiré par", ": non tirés par"),
+        ("why_law", {"law": "successive"}, ": tiré selon une autre loi", ": tirés selon une autre loi"),
+        ("why_content", {"column": "content_s"}, "de sa fenêtre", "de leur fenêtre"),
+        ("why_film", {"names": "tt01"}, ": d’un autre film (tt01)", ": d’autres films (tt01)"),
+        ("why_definition", {}, "qui ne dit pas", "qui ne disent pas"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.startswith("why_") else "",
+)
+def test_of_one_judgement_what_is_said_of_it_is_in_the_singular_in_french(why, known, one, several):
+    french = Words("fr")
+    notes = [left_out_message(n, message(why, **known)) for n in (1, 2)]
+    of_one, of_two = (" ".join(str(french.again(note)).split()) for note in notes)
+    assert one in of_one.replace("\u202f", " ").replace("\u00a0", " ")
+    assert several in of_two.replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def test_one_judgement_of_another_film_is_no_plural_in_english():
+    note = left_out_message(1, message("why_film", names="tt01"))
+    assert note == "left out 1 judgement of another film (tt01)"
+    assert (
+        left_out_message(2, message("why_film", names="tt01"))
+        == "left out 2 judgements of other films (tt01)"
+    )

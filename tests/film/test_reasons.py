@@ -12,11 +12,15 @@ import pandas as pd
 import pytest
 from msgspec.structs import replace as changed
 
-from obygaze_film.claims import Words
+from obygaze_film.claims import Words, phrases
+from obygaze_film.claims.kinds import ClaimTime
+from obygaze_film.claims.of_film import passage as claim_of
+from obygaze_film.claims.of_film import passage_reasons
 from obygaze_film.exchange import KINDS, collect, export, write_export
 from obygaze_film.page import charts, film_page
 from obygaze_film.schema import durations, has_flag
 from obygaze_film.scored_files import files_of
+from obygaze_film.segments import Reason as SegmentReason
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.page.test_page import drawn, text_of
 from tests.film.saying import data_of, percentages_of
@@ -47,10 +51,41 @@ def best(film):
 def test_a_segment_keeps_all_its_reasons_with_their_sign_and_says_which_are_seen(film, best):
     assert best["present"] == "Body"
     assert best["concepts"] == "Activity;Look;Body"
-    assert best["concepts_p"] == "0.0100;0.0200;0.9500"
-    assert best["contributions"] == "5.0000;-4.0000;0.5000"
     written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]))
     assert written.loc[0, "present"] == "Body"
+    assert written.loc[0, "concepts_p"] == "0.0100;0.0200;0.9500"
+    assert written.loc[0, "contributions"] == "5.0000;-4.0000;0.5000"
+
+
+def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
+    """.78496 is 0.78; rounded to four decimals first, as in the file, it would be 0.79."""
+    best = film.segments().iloc[0]
+    table = film.table.copy()
+    inside = (table["start_s"] >= best["start_s"]) & (table["end_s"] <= best["end_s"])
+    table.loc[inside, "Activity_p"] = 0.78496
+    mended = replace(film, table=table)
+    (reason,) = (
+        one for one in claim_of(mended.model(), mended.segments().iloc[0]).reasons if one.what == "Activity"
+    )
+    assert phrases.reason_p(reason, Words("en")) == "0.78"
+    written = pd.read_csv(io.BytesIO(files_of(mended)["segments.csv"]))
+    assert "0.7850" in written.loc[0, "concepts_p"].split(";")
+
+
+def test_reasons_are_named_in_the_order_of_what_each_changes(film):
+    """Look weighs more in the logit, and Body moves the probability more: Body is named first."""
+    time = ClaimTime("span", 8.0, 0.0, 8.0)
+    found = [
+        SegmentReason(name, 0.1, contribution, False, 0.4, "less", change)
+        for name, contribution, change in (("Look", -0.135, -0.0113), ("Body", -0.129, -0.0122))
+    ]
+    claims = passage_reasons(film.model(), found, time)
+    assert [claim.what for claim in claims] == ["Look", "Body"]
+    sentence = phrases.reasons_sentence(claims, Words("en"))
+    assert sentence.index("Body") < sentence.index("Look")
+    shortened = phrases.reasons_sentence(claims, Words("en"), most=1)
+    assert "Body" in shortened
+    assert "Look" not in shortened
 
 
 def test_no_export_names_an_absent_concept(film, best, kind):
@@ -187,12 +222,15 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
         film = invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
     path = tmp_path / "film"
     found = collect(film, kind, tiers=["segments"])
-    assert write_export(film, kind, path, tiers=["segments"]) == found.notice
+    told = write_export(film, kind, path, tiers=["segments"])
+    # Some have no row, marker or event for notes: all of them are told.
+    has_no_place = kind in {"csv", "edl"}
+    assert told.endswith(found.notice)
+    assert (told == found.notice) != has_no_place
     assert len(found.notice.splitlines()) == 1
     assert not any(tier.spans for tier in found.tiers)
     text = text_in(path)
-    # These have no row, marker or event for a note.
-    assert kind in {"csv", "fcpxml7", "rttm", "edl"} or found.notice in text
+    assert (found.notice in (text.replace("_", " ") if kind == "rttm" else text)) != has_no_place
     if kind == "eaf":
         xmlschema = pytest.importorskip("xmlschema")
         xmlschema.XMLSchema(Path(__file__).parent / "exchange" / "eaf-3.0.xsd").validate(text)

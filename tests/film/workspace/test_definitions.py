@@ -70,6 +70,21 @@ def test_what_was_judged_before_is_kept_said_and_not_counted(judged):
     )
 
 
+def test_a_definition_is_named_by_its_codebook_and_version_and_by_its_digest_where_these_are_not_enough(
+    judged,
+):
+    folder, film, book, other = judged
+    later = replace(other, version="2")
+    notice = next(text for text in Decisions(folder, film, later).notices if "11 decisions" in text)
+    assert f"under other definitions ({book.name}, version {book.version}), and not counted" in notice
+    assert book.definition()[:12] not in notice
+    # The words alone were changed: name and version do not tell them apart.
+    names = meanings_in([folder], [other]).names()
+    assert names[book.definition()] == f"{book.name}, version {book.version} ({book.definition()[:12]})"
+    assert meanings_in([folder]).names()[book.definition()] == f"{book.name}, version {book.version}"
+    assert meanings_in([folder]).name("a" * 64) == "a" * 12
+
+
 def test_what_is_judged_again_counts_and_stands_in_place_of_what_was_judged_before(judged):
     folder, film, _, other = judged
     made = Decisions(folder, film, other)
