@@ -538,7 +538,7 @@ class _Errors:
             + model_variance * (self.of_all.inverse**2).sum(axis=1)
             + 2 * covariance * (self.weights * self.of_all.inverse[:, self.is_judged]).sum(axis=1)
         )
-        return np.maximum(variances, 0)
+        return np.asarray(np.maximum(variances, 0))
 
 
 def _interval(fit: _Fit, index: int, shares: Sequence[float]) -> tuple[float, float]:

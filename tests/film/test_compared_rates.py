@@ -293,7 +293,7 @@ def test_a_rate_is_at_most_1_where_the_models_correction_would_lead_beyond():
 
 
 def test_slopes_leave_each_film_out():
-    slopes = comparison._slopes_of_others(np.array([1.0, 2, 3]), np.array([4.0, 4, 4]))
+    slopes = comparison._slopes_of_others(np.array([1.0, 2, 3]), np.array([4.0, 4, 4]), 6.0, 12.0)
     assert slopes.tolist() == [5 / 8, 4 / 8, 3 / 8]
 
 
