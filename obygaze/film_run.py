@@ -617,12 +617,12 @@ def _make_stills(scored: Path, films: Sequence[Path]) -> None:
         Their video files.
     """
     from obygaze_film import read_films
-    from obygaze_film.commands.film_open import make_media_of_films, matched
+    from obygaze_film.commands.film_open import make_media_of_films, match_files
     from obygaze_film.workspace.cache import cache_folder
 
     timeline_of_movie = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
-    video_of_movie = matched(films, [*timeline_of_movie.values()])
+    video_of_movie = match_files(films, [*timeline_of_movie.values()])
     timeline_of_video = {video: timeline_of_movie[movie] for movie, video in video_of_movie.items()}
     make_media_of_films(timeline_of_video, lambda error: click.echo(error, err=True))
 

@@ -820,19 +820,19 @@ class _FilmSummary(NamedTuple):
         Of all judges together; None without judgements.
     notices : list of str
         What was left out, and why.
-    judged : JudgedFilm or None
-        Its judgements; None if they are too few, so that the film counts as not judged.
     unread_s : float
         Seconds of the film that could not be read (`Cells.unread_s`).
+    judged : JudgedFilm or None
+        Its judgements; None if they are too few, so that the film counts as not judged.
     """
 
     expected: float
     sample: FilmSample
+    unread_s: float
     rate: CorrectedRate | None = None
     counts: WindowCounts | None = None
     notices: Sequence[str] = ()
     judged: JudgedFilm | None = None
-    unread_s: float = 0.0
 
 
 def _summary_of(
@@ -843,24 +843,24 @@ def _summary_of(
     unjudged_sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
     expected = unjudged_sample.expected
     own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
-    unjudged = _FilmSummary(expected, unjudged_sample, unread_s=cells.unread_s)
+    without_judgements = _FilmSummary(expected, unjudged_sample, cells.unread_s)
     if not own.clips:
-        return unjudged
+        return without_judgements
     judged = judged_film(film, own, key)
     windows = judged.together()  # of anybody: the comparison accounts for who judged
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows.is_enough:
         notices.append(_why_not_counted(windows.counts))
-        return unjudged._replace(counts=windows.counts, notices=notices)
+        return without_judgements._replace(counts=windows.counts, notices=notices)
     return _FilmSummary(
         expected=expected,
         # With labels, `cells` hold theirs; the content is that of the draw.
         sample=_judged_sample(windows, p=cells.p),
+        unread_s=cells.unread_s,
         rate=_film_rate(film, own, key, labels),
         counts=windows.counts,
         notices=notices,
         judged=judged,
-        unread_s=cells.unread_s,
     )
 
 

@@ -175,7 +175,7 @@ def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict
 def _notes_of_films(compared: FilmComparison) -> list[str]:
     """Say why the model has no share of films, and of whose judges' agreement a film's share is doubtful."""
     words = Words("en")
-    notes = []
+    notes: list[str] = []
     for film in compared.films:
         claim = compared_share(film, compared)
         title = film.facts["title"]

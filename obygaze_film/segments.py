@@ -113,8 +113,8 @@ class Reason:
 def is_reason(contribution: float, change: float | None) -> bool:
     """Whether a concept changes the probability of a span enough to be a reason, for it or against it.
 
-    Both numbers are rounded to four decimals, as in files, so that the last digits, which differ between
-    machines, decide nothing.
+    Both numbers are rounded to four decimals, as in tables: read from a table, they give the same result, and
+    the last digits, which differ between machines, decide nothing.
 
     Parameters
     ----------

@@ -25,7 +25,15 @@ from obygaze_film.exchange.rttm import to_rttm
 from obygaze_film.exchange.srt import to_srt
 from obygaze_film.exchange.table import to_csv
 from obygaze_film.exchange.textgrid import to_textgrid
-from obygaze_film.exchange.tiers import KINDS, PEOPLE, Exported, levels_of, notice_of, tiers_of
+from obygaze_film.exchange.tiers import (
+    KINDS,
+    PEOPLE,
+    Exported,
+    TimeCodeStart,
+    levels_of,
+    notice_of,
+    tiers_of,
+)
 from obygaze_film.exchange.ttml import to_ttml
 from obygaze_film.exchange.vtt import to_vtt
 from obygaze_film.notes import message
@@ -217,14 +225,12 @@ def collect(
     ManifestError
         The start is no time code at the rate, or the rate has none.
     """
-    refuse_texts(film.record)
+    refuse_texts(film.record)  # with control characters, which the other tool would show or obey
     if kind not in FORMATS:
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")
     unknown = [name for name in tiers if name not in KINDS]
     if unknown:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
-    is_dropping = ";" in start
-    first_frame = round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
     chosen_model = film.model(model)
     kinds = tuple(tiers) or FORMATS[kind].tiers
     if people is not None and not tiers:
@@ -242,10 +248,19 @@ def collect(
         levels=tuple(levels),
         rate=rate,
         notice=notice_of(film, chosen_model, exported_tiers, kinds),
-        start=(is_dropping, first_frame),
+        start=_time_code_start(start, rate),
         has_contributions=FORMATS[kind].has_contributions,
         has_concepts="concepts" in kinds,
     )
+
+
+def _time_code_start(start: str, rate: Fraction) -> TimeCodeStart:
+    """Read the time code of the film's first frame, at a rate of frames per second; 0 if it is empty.
+
+    A semicolon before the frames marks drop-frame time codes, as in `01:00:00;00`.
+    """
+    start_s = time_code(start or "0", rate) or 0.0
+    return TimeCodeStart(is_dropping=";" in start, first_frame=round(Fraction(start_s) * rate))
 
 
 class Options(TypedDict, total=False):
@@ -280,7 +295,7 @@ def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpac
         and which concepts are left out. Of a file that has no place for notes, as it has no span: all notes.
         Empty if there is nothing to tell.
     """
-    exported = collect(film, kind, **options)
+    exported = collect(film, kind, **options)  # refuses a kind that is no format
     path = local_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     form = FORMATS[kind]

@@ -89,6 +89,7 @@ def comparison_page(
     styles = ["film", "figures"]
     if addresses:
         styles.append("desk")
+    figure_file = years_figure(compared, words, is_own_file=True)
     return template_page(
         "compare.html.j2",
         words,
@@ -105,7 +106,7 @@ def comparison_page(
         scale=scale,
         figure=years_figure(compared, words),
         legend=years_legend(compared, words),
-        file=b64encode(years_figure(compared, words, is_own_file=True).encode()).decode(),
+        file=b64encode(figure_file.encode()).decode(),
         sentence=phrases.groups_sentence(claims, words),
     )
 
@@ -118,7 +119,9 @@ def _heading(compared: FilmComparison, words: Words) -> str:
     if compared.by == ALL:
         return words["all_films"]
     groups = words["groups"]
-    if compared.by.casefold() in {groups.casefold(), groups.casefold().removesuffix("s")}:
+    plural = groups.casefold()
+    singular = plural.removesuffix("s")
+    if compared.by.casefold() in {plural, singular}:
         return groups
     return words.say("groups_by", by=compared.by)
 
@@ -174,7 +177,7 @@ def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> Fil
     claim = compared_share(film, compared)
     note = phrases.film_share_note(claim, words)
     counts = film.counts
-    is_judged_too_little = counts is not None and counts.judged > 0 and not film.sample.n
-    if is_judged_too_little and counts is not None and isinstance(claim, ExpectedShare):
+    has_judged_share = film.sample.n > 0
+    if counts is not None and counts.judged and not has_judged_share and isinstance(claim, ExpectedShare):
         note = phrases.few_windows_note(claim, counts.judged, counts.sure, words)
     return FilmRow(film, phrases.film_share_value(claim, words), note)

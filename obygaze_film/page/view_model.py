@@ -69,25 +69,25 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         `more` : list of str
             The text of one more concept that is seen, and of `n` more.
         `staging` : dict
-            `starts`, `ends` and `values`, a list in the order of `FilmView.staging`; empty without variables.
+            `starts`, `ends` and `values`, in the order of `FilmView.staging_strips`; empty without variables.
         `others` : list of dict
             `starts` and `p` of the film's other models, in the order of `FilmView.other_models`.
     """
     rows = view.rows
     concepts = []
     for concept, p, name in view.concepts:
-        # The script has rounded percentages. The bound is rounded up, so that a probability below the
-        # threshold can't reach it by being rounded.
+        # The script has probabilities as whole percentages. One below the threshold t is rounded to less than
+        # 100 t + 0.5.
         seen_percent = int(np.ceil(100 * concept.threshold_p + 0.5))
         doubt = "" if concept.is_found else view.words["near_chance"]
         concepts.append({"name": name, "p": packed_shares(p), "seen": seen_percent, "doubt": doubt})
     staging: dict[str, Any] = {}
-    if view.staging:
-        first = view.staging[0]  # all variables are of the same windows
+    if view.staging_strips:
+        first = view.staging_strips[0]  # all variables are of the same windows
         staging = {
             "starts": packed_times(first.starts),
             "ends": packed_times(first.ends.clip(max=view.whole_s)),
-            "values": [packed_shares(strip.values) for strip in view.staging],
+            "values": [packed_shares(strip.values) for strip in view.staging_strips],
         }
     return {
         "starts": packed_times(rows["start_s"]),
@@ -169,12 +169,6 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
-        if not decision.level:
-            verdict = "note"
-        elif decision.level in view.model.positive:
-            verdict = "agree"
-        else:
-            verdict = "disagree"
         title = str(view.words.again(view.names.titled(decision.level)))
         described.append(
             {
@@ -189,12 +183,22 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "who": decision.annotator,
                 "judges": decision.annotator,
                 "blind": decision.is_blind,
-                "verdict": verdict,
+                "verdict": _verdict(decision, view),
                 "cited": _cited(decision, title, view) if decision.level else "",
-                "history": [],
+                "history": [],  # earlier versions are only shown on the desk
             }
         )
     return described
+
+
+def _verdict(decision: Decided, view: "FilmView") -> str:
+    """Say whether a decision agrees with a model that marks the span: `agree`, `disagree`, or `note`.
+
+    A decision with a level that is none of the model's positive ones disagrees.
+    """
+    if not decision.level:
+        return "note"
+    return "agree" if decision.level in view.model.positive else "disagree"
 
 
 def _cited(decided: Decided, title: str, view: "FilmView") -> str:

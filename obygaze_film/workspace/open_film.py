@@ -70,6 +70,11 @@ class Job:
         self.error = ""
         self.notes: list[Note] | None = None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the work has begun, and neither ended nor failed."""
+        return self.share is not None and self.notes is None
+
     def begin(self, work: Callable[[Tell], list[Note]]) -> None:
         """Start the work in a thread, unless it is running; work that ended or failed is done again.
 
@@ -78,26 +83,26 @@ class Job:
         work : callable
             Is called with a function that it tells the share that is done. Returns what it says at its end.
         """
-        is_running = self.share is not None and self.notes is None
-        if is_running:
+        if self.is_running:
             return
         self.share, self.error, self.notes = 0.0, "", None
+        Thread(target=self._run, args=(work,), daemon=True).start()
 
-        def set_share(share: float) -> None:
-            self.share = share
+    def _run(self, work: Callable[[Tell], list[Note]]) -> None:
+        """Do the work; its end or its error is kept for the page, which would wait for ever otherwise."""
+        try:
+            self.notes = work(self._set_share)
+        except (ObygazeError, OSError) as error:
+            self._fail(message_of(error))
+        except BaseException:  # a fault of obygaze, or no memory: the page is told, and the error is raised
+            self._fail(message("work_failed"))
+            raise
 
-        def run() -> None:
-            try:
-                self.notes = work(set_share)
-            except (ObygazeError, OSError) as error:
-                self.share, self.error = None, message_of(error)
-            finally:
-                # An error of another kind, a fault of ours or no memory, passes; the page must still end.
-                has_other_error = self.notes is None and not self.error
-                if has_other_error:
-                    self.share, self.error = None, message("work_failed")
+    def _set_share(self, share: float) -> None:
+        self.share = share
 
-        Thread(target=run, daemon=True).start()
+    def _fail(self, error: str) -> None:
+        self.share, self.error = None, error
 
 
 @dataclass(eq=False)
@@ -131,7 +136,7 @@ class OpenFilm:
     def __post_init__(self) -> None:
         self.copying = Job()
         self._state_when_opened = self.path and state_of(self.path)
-        self.described: dict[tuple[str, str], dict[str, Any]] = {}
+        self.described: dict[tuple[str, str], dict[str, Any]] = {}  # by id and language
         self._views: dict[str, FilmView] = {}  # by language
 
     @property
@@ -150,14 +155,13 @@ class OpenFilm:
         """
         if self.path is None:
             return None
-        from obygaze_film.workspace.proxy import made_anew, proxy_path  # noqa: PLC0415 - slow
+        from obygaze_film.workspace.proxy import needs_copy, proxy_path  # noqa: PLC0415 - slow
 
-        is_played_as_it_is = made_anew(self.path) == "nothing"
-        return self.path if is_played_as_it_is else proxy_path(self.path)
+        return proxy_path(self.path) if needs_copy(self.path) else self.path
 
     @cached_property
     def media(self) -> dict[str, Path]:
-        """Paths of the files of `media.KINDS`, which may have yet to be made; empty without a user's copy."""
+        """Paths of the files of `media.MEDIA_TYPES`, made or not; empty without a user's copy."""
         if self.path is None or self.lost:
             return {}
         from obygaze_film.workspace.media import media_paths  # noqa: PLC0415 - slow
@@ -170,14 +174,24 @@ class OpenFilm:
         file = None if self.lost else self.for_browser
         return file if file and file.is_file() else None
 
+    @property
+    def is_unplayable(self) -> bool:
+        """Whether there is a user's copy, but no file yet that browsers play (`played`)."""
+        return self.path is not None and not self.lost and self.played is None
+
+    @property
+    def has_media(self) -> bool:
+        """Whether the stills, colours and sound of the film are made (`media`)."""
+        return bool(self.media) and self.media["media.json"].is_file()  # it is written last
+
     @cached_property
-    def streamed(self) -> str:
-        """Media type of the stream that the film is encoded as while it plays; empty if it needs none."""
+    def stream_type(self) -> str:
+        """Media type of the stream that the film is encoded as while it plays; empty if there is none."""
         if self.path is None or self.lost:
             return ""
-        from obygaze_film.workspace.streaming import streamed_type  # noqa: PLC0415 - slow
+        from obygaze_film.workspace.streaming import stream_type  # noqa: PLC0415 - slow
 
-        return streamed_type(self.path)
+        return stream_type(self.path)
 
     @cached_property
     def fps(self) -> float:
@@ -236,17 +250,19 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     """Collect the judgements of a film that the person at the desk may see.
 
     Others' blind judgements are hidden until the person's own are finished, as the share of all would give
-    them away. Of a person whose name is unknown nobody knows which judgements are theirs: they see what all
-    judges may see.
+    them away. If the person's name is unknown, nobody knows which judgements are theirs: they see what every
+    judge may see. If any blind judgement is hidden, only blind ones are shown.
     """
     decisions = film.decisions
-    viewer = decisions.default_annotator
+    viewer = decisions.default_annotator  # empty if unknown
     places_seen = decisions.places_seen_by(viewer) if viewer else decisions.places_seen_by_all()
     hidden_ids = {*decisions.ids_hidden_from(viewer, places_seen)}
     if not hidden_ids:
         return ShownJudgements(decisions.judgements().clips, "")
-    blind = [clip for judged in decisions.blind_judgements().values() for clip in judged.values()]
-    shown = decisions.judgements(clip for clip in blind if clip.clip_id not in hidden_ids)
+    shown_clips = []
+    for judgement_at in decisions.blind_judgements().values():
+        shown_clips += [clip for clip in judgement_at.values() if clip.clip_id not in hidden_ids]
+    shown = decisions.judgements(shown_clips)
     notice = message("films_hidden" if viewer else "films_unfinished", n=len(hidden_ids))
     note = message("note_of", movie=film.timeline.movie, notice=notice)
     return ShownJudgements(shown.clips, note)
