@@ -16,7 +16,7 @@ from obygaze_film.claims.of_judgements import decision as decision_claim
 from obygaze_film.exchange.decided import Decided
 from obygaze_film.film_time import informative_flags
 from obygaze_film.page import charts
-from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times
+from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times, whole_percentages
 
 if TYPE_CHECKING:
     from obygaze_film.claims import Words
@@ -64,8 +64,9 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         `flags` : list of (int, str)
             Runs of rows with the same warnings: the number of the first row, and the text.
         `concepts` : list of dict
-            `name`, `p`, `seen` (percentage from which it counts as seen) and `doubt` (that the model is not
-            shown to find it better than chance; empty if it is), best found first.
+            `name`, `p`, `seen` (the percentage of its threshold), `unseen` (the rows that have this
+            percentage and are below the threshold all the same) and `doubt` (that the model is not shown to
+            find it better than chance; empty if it is), best found first.
         `more` : list of str
             The text of one more concept that is seen, and of `n` more.
         `staging` : dict
@@ -76,11 +77,19 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
     rows = view.rows
     concepts = []
     for concept, p, name in view.concepts:
-        # The script has probabilities as whole percentages. One below the threshold t is rounded to less than
-        # 100 t + 0.5.
-        seen_percent = int(np.ceil(100 * concept.threshold_p + 0.5))
-        doubt = "" if concept.is_found else view.words["near_chance"]
-        concepts.append({"name": name, "p": packed_shares(p), "seen": seen_percent, "doubt": doubt})
+        # The script has whole percentages alone: they don't tell which rows of the threshold's are below it.
+        seen_percent = int(whole_percentages(concept.threshold_p))
+        has_percentage_of_threshold = whole_percentages(p) == seen_percent
+        unseen = np.flatnonzero(has_percentage_of_threshold & (np.asarray(p) < concept.threshold_p))
+        concepts.append(
+            {
+                "name": name,
+                "p": packed_shares(p),
+                "seen": seen_percent,
+                "unseen": unseen.tolist(),
+                "doubt": "" if concept.is_found else view.words["near_chance"],
+            }
+        )
     staging: dict[str, Any] = {}
     if view.staging_strips:
         first = view.staging_strips[0]  # all variables are of the same windows

@@ -75,7 +75,7 @@ export class Rows {
  tell(t) {
   const k = this.at(t), numbers = this.numbers;
   const all = this.concepts
-   .filter((concept) => concept.p[k] !== MISSING && concept.p[k] >= concept.seen)
+   .filter(({p, seen, unseen}) => p[k] !== MISSING && p[k] >= seen && !unseen.includes(k))
    .sort((a, b) => b.p[k] - a.p[k])
    .map((concept) => [concept.name, numbers.percent(concept.p[k]), concept.doubt].filter(Boolean).join(" "));
   const seen = all.slice(0, 3), more = all.length - seen.length;

@@ -26,6 +26,7 @@ from obygaze_film.exchange import Decided, export
 from obygaze_film.page import Owned, ScoredCopy, charts, film_page
 from obygaze_film.page.figure_pdf import figure_pdf
 from obygaze_film.page.figures import film_figure, text_width
+from obygaze_film.page.packed import MISSING
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import decisions_data
 from obygaze_film.schema import EvidenceRecord
@@ -409,15 +410,22 @@ def test_the_script_has_concepts_in_the_order_of_how_well_they_are_found():
     assert {concept["doubt"] for concept in concepts} == {"", "(not shown better than chance)"}
 
 
-def test_the_script_sees_a_concept_from_the_percentage_that_only_its_threshold_reaches():
-    """The script has probabilities as whole percentages: .896 is 90, and is below a threshold of .9.
-
-    So a concept is seen from 91 on: all that is rounded to 91 is .905 or more.
-    """
+@pytest.mark.parametrize("above", [0.0, 1e-9, 0.002])
+def test_the_script_sees_a_concept_in_the_rows_that_reach_its_threshold(above):
+    """The script has whole percentages alone, and .504 has that of a threshold of .5 and of one of .5041."""
     film = ten_minute_film()
-    concepts = [replace(concept, threshold_p=0.9) for concept in film.model().concepts]
+    p_of = {concept.name: film.rows()[f"{concept.name}_p"].to_numpy() for concept in film.model().concepts}
+    concepts = [
+        replace(concept, threshold_p=float(p_of[concept.name][20] + above))
+        for concept in film.model().concepts
+    ]
     in_script = data_of(film_page([with_model(film, concepts=concepts)]))["rows"]["concepts"]
-    assert {concept["seen"] for concept in in_script} == {91}
+    for concept, script in itertools.product(concepts, in_script):
+        if concept.name == script["name"]:
+            percents = b64decode(script["p"])
+            seen = [row for row, percent in enumerate(percents) if MISSING != percent >= script["seen"]]
+            reached = np.flatnonzero(p_of[concept.name] >= concept.threshold_p)
+            assert [row for row in seen if row not in script["unseen"]] == reached.tolist()
 
 
 def test_several_films_stand_in_the_order_of_their_years_and_one_without_a_year_last():
