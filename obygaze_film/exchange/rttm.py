@@ -15,5 +15,6 @@ def to_rttm(exported: Exported) -> str:
         label = tier.people.line(span.text) if tier.people else tier.name
         turns.append((label, Subtitle(span.start_s, span.end_s, span.text)))
     caveats = "_".join(" ".join(exported.caveats).split())
-    # "<NA>" is what a field without a value has; the first one is the orthography of the first turn.
+    # A turn is "SPEAKER film 1 start length <NA> <NA> label <NA> <NA>". The first field "<NA>" of the first
+    # turn is the one for orthography.
     return write_rttm(turns, exported.film.movie).replace(" <NA> ", f" {caveats} ", 1)
