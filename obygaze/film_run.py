@@ -596,12 +596,12 @@ def _find_subtitles(film: Path, encoding: str) -> Path | None:
     It is a subtitle file of the same name in the film's folder, or the film itself, for its text track.
     """
     from obygaze_features.errors import ManifestError, VideoError
-    from obygaze_film.rows import read_words
+    from obygaze_film.rows import read_subtitle_lines
 
     subtitle_files = [film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")]
     for path in (*subtitle_files, film):
         with contextlib.suppress(ManifestError, VideoError, FileNotFoundError):
-            read_words(path, encoding)
+            read_subtitle_lines(path, encoding)
             return path
     return None
 

@@ -112,6 +112,7 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     content_s = coverage.weighted_sums(has_content.astype(np.float64))
     sums_of_p = coverage.weighted_sums(p_of_content)
     unread_s = coverage.weighted_sums((has_pictures & is_unread).astype(np.float64))
+    # A cell of which more than half could not be read has no content: all of it counts as unread.
     is_scarcely_read = unread_s > (spans[:, 1] - spans[:, 0]) / 2
     unread_s[is_scarcely_read] += content_s[is_scarcely_read]
     content_s[is_scarcely_read] = 0.0
@@ -126,9 +127,9 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
 
 
 def _unread_by_all(timeline: Timeline) -> NDArray[np.bool_]:
-    """Mark the rows that no model has features of: nothing of them could be read."""
-    marks = [has_flag(timeline.rows(key), MISSING) for key in timeline.keys]
-    return np.asarray(np.logical_and.reduce(marks))
+    """Mark the rows [R] of which no model has features: nothing of them could be read."""
+    is_missing = [has_flag(timeline.rows(key), MISSING) for key in timeline.keys]
+    return np.asarray(np.logical_and.reduce(is_missing))
 
 
 def _spans_of_cells(record: FilmRecord, last_end_s: float) -> Spans:

@@ -67,22 +67,30 @@ class Draw(msgspec.Struct, frozen=True):
 
 
 def random_order(content: Floats, name: str, seed: int, sampling: Sampling = SUCCESSIVE) -> list[int]:
-    """Put the windows that have content in a random order, of which the first n are a draw of n.
+    """Put the windows that have content in a random order, of which the first n are a random sample of n.
+
+    Each window has a random number u between 0 and 1, fixed by seed, name and window. The windows are sorted
+    by -log(u) / content (`SUCCESSIVE`) or u / content (`SEQUENTIAL_POISSON`), the lowest first.
 
     Parameters
     ----------
     content : ndarray, shape [C]
         Seconds.
     name : str
-        Whose order it is: windows of each name have an order of their own.
+        Of the film: each name has an order of its own.
     seed : int
     sampling : str
-        How a window's place follows from u, uniform and fixed by seed, name and window.
+        Method of sampling.
+
+    Returns
+    -------
+    list of int
+        Indices of the windows.
     """
     u = np.random.default_rng([seed, *name.encode("utf-8")]).random(len(content))
     u = np.maximum(u, np.finfo(np.float64).tiny)  # 0 has no logarithm
-    waits = -np.log(u) if sampling == SUCCESSIVE else u
-    sort_keys = waits / np.maximum(content, LEAST_S)
+    random_keys = -np.log(u) if sampling == SUCCESSIVE else u
+    sort_keys = random_keys / np.maximum(content, LEAST_S)
     order = np.argsort(sort_keys, kind="stable").tolist()
     return [window for window in order if content[window] > 0]
 
@@ -90,9 +98,9 @@ def random_order(content: Floats, name: str, seed: int, sampling: Sampling = SUC
 def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) -> Floats:
     """Compute the chance of each window [C] to be among the first n of its film's order.
 
-    By successive sampling a window is among them if -log(u) / content is below the n-th lowest of all, which
-    is nearly the same t in every draw: the chance is 1 - exp(-content t), with t such that the chances add up
-    to n (Rosén 1997). By sequential Poisson sampling it is proportional to content, and at most 1.
+    Successive sampling: 1 - exp(-content t), where t is such that the chances add up to n (Rosén 1997). A
+    window is among the first n if its -log(u) / content is below a threshold, which is nearly the same t in
+    every draw. Sequential Poisson sampling: proportional to content, and at most 1.
 
     Parameters
     ----------
@@ -116,15 +124,16 @@ def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) 
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
     def excess(log_t: float) -> float:
-        """Say by how much the chances, 1 - exp(-content t), add up to more than n."""
+        """Compute by how much the chances add up to more than n."""
         return float(-np.expm1(-content * np.exp(log_t)).sum()) - n
 
-    # 1 - exp(-x) is at most x: with this t the chances add up to at most n.
+    # The root lies between two bounds. 1 - exp(-x) is at most x, so that with t = n / sum of content the
+    # chances add up to n at most. Rounding may bring that sum above n: the search begins 1 below.
     low = float(np.log(n / content.sum()))
     high = low + 1
     while excess(high) < 0:
         high += 1
-    t = np.exp(brentq(excess, low - 1, high, xtol=1e-13))  # low - 1, as rounding may bring low's sum above n
+    t = np.exp(brentq(excess, low - 1, high, xtol=1e-13))
     return np.asarray(-np.expm1(-content * t))
 
 
@@ -133,11 +142,11 @@ def _proportional(content: Floats, n: int) -> Floats:
 
     Windows that would have a chance above 1 have 1, and the others share what is left.
     """
-    certain = np.zeros(len(content), dtype=np.bool_)
+    is_certain = np.zeros(len(content), dtype=np.bool_)
     while True:
-        uncertain = content[~certain].sum()
-        factor = (n - certain.sum()) / uncertain if uncertain > 0 else 0.0
-        newly_certain = ~certain & (factor * content >= 1)
-        if not newly_certain.any():
-            return np.where(certain, 1.0, factor * content)
-        certain |= newly_certain
+        uncertain_s = content[~is_certain].sum()
+        chance_per_s = (n - is_certain.sum()) / uncertain_s if uncertain_s > 0 else 0.0
+        is_newly_certain = ~is_certain & (chance_per_s * content >= 1)
+        if not is_newly_certain.any():
+            return np.where(is_certain, 1.0, chance_per_s * content)
+        is_certain |= is_newly_certain

@@ -33,13 +33,14 @@ def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:
 def stores_near(folder: Path, film: Timeline) -> list[Store]:
     """Open the stores near a scored film's folder whose names begin like the store it was scored from.
 
-    They lie one or two folders above it, or in a folder there. What is no store is passed over.
+    Of a film in `work/scored/film`, the folders `work/scored` and `work` are searched, and the folders in
+    them. What is no store is left out.
     """
     store_name = escape(Path(film.record.store.name).name)
     stores = []
     for steps_up in ("..", "../.."):
-        near = Path(os.path.normpath(folder / steps_up))
-        paths = {*near.glob(f"{store_name}*"), *near.glob(f"*/{store_name}*")}
+        above = Path(os.path.normpath(folder / steps_up))
+        paths = {*above.glob(f"{store_name}*"), *above.glob(f"*/{store_name}*")}
         for path in sorted(paths):
             with suppress(StoreError):
                 stores.append(open_store(path))

@@ -1,6 +1,6 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -25,10 +25,11 @@ from obygaze_film.judged_windows import (
     JudgedWindows,
     WindowCounts,
     judged_film,
+    left_out_message,
     needed_windows,
     votes,
 )
-from obygaze_film.notes import message
+from obygaze_film.notes import Message, message
 from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
 from obygaze_film.schema import (
@@ -109,7 +110,7 @@ def correct_rates(
     """
     film = judged_film(timeline, judgements, key)
     own = {judge: film.of(judge) for judge in film.judges}
-    notices = [*film.notices, *film.gaps()]
+    notices = [*film.notices, *film.notices_of_gaps()]
     if not any(windows.is_enough for windows in own.values()):
         raise _too_few(film, [windows.counts for windows in own.values()], notices)
     agreement, n_pairs = agreement_of_judges([film])
@@ -139,10 +140,18 @@ def rates_by_definition(
     key: str | None = None,
     *,
     labels: Manifest | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> FilmRates:
     """Correct a film's rate as `correct_rates` does, apart for each definition that it was judged under.
 
     Where there are several, judgements that do not say under which they were made are left out and counted.
+
+    Parameters
+    ----------
+    timeline, judgements, key, labels
+        As in `correct_rate`.
+    names : mapping of str to str, optional
+        Digest of a definition -> its name (`Meanings.names`).
 
     Raises
     ------
@@ -151,41 +160,50 @@ def rates_by_definition(
     """
     own = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
     definitions = [*judgements_of(own).definitions]
+    names = names or {}
     if len(definitions) < 2:
         found = correct_rates(timeline, judgements, key, labels=labels)
-        return _with_definition(found, definitions[0] if definitions else "")
+        definition = definitions[0] if definitions else ""
+        return _with_definition(found, definition, names.get(definition, ""))
     rates: list[CorrectedRate] = []
     too_few: list[TooFewJudged] = []
     agreement: list[JudgesAgreement] = []
     notices: list[str] = []
     for definition in definitions:
+        under = definition_phrase(definition, names.get(definition, ""))
         clips = [clip for clip in own if clip.extras.get(DEFINITION) == definition]
         try:
             film_rates = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
         except FilmError as error:
-            notices.append(message("note_definition", definition=definition[:12], notice=error.args[0]))
+            notices.append(message("note_definition", definition=under, notice=error.args[0]))
             continue
-        film_rates = _with_definition(film_rates, definition)
+        film_rates = _with_definition(film_rates, definition, names.get(definition, ""))
         rates += film_rates.rates
         too_few += film_rates.too_few
         agreement += film_rates.agreement
-        short = definition[:12]
-        notices += [message("note_definition", definition=short, notice=text) for text in film_rates.notices]
+        notices += [message("note_definition", definition=under, notice=text) for text in film_rates.notices]
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
     if n_unknown:
-        s = "" if n_unknown == 1 else "s"
-        notices.append(message("note_left_out", n=n_unknown, s=s, why=message("why_definition")))
+        notices.append(left_out_message(n_unknown, message("why_definition")))
     if not rates:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
     alpha = None  # alpha is of judgements under one definition
     return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices), len(definitions))
 
 
-def _with_definition(found: FilmRates, definition: str) -> FilmRates:
+def definition_phrase(definition: str, name: str) -> Message:
+    """Name a definition by its codebook and version; by the start of its digest where these are not known."""
+    if name:
+        return message("definition_named", name=name)
+    return message("definition_digest", digest=definition[:12])
+
+
+def _with_definition(found: FilmRates, definition: str, name: str) -> FilmRates:
     """Set the definition in rates, agreements and counts of too few windows: what they were judged under."""
-    rates = tuple(structs.replace(rate, definition=definition) for rate in found.rates)
-    too_few = tuple(structs.replace(few, definition=definition) for few in found.too_few)
-    agreement = tuple(structs.replace(pair, definition=definition) for pair in found.agreement)
+    named = {"definition": definition, "definition_name": name}
+    rates = tuple(structs.replace(rate, **named) for rate in found.rates)
+    too_few = tuple(structs.replace(few, **named) for few in found.too_few)
+    agreement = tuple(structs.replace(pair, **named) for pair in found.agreement)
     return structs.replace(found, rates=rates, too_few=too_few, agreement=agreement)
 
 
@@ -227,7 +245,7 @@ def correct_rate(
         They were made under two definitions.
     """
     film = judged_film(timeline, judgements, key)
-    notices = [*film.notices, *film.gaps()]
+    notices = [*film.notices, *film.notices_of_gaps()]
     if judge is None:
         windows, judges = film.panel(), film.judges
         has_rate = windows.is_enough
@@ -419,7 +437,7 @@ def _worth(estimates: Estimates, n: int, n_windows: int) -> float | None:
     if n == n_windows or width >= width_alone:
         return None
     worth = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_alone) ** 2)
-    return round(worth, 1) if round(worth) > n else None
+    return worth if round(worth) > n else None
 
 
 def _pairs_of_target(agreement: Sequence[JudgesAgreement], judges: Sequence[str]) -> list[JudgesAgreement]:
@@ -462,13 +480,13 @@ def _named_calls(films: Sequence[JudgedFilm]) -> _NamedCalls:
     names = list(dict.fromkeys(name for film in films for name in film.judges if name))
     windows = []
     for film in films:
-        places = sorted(film.cell_at, key=lambda place: film.cell_at[place])
+        places = sorted(film.cell_of_place, key=lambda place: film.cell_of_place[place])
         windows += [(film, place) for place in places]
     called = np.full((len(names), len(windows)), np.nan)
     judged = np.zeros(called.shape, dtype=np.bool_)
     for row, name in enumerate(names):
         for column, (film, place) in enumerate(windows):
-            calls = film.calls.get(name, {})
+            calls = film.answers.get(name, {})
             judged[row, column] = place in calls
             call = calls.get(place)
             if call is not None:

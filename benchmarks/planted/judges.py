@@ -11,7 +11,7 @@ from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from benchmarks.planted.worlds import SECONDS, TWOFOLD, Content, Second
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SUCCESSIVE
-from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, least_judged, votes
+from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, least_sure, votes
 from obygaze_film.rate_estimates import estimate_rate
 
 SIZE: Final = 130
@@ -38,7 +38,7 @@ def judged(rng: np.random.Generator, k: int, second: Second, content: Content) -
         calls_of = {FIRST: calls[FIRST][order[:MOST]], SECOND: calls[SECOND][order[:k]]}
         films.append(film_of(cells, order, calls_of))
     panels = [film.panel() for film in films]
-    is_given = len(panels[0].by_cell) >= least_judged(cells)
+    is_given = len(panels[0].by_cell) >= least_sure(cells)
     mean = float(np.mean([*truth.values()]))
     return {
         "first's holds": holds([film.of(FIRST) for film in films], truth[FIRST]),
@@ -54,11 +54,11 @@ def film_of(cells: Cells, order: list[int], judged_by: dict[str, Floats]) -> Jud
         movie="tt0000001",
         cells=cells,
         sampling=SUCCESSIVE,
-        cell_at=dict(enumerate(order, 1)),
-        asked={
+        cell_of_place=dict(enumerate(order, 1)),
+        judged_places={
             judge: frozenset(range(1, len(calls_of_one) + 1)) for judge, calls_of_one in judged_by.items()
         },
-        calls={
+        answers={
             judge: dict(enumerate((calls_of_one == 1).tolist(), 1))
             for judge, calls_of_one in judged_by.items()
         },

@@ -98,6 +98,7 @@ def no_judged_share(few: TooFewJudged, *, is_one_of_definitions: bool = False) -
         left=few.left,
         least=few.least,
         definition=few.definition if is_one_of_definitions else "",
+        definition_name=few.definition_name,
     )
 
 
@@ -168,7 +169,9 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
         expected=rate.expected,
         expected_s=rate.expected_s,
         is_of_labels=rate.is_of_labels,
+        is_corrected=rate.method == "difference",
         definition=rate.definition,
+        definition_name=rate.definition_name,
         agreement=agreement,
     )
 
@@ -202,6 +205,7 @@ def pair_agreement(pair: JudgesAgreement, positive: str, *, is_one_of_definition
         alike=pair.alike,
         n_unsure=pair.n_unsure,
         definition=pair.definition if is_one_of_definitions else "",
+        definition_name=pair.definition_name,
     )
 
 

@@ -105,7 +105,10 @@ class Words:
             return told_in(note, self.language)
         if not isinstance(note, Message):
             return note
-        return self.say(note.key, **note.values)
+        # A language may have words of its own for one thing where English has none, as of French participles.
+        singular = f"{note.key}_1"
+        is_singular = note.values.get("n") == 1 and singular in self._texts
+        return self.say(singular if is_singular else note.key, **note.values)
 
     def starting(self, prefix: str) -> dict[str, str]:
         """Return the texts of a script: those whose names begin so, by the rest of their names."""

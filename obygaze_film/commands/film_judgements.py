@@ -145,7 +145,8 @@ def rate(
     films = found_films([folder])
     movies = {film.movie for film in films.values()}
     judged = read_manifest(judgements, spreadsheet_safe=True).spelled_as(sorted(movies))
-    judged = with_common_definitions(judged, meanings_in([*films]))
+    meanings = meanings_in([*films], [judged.codebook])
+    judged = with_common_definitions(judged, meanings)
     labelled = None if labels is None else read_manifest(labels)
     documents: list[dict[str, Any]] = []
     claims: list[dict[str, Any]] = []
@@ -156,7 +157,7 @@ def rate(
         # Judgements of the other films here count for those films: this film must not note them as left out.
         other_movies = movies - {timeline.movie}
         judged_here = judged.with_clips(clip for clip in judged if clip.movie not in other_movies)
-        estimates = _estimates_of_models(timeline, judged_here, labelled)
+        estimates = _estimates_of_models(timeline, judged_here, labelled, meanings.names())
         reasons_without_rate += estimates.reasons_without_rate
         rates_of_model = estimates.rates_of_model
         if not rates_of_model:
@@ -189,10 +190,16 @@ def _deciding_models(film: "Timeline") -> list[str]:
     return [model.key for model in film.record.models if model.decides]
 
 
-def _estimates_of_models(film: "Timeline", judged: "Manifest", labelled: "Manifest | None") -> ModelEstimates:
+def _estimates_of_models(
+    film: "Timeline",
+    judged: "Manifest",
+    labelled: "Manifest | None",
+    names_of_definitions: "Mapping[str, str]",
+) -> ModelEstimates:
     """Estimate a film's rate by each of its models.
 
     One model may have a rate and another none: clips without concepts count for levels alone.
+    `names_of_definitions` maps the digests of definitions to their names, for sentences.
     """
     from obygaze_film.errors import FilmError
     from obygaze_film.judged_rate import rates_by_definition
@@ -202,7 +209,9 @@ def _estimates_of_models(film: "Timeline", judged: "Manifest", labelled: "Manife
     reasons = []
     for key in keys:
         try:
-            rates_of_model[key] = rates_by_definition(film, judged, key, labels=labelled)
+            rates_of_model[key] = rates_by_definition(
+                film, judged, key, labels=labelled, names=names_of_definitions
+            )
         except FilmError as error:
             reasons.append(f"{key}: {error}" if len(keys) > 1 else str(error))
     return ModelEstimates(rates_of_model, reasons)

@@ -236,8 +236,8 @@ def match_files(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[
     if not videos:
         return {}
     from obygaze_features.video import check_file
-    from obygaze_film.rows import files_of
+    from obygaze_film.rows import match_files
 
     for path in videos:
         check_file(path)
-    return files_of([film.movie for film in films], videos)
+    return match_files([film.movie for film in films], videos)

@@ -193,9 +193,10 @@ def export(
     markers for video editors; needs the extra `interchange`. markers: a table as Premiere Pro writes it.
     refi-qda: a project of codes and selections for NVivo, MAXQDA, ATLAS.ti and QualCoder, without the film.
     jsonld: W3C Web Annotation. iiif: a manifest with one canvas (Presentation API 3.0). csv: a table for
-    spreadsheets. Every file says which model and which people it is from, and how far scores can be trusted.
-    A table says it in its first row, and does not say it if there is no row. What a format loses is printed
-    on stderr.
+    spreadsheets. Every file says which model and which people it is from, and how far scores can be trusted
+    (csv and edl beside the first span; where they have none, that is printed instead). Tiers of concepts
+    leave out those that the model is not shown to find better than chance. What a format loses, and which
+    concepts are left out, is printed on stderr.
 
     \b
     Examples:

@@ -78,7 +78,7 @@ def score(
 
     from obygaze_film.claims import Words
     from obygaze_film.commands.film_lines import lines_of_film
-    from obygaze_film.rows import read_said, read_shots, read_variables, windows_of
+    from obygaze_film.rows import read_shots, read_subtitles_of, read_variables, windows_of
     from obygaze_film.scored_files import RECORD, folders_of, write_films
     from obygaze_models.prediction import refuse_wrong_order
 
@@ -108,7 +108,7 @@ def score(
         store,
         models,
         shots=read_shots(shots, movies, flags) if shots else None,
-        subtitles=read_said(subtitles, movies, encoding, print_note, windows),
+        subtitles=read_subtitles_of(subtitles, movies, encoding, print_note, windows),
         facts=facts,
         variables=read_variables(variables, windows, print_note) if variables else None,
     )

@@ -27,6 +27,8 @@ def to_edl(exported: Exported) -> str:
     DaVinci Resolve reads the marker's colour, text and length in frames (`|C:... |M:... |D:...`). Avid reads
     the lines `* LOC`, which have no lengths. Time codes count from the film's start time code.
 
+    A list without an event holds no caveats: OpenTimelineIO and pycmx refuse a comment that belongs to none.
+
     Raises
     ------
     FilmError

@@ -161,6 +161,8 @@ class Exported:
         Where the time codes of formats with time codes begin.
     has_contributions : bool
         Whether the format writes the contributions of concepts to the model's logit.
+    has_concepts : bool
+        Whether tiers of concepts were asked for.
     """
 
     film: "Timeline"
@@ -171,6 +173,7 @@ class Exported:
     notice: str
     start: TimeCodeStart
     has_contributions: bool = False
+    has_concepts: bool = False
 
     @property
     def spans(self) -> list[PlacedSpan]:
@@ -315,7 +318,18 @@ class Exported:
         near_chance = [concept.name for concept in model.concepts if concept.is_near_chance]
         if near_chance:
             lines.append(phrases.near_chance_caveat(near_chance, ENGLISH))
-        return lines
+        return [*lines, *self.left_out]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Say which concepts of the model have no tier among those of concepts; empty if all have one.
+
+        They are those that it is not shown to find better than chance, and those for which nothing says so.
+        """
+        if not self.has_concepts:
+            return []
+        names = [concept.name for concept in self.model.concepts if not concept.is_found]
+        return [phrases.without_tier_caveat(names, ENGLISH)] if names else []
 
 
 def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: int) -> list[Tier]:

@@ -364,7 +364,10 @@ def film_figure(
         "concepts": names_of_concepts,
     }
     layout = _layout(names_of_kind, top=12 + LINE_HEIGHT * len(heading))
-    sentences = phrases.figure_notes(view.positive, view.model_title, model.threshold_p, words)
+    without = [shown.name for shown in view.concepts if not shown.concept.is_found]
+    sentences = phrases.figure_notes(
+        view.positive, view.model_title, model.threshold_p, words, without=without
+    )
     notes = [line for text in sentences for line in _wrapped(text, width)]
     return _figure(
         "film",

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from obygaze_film.group_report import notes_of_shares
 from obygaze_film.page import charts
 from obygaze_film.page.figures import axis_end, years_figure, years_legend
 from obygaze_film.page.html import template_page
+
+NOTES_OF_WINDOWS: Final = ("note_windows", "note_windows_concept")
+"""Notes on a column that the page has not: it says of each film how many windows were judged."""
 
 
 class GroupRow(NamedTuple):
@@ -162,7 +165,8 @@ def _uncorrected_heading(compared: FilmComparison, words: Words) -> str:
 
 def _notes(compared: FilmComparison) -> list[str]:
     """List the notes on how to read the numbers, then those on what was left out."""
-    return [*notes_of_shares(compared), *compared.notes]
+    notes = [note for note in notes_of_shares(compared) if note.key not in NOTES_OF_WINDOWS]
+    return [*notes, *compared.notes]
 
 
 def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> FilmRow:

@@ -64,8 +64,10 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         `flags` : list of (int, str)
             Runs of rows with the same warnings: the number of the first row, and the text.
         `concepts` : list of dict
-            `name`, `p`, `seen` (percentage from which it counts as seen) and `found` (whether the model finds
-            it better than chance), best found first.
+            `name`, `p`, `seen` (percentage from which it counts as seen) and `doubt` (that the model is not
+            shown to find it better than chance; empty if it is), best found first.
+        `more` : list of str
+            The text of one more concept that is seen, and of `n` more.
         `staging` : dict
             `starts`, `ends` and `values`, in the order of `FilmView.staging_strips`; empty without variables.
         `others` : list of dict
@@ -77,9 +79,8 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         # The script has probabilities as whole percentages. One below the threshold t is rounded to less than
         # 100 t + 0.5.
         seen_percent = int(np.ceil(100 * concept.threshold_p + 0.5))
-        concepts.append(
-            {"name": name, "p": packed_shares(p), "seen": seen_percent, "found": concept.is_found}
-        )
+        doubt = "" if concept.is_found else view.words["near_chance"]
+        concepts.append({"name": name, "p": packed_shares(p), "seen": seen_percent, "doubt": doubt})
     staging: dict[str, Any] = {}
     if view.staging_strips:
         first = view.staging_strips[0]  # all variables are of the same windows
@@ -96,6 +97,7 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         "former": packed_shares(view.former["p"]) if len(view.former) else "",
         "flags": _flag_runs(rows["flags"], view.words),
         "concepts": concepts,
+        "more": [view.words["more_concepts_1"], view.words["more_concepts"]],
         "staging": staging,
         "others": [
             {"starts": packed_times(strip.starts), "p": packed_shares(strip.values)}

@@ -458,8 +458,8 @@ class Decisions:
             self._say(message("defined_unknown", folder=self.folder, decisions=decided))
         others = [line for line in self._under_other_definitions() if line.row.get("level")]
         if others:
-            digests = sorted({self.definition_of(line)[:12] for line in others})
-            facts = {"decisions": counted_message("n_decisions", len(others)), "digests": ", ".join(digests)}
+            names = sorted({self._meanings.name(self.definition_of(line)) for line in others})
+            facts = {"decisions": counted_message("n_decisions", len(others)), "names": "; ".join(names)}
             self._say(message("defined_otherwise", folder=self.folder, **facts))
 
     @property
@@ -859,7 +859,7 @@ class Decisions:
         if recorded != self.rules.recorded:
             self.rules = replace(self.rules, recorded=recorded)
             self._readings = {}  # all lines are read anew: by other draws their windows have other places
-        self._meanings = Meanings(self.headers)
+        self._meanings = Meanings(self.headers, [self.codebook])
         self.definition = self._meanings.of(self.codebook.definition())
         kept: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
         lines = {}

@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from functools import cache
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import ENGLISH, Codebook, Concept, Level, codebook_of_text
+from obygaze_features.manifest import (
+    BUILTIN,
+    ENGLISH,
+    Codebook,
+    Concept,
+    Level,
+    builtin_codebook,
+    codebook_of_text,
+)
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 
 UNKNOWN = ""
@@ -27,22 +35,58 @@ def codebook_in(stored_book: StoredCodebook) -> Codebook | None:
     return book if book.definition() == stored_book.definition else None
 
 
+@cache
+def _builtin_books() -> tuple[Codebook, ...]:
+    """Return the codebooks that every installation has."""
+    return tuple(builtin_codebook(name) for name in BUILTIN)
+
+
 class Meanings:
     """Groups of definitions that mean the same, as people declared in the headers of a ledger's files.
 
     Parameters
     ----------
     headers : iterable of Header
+    books : iterable of Codebook
+        Further codebooks whose definitions have names (`names`).
     """
 
-    def __init__(self, headers: Iterable[Header]) -> None:
+    def __init__(self, headers: Iterable[Header], books: Iterable[Codebook] = ()) -> None:
         # Digest -> a lower digest of the same group. From each digest these lead to the lowest one of its
         # group, which represents the group and has no entry.
         self._lower_of: dict[str, str] = {}
+        self._books = [*books]
         for header in headers:
             if header.codebook is not None:
+                book = codebook_in(header.codebook)
+                if book is not None:
+                    self._books.append(book)
                 for other in header.same_meaning:
                     self._join(header.codebook.definition, other)
+
+    def names(self) -> dict[str, str]:
+        """Name definitions as sentences do, by the digest that represents them: codebook and version.
+
+        They are those of built-in codebooks, of the headers and of the further codebooks. Where two that do
+        not mean the same have one name and version, as where only the words of a codebook were changed, the
+        digest stands behind them.
+        """
+        book_of: dict[str, Codebook] = {}
+        for book in [*_builtin_books(), *self._books]:
+            definition = book.definition()
+            # Of definitions that mean the same, the one with the representing digest names all.
+            if self.of(definition) not in book_of or self.of(definition) == definition:
+                book_of[self.of(definition)] = book
+        name_of = {definition: f"{book.name}, version {book.version}" for definition, book in book_of.items()}
+        names = {}
+        for definition, name in name_of.items():
+            is_unique = list(name_of.values()).count(name) == 1
+            names[definition] = name if is_unique else f"{name} ({definition[:12]})"
+        return names
+
+    def name(self, definition: str) -> str:
+        """Name a definition as sentences do; one whose codebook is not known by the start of its digest."""
+        return self.names().get(self.of(definition), definition[:12])
 
     def _join(self, definition: str, other: str) -> None:
         """Join the groups of two definitions into one."""

@@ -138,14 +138,17 @@ def _film_and_span(clip: Clip) -> tuple[str, float, float]:
     return (clip.movie, *span_key(clip))
 
 
-def meanings_in(folders: Sequence[Path]) -> Meanings:
-    """Read which definitions mean the same, as people declared in the ledgers of scored films."""
+def meanings_in(folders: Sequence[Path], books: Sequence[Codebook] = ()) -> Meanings:
+    """Read which definitions mean the same, as people declared in the ledgers of scored films.
+
+    Definitions are named by the ledgers' codebooks, and by `books`.
+    """
     headers: list[Header] = []
     for folder in folders:
         ledger = Ledger(folder, say=lambda _: None)
         ledger.read()
         headers += [line.header for line in ledger.lines.values() if line.header is not None]
-    return Meanings(headers)
+    return Meanings(headers, books)
 
 
 def with_common_definitions(manifest: Manifest, meanings: Meanings) -> Manifest:

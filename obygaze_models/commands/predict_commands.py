@@ -80,7 +80,7 @@ def predict(
     predicted = om.predict(loaded, opened, clips, progress=True)
     # All is computed before anything is written.
     frame_table = None if frames is None else om.predict_frames(loaded, opened)
-    lines = remarks(predicted, loaded)
+    lines = remarks(predicted, loaded, opened)
     if out is not None:
         predicted.write(out)
         lines.append(written_remark(predicted, loaded, str(out)))

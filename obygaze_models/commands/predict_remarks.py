@@ -1,7 +1,7 @@
 """Write the remarks that readers of a model's predictions need; every function returns lines."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obygaze_features.manifest import counted
@@ -11,18 +11,19 @@ from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
 from obygaze_models.prediction.reading import WITHOUT
 
 if TYPE_CHECKING:
+    from obygaze_features.store import Store
     from obygaze_models.prediction.predict import Predicted
     from obygaze_models.prediction.saved_model import Model
 
 
-def remarks(predicted: "Predicted", model: "Model") -> list[str]:
-    """Write all remarks on the predictions, one sentence per line."""
+def remarks(predicted: "Predicted", model: "Model", stores: Sequence["Store"] = ()) -> list[str]:
+    """Write all remarks on the predictions, one sentence per line; `stores` know what was read of clips."""
     lines = [
         predicted.evidence,
         _calls_remark(predicted, model),
         *_known_film_remarks(predicted),
         *_modality_remarks(predicted, model),
-        *_partial_clips_remark(predicted),
+        *_partial_clips_remark(predicted, stores),
         *_unlike_clip_remarks(predicted),
         *_calibration_remark(model),
         *_excluded_remarks(predicted.excluded),
@@ -100,13 +101,31 @@ def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
     return lines
 
 
-def _partial_clips_remark(predicted: "Predicted") -> list[str]:
-    """Write how many clips could be read only in part."""
+def _partial_clips_remark(predicted: "Predicted", stores: Sequence["Store"]) -> list[str]:
+    """Write how many clips could be read only in part, and of how many of them less than half was read."""
     n_clips = int(predicted.has(PARTIAL).sum())
     if not n_clips:
         return []
     partial = counted(n_clips, "clip is partial", "clips are partial")
-    return [f"{partial}: a part of the video could not be read"]
+    line = f"{partial}: a part of the video could not be read"
+    clip_ids = set(predicted.table["clip_id"][predicted.has(PARTIAL)])
+    n_scarcely_read = sum(_n_scarcely_read(store, clip_ids) for store in stores)
+    if n_scarcely_read:
+        clips = counted(n_scarcely_read, "clip")
+        line += f"; less than half of {clips} was read: such a window counts nowhere in a scored film"
+    return [line]
+
+
+def _n_scarcely_read(store: "Store", clip_ids: Collection[str]) -> int:
+    """Count the clips of a store, of some, of which less than half has pictures."""
+    clips = store.table
+    n_clips = 0
+    for row, stretches in clips.without_pictures_s.items():
+        unread_s = sum(end_s - start_s for start_s, end_s in stretches)
+        length_s = float(clips.end_s[row] - clips.start_s[row])
+        if clips.clip_ids[row] in clip_ids and unread_s > length_s / 2:
+            n_clips += 1
+    return n_clips
 
 
 def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:

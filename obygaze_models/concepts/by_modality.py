@@ -17,7 +17,7 @@ from obygaze_models.concepts.time_bank import TimeBank
 from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier
-from obygaze_models.models.fusion import FusedClassifier, subsets
+from obygaze_models.models.fusion import FusedClassifier, sets_of_modalities
 from obygaze_models.models.modality_penalties import PenaltyPerModality
 from obygaze_models.models.modality_sets import Columns, has_modality
 from obygaze_models.models.scaling import CLIP
@@ -85,7 +85,7 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     name = "concepts_in_time" if in_time else "concepts"
     title = "Concepts in time" if in_time else "Concepts"
     specs = []
-    for modality_set in subsets(data):
+    for modality_set in sets_of_modalities(data):
         # The pattern of a set holds the indices of its modalities.
         columns_of_set = tuple(columns[index] for index in modality_set.pattern)
         concepts_of_set = tuple(concepts[index] for index in modality_set.pattern)

@@ -9,7 +9,6 @@ annotator's labels has the same weight.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -194,8 +193,8 @@ def alt_test(
     is_shared = (machine != UNKNOWN) & has_two_humans
     n_shared_clips = ((humans != UNKNOWN) & is_shared).sum(axis=1).tolist()
     n_shared = dict(zip(annotators, n_shared_clips, strict=True))
+    _refuse_too_few(machine_name, n_shared)
     left_out_in_turn = [row for row, n in enumerate(n_shared_clips) if n >= FEWEST_CLIPS]
-    _refuse_too_few(machine_name, n_shared, len(left_out_in_turn))
     labels = _sort_labels(machine[is_shared], humans[:, is_shared], films[is_shared])
     labels_of_humans = labels.humans[labels.humans != UNKNOWN]
     if np.ptp(labels_of_humans) == 0:
@@ -207,29 +206,42 @@ def alt_test(
     for title, answers in zip((name, *CONTROLS), (labels.machine, constant, first_shuffle), strict=True):
         compared_labels = labels._replace(machine=answers)
         comparisons.append(_compare_with_annotators(title, compared_labels, left_out_in_turn))
-    if not comparisons[0].passes:
-        answer = "not shown that it may stand in"
-    else:
-        answer = "may stand in"
-        # If a control passes too, although it ignores the clips, then passing the test shows nothing. The
-        # other shuffles are compared one by one, only until one passes.
-        other_controls = (
-            _compare_with_annotators("", labels._replace(machine=shuffle), left_out_in_turn)
-            for shuffle in more_shuffles
-        )
-        if any(control.passes for control in chain(comparisons[1:], other_controls)):
-            answer = "these annotators agree too little to tell"
+    answer = _answer(comparisons, labels, more_shuffles, left_out_in_turn)
     compared = {annotator: n for annotator, n in n_shared.items() if n >= FEWEST_CLIPS}
     return Alternative(tuple(comparisons), compared, int(labels.film.max()) + 1, answer)
 
 
-def _refuse_too_few(machine_name: str, n_shared: Mapping[str, int], n_comparable: int) -> None:
-    """Raise unless two annotators share enough clips with the machine and another annotator.
+def _answer(
+    comparisons: Sequence[MachineComparison],
+    labels: "_LabelsOfClips",
+    more_shuffles: Sequence[Ints],
+    left_out_in_turn: Sequence[int],
+) -> str:
+    """Say whether a machine may stand in, given its comparison, then those of the controls.
 
-    `n_shared` is the number of such clips of each annotator, and `n_comparable` the number of annotators who
-    have `FEWEST_CLIPS` of them.
+    If a control passes the test too, although it ignores the clips, then passing it shows nothing. The other
+    shuffles are compared here, one by one, only until one passes.
     """
-    if n_comparable >= 2:
+    comparison_of_machine, *comparisons_of_controls = comparisons
+    if not comparison_of_machine.passes:
+        return "not shown that it may stand in"
+    a_control_passes = any(control.passes for control in comparisons_of_controls)
+    for shuffle in more_shuffles:
+        if a_control_passes:
+            break
+        shuffled_labels = labels._replace(machine=shuffle)
+        a_control_passes = _compare_with_annotators("", shuffled_labels, left_out_in_turn).passes
+    if a_control_passes:
+        return "these annotators agree too little to tell"
+    return "may stand in"
+
+
+def _refuse_too_few(machine_name: str, n_shared: Mapping[str, int]) -> None:
+    """Raise unless two annotators share `FEWEST_CLIPS` clips with the machine and another annotator.
+
+    `n_shared` is the number of such clips of each annotator.
+    """
+    if sum(n >= FEWEST_CLIPS for n in n_shared.values()) >= 2:
         return
     counts = ", ".join(f"{annotator} {n}" for annotator, n in n_shared.items())
     raise ProtocolError(

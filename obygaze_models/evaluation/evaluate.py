@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_models.dataset.dataset import Dataset
+from obygaze_models.dataset.dataset import Dataset, Reads
 from obygaze_models.evaluation.experts import SHARES, DenoisedLabels, Experts, Variant, denoise_labels
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.plan import Plan, make_plan
@@ -155,15 +155,7 @@ def evaluate(
         left_out=plan.models_left_out,
         origin=origin,
     )
-    if plan.n_seen_scores:
-        record["clips"]["seen_score"] = plan.n_seen_scores
-    if plan.label_plan.by_annotator:
-        record["experts"] = experts or "merged"
-    if denoised:
-        shares_of_folds = [labels.shares for labels in denoised.values()]
-        record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
-    if rows_of_other_annotators:
-        record["models"][OTHER] = {"title": OTHER_TITLE}
+    _add_annotators(record, plan, experts, denoised)
     curves = pd.concat(results.curves or [pd.DataFrame(columns=list(CURVES))], ignore_index=True)
     return Run(
         predictions=predictions,
@@ -218,27 +210,19 @@ def _train_and_test(
 ) -> _Results:
     """Train and test every model in all of its folds, and collect the results in the order of the folds."""
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
-    folds_of = {variant.spec.name: _folds_of(plan, variant.spec) for variant in plan.variants}
-    n_models = sum(len(folds) for folds in folds_of.values())
+    n_models = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)
     # All features are read before the first training, so that missing ones are found before hours of work.
     kinds = dict.fromkeys((variant.spec.reads, variant.spec.streams) for variant in plan.variants)
     features = {(reads, stream): data.read(reads, stream=stream) for reads, stream in kinds}
     results_of: dict[tuple[SeededFold, str], _Results] = {}
     with shown_progress(progress, "training", "model") as show:
         for group in _group_for_training(plan.variants):
-            results_in_folds = {}
-            for variant in group:
-                name = variant.spec.name
-                X = features[variant.spec.reads, variant.spec.streams]
-                results_in_folds[name] = _results_in_folds(
-                    plan, data, variant, folds=folds_of[name], X=X, denoised=denoised, records=records
+            for fold, spec, model in _train_side_by_side(plan, data, group, features, denoised):
+                X = features[spec.reads, spec.streams]
+                results_of[fold, spec.name] = _test_in_fold(
+                    plan, data, fold, spec=spec, model=model, X=X, record=records[fold]
                 )
-            for fold in plan.folds:
-                for name, results in results_in_folds.items():
-                    if fold in folds_of[name]:
-                        # Only now is the model trained on this fold.
-                        results_of[fold, name] = next(results)
-                        show(len(results_of), n_models)
+                show(len(results_of), n_models)
     all_results = _Results(records=records)
     for fold in plan.folds:
         for variant in plan.variants:
@@ -250,23 +234,45 @@ def _train_and_test(
     return all_results
 
 
-def _results_in_folds(
+class _TrainedModel(NamedTuple):
+    """A model that was trained on the training clips of a fold."""
+
+    fold: SeededFold
+    spec: ModelSpec
+    model: Fitted | OrdinalModel
+
+
+def _train_side_by_side(
     plan: Plan,
     data: Dataset,
-    variant: Variant,
-    *,
-    folds: Sequence[SeededFold],
-    X: Any,
+    group: Sequence[Variant],
+    features: Mapping[tuple[Reads, bool], Any],
     denoised: LabelsByFold,
-    records: Mapping[SeededFold, FoldRecord],
-) -> Iterator[_Results]:
-    """Train and test a model in one fold after the other, each when its results are asked for.
+) -> Iterator[_TrainedModel]:
+    """Train all models of a group in one fold before the next, and yield each once it is trained.
 
-    The parameters are those of `_train_in_folds` and `_test_in_fold`.
+    Parameters
+    ----------
+    plan : Plan
+    data : Dataset
+    group : sequence of Variant
+    features : mapping
+        What models read of all clips, by `ModelSpec.reads` and `ModelSpec.streams`.
+    denoised : mapping
+        Estimated labels of the folds' clips, where annotators' errors are modelled.
     """
-    models = _train_in_folds(plan, data, variant, folds=folds, X=X, denoised=denoised)
-    for fold, model in zip(folds, models, strict=True):
-        yield _test_in_fold(plan, data, fold, spec=variant.spec, model=model, X=X, record=records[fold])
+    # Each of these iterators trains its model in one more fold when its next item is asked for.
+    trained_in_folds = []
+    for variant in group:
+        spec = variant.spec
+        folds = _folds_of(plan, spec)
+        X = features[spec.reads, spec.streams]
+        models = _train_in_folds(plan, data, variant, folds=folds, X=X, denoised=denoised)
+        trained_in_folds.append((spec, folds, models))
+    for fold in plan.folds:
+        for spec, folds, models in trained_in_folds:
+            if fold in folds:
+                yield _TrainedModel(fold, spec, next(models))
 
 
 def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
@@ -402,6 +408,21 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
 
 # --- several annotators
 # ---------------------------------------------------------------------------
+
+
+def _add_annotators(
+    record: dict[str, Any], plan: Plan, experts: Experts | None, denoised: LabelsByFold
+) -> None:
+    """Add to a run's record what was done with the judgements of several annotators."""
+    if plan.n_seen_scores:
+        record["clips"]["seen_score"] = plan.n_seen_scores
+    if plan.label_plan.by_annotator:
+        record["experts"] = experts or "merged"
+    if denoised:
+        shares_of_folds = [labels.shares for labels in denoised.values()]
+        record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
+    if any(test.mean_of_others is not None for test in plan.tests):
+        record["models"][OTHER] = {"title": OTHER_TITLE}
 
 
 def _denoise_labels_by_fold(plan: Plan, data: Dataset) -> LabelsByFold:

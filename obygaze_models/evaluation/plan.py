@@ -312,7 +312,7 @@ def _check_learnable(fold: _Fold, labels: Ints, suffix: str, *, seen: bool) -> N
 def _missing_class(labels: Ints) -> str:
     """Return what training clips with these labels lack, for a message; "" if they lack nothing.
 
-    Labels of two classes need both of them; ordered levels need one clip.
+    If no label is above 1, both classes are needed; of more levels, any clip is enough.
     """
     if not len(labels):
         return "no clip"

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.parameters import Estimator
-from obygaze_models.models.scaling import MeanAndScale, safe_scale
+from obygaze_models.models.scaling import MeanAndScale, as_mean_and_scale
 
 N_CLIPS_AT_ONCE = 64
 """Clips whose frames are copied in float64 at a time, for their moments."""
@@ -61,7 +61,7 @@ def mean_and_scale_of_frames(X: Floats, dtype: np.dtype[Any] | None = None) -> M
     squares = np.zeros(X.shape[2])
     for block in blocks:
         squares += np.nansum((block.astype(np.float64) - mean) ** 2, axis=(0, 1))
-    return safe_scale(mean, np.sqrt(squares / n_frames), dtype or X.dtype)
+    return as_mean_and_scale(mean, np.sqrt(squares / n_frames), dtype or X.dtype)
 
 
 def most_differing_directions(difference: Floats, n: int) -> NDArray[np.float64]:

@@ -93,6 +93,8 @@ class Explained:
         no better than chance.
     read_in_part : str
         What could not be read of the clip's video; empty if all was read.
+    unread_s : float
+        Seconds of the clip without pictures, as far as that is known.
     evidence : str
         One line on how well the model did on films left out of training.
     levels_left_out : tuple of str
@@ -158,6 +160,14 @@ class Explained:
     frames: tuple[Mapping[str, float | None], ...] = ()
     classes: Mapping[str, tuple[LikelyClass, ...]] = field(default_factory=dict)
     levels_left_out: tuple[str, ...] = ()
+    unread_s: float = 0.0
+
+    @property
+    def is_scarcely_read(self) -> bool:
+        """Whether less than half of the clip has pictures: such a window counts nowhere in a scored film."""
+        if self.start_s is None or self.end_s is None:
+            return False
+        return self.unread_s > (self.end_s - self.start_s) / 2
 
 
 def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping[str, float]) -> Explained:
@@ -194,6 +204,7 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
     parts = model.explain(X) if has_concepts else None
     changed = _decide(model, model.intervene(X, set_to)) if set_to else None
     is_out_of_distribution = bool(model.is_out_of_distribution(X)[0])
+    stored = store.clips_at([row])[row]
     explained = Explained(
         clip_id,
         movie,
@@ -203,7 +214,8 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         is_unlike=is_out_of_distribution,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
-        read_in_part=store.clips_at([row])[row].reason if block.clips.is_partial[0] else "",
+        read_in_part=stored.reason if block.clips.is_partial[0] else "",
+        unread_s=sum(end_s - start_s for start_s, end_s in stored.without_pictures_s),
         evidence=evidence_line(card.evidence, card.levels_left_out or ()),
         levels_left_out=card.levels_left_out or (),
         threshold=card.threshold,

@@ -13,10 +13,10 @@ from obygaze_film.timeline import Timeline
 from tests.planted_models import GUN, LIGHT, D, Shelf
 
 PLANTED = ((40.0, 72.0), (150.0, 190.0), (301.0, 330.0), (480.0, 520.0))
-"""Seconds of a ten-minute film in which a gun is seen: violent."""
-
+"""From second to second of a ten-minute film: a gun is seen there, which is violent."""
 
 MODELS = ("pcbm_lr", "linear")
+"""Models that are trained for the tests of films."""
 
 
 def film_store(
@@ -31,11 +31,12 @@ def film_store(
     holes=(),
     damaged=(),
 ) -> Store:
-    """Keep a store of a film's windows, with guns in `planted`; noise is independent between windows.
+    """Keep a store of films' windows of `window_s` seconds every 4 s, with a gun in the spans `planted`.
 
-    A file has no pictures in `holes`, from one second to another: windows within one fail, others are
-    partial. A file that is cut off has such a hole at its end. The clips `damaged` are partial for another
-    reason.
+    Noise is independent between windows; a `shift` moves all of a film away from the training clips.
+    The windows `failed` have no features. A file has no pictures in `holes`, from one second to another:
+    windows within one fail, others are partial. A file that is cut off has such a hole at its end. The
+    clips `damaged` are partial for another reason.
     """
     rng = np.random.default_rng(seed)
     movie_of, spans, rows, stretches = {}, {}, [], {}

@@ -8,9 +8,12 @@ from msgspec import structs
 from obygaze_features.manifest import Manifest
 from obygaze_film import compare_films, score_film
 from obygaze_film.cells import cells_of
-from obygaze_film.claims import sentences
+from obygaze_film.claims import Words, sentences
+from obygaze_film.claims.of_groups import group_share
 from obygaze_film.claims.of_judgements import judged_share
+from obygaze_film.claims.phrases import groups_sentence
 from obygaze_film.judged_rate import correct_rates
+from obygaze_film.positive import positive_of
 from obygaze_film.windows_to_judge import choose_next, unread_notices
 from tests.film.films import film_store
 from tests.planted_models import codebook
@@ -70,6 +73,18 @@ def test_a_share_is_of_what_could_be_read(cut, judged):
 def test_compared_films_that_could_be_read_in_part_are_named(cut, judged):
     notes = compare_films([cut], judged).notes
     assert "films of which a part could not be read, and counts in no share of theirs: 1 (cut)" in notes
+
+
+def test_the_share_of_a_group_is_of_what_could_be_read_of_its_films(cut, judged):
+    (row,) = compare_films([cut], judged).groups.to_dict("records")
+    assert row["has_unread"]
+    claim = group_share(row | {"value": 0.3, "low": 0.2, "high": 0.5}, positive_of(cut.model()))
+    english, french = (groups_sentence([claim], Words(language)) for language in ("en", "fr"))
+    assert "of what could be read of a film, without black and credits" in english
+    assert "de ce qui a pu être lu d’un film, sans noir ni générique" in french
+    whole = row | {"value": 0.3, "low": 0.2, "high": 0.5, "has_unread": False}
+    plain = group_share(whole, positive_of(cut.model()))
+    assert "of a film without black and credits" in groups_sentence([plain], Words("en"))
 
 
 def test_a_film_of_which_no_window_could_be_read_is_in_no_group(trained, tmp_path, cut, judged):

@@ -16,7 +16,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import PLANTED, import_spans, time_code
 from obygaze_film.claims import Words, of_film, phrases
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange import FORMATS, KINDS, export
+from obygaze_film.exchange import FORMATS, KINDS, export, write_export
 from obygaze_film.exchange.eaf import BINS, to_eaf
 from obygaze_film.exchange.frames import COLOURS
 from obygaze_film.exchange.registry import collect
@@ -261,6 +261,57 @@ def test_a_rate_without_time_code_is_refused(film, rate):
     """Time codes number the frames of a second, in two digits."""
     with pytest.raises((ManifestError, FilmError)):
         export(film, "edl", rate=Fraction(rate))
+
+
+@pytest.fixture(scope="module")
+def without_a_passage(film):
+    """The film by a model whose threshold no place reaches."""
+    return with_model(film, threshold_p=0.999)
+
+
+def test_pyannote_reads_a_file_of_caveats_alone_as_one_without_turns(without_a_passage):
+    text = export(without_a_passage, "rttm", tiers=["segments"])
+    assert text.startswith(";;_Scores_of_a_model_")
+    # As pyannote.database reads it: columns by name, and turns by the second one.
+    read = pd.read_csv(io.StringIO(text), names=range(10), sep=r"\s+", dtype={1: str, 3: float, 4: float})
+    assert len(read) == 1
+    assert len(read.groupby(1)) == 0
+
+
+@pytest.mark.parametrize("format_name", ["edl", "csv"])
+def test_caveats_that_a_file_has_no_place_for_are_told(without_a_passage, film, tmp_path, format_name):
+    path = tmp_path / "out"
+    told = write_export(without_a_passage, format_name, path, tiers=["segments"])
+    assert told.startswith("The file has no span, and so no place for these notes: Scores of a model")
+    assert "No passage that the model can judge reaches the threshold" in told
+    assert "Scores of a model" not in path.read_text(encoding="utf-8")
+    assert write_export(film, format_name, path, tiers=["segments"]) == ""
+    assert "Scores of a model" in path.read_text(encoding="utf-8")
+
+
+def test_concepts_without_a_tier_are_named_in_the_file_and_told(film, kind, tmp_path):
+    """Of the eight concepts the tests of the model show five to be found better than chance."""
+    left_out = "The tiers of concepts leave out Look, Posture and Appearance: "
+    told = write_export(film, kind, tmp_path / "out", tiers=["segments", "concepts"])
+    assert told.startswith(left_out)
+    assert left_out in " ".join(collect(film, kind, tiers=["segments", "concepts"]).caveats)
+    assert "leave out" not in write_export(film, kind, tmp_path / "out", tiers=["segments"])
+
+
+def test_every_format_says_how_many_decimals_its_probabilities_have(film, kind):
+    text = export(film, kind, tiers=["segments"])
+    loses = FORMATS[kind].loses
+    passage = film.segments(top=0).iloc[0]
+    four, two = f"{passage['p']:.4f}".rstrip("0"), f"{passage['p']:.2f}"
+    if kind == "rttm":
+        assert "without probabilities" in loses
+        assert two not in text
+    elif "four decimals" in loses:
+        assert four in text
+    else:
+        assert "two decimals" in loses
+        assert two in text
+        assert four not in text
 
 
 @pytest.mark.parametrize(

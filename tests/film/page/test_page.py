@@ -401,11 +401,12 @@ def test_concepts_that_are_not_found_are_grey_and_come_last():
 
 def test_the_script_has_concepts_in_the_order_of_how_well_they_are_found():
     concepts = data_of(film_page([ten_minute_film()]))["rows"]["concepts"]
-    found = [concept["name"] for concept in concepts if concept["found"]]
-    others = [concept["name"] for concept in concepts if not concept["found"]]
+    found = [concept["name"] for concept in concepts if not concept["doubt"]]
+    others = [concept["name"] for concept in concepts if concept["doubt"]]
     assert [concept["name"] for concept in concepts] == found + others
     assert (found[:2], len(found)) == (["Body", "Clothing"], 5)
     assert set(others) == {"Look", "Posture", "Appearance"}
+    assert {concept["doubt"] for concept in concepts} == {"", "(not shown better than chance)"}
 
 
 def test_the_script_sees_a_concept_from_the_percentage_that_only_its_threshold_reaches():
@@ -703,6 +704,20 @@ def test_a_figure_is_well_formed_and_asks_for_nothing():
     figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
     minidom.parseString(figure)  # noqa: S318 - ours
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize(
+    ("language", "left_out"),
+    [
+        ("en", ("Concepts that are not drawn", "Look", "Posture", "Appearance")),
+        ("fr", ("Concepts qui ne sont pas dessinés", "Regard", "Posture", "Apparence")),
+    ],
+    ids=["en", "fr"],
+)
+def test_a_figure_names_the_concepts_that_it_does_not_draw(language, left_out):
+    figure = str(film_figure(FilmView(ten_minute_film(), "f1", Words(language), top=5), 100.0, 400.0))
+    for text in left_out:
+        assert text in figure
 
 
 @pytest.mark.parametrize(

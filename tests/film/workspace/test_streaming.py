@@ -49,13 +49,13 @@ def received(stream):
 
 
 @pytest.mark.parametrize("start_s", [0.0, 3.3, 11.9])
-def test_it_is_sent_from_where_one_looks_at_the_films_times(film, start_s):
+def test_a_film_is_sent_from_a_time_on_with_the_films_own_times_and_pictures(film, start_s):
     stream = FilmStream(film, start_s)
-    assert 0 <= stream.start_s - start_s < 1 / RATE
+    assert 0 <= stream.start_s - start_s < 1 / RATE  # it starts at the next picture
     times, greys = received(stream)
-    frames = np.arange(np.ceil(start_s * RATE - 0.01), RATE * LENGTH_S)
-    assert times == pytest.approx(frames / RATE, abs=0.002)
-    assert greys == pytest.approx(GREY_A_SECOND * (frames // RATE), abs=6)
+    numbers = np.arange(np.ceil(start_s * RATE - 0.01), RATE * LENGTH_S)  # of the pictures from there on
+    assert times == pytest.approx(numbers / RATE, abs=0.002)
+    assert greys == pytest.approx(GREY_A_SECOND * (numbers // RATE), abs=6)
 
 
 def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
@@ -91,14 +91,19 @@ def test_a_film_that_browsers_play_and_one_that_is_turned_are_not_encoded_while_
     assert stream_type(shared_data / "videos" / "rotated_90.mov") == ""
 
 
-@pytest.mark.parametrize("time", ["2", "nan", "-1", "1e999", "x"])
-def test_only_a_time_of_the_film_is_encoded(film, time):
+def ask_for_stream(film, time):
+    """Ask the desk to encode a film from a time on."""
     opened = SimpleNamespace(path=film, stream_type=TYPE_WITH_SOUND, lost="")
     query = f"t={time}".encode()
-    scope = {"type": "http", "path_params": {"number": 0}, "headers": [], "query_string": query}
-    work = Workspace([opened], str)
-    if time == "2":
-        assert work.stream(Request(scope)).headers["x-start"] == "2.0"
-    else:
-        with pytest.raises(FilmError, match="time"):
-            work.stream(Request(scope))
+    question = {"type": "http", "path_params": {"number": 0}, "headers": [], "query_string": query}
+    return Workspace([opened], str).stream(Request(question))
+
+
+def test_the_answer_says_from_which_time_on_the_film_is_encoded(film):
+    assert ask_for_stream(film, "2").headers["x-start"] == "2.0"
+
+
+@pytest.mark.parametrize("time", ["nan", "-1", "1e999", "x"])
+def test_what_is_no_time_of_the_film_is_refused(film, time):
+    with pytest.raises(FilmError, match="time"):
+        ask_for_stream(film, time)
