@@ -258,7 +258,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
 
 
 def _held_out_scores(
-    logits: NDArray[np.float64], probes: ProbesInTraining, folds: NDArray[np.int64], movies: NDArray[Any]
+    logits: NDArray[np.floating], probes: ProbesInTraining, folds: NDArray[np.int64], movies: NDArray[Any]
 ) -> HeldOut:
     """Collect the scores of clips by the probes, of one penalty, that were not trained on their movie.
 

@@ -427,7 +427,8 @@ class FoldDescent:
         """
         derivatives = self.losses.update_residuals(change, length, fits)
         self.curvature[fits] = derivatives.curvature / self.losses.n_clips[fits]
-        return derivatives.slope / self.losses.n_clips[fits]
+        slope: Floats = derivatives.slope / self.losses.n_clips[fits]
+        return slope
 
 
 def _next_length(

@@ -236,7 +236,8 @@ class RidgePath:
 
 def _span(X: Floats) -> tuple[Floats, Floats]:
     """Find orthonormal directions [D, N] that the clips X [N, D] span, and the clips' coordinates [N, N]."""
-    basis, triangle = qr(X.T, mode="economic", check_finite=False)
+    factors: Any = qr(X.T, mode="economic", check_finite=False)
+    basis, triangle = factors
     return basis, np.ascontiguousarray(triangle.T)
 
 

@@ -92,8 +92,9 @@ def is_linear(estimator: Any) -> bool:
     """
     if not isinstance(estimator, Pipeline):
         return False
-    types = [type(step) for _, step in estimator.steps]
-    if types[:-1] not in ([ClippedScaler], [FramePool, ClippedScaler]):
+    types: list[type] = [type(step) for _, step in estimator.steps]
+    beginnings: tuple[list[type], ...] = ([ClippedScaler], [FramePool, ClippedScaler])
+    if types[:-1] not in beginnings:
         return False
     return types[-1] in (RidgeLogistic, LogisticRegression)
 

@@ -62,7 +62,7 @@ def judged(films):
     ("language", "beginning", "reason"),
     [
         ("en", "tt00: left out 1 judgement", "drawn after place 11, which is not judged"),
-        ("fr", "tt00 : 1 jugement hors du compte", "tirés après place 11, qui n’est pas jugé"),
+        ("fr", "tt00 : 1 jugement hors du compte", "tiré après place 11, qui n’est pas jugé"),
     ],
 )
 def test_a_judgement_that_was_drawn_after_an_unjudged_window_is_left_out_and_counted(
