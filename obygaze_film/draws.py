@@ -51,7 +51,7 @@ class Draw(msgspec.Struct, frozen=True):
     --------
     >>> draw = Draw(sampling="successive", seed=0, movie="tt0000001", content=(46.0, 46.0, 0.0, 20.0))
     >>> draw.order()
-    [1, 0, 3]
+    [0, 1, 3]
     >>> msgspec.json.decode(msgspec.json.encode(draw), type=Draw) == draw
     True
     """
@@ -113,7 +113,7 @@ def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) 
     Examples
     --------
     >>> inclusion_chances(np.array([46.0, 46.0, 23.0, 0.0]), 2).round(2).tolist()
-    [0.74, 0.74, 0.49, 0.0]
+    [0.75, 0.75, 0.5, 0.0]
     """
     if sampling == SEQUENTIAL_POISSON:
         return _proportional(content, n)

@@ -843,14 +843,15 @@ def _summary_of(
     unjudged_sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
     expected = unjudged_sample.expected
     own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
+    without_judgements = _FilmSummary(expected, unjudged_sample, cells.unread_s)
     if not own.clips:
-        return _FilmSummary(expected, unjudged_sample, cells.unread_s)
+        return without_judgements
     judged = judged_film(film, own, key)
     windows = judged.together()  # of anybody: the comparison accounts for who judged
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows.is_enough:
         notices.append(_why_not_counted(windows.counts))
-        return _FilmSummary(expected, unjudged_sample, cells.unread_s, counts=windows.counts, notices=notices)
+        return without_judgements._replace(counts=windows.counts, notices=notices)
     return _FilmSummary(
         expected=expected,
         # With labels, `cells` hold theirs; the content is that of the draw.
@@ -942,6 +943,8 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
     n_windows = sum(film.windows_of_group.n for film in films)
     expected = [film.expected for film in films if not np.isnan(film.expected)]
     panels = {frozenset(film.sample.judges) for film in films if film.sample.n}
+    has_few_films = 0 < estimate.n_with_rarer_answer < FEW_FILMS
+    note = _few_films_note(estimate.n_with_rarer_answer) if has_few_films else ""
     return {
         "group": name,
         **counts,
@@ -954,7 +957,7 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
         "expected": float(np.mean(expected)) if expected else np.nan,
         "n_expected": len(expected),
         "is_mixed": len(panels) > 1,
-        "note": _few_films_note(estimate.n_any) if 0 < estimate.n_any < FEW_FILMS else "",
+        "note": note,
     }
 
 
@@ -963,7 +966,7 @@ def _n_needed_without_model(n_windows: int, estimate: Estimate) -> float:
 
     NaN if they are not more than the `n_windows` that were judged, so that the model does not help.
     """
-    n_needed = n_windows * estimate.worth
+    n_needed = n_windows * estimate.sample_size_ratio
     if np.isnan(n_needed) or round(n_needed) <= n_windows:
         return np.nan
     return n_needed
@@ -1063,7 +1066,7 @@ def _note_of_slope(slope: Estimate) -> str:
     """Say on how few films a slope rests, and that it accounts for who judged; "" if neither is so."""
     if slope.reason:
         return ""
-    few_films = _few_films_note(slope.n_any) if slope.n_any < FEW_FILMS else ""
+    few_films = _few_films_note(slope.n_with_rarer_answer) if slope.n_with_rarer_answer < FEW_FILMS else ""
     accounts = message("note_accounts") if slope.accounts_for_judges else ""
     if few_films and accounts:
         return message("note_both", one=few_films, other=accounts)

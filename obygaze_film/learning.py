@@ -615,6 +615,7 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
         Evaluations of the model on them.
     """
     task = after.predictions.table["task"].iloc[0]
+    # Tables of clips with the scores of models that did not see their films.
     scores_before = om.side(om.saved(before), model, task).predictions.table
     scores_after = om.side(om.saved(after), model, task).predictions.table
     tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films

@@ -193,7 +193,7 @@ def exact_interval(share: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     --------
     >>> low, high = exact_interval([0.4], [10])
     >>> print(low.round(2), high.round(2))
-    [0.14] [0.72]
+    [0.13] [0.72]
     """
     from scipy.special import betaincinv  # noqa: PLC0415 - slow, and films are opened without it
 

@@ -392,12 +392,11 @@ def _concept_columns(
     if not model.concepts_with_probability:
         return {}
     is_made_of_concepts = isinstance(model.estimator, ConceptBottleneck)
-    values = np.array(
-        [_average(weights, table[f"{name}_value"]) for name in model.concepts_with_probability]
-    ).T
+    names = model.concepts_with_probability
+    values = np.array([_average(weights, table[f"{name}_value"]) for name in names]).T
     probabilities = model.probabilities_of(values)
     columns = {}
-    for index, concept in enumerate(model.concepts_with_probability):
+    for index, concept in enumerate(names):
         columns[f"{concept}_value"] = values[:, index]
         columns[f"{concept}_p"] = np.where(has_no_p, np.nan, probabilities[:, index])
         if is_made_of_concepts:

@@ -409,7 +409,8 @@ def _amount(
     if not is_on_both_sides:
         return amount
     p = _mean(rows, f"{concept.name}_p", weights)
-    if concept.usual_p is not None and p != concept.usual_p and (p > concept.usual_p) != is_more:
+    usual_p = concept.usual_p
+    if usual_p is not None and p != usual_p and (p > usual_p) != is_more:
         return "mixed"
     contribution = _mean(rows, f"{concept.name}_contribution", weights)
     if change and contribution and (change > 0) != (contribution > 0):

@@ -1,9 +1,12 @@
 """Choose the windows to judge next."""
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.manifest import (
     CONTENT_S,
@@ -42,11 +45,16 @@ def choose_next(
 ) -> list[Clip]:
     """Choose windows to judge: cells of each film's grid (`cells_of`), never a fragment of one.
 
-    Up to two thirds are those about which the model is least certain (nearest to its threshold) but for
-    neighbours of one that was chosen before, in turn from each film, none that is mostly flagged; the others
-    are drawn at random. `blind` takes all of them from each film's random order (`Cells.order_of_draw`), also
-    cells unlike the training films, so that a film's rate can be estimated from them. Cells of which more
-    than half could not be read are never chosen.
+    Without `blind`:
+
+    - up to two thirds are those about which the model is least certain, nearest to its threshold, one from
+      each film in turn; no two of them are neighbours;
+    - the others are drawn at random;
+    - cells of which the model says too little are left out (`Cells.is_known`).
+
+    With `blind`, all are taken from each film's random order (`Cells.order_of_draw`), also cells unlike the
+    training films, so that a film's rate can be estimated from them. Cells of which more than half could not
+    be read are never chosen.
 
     Parameters
     ----------
@@ -88,10 +96,10 @@ def choose_next(
 
 
 def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
-    """Draw all windows of a film that people judge blindly, or go on with the draw of those judged before.
+    """Draw all windows of a film that people judge blindly, or continue the draw of those judged before.
 
-    A film with a blind judgement that names no method of sampling goes on by sequential Poisson sampling
-    (`sampling_of`), and one whose windows name a seed by that.
+    Windows that were judged blindly determine how the others are drawn: by the same method of sampling
+    (`sampling_of`) and by the seed that they name.
 
     Parameters
     ----------
@@ -110,9 +118,9 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     sampling = sampling_of(blind)
     seeds: set[int] = set()
     for clip in blind:
-        named = named_seed(clip)
-        if named is not None and named_sampling(clip) == sampling:
-            seeds.add(named)
+        seed_of_clip = named_seed(clip)
+        if seed_of_clip is not None and named_sampling(clip) == sampling:
+            seeds.add(seed_of_clip)
     if len(seeds) > 1:
         raise FilmError(message("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
     if seeds:
@@ -122,7 +130,7 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
 
 
 def unread_notices(films: Sequence[Timeline]) -> list[str]:
-    """Say how many windows of which films are never drawn, since more than half of each could not be read."""
+    """Note for each film how many windows are never drawn, since more than half of each could not be read."""
     notices: list[str] = []
     for film in films:
         n_unread = cells_of(film).n_unread
@@ -133,7 +141,7 @@ def unread_notices(films: Sequence[Timeline]) -> list[str]:
 
 
 def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[str]:
-    """Say of which films blindly judged windows have another content now than when they were drawn."""
+    """Note for each film how many blindly judged windows had another content when they were drawn."""
     clips = list(judged)
     notices: list[str] = []
     for film in films:
@@ -143,11 +151,11 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
             if clip.movie != film.movie or not is_blind(clip):
                 continue
             cell = cells.index_of(clip.start_s, clip.end_s)
-            seconds = content_at_draw(clip)  # None if the row does not say, NaN if what it says is impossible
-            if cell is None or seconds is None:
+            seconds_when_drawn = content_at_draw(clip)
+            if cell is None or seconds_when_drawn is None:
                 continue
-            is_same = abs(seconds - cells.content_s[cell]) <= SLACK_S
-            if not is_same:
+            is_impossible = math.isnan(seconds_when_drawn)
+            if is_impossible or abs(seconds_when_drawn - cells.content_s[cell]) > SLACK_S:
                 changed.add(cell)
         if changed:
             notice = message("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
@@ -164,14 +172,30 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     order = draw.order()
     cells_left = [cell for cell in order if cell not in judged_cells]
     if draw.sampling == SUCCESSIVE:
-        # Cells that are left get the places that no judgement has: those that they have in the order, unless
-        # content changed since the judged ones were drawn.
-        taken = {place_in(clip) for clip in judged_of_film}
-        free_places = (place for place in count(1) if place not in taken)
-        place_of = dict(zip(cells_left, free_places, strict=False))
+        places = _free_places(judged_of_film, len(cells_left))
     else:
-        place_of = {cell: place for place, cell in enumerate(order, 1)}
-    return [_clip(film.movie, cells, cell, extras_of(draw, cell, place_of[cell])) for cell in cells_left]
+        place_of = {cell: place for place, cell in enumerate(order, start=1)}
+        places = [place_of[cell] for cell in cells_left]
+    clips = []
+    for cell, place in zip(cells_left, places, strict=True):
+        clips.append(_clip(film.movie, cells, cell, extras_of(draw, cell, place)))
+    return clips
+
+
+def _free_places(judged: Sequence[Clip], n: int) -> list[int]:
+    """List the first n places of a draw, from 1 on, that no judged window has.
+
+    These are the places that the windows left have in the order of the draw, unless the content of windows
+    changed since the judged ones were drawn.
+    """
+    taken = {place_in(clip) for clip in judged}
+    places: list[int] = []
+    for place in count(1):
+        if len(places) == n:
+            break
+        if place not in taken:
+            places.append(place)
+    return places
 
 
 def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
@@ -190,34 +214,54 @@ def _next_in_sight(
     films: Sequence[Timeline], n: int, key: str | None, judged: Sequence[Clip], seed: int
 ) -> list[Clip]:
     """Choose windows to judge in sight of their scores: uncertain ones, and a third at random."""
-    cells_by_film: list[Cells] = []
-    fresh_by_film: list[list[int]] = []  # cells that nobody judged, in random order
-    uncertain_by_film: list[list[int]] = []  # those among them that may be chosen, the least certain first
-    for film in films:
-        cells = cells_of(film, key)
-        # Windows seen with their score have an order of their own: blind ones should be new to the judge.
-        order = cells.order_of_draw(f"{film.movie} in sight", seed)
-        judged_of_film = [clip for clip in judged if clip.movie == film.movie]
-        judged_cells = {cells.index_with_content(clip.start_s, clip.end_s) for clip in judged_of_film}
-        fresh = [cell for cell in order if cell not in judged_cells]
-        cells_by_film.append(cells)
-        fresh_by_film.append(fresh)
-        uncertain_by_film.append(_uncertain(cells, fresh, film.model(key).threshold_p))
+    choices = [_choice_of(film, key, judged, seed) for film in films]
     n_random = n // 3
-    reason_of: dict[Window, str] = dict.fromkeys(_in_turn(uncertain_by_film)[: n - n_random], UNCERTAIN)
-    is_known = [cells.is_known for cells in cells_by_film]
+    uncertain = _in_turn([choice.uncertain for choice in choices])[: n - n_random]
+    reason_of = dict.fromkeys(uncertain, UNCERTAIN)
     others = []
-    for window in _in_turn(fresh_by_film):
-        film_index, cell = window
-        if is_known[film_index][cell] and window not in reason_of:
-            others.append(window)
-    reason_of |= dict.fromkeys(others[: n - len(reason_of)], RANDOM)
+    for film_index, cell in _in_turn([choice.fresh for choice in choices]):
+        is_known = choices[film_index].is_known[cell]
+        if is_known and (film_index, cell) not in reason_of:
+            others.append((film_index, cell))
+    reason_of |= dict.fromkeys(others[: n - len(uncertain)], RANDOM)
     clips = []
     for (film_index, cell), reason in sorted(reason_of.items()):
-        cells = cells_by_film[film_index]
+        cells = choices[film_index].cells
         extras = {DRAW: reason, SEEN_SCORE: "1", "p": f"{cells.p[cell]:.2f}"}
         clips.append(_clip(films[film_index].movie, cells, cell, extras))
     return clips
+
+
+class _Choice(NamedTuple):
+    """The cells of a film that may be chosen.
+
+    Attributes
+    ----------
+    cells : Cells
+    is_known : ndarray of bool, shape [C]
+        As of `Cells`.
+    fresh : list of int
+        Cells that nobody judged, in random order.
+    uncertain : list of int
+        Those among them that may be chosen as uncertain, the least certain first.
+    """
+
+    cells: Cells
+    is_known: NDArray[np.bool_]
+    fresh: list[int]
+    uncertain: list[int]
+
+
+def _choice_of(film: Timeline, key: str | None, judged: Sequence[Clip], seed: int) -> _Choice:
+    """Find the cells of a film that may be chosen to be judged in sight of their scores."""
+    cells = cells_of(film, key)
+    # Windows seen with their score have an order of their own: blind ones should be new to the judge.
+    order = cells.order_of_draw(f"{film.movie} in sight", seed)
+    judged_of_film = [clip for clip in judged if clip.movie == film.movie]
+    judged_cells = {cells.index_with_content(clip.start_s, clip.end_s) for clip in judged_of_film}
+    fresh = [cell for cell in order if cell not in judged_cells]
+    uncertain = _uncertain(cells, fresh, film.model(key).threshold_p)
+    return _Choice(cells, cells.is_known, fresh, uncertain)
 
 
 def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
@@ -240,7 +284,7 @@ def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
 def _uncertain(cells: Cells, fresh: Collection[int], threshold: float | None) -> list[int]:
     """Order cells by how near they are to the threshold, the nearest first, on the logit's scale.
 
-    Left out are neighbours of a nearer one, cells that are no more `fresh` (judged before), and those of
+    Left out are neighbours of a nearer one, cells that were judged before (not in `fresh`), and those of
     which the model says too little (`Cells.is_known`). Without a threshold there are none.
     """
     from scipy.special import logit  # noqa: PLC0415 - slow, and films are opened without it

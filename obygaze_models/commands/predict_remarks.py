@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def remarks(predicted: "Predicted", model: "Model", stores: Sequence["Store"] = ()) -> list[str]:
     """Write all remarks on the predictions, one sentence per line; `stores` know what was read of clips."""
     lines = [
-        predicted.evidence,
+        predicted.evidence,  # one line
         _calls_remark(predicted, model),
         *_known_film_remarks(predicted),
         *_modality_remarks(predicted, model),
@@ -44,7 +44,11 @@ def written_remark(predicted: "Predicted", model: "Model", path: str) -> str:
 
 
 def _calls_remark(predicted: "Predicted", model: "Model") -> str:
-    """Write what the model was trained for and, if it decides, how many clips it calls positive."""
+    """Write what the model was trained for and, if it decides, how many clips it calls positive.
+
+    For example: "PCBM-LR trained for hn_s (codebook obygaze12) on 95 clips of 4 films: 12 of 30 clips called
+    positive, 2 not judged". Clips out of distribution are not judged.
+    """
     card = model.card
     n_clips = len(predicted.table)
     trained = (
@@ -53,15 +57,23 @@ def _calls_remark(predicted: "Predicted", model: "Model") -> str:
     )
     if not model.decides:
         return f"{trained}: {counted(n_clips, 'clip')}"
-    n_called = int(predicted.table["called"].sum())
-    n_unlike = int(predicted.has(OUT_OF_DISTRIBUTION).sum())
-    not_judged = f", {n_unlike} not judged" if n_unlike else ""
-    judged = counted(n_clips - n_unlike, "clip")
-    return f"{trained}: {n_called} of {judged} called positive{not_judged}"
+    n_called_positive = int(predicted.table["called"].sum())
+    has_flag = predicted.has(OUT_OF_DISTRIBUTION)
+    n_not_judged = int(has_flag.sum())
+    judged_clips = counted(n_clips - n_not_judged, "clip")
+    calls = f"{n_called_positive} of {judged_clips} called positive"
+    if n_not_judged:
+        calls += f", {n_not_judged} not judged"
+    return f"{trained}: {calls}"
 
 
 def _known_film_remarks(predicted: "Predicted") -> list[str]:
-    """Write which films the model was trained on, by what they were recognised, and what was not compared."""
+    """Write which films and clips the model was trained on, and by what they were recognised.
+
+    For example: "30 clips are of films that the model was trained on: their scores are no predictions";
+    "alias is tt0097576 by its features: 97 % of their clips are the same"; "2 clips of other films have
+    features that the model was trained on"; or why pictures could not be compared.
+    """
     recognition = predicted.recognition
     lines = []
     n_clips = int(predicted.has(TRAINED_ON).sum())
@@ -70,21 +82,21 @@ def _known_film_remarks(predicted: "Predicted") -> list[str]:
         consequence = "its score is no prediction" if n_clips == 1 else "their scores are no predictions"
         lines.append(f"{clips} that the model was trained on: {consequence}")
     for film in recognition.films.values():
-        if film.movie == film.trained_as:
-            continue
-        line = f"{film.movie} is {film.trained_as} by its {film.by}"
-        if film.by != "name":
-            line += f": {film.share:.0%} of their clips are the same"
-        lines.append(line)
+        has_other_name = film.movie != film.trained_as
+        if has_other_name:
+            line = f"{film.movie} is {film.trained_as} by its {film.by}"
+            if film.by != "name":
+                line += f": {film.share:.0%} of their clips are the same"
+            lines.append(line)
     # `recognition.clips` are of films that were not recognised as a whole.
     n_single_clips = int(predicted.table["clip_id"].isin(list(recognition.clips)).sum())
     if n_single_clips:
         clips = counted(n_single_clips, "clip of another film has", "clips of other films have")
         lines.append(f"{clips} features that the model was trained on")
-    if recognition.no_pictures:
+    if recognition.why_no_pictures:
         lines.append(
             "copies that were encoded again, or cut into other clips, are not known: "
-            f"{recognition.no_pictures} (for the next store: --backbone signature beside the others)"
+            f"{recognition.why_no_pictures} (for the next store: --backbone signature beside the others)"
         )
     return lines
 
@@ -94,7 +106,8 @@ def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
     lines = []
     for modality in model.card.modalities:
         name = modality["name"]
-        n_clips = int(predicted.has(WITHOUT + name).sum())
+        lacks_modality = predicted.has(f"{WITHOUT}{name}")  # such as the flag without_sound
+        n_clips = int(lacks_modality.sum())
         if n_clips:
             clips = counted(n_clips, "clip has", "clips have")
             lines.append(f"{clips} no {name}: such clips are judged by what they have")
@@ -129,14 +142,17 @@ def _n_scarcely_read(store: "Store", clip_ids: Collection[str]) -> int:
 
 
 def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:
-    """Write for each film how many clips have no probability, as they are unlike the training clips."""
+    """Write for each film how many clips have no probability, as they are out of distribution.
+
+    They are farther from the training clips than nearly all training clips are from those of other films.
+    """
     movies = predicted.table["movie"]
-    n_clips = Counter(movies)
-    n_unlike = Counter(movies[predicted.has(OUT_OF_DISTRIBUTION)])
+    n_clips_of_movie = Counter(movies)
+    n_far_of_movie = Counter(movies[predicted.has(OUT_OF_DISTRIBUTION)])
     lines = []
-    for movie, count in n_unlike.items():
+    for movie, n_far in n_far_of_movie.items():
         lines.append(
-            f"{movie}: no probability for {count} of {counted(n_clips[movie], 'clip')}, farther "
+            f"{movie}: no probability for {n_far} of {counted(n_clips_of_movie[movie], 'clip')}, farther "
             "from the training clips "
             "than 99 % of these are from those of other films"
         )
@@ -145,7 +161,8 @@ def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:
 
 def _calibration_remark(model: "Model") -> list[str]:
     """Write why a model gives no probabilities, if it gives none."""
-    if model.out_of_distribution is None:
+    is_joint = model.out_of_distribution is None
+    if is_joint:
         line = (
             "a model joined from sums over films: it has no calibration, so p is empty, and does not say how "
             "far its training clips reach, so unlike is empty"

@@ -370,7 +370,8 @@ def _equal_label(X: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.bool
     values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
     # r^2 is the squared covariance divided by both variances; all are sums here, without the division by n.
     squared_covariance = (y @ values) ** 2
-    variances = np.sum(values**2, axis=0) * np.sum(y**2)
+    product_of_variances = np.sum(values**2, axis=0) * np.sum(y**2)
+    varies = product_of_variances > 0
     least_r_squared = 1 - MOST_UNEXPLAINED
-    is_equal: NDArray[np.bool_] = (variances > 0) & (squared_covariance >= least_r_squared * variances)
+    is_equal: NDArray[np.bool_] = varies & (squared_covariance >= least_r_squared * product_of_variances)
     return is_equal

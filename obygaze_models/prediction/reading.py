@@ -416,10 +416,11 @@ def _refuse_store(card: Card, store: Store) -> None:
 
 def _has_modality(modality: Input, store: Store) -> bool:
     """Tell whether a store has features of a model's modality: of the same backbone, made in the same way."""
-    name = modality["backbone"]
-    if name not in store.names:
+    backbone = modality["backbone"]
+    if backbone not in store.names:
         return False
-    differing_fields = same_numerics(modality["provenance"], store[name].provenance)
+    # The fields in which the provenances differ.
+    differing_fields = same_numerics(modality["provenance"], store[backbone].provenance)
     return not differing_fields
 
 

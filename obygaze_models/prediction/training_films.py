@@ -115,13 +115,13 @@ class Recognition:
         The films that were recognised, by their names in the stores.
     clips : frozenset of str
         Ids of clips of other films whose rows were trained on.
-    no_pictures : str
+    why_no_pictures : str
         The reason if pictures were not compared, so that films encoded anew are not recognised; else "".
     """
 
     films: Mapping[str, KnownFilm] = field(default_factory=dict)
     clips: frozenset[str] = frozenset()
-    no_pictures: str = ""
+    why_no_pictures: str = ""
 
     def knows(self, clip_id: str, movie: str) -> bool:
         """Tell whether a clip is of a film that the model was trained on, or was trained on itself."""
@@ -264,13 +264,13 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
     trained_rows = [_collect_trained_rows(training, modality) for modality in range(training.rows.shape[1])]
     stored_rows = [_collect_stored_rows(reads, stores) for reads in card.inputs]
     by_name = _recognise_by_name(card, movies)
-    by_pictures, no_pictures = _recognise_by_pictures(card, training, stores)
+    by_pictures, why_no_pictures = _recognise_by_pictures(card, training, stores)
     by_features = _recognise_by_features(card, trained_rows, stored_rows)
     # If a film is recognised in several ways, the last of them is used, which is the most reliable.
     known = {**by_name, **by_pictures, **by_features}
     films = {movie: known[movie] for movie in movies if movie in known}
     clips = _find_trained_clips(trained_rows, stored_rows, films)
-    return Recognition(films, clips, no_pictures)
+    return Recognition(films, clips, why_no_pictures)
 
 
 def _recognise_by_name(card: Card, movies: Mapping[str, None]) -> dict[str, KnownFilm]:
@@ -630,7 +630,7 @@ def _recognise_by_pictures(
     Returns
     -------
     known : dict of str to KnownFilm
-    no_pictures : str
+    why_no_pictures : str
         The reason why no pictures could be compared; "" if some were.
     """
     if not len(training.pictures):

@@ -200,8 +200,8 @@ def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> 
     """Compute the power, at most 1, to which the likelihood is raised because clips are not independent.
 
     The power is the ratio of two numbers at the mode: the likelihood's curvature, and the variance of its
-    slope over films. They are equal if clips are independent and all films have the same slope; where clips
-    of a film are alike, the variance is larger (the sandwich correction).
+    slope over films. They are about equal if clips are independent and all films have the same slope; where
+    clips of a film are alike, the variance is larger (the sandwich correction).
 
     Parameters
     ----------

@@ -96,8 +96,8 @@ def test_a_group_says_how_many_windows_its_judgements_are_worth_where_the_model_
     samples = [film.sample for film in found.films]
     of_nineties, of_noughties = estimate_groups([samples[:5], samples[5:]])
     for group, estimate in zip(found.groups.itertuples(), (of_nineties, of_noughties), strict=True):
-        if estimate.worth > 1:
-            assert group.worth == pytest.approx(group.n_windows * estimate.worth)
+        if estimate.sample_size_ratio > 1:
+            assert group.worth == pytest.approx(group.n_windows * estimate.sample_size_ratio)
         else:
             assert np.isnan(group.worth)
 

@@ -73,7 +73,7 @@ def test_where_every_window_is_judged_no_model_changes_a_trend_or_a_mean(model_s
     assert estimate_contrast(films, years).value == pytest.approx(np.polyfit(years, rates, 1)[0])
     (mean,) = estimate_groups([films])
     assert mean.value == pytest.approx(rates.mean())
-    assert mean.worth == pytest.approx(1)
+    assert mean.sample_size_ratio == pytest.approx(1)
 
 
 @pytest.mark.long  # simulates
@@ -92,7 +92,7 @@ def test_95_percent_intervals_of_a_rate_hold_it_so_often_with_good_useless_and_w
         coverage = np.mean([estimate.low <= 0.25 <= estimate.high for estimate in estimates])
         assert 0.92 <= coverage <= 0.985, model_says
         widths[model_says] = np.mean([estimate.high - estimate.low for estimate in estimates])
-        assert np.mean([estimate.worth for estimate in estimates]) > least_worth[model_says]
+        assert np.mean([estimate.sample_size_ratio for estimate in estimates]) > least_worth[model_says]
     assert widths[ALWAYS] < 0.8 * widths[NOTHING]
     assert widths[OPPOSITE] == pytest.approx(widths[NOTHING], rel=0.05)
 
@@ -170,9 +170,9 @@ def test_a_difference_is_refused_where_the_films_of_one_group_are_all_alike():
 
 def test_a_trend_counts_the_films_that_have_any_positive_window_or_lack_any_the_fewer_of_both():
     films = films_of_which_one_has_positives()
-    assert estimate_contrast(films, np.arange(12.0)).n_any == 1
+    assert estimate_contrast(films, np.arange(12.0)).n_with_rarer_answer == 1
     with_labels_exchanged = [replace(film, judged=1 - film.judged) for film in films]
-    assert estimate_contrast(with_labels_exchanged, np.arange(12.0)).n_any == 1
+    assert estimate_contrast(with_labels_exchanged, np.arange(12.0)).n_with_rarer_answer == 1
 
 
 @pytest.mark.parametrize("distance", [1.0, 10.0])
@@ -293,7 +293,7 @@ def test_a_rate_is_at_most_1_where_the_models_correction_would_lead_beyond():
 
 
 def test_slopes_leave_each_film_out():
-    slopes = comparison._slopes_of_others(np.array([1.0, 2, 3]), np.array([4.0, 4, 4]))
+    slopes = comparison._slopes_of_others(np.array([1.0, 2, 3]), np.array([4.0, 4, 4]), 6.0, 12.0)
     assert slopes.tolist() == [5 / 8, 4 / 8, 3 / 8]
 
 

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import _worth, kappa_interval
+from obygaze_film.judged_rate import _n_needed_without_model, kappa_interval
 from obygaze_film.judged_windows import least_sure
 from obygaze_film.rate_estimates import Estimates, difference_estimate, estimate_rate
 from tests.film.films import planted_cells
@@ -362,4 +362,4 @@ def test_the_worth_of_a_model_is_rounded_once():
         alone_low=0 * one,
         alone_high=one,
     )
-    assert round(_worth(estimates, n, n_windows)) == 15
+    assert round(_n_needed_without_model(estimates, n, n_windows)) == 15
