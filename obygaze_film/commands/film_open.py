@@ -187,9 +187,9 @@ def print_notices(film: "OpenFilm") -> None:
 def print_cache() -> None:
     """Print what the desk keeps of films, and where."""
     from obygaze_features.manifest import counted
-    from obygaze_film.workspace.cache import cache_folder, private_cache
+    from obygaze_film.workspace.cache import cache_folder, prepare_cache
 
-    size_of = private_cache(cache_folder())
+    size_of = prepare_cache(cache_folder())
     if size_of:
         megabytes = sum(size_of.values()) / 1e6
         size = f"{counted(len(size_of), 'file')} for the desk, {megabytes:,.0f} MB"

@@ -17,5 +17,6 @@ def to_rttm(exported: Exported) -> str:
     caveats = "_".join(" ".join(exported.caveats).split())
     if not turns:
         return f";;_{caveats}\n"
-    # "<NA>" is what a field without a value has; the first one is the orthography of the first turn.
+    # A turn is "SPEAKER film 1 start length <NA> <NA> label <NA> <NA>". The first field "<NA>" of the first
+    # turn is the one for orthography.
     return write_rttm(turns, exported.film.movie).replace(" <NA> ", f" {caveats} ", 1)

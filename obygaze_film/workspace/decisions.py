@@ -118,10 +118,10 @@ class Decisions:
     rules : FilmRules
         What decisions about this film must be.
     kept : dict
-        Kind -> the valid decisions that stand, in the same order on every machine. Their clip ids are the
-        ids of their lines; columns without a field of `Clip` are in `extras`.
+        Kind -> the valid decisions that stand, as clips, in the same order on every machine. Their clip ids
+        are the ids of their lines; columns without a field of `Clip` are in `extras`.
     lines : dict
-        Id -> line of these decisions.
+        Id -> the ledger's line of each of these decisions; other lines of the ledger are not in it.
     definition : str
         Digest of the codebook's definitions; of several digests that mean the same, the one that represents
         them.
@@ -156,12 +156,8 @@ class Decisions:
         self._lock = RLock()  # the desk's server decides and reads in several threads
         self._state_when_opened = state_of(folder / RECORD)  # another state: the film was scored again
         self.refresh(is_opening=True)
-        # Which other definitions were used is only known once the ledger is read.
-        other_definitions = sorted({self.definition_of(line) for line in self._under_other_definitions()})
-        if same_meaning and other_definitions:
-            self._same_meaning = tuple(other_definitions)
-            self.ledger.begin()  # the header of a new file keeps the declaration
-            self._update()
+        if same_meaning:  # after the ledger is read: only then it is known which other definitions were used
+            self._declare_same_meaning()
         self._say_other_definitions()
 
     # --- what is there
@@ -440,6 +436,14 @@ class Decisions:
     def _first_of_file(self, line: Line) -> Line | None:
         """Return the first line, number 1, of a line's file, which says where the file's lines come from."""
         return self.ledger.lines.get(f"{line.sitting}-1")
+
+    def _declare_same_meaning(self) -> None:
+        """Declare in the ledger that all other definitions of standing decisions mean the same as today's."""
+        other_definitions = sorted({self.definition_of(line) for line in self._under_other_definitions()})
+        if other_definitions:
+            self._same_meaning = tuple(other_definitions)
+            self.ledger.begin()  # the header of a new file keeps the declaration
+            self._update()
 
     def _under_other_definitions(self) -> list[Line]:
         """List the lines that stand and were decided under other definitions than today's."""
@@ -904,6 +908,7 @@ class Decisions:
             facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
             reason = message(f"claim_{claim.reason}")
             self._say(message("claim", path=path, line=number, act=act, reason=reason, **facts))
+        # All claims were listed anew: the number is set and not added to.
         self._n_notices_of_kind["claims"] = len(claims)
 
     def table(self, kind: str, shown_ids: Container[str] | None = None) -> str:

@@ -14,7 +14,7 @@ from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.video import Frames, at, frame_times, keyframes, played, read_frames
-from obygaze_film.workspace.cache import cache_folder, private_cache
+from obygaze_film.workspace.cache import cache_folder, prepare_cache
 from obygaze_film.workspace.proxy import content_key
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def make_media(path: Path, film: "Timeline") -> None:
     paths = media_paths(path, film)
     if paths["media.json"].is_file():  # it is written last: where it is there, the others are too
         return
-    private_cache(cache_folder())
+    prepare_cache(cache_folder())
     film_s = film.record.duration_s
     starts = _still_starts(film)
     ends = np.append(starts[1:], film_s)

@@ -55,6 +55,9 @@ def message_of(error: Exception) -> Message:
 class Job:
     """Work in a thread of its own; a page asks from time to time how much of it is done.
 
+    Before it begins, `share` and `notes` are None. While it runs, `share` is a number and `notes` are None.
+    After it ended, both are there; after it failed, both are None and there is an `error`.
+
     Attributes
     ----------
     share : float or None

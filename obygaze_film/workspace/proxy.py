@@ -22,7 +22,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
 from obygaze_features.video import Frames, at, files_of, frame_times, opened, played, probe, read_frames
 from obygaze_film.notes import message
-from obygaze_film.workspace.cache import cache_folder, private_cache
+from obygaze_film.workspace.cache import cache_folder, prepare_cache
 
 MOST_LINES: Final = 540
 """Maximum height of a copy's pictures, in pixels: enough to judge by, and quick to encode."""
@@ -136,7 +136,7 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
     VideoError
         The film cannot be decoded.
     """
-    private_cache(out.parent)
+    prepare_cache(out.parent)
     partial = out.with_name(f"{out.stem}.{os.getpid()}.part")
     try:
         remade = remade_part(path)
