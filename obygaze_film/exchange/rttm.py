@@ -1,18 +1,26 @@
 """Write RTTM (NIST), the turns that pyannote and others read."""
 
 from obygaze_features.manifest import Subtitle, write_rttm
+from obygaze_film.claims.kinds import BELOW_THRESHOLD
 from obygaze_film.exchange.tiers import Exported
 
 
 def to_rttm(exported: Exported) -> str:
     """Write turns, each labelled by its tier; what people decided is labelled by tier, level and concepts.
 
+    A passage that does not reach the threshold has that in its label too: a turn has no other text.
+
     The caveats are in the first turn's field for orthography, with underscores for blanks: pyannote reads no
     comments. Without a turn they are a comment (`;;`) of one field, which pyannote's reader takes for none.
     """
     turns = []
     for tier, span in exported.spans:
-        label = tier.people.line(span.text) if tier.people else tier.name
+        if tier.people:
+            label = tier.people.line(span.text)
+        elif span.claim is not None and span.claim.has(BELOW_THRESHOLD):
+            label = f"{tier.name} {BELOW_THRESHOLD}"
+        else:
+            label = tier.name
         turns.append((label, Subtitle(span.start_s, span.end_s, span.text)))
     caveats = "_".join(" ".join(exported.caveats).split())
     if not turns:

@@ -253,7 +253,16 @@ def test_pyannotes_columns_have_a_turn_a_segment(film, segments_ms):
     starts_ms = (1000 * turns["start_s"].astype(float)).round()
     ends_ms = (1000 * (turns["start_s"].astype(float) + turns["duration_s"].astype(float))).round()
     assert list(zip(starts_ms, ends_ms, strict=True)) == segments_ms
-    assert set(turns["speaker"]) == {"obygaze:_segments"}
+
+
+def test_turns_of_passages_below_the_threshold_are_labelled_so(film):
+    text = export(film, "rttm", tiers=["segments"], top=20)
+    turns = pd.read_csv(io.StringIO(text), names=RTTM_COLUMNS, sep=r"\s+")
+    reaching = film.segments(top=0)["start_s"]
+    is_reaching = turns["start_s"].astype(float).isin(reaching.round(3))
+    assert 0 < is_reaching.sum() < len(turns)
+    assert set(turns["speaker"][is_reaching]) == {"obygaze:_segments"}
+    assert set(turns["speaker"][~is_reaching]) == {"obygaze:_segments_below_the_threshold"}
 
 
 @pytest.mark.parametrize("rate", ["12.5", "120"], ids=["no whole number", "three digits"])
