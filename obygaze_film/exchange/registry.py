@@ -118,7 +118,7 @@ FORMATS: Final[Mapping[str, Format]] = {
         partial(to_timeline, adapter="otio_json"),
         ".otio",
         SEGMENTS_AND_CONCEPTS,
-        f"{FRAMES}; {DECIMALS}; {NO_REASONS}",
+        f"{FRAMES} (exact ones are in the metadata); {DECIMALS}; {NO_REASONS}",
         NOTES_STAY,
     ),
     "fcpxml7": Format(

@@ -390,6 +390,16 @@ def test_each_kind_of_claim_has_the_common_fields():
         assert common <= {field.name for field in fields(kind)}, kind.KIND
 
 
+def test_each_kind_of_claim_is_in_the_table_of_the_docs():
+    page = Path(__file__).parents[2] / "docs" / "film-programmers.md"
+    table = page.read_text(encoding="utf-8").split("| claim | number |")[1].split("\n\n")[0]
+    first_cells = [line.split("|")[1] for line in table.splitlines()[1:]]
+    in_docs = {
+        name.strip() for cell in first_cells for name in cell.replace(", of ", ", agreement of ").split(",")
+    }
+    assert {kind.KIND for kind in concrete_kinds()} <= in_docs
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_claim_of_a_film_can_be_written_as_json_and_as_a_sentence(language):
     film = invented_film(n_rows=60, duration_s=600.0)
