@@ -37,7 +37,7 @@ from obygaze_film.claims.kinds import (
     NEAR_CHANCE,
     UNDEFINED,
 )
-from obygaze_film.claims.of_film import counted_passages, passage
+from obygaze_film.claims.of_film import passage, reaching_passages
 from obygaze_film.claims.of_judgements import judged_share
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import FilmComparison
@@ -972,7 +972,7 @@ def with_passage(*, added_to_logit, seen_with_p):
 
 def concepts_mostly_seen(film):
     """Name the concepts that the sentence on a film's only passage says are mostly seen in it."""
-    claim = counted_passages(film, film.model(), film.segments())
+    claim = reaching_passages(film, film.model(), film.segments())
     assert claim.number == 1
     return [concept.name for concept in claim.concepts]
 
@@ -1073,7 +1073,7 @@ def shares_and_changes(film):
 @settings(max_examples=30, deadline=None)
 @given(films())
 def test_concepts_are_named_that_are_seen_and_for_a_film_in_half_of_its_marked_time_and_no_others(film):
-    claim = counted_passages(film, film.model(), film.segments())
+    claim = reaching_passages(film, film.model(), film.segments())
     if claim is None or not claim.number:
         return
     named = {concept.name for concept in claim.concepts}
@@ -1172,7 +1172,7 @@ def reason_why_unlike_is_unjudged(language):
 
 def test_a_film_of_which_nothing_is_judged_has_no_count_of_passages():
     film = invented_film(unlike_parts=((0.0, 1.0),))
-    assert counted_passages(film, film.model(), film.segments()) is None
+    assert reaching_passages(film, film.model(), film.segments()) is None
     assert claims_of_kind(film, kinds.MarkedPassages) == []
 
 
