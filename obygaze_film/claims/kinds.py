@@ -89,11 +89,11 @@ class FilmClaim:
         Keys of models, or names of judges.
     what : str
         What is said to be so: a level or its meaning, a concept, a measure.
-    time : Time
-        Of which time.
+    time : ClaimTime
+        The time that it is about.
     number : float or None
         None where there is none; then a condition says why.
-    interval : Interval or None
+    interval : Bounds or None
     conditions : tuple of str
         The constants of this module that apply.
     """
@@ -115,6 +115,7 @@ class FilmClaim:
 @checked
 def document(claim: FilmClaim) -> dict[str, Any]:
     """Return a claim as JSON holds it: its kind as ``claim``, and its attributes."""
+    # Texts in several languages are subclasses of str, which msgspec writes only with this hook.
     return {"claim": claim.KIND, **msgspec.to_builtins(claim, enc_hook=str)}
 
 
@@ -312,7 +313,7 @@ class Passage(ModelClaim):
         Its number by time; empty of a span that somebody marked.
     judged_s : float
         Seconds of it that have a probability: what its numbers are of.
-    reasons : tuple of Reason
+    reasons : tuple of ConceptReason
         By contribution, the largest first: all that move the probability enough to be said, and others.
     present : tuple of str
         Concepts that are seen, the largest contribution first.
@@ -377,7 +378,7 @@ class ExpectedShare(ModelClaim):
 class SameProbability(FilmClaim):
     """A model gives every place of a film that it can judge the same probability (`number`, the median).
 
-    So it tells no places of the film apart, as a tree of whose leaves one has the whole film.
+    So it tells no places of the film apart. A decision tree does so if the whole film falls into one leaf.
 
     Attributes
     ----------
@@ -408,9 +409,9 @@ class Moved(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtUsual(FilmClaim):
-    """What a span's probability were with a concept (`what`) at its usual value.
+    """What a span's probability would be with a concept (`what`) at its usual value: `number`.
 
-    The difference is the change of its `ConceptReason`.
+    `before` minus `number` is the `number` of the concept's `ConceptReason`.
 
     Attributes
     ----------
@@ -461,7 +462,7 @@ class ConceptFound(FilmClaim):
     Attributes
     ----------
     chance : float or None
-        Share of clips with the concept.
+        Share of clips with the concept, which is the average precision of guessing.
     """
 
     KIND: ClassVar[str] = "concept found"
@@ -476,7 +477,7 @@ class StagingMean(FilmClaim):
     Attributes
     ----------
     digits : int
-        Decimals that are measured.
+        Decimals to print: those that the measurement supports.
     n_known, n_windows : int
         Windows that have one, and all of the film.
     """
@@ -611,8 +612,8 @@ class JudgedShare(FilmClaim):
     agreement : tuple of PairKappa
         Of every two judges of a panel, or of a judge with every other.
     left_out : tuple of str
-        Of a film among others: its judges who are left out of its share, as all of them together judged too
-        few windows surely. In the share of its group they count.
+        In a comparison of films: judges who are left out of this film's share, because all of them together
+        judged too few windows surely. They count in the share of its group.
     """
 
     KIND: ClassVar[str] = "judged share"
@@ -635,7 +636,7 @@ class JudgedShare(FilmClaim):
 
     @property
     def is_of_panel(self) -> bool:
-        """Whether it is of several judges together."""
+        """Whether the share is that of several judges together."""
         return len(self.who) > 1
 
 
@@ -646,8 +647,8 @@ class NoJudgedShare(FilmClaim):
     Attributes
     ----------
     judged, sure, left, least : int
-        Windows judged blindly, those of them judged surely, those left to judge, and of how many they must be
-        sure unless none is left.
+        Numbers of windows: judged blindly; of these, judged surely; left to judge; and needed, judged surely,
+        for a share, unless none is left.
     definition : str
         Digest of the definitions that they judged under; empty where a sentence need not name it.
     definition_name : str
@@ -666,14 +667,14 @@ class NoJudgedShare(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareSoFar(FilmClaim):
-    """What a film's share lies between, whenever its judge stops; `number` is the width of the interval.
+    """An interval of a film's share that is valid whenever its judge stops; `number` is its width.
 
     Attributes
     ----------
     n_unsure, unsure_s : int, float
         Windows left out as the judge was not sure of them, and their seconds without black and credits.
     fixed : float
-        Width of the interval if the number of windows had been fixed before.
+        Width that the interval would have if the number of windows had been fixed before judging.
     """
 
     KIND: ClassVar[str] = "share so far"
@@ -685,7 +686,7 @@ class ShareSoFar(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedSpan(FilmClaim):
-    """What people decided of a span (`what`, a level's title), blindly, or in sight of the score if any."""
+    """The level that people gave to a span (`what`, its title); conditions say whether they saw the score."""
 
     KIND: ClassVar[str] = "decision"
 
@@ -781,13 +782,13 @@ class SameShare(FilmClaim):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearntChange(FilmClaim):
-    """How much higher the AUC of a model is that learnt from judgements (`number`), mean over films.
+    """How much training on judgements raised a model's AUC: `number` is the mean change over films.
 
     Attributes
     ----------
     n_films : int
     is_of_judged : bool
-        Whether the films are those that were judged, each left out; else those of the corpus.
+        Whether the films are those that were judged, each left out of training; else those of the corpus.
     """
 
     KIND: ClassVar[str] = "change by learning"

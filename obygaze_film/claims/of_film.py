@@ -1,10 +1,12 @@
 """Compute what may be said of a scored film: what a model can judge, which passages it marks, and why."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_film.claims.kinds import (
@@ -69,10 +71,10 @@ from obygaze_film.schema import (
     is_counted,
 )
 from obygaze_film.segments import (
+    DECIMALS,
     LEAST_CHANGE,
     LEAST_CONTRIBUTION,
     changes_of_rows,
-    is_reason,
     n_reaching,
     reasons,
 )
@@ -83,36 +85,36 @@ if TYPE_CHECKING:
 
 OTHER_FILMS: Final = ClaimTime("other films")
 
-BAND: Final = 0.8
-"""Level of the bands of probabilities, and of the bracket of new films."""
+BAND_LEVEL: Final = 0.8
+"""Level of the bands of probabilities, and of the bracket of a new film's share."""
 
 LEVEL: Final = 0.95
-"""Level of the intervals over films."""
+"""Level of the intervals over films, and of those of judged shares."""
 
 SAME: Final = 1e-6
 """By how much probabilities, or shares, may differ that are one number."""
 
-NEARLY_SAME: Final = 0.01
-"""By less than this the probabilities of a film differ that are nearly one number: no scholar would read more
+LEAST_DIFFERENCE: Final = 0.01
+"""Least difference between a film's probabilities that tells its scenes apart: no scholar would read more
 out of the second decimal."""
 
 HALF: Final = 0.5
-"""Share of the passages' time from which on a concept is named as seen there."""
+"""Share of the passages' time in which a concept must be seen to be named as frequent there."""
 
-OTHER_LENGTH: Final = 0.1
-"""By which share windows may differ in length from the model's clips, without a word."""
+LENGTH_TOLERANCE: Final = 0.1
+"""Share of the length of the model's clips by which windows may differ from it without a claim."""
 
-TOLD_OTHERWISE: Final = ("unlike", "missing", "black", "credits", "trained_on", "no_skill")
-"""Flags whose time, or meaning, other claims tell."""
+FLAGS_OF_OTHER_CLAIMS: Final = ("unlike", "missing", "black", "credits", "trained_on", "no_skill")
+"""Flags that claims of other kinds report: judged time, title and evidence."""
 
-ALL_OF_IT: Final = {BLACK_OR_CREDITS: ALL_NOTHING, UNREAD: ALL_UNREAD, UNLIKE: ALL_UNLIKE}
-"""Why nothing of a film is judged -> the condition of what is said of it."""
+CONDITIONS_OF_UNJUDGED: Final = {BLACK_OR_CREDITS: ALL_NOTHING, UNREAD: ALL_UNREAD, UNLIKE: ALL_UNLIKE}
+"""Why no second of a film is judged (`FilmTime.why_unjudged`) -> the condition of its claims."""
 
 NOTHING_JUDGED: Final = (ALL_NOTHING, ALL_UNREAD, ALL_UNLIKE)
-"""Reasons for no prediction that are of the film, not of the model."""
+"""Reasons for no prediction that lie in the film, not in the model."""
 
-TOLD_BESIDE_THE_TITLE: Final = (TRAINED_ON, *NOTHING_JUDGED)
-"""Reasons for no prediction that stand beside a film's title."""
+WARNINGS_OF_TITLE: Final = (TRAINED_ON, *NOTHING_JUDGED)
+"""Reasons for no prediction that are warnings beside a film's title."""
 
 
 @checked
@@ -123,14 +125,14 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     ----------
     film : Timeline
     key : str, optional
-        Model; by default the first with logits.
+        Model; by default the first that decides.
 
     Returns
     -------
-    list of Claim
+    list of FilmClaim
         The film's title with its warnings, the model's evidence, the judged time, the marked passages and
         each of them with its reasons, the expected share, flagged time, windows of another length, and how
-        far experts agree. What a model does not say of the film is left out.
+        far experts agree. Claims that the model cannot make of the film are left out.
 
     Raises
     ------
@@ -160,15 +162,16 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
 
 
 def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
-    """Tell why a model predicts nothing of a film, the gravest reason first; empty where it does.
+    """Return the condition that says why a model predicts nothing of a film; empty if it predicts something.
 
-    Every place that says so asks here: title, page, desk, exports and terminal.
+    Of several reasons it is the gravest. Titles, pages, exports and the terminal take it from here, so that
+    they all give the same reason.
 
     Parameters
     ----------
     model : ModelRecord
     time : FilmTime
-        How it parts the film.
+        The film's judged, unjudged and black time by this model.
     """
     if model.decides and model.is_trained_on:
         return TRAINED_ON
@@ -176,114 +179,142 @@ def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
 
 
 def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
-    """Tell why a film, or a span of it, has no probability; empty where it has one."""
+    """Return the condition that says why a film, or a span of it, has no probability; empty if it has one."""
     if not model.decides:
         return DECIDES_NOTHING
     if model.calibration is None or model.threshold_p is None:
         return UNCALIBRATED
-    return ALL_OF_IT.get(time.why_unjudged, "")
+    return CONDITIONS_OF_UNJUDGED.get(time.why_unjudged, "")
 
 
 def film_title(film: "Timeline", key: str | None = None) -> Title:
-    """Take a film's title, and what must be known of one model's numbers: never another model's warnings.
+    """Make the claim of a film's title, with the warnings to know before reading one model's numbers.
 
     Parameters
     ----------
     film : Timeline
     key : str, optional
-        Model; by default the first that decides.
+        Model; by default the first that decides. Warnings of the film's other models are not included.
     """
     model = film.model(key)
-    warnings: list[str] = []
-    reason = why_no_prediction(model, film.time(model.key))
-    if reason in TOLD_BESIDE_THE_TITLE:
-        warnings.append(reason)
-    else:
-        if model.no_skill:
-            warnings.append(NO_SKILL)
-        if model.decides:
-            warnings += _levels_condition(model)
+    warnings = _warnings_of_title(model, film.time(model.key))
     return Title(
         who=(model.key,),
         what=film.record.title,
         time=ClaimTime("film", film.record.duration_s),
-        conditions=tuple(warnings),
+        conditions=warnings,
         levels_left_out=_levels_left_out(model) if LEVELS_LEFT_OUT in warnings else (),
     )
 
 
-def _levels_condition(model: ModelRecord) -> list[str]:
-    """Tell whether a model was neither calibrated nor tested on levels that films have."""
+def _warnings_of_title(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
+    """Return the conditions to know before reading a model's numbers."""
+    reason = why_no_prediction(model, time)
+    if reason in WARNINGS_OF_TITLE:
+        return (reason,)  # without a prediction, warnings about its quality are pointless
+    warnings = [NO_SKILL] if model.no_skill else []
+    if model.decides:
+        warnings += _condition_of_levels(model)
+    return tuple(warnings)
+
+
+def _condition_of_levels(model: ModelRecord) -> list[str]:
+    """Return `LEVELS_LEFT_OUT` if a model was neither calibrated nor tested on some levels; else nothing."""
     return [LEVELS_LEFT_OUT] if model.levels_left_out else []
 
 
 def _levels_left_out(model: ModelRecord) -> tuple[str, ...]:
-    """Name the levels that films have, and that a model was neither calibrated nor tested on."""
-    names = names_of(model)
+    """Name the levels that occur in films, but on which a model was neither calibrated nor tested."""
+    names = names_of(model)  # as the model's codebook calls levels
     return tuple(names.level(level) for level in model.levels_left_out)
 
 
-def _concept_condition(positive: Positive) -> list[str]:
-    """Tell whether what is claimed is of a concept."""
+def _condition_of_concept(positive: Positive) -> list[str]:
+    """Return `OF_CONCEPT` if a model finds a concept, and not levels; else nothing."""
     return [OF_CONCEPT] if positive.is_concept else []
 
 
+@dataclass(frozen=True, slots=True)
+class _TestedAuc:
+    """A model's mean AUC on films left out of its training, and its interval; None where they are unknown."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n_films: int
+    n_clips: int | None
+
+
 def model_evidence(model: ModelRecord) -> ModelEvidence:
-    """Take what films left out of training show of a model: its own evidence, else its run's metrics."""
-    conditions = [NO_SKILL] if model.no_skill else []
-    n_clips: int | None = None
-    if model.evidence is not None:
-        n_clips, n_films = model.evidence.n_clips, model.evidence.n_movies
-        number, low, high = model.evidence.auc, model.evidence.auc_low, model.evidence.auc_high
-    else:
-        row = model.auc
-        n_films = int(row.get("n_movies") or 0)
-        number, low, high = row.get("movie_mean"), row.get("movie_low"), row.get("movie_high")
-        if number is None:
-            conditions = [UNTESTED]
-    if number is None and UNTESTED not in conditions:
-        conditions.append(UNDEFINED)
-    if UNTESTED not in conditions:
-        conditions += _levels_condition(model)
+    """Claim how well a model ranks the clips of films that were left out of its training."""
+    auc = _tested_auc(model)
     return ModelEvidence(
         who=(model.key,),
         what="AUC",
         time=OTHER_FILMS,
-        number=number,
-        interval=_interval(low, high, LEVEL),
-        conditions=tuple(conditions),
-        n_clips=n_clips,
-        n_films=n_films,
+        number=auc.mean,
+        interval=_interval(auc.low, auc.high, LEVEL),
+        conditions=_conditions_of_evidence(model, auc),
+        n_clips=auc.n_clips,
+        n_films=auc.n_films,
         levels_left_out=_levels_left_out(model),
     )
 
 
+def _tested_auc(model: ModelRecord) -> _TestedAuc:
+    """Read a model's AUC from its own evidence, or else from the metrics of the run that trained it."""
+    evidence = model.evidence
+    if evidence is not None:
+        return _TestedAuc(
+            evidence.auc, evidence.auc_low, evidence.auc_high, evidence.n_movies, evidence.n_clips
+        )
+    metric = model.auc  # a row of the run's metrics; empty if no film was left out
+    return _TestedAuc(
+        mean=metric.get("movie_mean"),
+        low=metric.get("movie_low"),
+        high=metric.get("movie_high"),
+        n_films=int(metric.get("n_movies") or 0),
+        n_clips=None,
+    )
+
+
+def _conditions_of_evidence(model: ModelRecord, auc: _TestedAuc) -> tuple[str, ...]:
+    """Return what must be known to read a model's AUC."""
+    if model.evidence is None and auc.mean is None:
+        return (UNTESTED,)
+    conditions = [NO_SKILL] if model.no_skill else []
+    if auc.mean is None:
+        conditions.append(UNDEFINED)
+    return (*conditions, *_condition_of_levels(model))
+
+
 def _interval(low: float | None, high: float | None, level: float) -> Bounds | None:
+    """Make an interval of a level of confidence, such as 0.95; None where an end is unknown."""
     if low is None or high is None:
         return None
     return Bounds(low, high, level)
 
 
 def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None = None) -> JudgedTime:
-    """Tell how much of a film a model can judge.
+    """Claim how much of a film a model can judge.
 
     Parameters
     ----------
     model : ModelRecord
     time : FilmTime
+        The film's judged, unjudged and black time by this model.
     shots : DataFrame, optional
         `Timeline.shots`, which tell whether a detector found what is black or credits.
     """
+    conditions = [*_limits_of_judged(model, time), *_found_by_detector(time, shots)]
+    if model.flags.get(PARTIAL):  # seconds of windows of which a part could not be read
+        conditions.append(PARTLY_READ)
     return JudgedTime(
         who=(model.key,),
         what="judged",
         time=ClaimTime("film", time.whole_s),
         number=time.share(time.judged_s),
-        conditions=(
-            *_limits_of_judged(model, time),
-            *_found_by_detector(time, shots),
-            *([PARTLY_READ] if model.flags.get(PARTIAL) else []),
-        ),
+        conditions=tuple(conditions),
         judged_s=time.judged_s,
         unlike_s=time.unjudged_s,
         nothing_s=time.black_or_credits_s,
@@ -294,21 +325,25 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
 
 
 def _limits_of_judged(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
+    """Return why little or nothing is judged: without calibration there are no probabilities."""
     if model.calibration is None:
         return (UNCALIBRATED,)
     return () if time.is_mostly_judged else (LITTLE_JUDGED,)
 
 
 def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str, ...]:
-    """Tell whether a detector, and not a person, marked any shot as black or credits."""
+    """Return `FOUND_BY_DETECTOR` if a program, and not a person, marked any shot as black or credits."""
     if not time.black_or_credits_s or shots is None or shots.empty:
         return ()
-    is_found = has_flag(shots, *NO_CONTENT) & shots["detector"].isin(DETECTORS).to_numpy()
-    return (FOUND_BY_DETECTOR,) if is_found.any() else ()
+    is_black_or_credits = has_flag(shots, *NO_CONTENT)
+    is_by_program = shots["detector"].isin(DETECTORS).to_numpy()
+    return (FOUND_BY_DETECTOR,) if (is_black_or_credits & is_by_program).any() else ()
 
 
 def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
-    """Count the passages that a model marks; None of a model that predicts nothing of the film.
+    """Claim how many passages a model marks; None if it predicts nothing of the film.
+
+    A model that was trained on the film predicts nothing of it, even if passages reach its threshold.
 
     Parameters
     ----------
@@ -320,113 +355,136 @@ def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame
     """
     if model.is_trained_on:
         return None
-    return counted_passages(film, model, segments)
+    return reaching_passages(film, model, segments)
 
 
-def counted_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
-    """Count the passages that reach the threshold, whether or not that is a prediction.
+def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
+    """Claim how many passages reach a model's threshold, also if it was trained on the film.
 
-    None where no passage can reach it: without a probability anywhere, nothing is judged.
+    None if the film has no probability. Parameters as in `marked_passages`.
     """
     rows = film.rows(model.key)
     judged = judged_time(model, film.time(model.key), film.shots)
     if model.calibration is None or model.threshold_p is None or not judged.judged_s:
         return None
-    marked = segments[segments["reaches"] == 1]
-    known = rows[is_counted(rows)]
-    inside = _rows_in(known, marked)
-    outside = known.drop(inside.index)
+    passages_found = segments[segments["reaches"] == 1]
+    judged_rows = rows[is_counted(rows)]
+    rows_inside = _rows_in(judged_rows, passages_found)
+    rows_outside = judged_rows.drop(rows_inside.index)
     positive = positive_of(model)
-    limits = (TRAINED_ON,) if model.is_trained_on else ()
+    conditions = [TRAINED_ON] if model.is_trained_on else []
+    conditions += [*_condition_of_levels(model), *_condition_of_concept(positive)]
     return MarkedPassages(
         who=(model.key,),
         what=positive.text,
         time=ClaimTime("judged", judged.judged_s),
-        number=len(marked),
-        conditions=(*limits, *_levels_condition(model), *_concept_condition(positive)),
+        number=len(passages_found),
+        conditions=tuple(conditions),
         levels_left_out=_levels_left_out(model),
         judged=judged,
         is_one_of_several=len(film.record.models) > 1,
         at_low_edge=n_reaching(rows, model, "p_low"),
         at_high_edge=n_reaching(rows, model, "p_high"),
         positive=positive,
-        marked_s=float(durations(inside).sum()),
-        called_s=float(durations(inside[inside["p"] >= model.threshold_p]).sum()),
-        short_s=float(durations(outside[outside["p"] >= model.threshold_p]).sum()),
-        concepts=_frequent_concepts(model, inside),
+        marked_s=float(durations(rows_inside).sum()),
+        # A passage goes on over rows a little below the threshold: fewer seconds reach it than are marked.
+        called_s=_seconds_reaching(rows_inside, model.threshold_p),
+        # Outside of passages, rows reach the threshold where they are too short for a passage.
+        short_s=_seconds_reaching(rows_outside, model.threshold_p),
+        concepts=_frequent_concepts(model, rows_inside),
         n_listed=len(segments),
     )
 
 
-def _rows_in(rows: pd.DataFrame, marked: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows that lie in passages."""
+def _seconds_reaching(rows: pd.DataFrame, threshold_p: float) -> float:
+    """Add up the seconds of the rows whose probability reaches a threshold."""
+    return float(durations(rows[rows["p"] >= threshold_p]).sum())
+
+
+def _rows_in(rows: pd.DataFrame, segments: pd.DataFrame) -> pd.DataFrame:
+    """Keep the rows that lie in one of the segments."""
     is_inside = np.zeros(len(rows), dtype=bool)
     starts, ends = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
-    for start_s, end_s in marked[["start_s", "end_s"]].to_numpy(dtype=np.float64):
+    for start_s, end_s in segments[["start_s", "end_s"]].to_numpy(dtype=np.float64):
         is_inside |= (starts >= start_s) & (ends <= end_s)
     return rows[is_inside]
 
 
-def _frequent_concepts(model: ModelRecord, inside: pd.DataFrame) -> tuple[FrequentConcept, ...]:
-    """Find the concepts that are seen, and speak for it, in half of the time of the rows or more.
+def _frequent_concepts(model: ModelRecord, rows: pd.DataFrame) -> tuple[FrequentConcept, ...]:
+    """Find the concepts that are seen, and raise the probability, in half of the passages' time or more.
 
-    One that is against it in the rest, so that over all of the time it is no reason for it (`is_reason`), is
-    not found.
+    A concept that lowers the probability elsewhere, so much that on average it is no reason for it, is left
+    out. The concept that adds most to the probability comes first.
 
     Parameters
     ----------
     model : ModelRecord
-    inside : DataFrame
+    rows : DataFrame
         The rows of the passages that have a probability.
     """
-    seconds, found = durations(inside), []
-    changes = changes_of_rows(inside, model)
+    if not model.by_concepts:
+        return ()
+    seconds = durations(rows)
+    changes = changes_of_rows(rows, model)
     near_chance = concepts_near_chance(model)
     names = names_of(model)
-    for concept in model.concepts if model.by_concepts else ():
-        contribution = inside[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
-        change = changes.get(concept.name)
-        # Without a usual value, as of a tree, what it adds to the logit decides.
-        effect, least = (contribution, LEAST_CONTRIBUTION) if change is None else (change, LEAST_CHANGE)
-        is_for = effect >= least
-        is_seen = inside[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
-        time_s = float(seconds[is_seen & is_for].sum())
-        # Sums of decimals differ in their last digits: half of the time is half of it.
-        share = round(time_s / float(seconds.sum()), 9) if time_s else 0.0
-        if share < HALF:
+    found: list[tuple[float, FrequentConcept]] = []
+    for concept in model.concepts:
+        if concept.name in changes:
+            effect, least_effect = changes[concept.name], LEAST_CHANGE
+        else:
+            # Without a usual value, as of a tree, no change is known: its contribution to the logit decides.
+            effect = rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
+            least_effect = LEAST_CONTRIBUTION
+        is_seen = rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
+        is_seen_and_raises = is_seen & (effect >= least_effect)
+        share = _share_of_time(seconds, is_seen_and_raises)
+        if share < HALF or not _raises_on_average(effect, seconds, least_effect):
             continue
-        mean_effect = float(np.average(effect, weights=seconds))
-        mean_change = None if change is None else mean_effect
-        if mean_effect > 0 and is_reason(mean_effect, mean_change):
-            added = float((effect * seconds)[is_seen & is_for].sum())
-            called = names.concept(concept.name)
-            found.append((added, FrequentConcept(called, concept.name in near_chance, share)))
-    # Sums of decimals differ in their last digits: equal ones keep the codebook's order.
-    found.sort(key=lambda one: -round(one[0], 6))
+        total_effect = float((effect * seconds)[is_seen_and_raises].sum())
+        is_near_chance = concept.name in near_chance
+        found.append((total_effect, FrequentConcept(names.concept(concept.name), is_near_chance, share)))
+    # Sums of decimals differ in their last digits: rounded, equal effects keep the codebook's order.
+    found.sort(key=lambda pair: round(pair[0], 6), reverse=True)
     return tuple(concept for _, concept in found)
 
 
-def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | None:
-    """Tell that a model gives all that it can judge of a film the same probability, or nearly; else None.
+def _share_of_time(seconds: NDArray[np.float64], is_counted_row: NDArray[np.bool_]) -> float:
+    """Return the share of the seconds of N rows that some of them have; 0 of no row."""
+    time_s = float(seconds[is_counted_row].sum())
+    # Sums of decimals differ in their last digits: rounded, half of the time is exactly 0.5.
+    return round(time_s / float(seconds.sum()), 9) if time_s else 0.0
 
-    Of a film of one row nothing is told.
+
+def _raises_on_average(
+    effect: NDArray[np.float64], seconds: NDArray[np.float64], least_effect: float
+) -> bool:
+    """Whether a concept raises the probability of N rows on average, enough to be a reason (`is_reason`)."""
+    mean_effect = float(np.average(effect, weights=seconds))
+    return round(mean_effect, DECIMALS) >= least_effect
+
+
+def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | None:
+    """Claim that a model gives nearly the same probability to all rows it judges: it tells no scenes apart.
+
+    None if probabilities differ by `LEAST_DIFFERENCE` or more, or if fewer than two rows are judged.
     """
     rows = film.rows(model.key)
-    known = rows.loc[is_counted(rows), "p"].to_numpy(dtype=np.float64)
-    if len(known) < 2 or np.ptp(known) >= NEARLY_SAME:
+    judged_p = rows.loc[is_counted(rows), "p"].to_numpy(dtype=np.float64)
+    if len(judged_p) < 2 or np.ptp(judged_p) >= LEAST_DIFFERENCE:
         return None
     return SameProbability(
         who=(model.key,),
         what=positive_of(model).text,
         time=ClaimTime("judged", film.time(model.key).judged_s),
-        number=float(np.median(known)),
-        least=float(known.min()),
-        most=float(known.max()),
+        number=float(np.median(judged_p)),
+        least=float(judged_p.min()),
+        most=float(judged_p.max()),
     )
 
 
 def concepts_near_chance(model: ModelRecord) -> set[str]:
-    """Name the concepts of a model that films left out do not show to be found better than chance."""
+    """Name the concepts that a model was not shown to find better than chance on films left out."""
     return {concept.name for concept in model.concepts if concept.is_near_chance}
 
 
@@ -436,14 +494,15 @@ def passages(model: ModelRecord, segments: pd.DataFrame, classes: pd.DataFrame =
 
 
 def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = NO_CLASSES) -> Passage:
-    """Make a claim of a row of `SEGMENT_COLUMNS`.
+    """Make a claim of one passage.
 
     Parameters
     ----------
     model : ModelRecord
     row : mapping
+        Column -> value, of a row of `Timeline.segments`.
     classes : DataFrame
-        `Timeline.classes`, of which those that are likely there are named.
+        `Timeline.classes`; the claim names those that are likely in the passage.
     """
     time = ClaimTime("span", row["end_s"] - row["start_s"], row["start_s"], row["end_s"])
     reasons_found = passage_reasons(model, reasons(row), time)
@@ -452,7 +511,7 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
         what=positive_of(model).text,
         time=time,
         number=row["p"],
-        interval=Bounds(row["p_low"], row["p_high"], BAND),
+        interval=Bounds(row["p_low"], row["p_high"], BAND_LEVEL),
         conditions=_limits_of_passage(model, reaches=bool(row["reaches"]), p=row["p"]),
         levels_left_out=_levels_left_out(model),
         name=str(row["number"]),
@@ -466,14 +525,14 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
 
 
 def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...]:
-    """Tell what classifiers find in a span, beyond what is usual in the film.
+    """Claim which classes a classifier finds more probable in a span than in the film on average.
 
     Parameters
     ----------
     classes : DataFrame
         `Timeline.classes`.
     time : ClaimTime
-        Of a span.
+        The span; of a time without ends nothing is claimed.
     """
     if time.start_s is None or time.end_s is None:
         return ()
@@ -486,35 +545,39 @@ def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...
 
 
 def _limits_of_passage(model: ModelRecord, *, reaches: bool, p: float) -> tuple[str, ...]:
-    """Tell what must be known to read a passage's probability."""
-    limits = [] if reaches else [BELOW_THRESHOLD]
-    if reaches and model.threshold_p is not None and p < model.threshold_p:
+    """Return what must be known to read a passage's mean probability, `p`."""
+    limits = []
+    if not reaches:
+        limits.append(BELOW_THRESHOLD)
+    elif model.threshold_p is not None and p < model.threshold_p:
+        # Its highest row reaches the threshold, but the passage goes on over lower rows.
         limits.append(MEAN_BELOW)
     if model.is_trained_on:
         limits.append(TRAINED_ON)
     elif model.no_skill:
         limits.append(NO_SKILL)
-    return (*limits, *_levels_condition(model))
+    return (*limits, *_condition_of_levels(model))
 
 
 def unjudged_span(model: ModelRecord, rows: pd.DataFrame, time: ClaimTime) -> UnjudgedSpan:
-    """Tell why a model says nothing of a span, by the rows in it, of which none is judged."""
-    reason = _why_unjudged(model, film_time(rows))
+    """Claim why a model has no probability in a span, of whose rows none is judged."""
+    time_of_rows = film_time(rows)
+    reason = _why_unjudged(model, time_of_rows)
     return UnjudgedSpan(who=(model.key,), what=positive_of(model).text, time=time, conditions=(reason,))
 
 
 def passage_reasons(
-    model: ModelRecord, found: Sequence[SegmentReason], time: ClaimTime
+    model: ModelRecord, reasons_of_span: Sequence[SegmentReason], time: ClaimTime
 ) -> tuple[ConceptReason, ...]:
-    """Make a claim of each concept that weighs in a span of a film."""
+    """Make a claim of each concept that raises or lowers the probability of a span, in the same order."""
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     claims = []
-    for reason in found:
+    for reason in reasons_of_span:
         conditions = []
         if reason.concept in near_chance:
             conditions.append(NEAR_CHANCE)
-        if reason.goes_both_ways:
+        if reason.goes_both_ways:  # it raises the probability in some rows and lowers it in others
             conditions.append(BOTH_SIDES)
         claim = ConceptReason(
             who=(model.key,),
@@ -522,9 +585,9 @@ def passage_reasons(
             time=time,
             number=reason.change,
             conditions=tuple(conditions),
-            amount=reason.amount,
+            amount=reason.amount,  # more or less of it than usual
             is_for=reason.is_for,
-            moves=reason.moves,
+            moves=reason.moves,  # whether it changes the probability enough to be named
             p=reason.p,
             usual_p=reason.usual_p,
             contribution=reason.contribution,
@@ -535,26 +598,28 @@ def passage_reasons(
 
 
 def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
-    """Take the share of a film's time that a model expects, or why it has none.
+    """Claim which share of a film's time a model expects to be positive, or why it gives none.
+
+    The interval is the record's bracket: it holds the true share of about 80 % of new films.
 
     Parameters
     ----------
     model : ModelRecord
     rows : DataFrame
-        Its rows in the film.
+        The model's rows in the film.
     """
     rate, calibration, time = model.rate, model.calibration, film_time(rows)
     positive = positive_of(model)
-    limits = [*_why_no_share(model, time), *_levels_condition(model), *_concept_condition(positive)]
-    if rate.n_windows is not None:
-        limits.append(FEW_WINDOWS)
+    conditions = [*_why_no_share(model, time), *_condition_of_levels(model), *_condition_of_concept(positive)]
+    if rate.n_windows is not None:  # it is recorded only of films with few windows
+        conditions.append(FEW_WINDOWS)
     return ExpectedShare(
         who=(model.key,),
         what=positive.text,
         time=ClaimTime("judged", rate.counted_s),
         number=rate.value,
-        interval=_interval(rate.bracket_low, rate.bracket_high, BAND),
-        conditions=tuple(dict.fromkeys(limits)),
+        interval=_interval(rate.bracket_low, rate.bracket_high, BAND_LEVEL),
+        conditions=tuple(dict.fromkeys(conditions)),  # levels left out may be the reason for no share too
         error=calibration.film_error if calibration else None,
         worst_error=calibration.worst_film_error if calibration else None,
         clips=_calibration_clips(model),
@@ -575,24 +640,25 @@ def _calibration_clips(model: ModelRecord) -> dict[str, int]:
 
 
 def _why_no_share(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
-    """Tell why a model has no share of a film, the gravest reason first; empty where it has one."""
+    """Return `REFUSED` and the gravest reason why a model gives no share of a film; empty if it gives one."""
     if model.rate.value is not None:
         return ()
     reason = why_no_prediction(model, time)
     if reason:
         return (REFUSED, reason)
-    by_weight = {
-        LITTLE_JUDGED: model.rate.is_unreliable,
-        LEVELS_LEFT_OUT: bool(model.levels_left_out),
-    }
-    for condition, applies in by_weight.items():
-        if applies:
-            return (REFUSED, condition)
+    if model.rate.is_unreliable:
+        return (REFUSED, LITTLE_JUDGED)
+    if model.levels_left_out:
+        return (REFUSED, LEVELS_LEFT_OUT)
     return (REFUSED,)
 
 
 def corpus_experts(model: ModelRecord) -> Experts | None:
-    """Take how far two experts of a corpus agree on what a model finds; None where that is not known."""
+    """Claim how far two experts of a corpus agree on what a model finds; None if that is unknown.
+
+    There are three measures: kappa, the rank correlation of the films' shares, and F1 of the beginnings and
+    ends of what they marked.
+    """
     human = model.human
     if human is None:
         return None
@@ -608,22 +674,27 @@ def corpus_experts(model: ModelRecord) -> Experts | None:
 
 
 def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
-    """Tell which shares of a film have flags that no other claim tells of."""
+    """Claim which share of a film has each flag, but for the flags that other claims report."""
     whole_s = judged.judged_s + judged.unlike_s + judged.nothing_s
-    claims = []
-    for flag, seconds in model.flags.items():
-        if flag not in TOLD_OTHERWISE and whole_s:
-            time = ClaimTime("film", whole_s)
-            claims.append(FlaggedTime(who=(model.key,), what=flag, time=time, number=seconds / whole_s))
-    return claims
+    if not whole_s:
+        return []
+    time = ClaimTime("film", whole_s)
+    return [
+        FlaggedTime(who=(model.key,), what=flag, time=time, number=seconds / whole_s)
+        for flag, seconds in model.flags.items()
+        if flag not in FLAGS_OF_OTHER_CLAIMS
+    ]
 
 
 def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | None:
-    """Tell where the windows are of another length than a model's clips of training or calibration."""
+    """Claim that windows are longer or shorter than the clips of a model's training or calibration.
+
+    None if they are about as long as both kinds of clips, or if neither length is known.
+    """
     trained_s = model.clip_s
     calibrated_s = None if model.calibration is None else model.calibration.clip_s
-    lengths = [length for length in (trained_s, calibrated_s) if length]
-    if not any(abs(windows.window_s - length) > OTHER_LENGTH * length for length in lengths):
+    known_lengths = [length for length in (trained_s, calibrated_s) if length]
+    if all(abs(windows.window_s - length) <= LENGTH_TOLERANCE * length for length in known_lengths):
         return None
     return OtherWindows(
         who=(model.key,),
@@ -636,7 +707,7 @@ def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | 
 
 
 def concept_found(model: ModelRecord, concept: ConceptRecord) -> ConceptFound:
-    """Tell how well a concept is found on films left out."""
+    """Claim how well a model finds a concept on films left out: its average precision."""
     return ConceptFound(
         who=(model.key,),
         what=names_of(model).concept(concept.name),
@@ -649,28 +720,30 @@ def concept_found(model: ModelRecord, concept: ConceptRecord) -> ConceptFound:
 
 
 def no_passage(model: ModelRecord) -> NoPassage:
-    """Tell that no passage of a film reaches the threshold."""
+    """Claim that no passage of a film reaches the threshold, which is the claim's number."""
     return NoPassage(
         who=(model.key,), what=positive_of(model).text, time=ClaimTime("film"), number=model.threshold_p
     )
 
 
 def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -> StagingMean:
-    """Tell the mean of a variable of staging over a film's time; NaN where no window has one.
+    """Claim the mean of a variable of staging over a film's time; NaN if no window has a value.
 
-    It is the one by which `film compare` groups films (`staging_means`).
+    It is the mean by which `film compare` groups films (`staging_means`).
 
     Parameters
     ----------
     film : Timeline
     model : ModelRecord
     name : str
-        A column of its variables.
+        A column of the film's variables.
     digits : int
-        Decimals that are measured.
+        Decimals to print: those that the measurement supports.
     """
     values = film.variables[name]
-    means = staging_means(film.variables, film.rows(model.key) if len(film.shots) else None)
+    # In a film with shots, the share of black is that of the model's rows, as wherever it is told.
+    rows_for_black = film.rows(model.key) if len(film.shots) else None
+    means = staging_means(film.variables, rows_for_black)
     return StagingMean(
         who=(),
         what=name,
@@ -683,20 +756,21 @@ def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -
 
 
 def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, after: float) -> Moved:
-    """Tell how learning changed a passage's probability."""
+    """Claim how training on judgements changed the probability of a passage with these ends, in seconds."""
     start_s, end_s = ends
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
     return Moved(who=(model.key,), what=positive_of(model).text, time=time, number=after, before=before)
 
 
 def at_usual(span: Passage, reason: ConceptReason) -> AtUsual | None:
-    """Tell what a span's probability were with a concept at its usual value; None where that is not known."""
+    """Claim what a span's probability would be with a concept at its usual value; None if that is unknown."""
     if reason.number is None or span.number is None:
         return None
+    change = reason.number  # of the span's probability, due to the concept
     return AtUsual(
         who=span.who,
         what=reason.what,
         time=span.time,
-        number=max(span.number - reason.number, 0.0),
+        number=max(span.number - change, 0.0),  # a sum of decimals may end just below 0
         before=span.number,
     )

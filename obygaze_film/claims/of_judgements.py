@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 CONTENT = ClaimTime("content")
 
-DOUBTS: Final = {AGREE_LESS: SOME_LESS, AGREE_BY_CHANCE: SOME_BY_CHANCE, UNDEFINED: SOME_UNDEFINED}
-"""Condition of two judges' agreement -> that of a panel of which it holds for some; the gravest first."""
+DOUBTS_OF_SOME: Final = {AGREE_LESS: SOME_LESS, AGREE_BY_CHANCE: SOME_BY_CHANCE, UNDEFINED: SOME_UNDEFINED}
+"""Condition of a pair of judges -> that of a panel of which only some pairs have it; the gravest first."""
 
 
 @checked
@@ -62,18 +62,33 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
     list of Claim
         Each judge's share, that of all together if there is one, and how far they agree.
     """
-    definitions = {rate.definition for rate in found.rates} | {few.definition for few in found.too_few}
-    are_several = len(definitions) > 1 or found.n_definitions > 1
-    claims: list[FilmClaim] = [judged_share(rate, is_one_of_definitions=are_several) for rate in found.rates]
-    claims += [no_judged_share(few, is_one_of_definitions=are_several) for few in found.too_few]
-    return [*claims, *agreement_claims(found, is_of_several_definitions=are_several)]
+    has_several = _has_several_definitions(found)
+    claims: list[FilmClaim] = []
+    claims += [judged_share(rate, has_several_definitions=has_several) for rate in found.rates]
+    claims += [no_judged_share(judges, has_several_definitions=has_several) for judges in found.too_few]
+    claims += agreement_claims(found, has_several_definitions=has_several)
+    return claims
 
 
-def agreement_claims(found: "FilmRates", *, is_of_several_definitions: bool = False) -> list[FilmClaim]:
-    """Claim how far every two judges agree, and three or more together."""
+def _has_several_definitions(found: "FilmRates") -> bool:
+    """Whether a film was judged under several definitions.
+
+    `FilmRates.n_definitions` counts them, but is 1 where nobody counted. Then the definitions of the judges
+    decide, of those with a rate and of those without.
+    """
+    definitions_of_rates = {rate.definition for rate in found.rates}
+    definitions_without_rate = {judges.definition for judges in found.too_few}
+    return found.n_definitions > 1 or len(definitions_of_rates | definitions_without_rate) > 1
+
+
+def agreement_claims(found: "FilmRates", *, has_several_definitions: bool = False) -> list[FilmClaim]:
+    """Claim how far every two judges agree, and three or more together.
+
+    If the film was judged under several definitions, claims of two judges name theirs.
+    """
     positive = positive_in(found)
     claims: list[FilmClaim] = [
-        pair_agreement(pair, positive, is_one_of_definitions=is_of_several_definitions)
+        pair_agreement(pair, positive, has_several_definitions=has_several_definitions)
         for pair in found.agreement
     ]
     if found.alpha is not None:
@@ -82,83 +97,85 @@ def agreement_claims(found: "FilmRates", *, is_of_several_definitions: bool = Fa
 
 
 def positive_in(found: "FilmRates") -> str:
-    """Return what the judges of a film call windows, or do not: what its rates are of."""
-    return next((rate.positive for rate in found.rates), "")
+    """Return what a film's rates count as positive, such as a level; empty if it has no rate."""
+    return found.rates[0].positive if found.rates else ""
 
 
-def no_judged_share(few: TooFewJudged, *, is_one_of_definitions: bool = False) -> NoJudgedShare:
-    """Say that a judge, or several together, have no share, as too few windows were judged."""
+def no_judged_share(judges: TooFewJudged, *, has_several_definitions: bool = False) -> NoJudgedShare:
+    """Claim that a judge, or several together, have no share, because they judged too few windows surely.
+
+    If the film was judged under several definitions, the claim names theirs.
+    """
+    conditions = [BLIND, TOO_FEW]
+    if judges.left == 0:  # no window is left to judge
+        conditions.append(ALL_JUDGED)
     return NoJudgedShare(
-        who=tuple(few.judges),
+        who=tuple(judges.judges),
         what="share",
         time=CONTENT,
-        conditions=(BLIND, TOO_FEW, *(() if few.left else (ALL_JUDGED,))),
-        judged=few.judged,
-        sure=few.sure,
-        left=few.left,
-        least=few.least,
-        definition=few.definition if is_one_of_definitions else "",
-        definition_name=few.definition_name,
+        conditions=tuple(conditions),
+        judged=judges.judged,
+        sure=judges.sure,
+        left=judges.left,
+        least=judges.least,
+        definition=judges.definition if has_several_definitions else "",
+        definition_name=judges.definition_name,
     )
 
 
 def _time_of(rate: CorrectedRate) -> ClaimTime:
-    """Return the time that a share is of: without windows of which its judges were not sure."""
+    """Return the time that a share is about: content, less the windows of which its judges were not sure."""
     return ClaimTime("sure" if rate.n_unsure else "content", rate.content_s)
 
 
 def _time_of_windows(n_unsure: int) -> ClaimTime:
-    """Return the time that an agreement is of: windows of which not both, or two, were sure are left out."""
+    """Return the time that an agreement is about: content, less windows left out as judges were not sure."""
     return ClaimTime("sure") if n_unsure else CONTENT
 
 
 def _partly_read(rate: CorrectedRate) -> tuple[str, ...]:
-    """Tell whether a part of the film that is worth saying could not be read, and is in no share."""
+    """Return `PARTLY_READ` if enough of the film could not be read for a sentence to say so; else nothing."""
     return (PARTLY_READ,) if rate.unread_s >= LEAST_SAID_S else ()
 
 
 def _sure_alone(n_unsure: int) -> tuple[str, ...]:
+    """Return `NOT_SURE` if windows were left out because judges were not sure of them; else nothing."""
     return (NOT_SURE,) if n_unsure else ()
 
 
-def _panel_doubts(pairs: Sequence[PairKappa]) -> list[str]:
-    """Tell what makes the agreement of a panel doubtful: of all of its pairs, or of some."""
+def _doubts_of_panel(pairs: Sequence[PairKappa]) -> list[str]:
+    """Return the conditions that make the agreement of a panel doubtful, from those of its pairs of judges.
+
+    A condition that all pairs have is the panel's too, such as `AGREE_LESS`; if only some pairs have it, the
+    panel has the one that says so, such as `SOME_LESS`.
+    """
     doubts = []
-    for doubt, of_some in DOUBTS.items():
-        n_pairs = sum(pair.has(doubt) for pair in pairs)
-        if n_pairs:
-            doubts.append(doubt if n_pairs == len(pairs) else of_some)
+    for doubt_of_all, doubt_of_some in DOUBTS_OF_SOME.items():
+        n_doubtful = sum(pair.has(doubt_of_all) for pair in pairs)
+        if n_doubtful == 0:
+            continue
+        doubts.append(doubt_of_all if n_doubtful == len(pairs) else doubt_of_some)
     return doubts
 
 
-def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) -> JudgedShare:
-    """Take whose share of a film it is, with its interval.
+def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) -> JudgedShare:
+    """Claim the share of a film that a judge, or several together, would call positive, with its interval.
 
     Parameters
     ----------
     rate : CorrectedRate
-    is_one_of_definitions : bool
+    has_several_definitions : bool
         Whether the film was judged under several definitions, so that a sentence must name this one.
     """
     agreement = tuple(pair_agreement(pair, rate.positive) for pair in rate.agreement)
-    conditions = [BLIND, *_partly_read(rate)]
-    if rate.is_census:
-        conditions.append(ALL_JUDGED)
-    if rate.n_unsure:
-        conditions.append(NOT_SURE)
-    if is_one_of_definitions:
-        conditions.append(SEVERAL_DEFINITIONS)
-    if rate.is_of_concept:
-        conditions.append(OF_CONCEPT)
-    if rate.is_of_panel:
-        conditions += _panel_doubts(agreement)
     return JudgedShare(
         who=tuple(rate.annotators),
         what=rate.positive,
         time=_time_of(rate),
         number=rate.value,
+        # A share of all windows is counted, not estimated.
         interval=None if rate.is_census else Bounds(rate.low, rate.high, rate.level),
-        conditions=tuple(conditions),
+        conditions=_conditions_of_share(rate, agreement, has_several_definitions=has_several_definitions),
         model=rate.model,
         n=rate.n,
         n_windows=rate.n_rows - rate.n_unsure,
@@ -176,41 +193,67 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
     )
 
 
-def _doubts(pair: JudgesAgreement) -> tuple[str, ...]:
-    """Tell what makes the agreement of two judges doubtful: kappa is undefined, below 0, or may be 0."""
+def _conditions_of_share(
+    rate: CorrectedRate, agreement: Sequence[PairKappa], *, has_several_definitions: bool
+) -> tuple[str, ...]:
+    """Return what must be known to read a judged share; `agreement` has every two of its judges."""
+    conditions = [BLIND, *_partly_read(rate)]
+    if rate.is_census:
+        conditions.append(ALL_JUDGED)
+    conditions += _sure_alone(rate.n_unsure)
+    if has_several_definitions:
+        conditions.append(SEVERAL_DEFINITIONS)
+    if rate.is_of_concept:
+        conditions.append(OF_CONCEPT)
+    if rate.is_of_panel:
+        conditions += _doubts_of_panel(agreement)
+    return tuple(conditions)
+
+
+def _doubts_of_pair(pair: JudgesAgreement) -> tuple[str, ...]:
+    """Return the condition that makes the agreement of two judges doubtful; empty if it is above 0."""
     if pair.n < LEAST_SURE:
         return (TOO_FEW,)
     if pair.kappa is None:
         return (UNDEFINED,)
     if pair.high is not None and pair.high < 0:
         return (AGREE_LESS,)
-    if pair.low is None or round(pair.low, 2) <= 0:  # as it is printed
+    # Without an interval, or if it goes down to 0, kappa may be 0. The end is rounded as it is printed.
+    if pair.low is None or round(pair.low, 2) <= 0:
         return (AGREE_BY_CHANCE,)
     return ()
 
 
-def pair_agreement(pair: JudgesAgreement, positive: str, *, is_one_of_definitions: bool = False) -> PairKappa:
-    """Take how far two judges agree as to what is positive; of too few windows there is no kappa."""
-    is_enough = pair.n >= LEAST_SURE  # earlier versions kept a kappa of any number
-    is_known = is_enough and pair.low is not None and pair.high is not None
+def pair_agreement(
+    pair: JudgesAgreement, positive: str, *, has_several_definitions: bool = False
+) -> PairKappa:
+    """Claim how far two judges agree on which windows are positive; of too few windows there is no kappa.
+
+    If the film was judged under several definitions, the claim names theirs.
+    """
+    # Files of earlier versions have a kappa of too few windows too: it is not claimed.
+    is_enough = pair.n >= LEAST_SURE
+    interval = None
+    if is_enough and pair.low is not None and pair.high is not None:
+        interval = Bounds(pair.low, pair.high, LEVEL)
     return PairKappa(
         who=tuple(pair.annotators),
         what="kappa",
         time=_time_of_windows(pair.n_unsure),
         number=pair.kappa if is_enough else None,
-        interval=Bounds(pair.low or 0.0, pair.high or 0.0, LEVEL) if is_known else None,
-        conditions=(*_doubts(pair), *_sure_alone(pair.n_unsure)),
+        interval=interval,
+        conditions=(*_doubts_of_pair(pair), *_sure_alone(pair.n_unsure)),
         positive=positive,
         n=pair.n,
         alike=pair.alike,
         n_unsure=pair.n_unsure,
-        definition=pair.definition if is_one_of_definitions else "",
+        definition=pair.definition if has_several_definitions else "",
         definition_name=pair.definition_name,
     )
 
 
 def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
-    """Sum up the kappas of pairs of judges; None where none is defined."""
+    """Claim the median and the range of the kappas of pairs of judges; None if none is defined."""
     kappas = sorted(pair.kappa for pair in pairs if pair.kappa is not None and pair.n >= LEAST_SURE)
     if not kappas:
         return None
@@ -220,13 +263,13 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
         what="kappa",
         time=CONTENT,
         number=median(kappas),
-        interval=Bounds(kappas[0], kappas[-1], 1.0),
+        interval=Bounds(kappas[0], kappas[-1], 1.0),  # the range has all of them
         n_pairs=len(kappas),
     )
 
 
 def panel_agreement(alpha: JudgesAlpha, positive: str) -> PanelAgreement:
-    """Take how far three judges or more agree as to what is positive."""
+    """Claim how far three judges or more agree on which windows are positive."""
     return PanelAgreement(
         who=(),
         what="alpha",
@@ -241,12 +284,12 @@ def panel_agreement(alpha: JudgesAlpha, positive: str) -> PanelAgreement:
 
 
 def share_so_far(
-    who: str, ends: tuple[float, float], rate: CorrectedRate, *, is_of_earlier_law: bool
+    who: str, ends: tuple[float, float], rate: CorrectedRate, *, was_drawn_by_earlier_version: bool
 ) -> ShareSoFar:
     """Claim an interval of a film's share that is valid whenever its judge stops.
 
-    The usual interval is narrower, but holds only for a number of windows that was fixed before judging; its
-    width is kept beside.
+    The usual interval is narrower, but holds only if the number of windows was fixed before judging; the
+    claim has its width too.
 
     Parameters
     ----------
@@ -256,42 +299,45 @@ def share_so_far(
         Lower and upper end of the interval that is valid at any time, as shares from 0 to 1.
     rate : CorrectedRate
         The estimate from the same judgements, with the usual interval.
-    is_of_earlier_law : bool
+    was_drawn_by_earlier_version : bool
         Whether the windows were drawn by an earlier version, which did not record how it draws.
     """
     low, high = ends
-    conditions = [BLIND, *_partly_read(rate)]
-    if rate.n_unsure:
-        conditions.append(NOT_SURE)
-    if is_of_earlier_law:
+    width, usual_width = high - low, rate.high - rate.low
+    conditions = [BLIND, *_partly_read(rate), *_sure_alone(rate.n_unsure)]
+    if was_drawn_by_earlier_version:
         conditions.append(EARLIER_LAW)
     return ShareSoFar(
         who=(who,),
         what=rate.positive,
         time=_time_of(rate),
-        number=high - low,
+        number=width,
         interval=Bounds(low, high, LEVEL),
         conditions=tuple(conditions),
         n_unsure=rate.n_unsure,
         unsure_s=rate.unsure_s,
-        fixed=rate.high - rate.low,
+        fixed=usual_width,
     )
 
 
 def decision(
     judges: Sequence[str], title: str, time: ClaimTime, *, is_blind: bool, is_agreed: bool, has_score: bool
 ) -> DecidedSpan:
-    """Tell what was decided of a span, and whether blindly, in sight of the model's score, or where is none.
+    """Claim which level people gave to a span, and whether they saw the model's score of it.
 
     Parameters
     ----------
     judges : sequence of str
     title : str
-        The level's.
+        The level's title.
     time : ClaimTime
-    is_blind, is_agreed : bool
+        The span.
+    is_blind : bool
+        Whether they decided without seeing the score.
+    is_agreed : bool
+        Whether several judges agreed on the level together.
     has_score : bool
-        Whether the model has a probability there.
+        Whether the model has a probability there: without one, nobody can see a score.
     """
     conditions = [AGREED] if is_agreed else []
     if is_blind:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from obygaze_features.manifest import counted
 from obygaze_film.claims import Words, phrases
 from obygaze_film.claims.of_film import (
-    counted_passages,
     expected_share,
     film_title,
     flagged_times,
@@ -13,6 +12,7 @@ from obygaze_film.claims.of_film import (
     marked_passages,
     model_evidence,
     other_windows,
+    reaching_passages,
     same_probability,
 )
 
@@ -67,7 +67,7 @@ def _lines_of_model(film: "Timeline", model: "ModelRecord", words: Words) -> lis
     """Write the share that a model expects, its passages, and the parts of the film's time."""
     share = phrases.expected_sentence(expected_share(model, film.rows(model.key)), words)
     first_line = f"  {model.key} ({model.task}): {share.removesuffix('.')}"
-    passages = counted_passages(film, model, film.segments(model.key))
+    passages = reaching_passages(film, model, film.segments(model.key))
     if passages is not None:  # in the same sentence
         first_line += f"; {phrases.marked_count(passages, words)}"
     lines = [first_line]

@@ -106,7 +106,7 @@ def _passages(view: "FilmView") -> KeyFigure:
     The note says how many would reach it if all probabilities were at the lower ends of their bands, and how
     many at the upper ends.
     """
-    words, marked = view.words, view.counted_passages
+    words, marked = view.words, view.reaching_passages
     n = 0 if marked is None else round(marked.number or 0)
     what_keys = {0: "segments_number_none", 1: "segments_number_one"}
     what = words[what_keys.get(n, "segments_number")]

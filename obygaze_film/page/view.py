@@ -336,9 +336,9 @@ class FilmView:
         return key_figures(self)
 
     @property
-    def counted_passages(self) -> MarkedPassages | None:
+    def reaching_passages(self) -> MarkedPassages | None:
         """The number of passages, even if the model was trained on the film; None without a probability."""
-        return of_film.counted_passages(self.film, self.model, self.segments)
+        return of_film.reaching_passages(self.film, self.model, self.segments)
 
     @cached_property
     def positive(self) -> str:

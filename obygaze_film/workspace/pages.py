@@ -396,8 +396,8 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
         # Windows of which nobody was sure are left out of the share.
         sure_cells = windows.cells.without(windows.unsure)
         interval = anytime_interval(sure_cells, judged_cells, is_positive)
-        is_of_earlier_law = windows.sampling == SEQUENTIAL_POISSON
-        claim = share_so_far(judge, interval, rate, is_of_earlier_law=is_of_earlier_law)
+        was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
+        claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)
         estimates["sofar"] = sentence(claim, words)
     if is_finished:
         estimates["share"] = _shares(film, judge, words)
