@@ -50,25 +50,30 @@ def group_claims(compared: "FilmComparison") -> list[FilmClaim]:
     compared : FilmComparison
     """
     positive = compared.positive
-    shares = [group_share(row, positive) for row in _rows(compared.groups)]
-    changes = [group_change(row, positive) for row in _rows(compared.changes)]
-    pairs = [pair_agreement(pair, positive.text) for pair in compared.agreement]
-    panel = [] if compared.alpha is None else [panel_agreement(compared.alpha, positive.text)]
+    claims: list[FilmClaim] = [group_share(row, positive) for row in _rows(compared.groups)]
+    claims += [group_change(row, positive) for row in _rows(compared.changes)]
+    claims += [pair_agreement(pair, positive.text) for pair in compared.agreement]
+    if compared.alpha is not None:
+        claims.append(panel_agreement(compared.alpha, positive.text))
     same = same_share(compared)
-    return [*shares, *changes, *pairs, *panel, *([] if same is None else [same])]
+    if same is not None:
+        claims.append(same)
+    return claims
 
 
 def same_share(compared: "FilmComparison") -> SameShare | None:
-    """Tell that the model expects the same share of all films; None where it does not, or of one film."""
-    known = [film.expected for film in compared.films if not np.isnan(film.expected)]
-    if compared.is_of_labels or len(known) < 2 or np.ptp(known) > SAME:
+    """Claim that the model expects the same share of all films; None if not, or of labels, or of one film."""
+    if compared.is_of_labels:
+        return None
+    shares = [film.expected for film in compared.films if not np.isnan(film.expected)]
+    if len(shares) < 2 or np.ptp(shares) > SAME:
         return None
     return SameShare(
         who=(compared.model,),
         what=compared.positive.text,
         time=ClaimTime("judged"),
-        number=known[0],
-        n_films=len(known),
+        number=shares[0],
+        n_films=len(shares),
     )
 
 
@@ -78,24 +83,26 @@ def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:
 
 def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
     """Make a claim of a row of `FilmComparison.groups`."""
-    number = _known(row["value"])
-    conditions = (REFUSED,) if number is None else ()
-    time = CONTENT
-    if row["n_unsure"] or row.get("has_unsure"):
-        conditions, time = (*conditions, NOT_SURE), SURE
-    if row.get("has_unread"):
-        conditions = (*conditions, PARTLY_READ)
-    if row.get("is_mixed"):
-        conditions = (*conditions, OTHER_JUDGES)
+    share = _known(row["value"])
+    leaves_out_unsure = row["n_unsure"] > 0 or row["has_unsure"]
+    conditions = []
+    if share is None:
+        conditions.append(REFUSED)
+    if leaves_out_unsure:
+        conditions.append(NOT_SURE)
+    if row["has_unread"]:
+        conditions.append(PARTLY_READ)
+    if row["is_mixed"]:
+        conditions.append(OTHER_JUDGES)
     if positive.is_concept:
-        conditions = (*conditions, OF_CONCEPT)
+        conditions.append(OF_CONCEPT)
     return GroupShare(
         who=_judges(row),
         what=positive.text,
-        time=time,
-        number=number,
-        interval=_interval(row),
-        conditions=conditions,
+        time=SURE if leaves_out_unsure else CONTENT,
+        number=share,
+        interval=_bounds(row["low"], row["high"]),
+        conditions=tuple(conditions),
         group=row["group"],
         n_films=int(row["n_films"]),
         n_judged=int(row["n_judged"]),
@@ -104,26 +111,27 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
         expected=_known(row["expected"]),
         n_expected=int(row["n_expected"]),
         reason=row["reason"],
-        note=row.get("note", ""),
+        note=row["note"],
     )
 
 
 def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
-    """Make a claim of a row of `FilmComparison.changes`."""
-    number = _known(row["value"])
-    conditions = (REFUSED,) if number is None else ()
-    time = CONTENT
-    if row.get("has_unsure"):
-        conditions, time = (*conditions, NOT_SURE), SURE
+    """Make a claim of a row of `FilmComparison.changes`: a difference of two groups, or the trend."""
+    change = _known(row["value"])
+    conditions = []
+    if change is None:
+        conditions.append(REFUSED)
+    if row["has_unsure"]:
+        conditions.append(NOT_SURE)
     return GroupChange(
         who=_judges(row),
         what=positive.text,
-        time=time,
-        number=number,
-        interval=_interval(row),
-        conditions=conditions,
+        time=SURE if row["has_unsure"] else CONTENT,
+        number=change,
+        interval=_bounds(row["low"], row["high"]),
+        conditions=tuple(conditions),
         change=row["change"],
-        is_by_decade=row["change"] == LATER,
+        is_by_decade=row["change"] == LATER,  # the name of the trend's row
         n_films=int(row["n_films"]),
         n_judged=int(row["n_judged"]),
         note=row["note"],
@@ -137,47 +145,53 @@ def _judges(row: Mapping[Any, Any]) -> tuple[str, ...]:
 
 
 def _known(value: float) -> float | None:
+    """Return a number of a table, None for NaN."""
     return None if np.isnan(value) else float(value)
 
 
-def _interval(row: Mapping[Any, Any]) -> Bounds | None:
-    if np.isnan(row["low"]) or np.isnan(row["high"]):
+def _bounds(low: float, high: float) -> Bounds | None:
+    """Return the 95% interval over films of a table, None without one."""
+    if np.isnan(low) or np.isnan(high):
         return None
-    return Bounds(float(row["low"]), float(row["high"]), LEVEL)
+    return Bounds(float(low), float(high), LEVEL)
 
 
 def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedShare | ExpectedShare:
-    """Take the share of one of several films: that of its judges, else the model's, or that of labels."""
+    """Take the share of one of several films: its judges' if it has one, else the labels' or the model's."""
     if film.rate is not None:
         return replace(judged_share(film.rate), left_out=film.judges_left_out)
-    model = film.timeline.model(None if compared.is_of_labels else compared.model)
-    claim = expected_share(model, film.timeline.rows(model.key))
+    # Labels in the model's place have no key in the timeline: its first model is taken, and renamed below.
+    key = None if compared.is_of_labels else compared.model
+    model = film.timeline.model(key)
+    claim = replace(expected_share(model, film.timeline.rows(model.key)), number=_known(film.expected))
     if compared.is_of_labels:
-        claim = replace(claim, who=(compared.model,), conditions=(OF_LABELS,))
-    return replace(claim, number=_known(film.expected))
+        return replace(claim, who=(compared.model,), conditions=(OF_LABELS,))
+    return claim
 
 
 def timeline_agreement(model: str, annotator: str, row: Mapping[Any, Any]) -> TimelineAgreement:
-    """Make a claim of the row of kappa of `FilmEvaluation.summary`."""
+    """Claim how far a model agrees with an annotator: the row of kappa of `FilmEvaluation.summary`."""
     return TimelineAgreement(
         who=(model,),
         what=annotator,
         time=ClaimTime("film"),
         number=_known(row["value"]),
-        interval=_interval(row),
+        interval=_bounds(row["low"], row["high"]),
         n_films=int(row["n_films"]),
     )
 
 
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
-    """Make a claim of how much learning changed the AUC (`learning.change_of`)."""
-    ends = {"low": change.low, "high": change.high}
+    """Claim by how much learning changed the AUC (`learning.change_of`).
+
+    The films are the judged ones, each left out in turn (`is_of_judged`), or those of the corpus.
+    """
     return LearntChange(
         who=(model,),
         what="AUC",
         time=OTHER_FILMS,
         number=_known(change.mean),
-        interval=_interval(ends),
+        interval=_bounds(change.low, change.high),
         n_films=change.n_movies,
         is_of_judged=is_of_judged,
     )

@@ -310,19 +310,21 @@ def time_shares(claim: JudgedTime, words: Words) -> TimeShares:
     return TimeShares(*words.shares_of_whole([claim.judged_s, claim.unlike_s, claim.nothing_s]))
 
 
-def _unjudged_key(key: str, unlike: float, unread: float) -> str:
+def _unjudged_key(key: str, unjudged: float, unread: float) -> str:
     """Choose the text of what a model cannot judge: unlike the training films, not read, or both.
 
     Parameters
     ----------
     key : str
-        Of the text of both; with ``_unlike`` and ``_unread`` at its end, of one alone.
-    unlike, unread : float
-        All that it cannot judge, and what of that could not be read.
+        ``KEY`` is the text of both, ``KEY_unlike`` and ``KEY_unread`` are those of one alone.
+    unjudged, unread : float
+        Seconds or share that it cannot judge, and what of that could not be read.
     """
     if not unread:
         return f"{key}_unlike"
-    return f"{key}_unread" if unread >= unlike * (1 - 1e-9) else key
+    # Both are sums over rows: equal ones may differ in their last digits.
+    is_all_unread = unread >= unjudged * (1 - 1e-9)
+    return f"{key}_unread" if is_all_unread else key
 
 
 def _nothing_key(key: str, claim: JudgedTime) -> str:
@@ -376,106 +378,143 @@ def without_tier_caveat(names: Sequence[str], words: Words) -> str:
     return words.counted("caveat_without_tier", len(names), names=words.listed(names))
 
 
-def marked_sentence(claim: MarkedPassages, words: Words) -> str:
-    """Say of what part of a film a model speaks, and which passages it marks there.
+class MarkedLengths(NamedTuple):
+    """Lengths of time of the sentence on passages, as it writes them: all in one unit."""
 
-    Of a film of which it can judge little that is said first. The concepts are those seen, and speaking for
-    it, in at least half of the passages' time, row by row. Where passages go on over places below the
-    threshold, the time that reaches it is said too.
+    judged: str
+    marked: str
+    nothing: str
+    reaching: str
+
+
+def marked_sentence(claim: MarkedPassages, words: Words) -> str:
+    """Say how many passages a model marks in the part of a film that it can judge, and as what.
+
+    The concepts that are seen in half of the passages' time or more, and speak for it, are named. Passages go
+    on over short falls below the threshold: then the time that reaches it is said too.
     """
-    judged, marked, nothing, called = words.durations(
-        claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s, claim.called_s
+    judged_time = claim.judged
+    lengths = MarkedLengths(
+        *words.durations(judged_time.judged_s, claim.marked_s, judged_time.nothing_s, claim.called_s)
     )
-    before = _of_the_judged(claim, judged, nothing, words)
-    means = _meanings(claim.positive, words)
     if not claim.number:
-        key = "sentence_none_concept" if claim.positive.is_concept else "sentence_none"
-        text = words.say(key, before=before, means=means)
-        short = short_places_phrase(claim, words)
-        return f"{text} {short[:1].upper()}{short[1:]}." if short else text
-    mostly = ""
-    if claim.concepts:
-        names = [_frequent_concept(concept, words) for concept in claim.concepts[:MOST_NAMES]]
-        n_more = len(claim.concepts) - len(names)
-        if n_more:
-            names.append(words.counted("more_concepts", n_more))
-        # Each was counted alone: several are not said to be seen at the same time.
-        shares = [concept.share for concept in claim.concepts]
-        key = "mostly"
-        if max(shares) == HALF:
-            key = "mostly_half"
-        elif min(shares) > HALF:
-            key = "mostly_more"
-        mostly = words.counted(key, len(claim.concepts), names=words.listed(names))
-    reaches_throughout = called == marked
-    if claim.positive.is_concept:
+        return _none_marked_sentence(claim, lengths, words)
+    meanings = _meanings(claim.positive, words)
+    # The lengths are compared as they are written: a difference that nobody sees is not said.
+    falls_below = lengths.reaching != lengths.marked
+    called = ""
+    if not claim.positive.is_concept:
+        means = words.say("as_level", positive=meanings)
+        if falls_below:
+            called = words.say("sentence_called", called=lengths.reaching)
+    elif falls_below:
         # A concept is found where the threshold is reached, and not in all of a passage.
-        key = "marked_concept" if reaches_throughout else "marked_concept_called"
-        known = {"called": "", "means": words.say(key, positive=means, called=called)}
+        means = words.say("marked_concept_called", positive=meanings, called=lengths.reaching)
     else:
-        said_called = "" if reaches_throughout else words.say("sentence_called", called=called)
-        known = {"called": said_called, "means": words.say("as_level", positive=means)}
-    is_all = claim.judged.judged_s - claim.marked_s < LEAST_SAID_S
+        means = words.say("marked_concept", positive=meanings)
+    marks_all = judged_time.judged_s - claim.marked_s < LEAST_SAID_S
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
-        before=before,
+        before=_judged_part(claim, lengths, words),
         n=round(claim.number),
-        time=marked,
-        whole=words["marked_all"] if is_all else "",
-        mostly=mostly,
-        **known,
+        time=lengths.marked,
+        called=called,
+        means=means,
+        whole=words["marked_all"] if marks_all else "",
+        mostly=_frequent_concepts(claim.concepts, words),
     )
+
+
+def _none_marked_sentence(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> str:
+    """Say that a model marks no passage, and what reaches its threshold but is too short for one."""
+    key = "sentence_none_concept" if claim.positive.is_concept else "sentence_none"
+    before = _judged_part(claim, lengths, words)
+    text = words.say(key, before=before, means=_meanings(claim.positive, words))
+    short = short_places_phrase(claim, words)
+    return f"{text} {_capitalised(short)}." if short else text
+
+
+def _frequent_concepts(concepts: Sequence[FrequentConcept], words: Words) -> str:
+    """Name the concepts that are seen in half of the passages' time or more; empty without any."""
+    if not concepts:
+        return ""
+    names = [_frequent_concept(concept, words) for concept in concepts[:MOST_NAMES]]
+    if len(concepts) > MOST_NAMES:
+        names.append(words.counted("more_concepts", len(concepts) - MOST_NAMES))
+    # Each was counted alone: several are not said to be seen at the same time.
+    shares = [concept.share for concept in concepts]
+    if max(shares) == HALF:
+        key = "mostly_half"
+    elif min(shares) > HALF:
+        key = "mostly_more"
+    else:
+        key = "mostly"
+    return words.counted(key, len(concepts), names=words.listed(names))
+
+
+def _capitalised(text: str) -> str:
+    """Begin a text with a capital, and leave its other letters as they are."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _meanings(positive: Positive, words: Words) -> str:
     """Name what a model finds: each level, or its concept, with its title and what it means.
 
-    Of labels that a program planted, that is said in place of what people mean by a level.
+    If a program planted the labels, the sentence says so in place of what people mean by a level.
     """
+    if not positive.meanings:
+        return words.say("quoted", text=positive.task_title)
     named = []
     for meaning in positive.meanings:
-        name, title, means = (words.again(text) for text in meaning)
+        name, title, definition = (words.again(text) for text in meaning)
         if positive.is_planted:
-            means = words.say("planted_means", name=name)
-        about = [text for text in (title, means) if text and text != name]
-        quoted = words.say("quoted", text=name)
-        text = words["colon"].join(about)
-        named.append(words.say("meaning", name=name, text=text) if about else quoted)
-    if not named:
-        return words.say("quoted", text=positive.task_title)
+            definition = words.say("planted_means", name=name)
+        explanations = [text for text in (title, definition) if text and text != name]
+        if explanations:
+            named.append(words.say("meaning", name=name, text=words["colon"].join(explanations)))
+        else:
+            named.append(words.say("quoted", text=name))
     return f" {words['or']} ".join(named)
 
 
-def _of_the_judged(claim: MarkedPassages, judged: str, nothing: str, words: Words) -> str:
-    """Begin a sentence with the part of a film that a model can judge, and what has no content."""
+def _judged_part(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> str:
+    """Begin a sentence with what a model can judge, as "The model judges all of this film (90 minutes) and".
+
+    Where it can judge little of the film, that is said first, in a sentence of its own.
+    """
+    judged_time = claim.judged
     model = words["the_model"]
     if claim.is_one_of_several:
         model = words.say("the_model_named", name=claim.who[0])
-    known = {"model": model, "begins": model[:1].upper() + model[1:], "judged": judged}
-    known["share"] = time_shares(claim.judged, words).judged
-    known["rest"] = ""
-    if claim.judged.nothing_s >= LEAST_SAID_S:
-        known["rest"] = words.say(_nothing_key("sentence_rest", claim.judged), nothing=nothing)
-    if claim.judged.has(LITTLE_JUDGED):
-        limits = words.say("sentence_little", **known)
-        return f"{limits} {words['sentence_of_these']}"
-    if not claim.judged.is_whole:
+    no_content = ""
+    if judged_time.nothing_s >= LEAST_SAID_S:
+        no_content = words.say(_nothing_key("sentence_rest", judged_time), nothing=lengths.nothing)
+    known = {
+        "model": model,
+        "begins": _capitalised(model),
+        "judged": lengths.judged,
+        "share": time_shares(judged_time, words).judged,
+        "rest": no_content,
+    }
+    if judged_time.has(LITTLE_JUDGED):
+        return f"{words.say('sentence_little', **known)} {words['sentence_of_these']}"
+    if not judged_time.is_whole:
         return words.say("sentence_of", **known)
-    return words.say("sentence_all_read" if claim.judged.has(PARTLY_READ) else "sentence_all", **known)
+    key = "sentence_all_read" if judged_time.has(PARTLY_READ) else "sentence_all"
+    return words.say(key, **known)
 
 
 def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
+    """Name a concept, and say so if nothing shows that it is found better than chance."""
     name: str = words.again(concept.name)
-    if concept.is_near_chance:
-        return f"{name} ({words['why_near_chance']})"
-    return name
+    return f"{name} ({words['why_near_chance']})" if concept.is_near_chance else name
 
 
 def marked_note(claim: MarkedPassages, words: Words) -> str:
     """Say how many passages the edges of the band give, and how many places are listed."""
     note = words.say("segments_note", low=claim.at_low_edge, high=claim.at_high_edge, n=claim.n_listed)
     short = short_places_phrase(claim, words)
-    return f"{note}. {short[:1].upper()}{short[1:]}" if short else note
+    return f"{note}. {_capitalised(short)}" if short else note
 
 
 def marked_count(claim: MarkedPassages, words: Words) -> str:
@@ -506,15 +545,15 @@ def passage_sentence(claim: Passage, words: Words) -> str:
 
 
 def below_phrase(claim: Passage, words: Words) -> str:
-    """Say that a passage, or its mean, is below the threshold, and which that is; empty where neither is."""
+    """Say that a passage, or its mean, is below the threshold, with its value; empty if neither is."""
     threshold = words.probability(claim.threshold_p or 0.0)
     if claim.has(MEAN_BELOW):
         return words.say("mean_below", threshold=threshold)
-    if not claim.has(BELOW_THRESHOLD):
-        return ""
-    if claim.threshold_p is None:
+    if claim.has(BELOW_THRESHOLD) and claim.threshold_p is not None:
+        return words.say("below_value", below=words["below"], threshold=threshold)
+    if claim.has(BELOW_THRESHOLD):
         return words["below"]
-    return words.say("below_value", below=words["below"], threshold=threshold)
+    return ""
 
 
 def span_ends(time: ClaimTime) -> str:
@@ -529,10 +568,9 @@ def passage_p(claim: Passage, words: Words) -> str:
 
 
 def passage_length(claim: Passage, words: Words) -> str:
-    """Write how long a passage is, and how much of it is judged where it goes on over what is not.
+    """Write how long a passage is, and how much of it is judged if not all is.
 
-    The length is rounded from the passage's own: that of its ends as they are written, each rounded, may be
-    a second off.
+    It may be a second off the difference of the ends that are written, as each of these is rounded.
     """
     if not _is_judged_in_part(claim):
         return words.duration(claim.time.seconds or 0.0)
@@ -563,7 +601,7 @@ def passage_value(claim: Passage, words: Words, least: str = "hundredth") -> str
 
 
 def passage_spoken(claim: Passage, words: Words) -> str:
-    """Write a passage's probability and band as the page's script does."""
+    """Write a passage's probability and band in words, for screen readers."""
     if claim.interval is None:
         return passage_value(claim, words)
     return words.spoken(claim.number or 0.0, claim.interval.low, claim.interval.high)
@@ -639,9 +677,10 @@ def moved_sentence(claim: Moved, words: Words) -> str:
 
 
 def at_usual_sentence(claim: AtUsual, words: Words) -> str:
-    """Say what a span's probability is, and what it were with a concept at its usual value."""
-    numbers = [words.probability(p, "short_hundredth") for p in (claim.before, claim.number or 0.0)]
-    return " → ".join(numbers)
+    """Write a span's probability, and what it would be with a concept at its usual value: "0.62 → 0.41"."""
+    p = words.probability(claim.before, "short_hundredth")
+    p_at_usual = words.probability(claim.number or 0.0, "short_hundredth")
+    return f"{p} → {p_at_usual}"
 
 
 def no_passage_sentence(claim: NoPassage, words: Words) -> str:
@@ -725,23 +764,24 @@ def threshold_label(p: float, words: Words) -> str:
 def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int | None = None) -> str:
     """Say what speaks for a passage and what against it: more or less than usual of which concepts.
 
-    All concepts are named that move its probability enough, those that move it most first; with `most` so
-    many of each side at most, and how many more there are. A concept whose mean contribution has another
-    sign than what it changes is on neither side. Of a model without usual values, as a tree, they are named
-    alone, by what they add to the logit.
+    All concepts are named that move its probability enough, those that move it most first. With `most`, at
+    most so many of each side are named, and the others counted. Concepts that speak for it in some places and
+    against it in others are a third side. A model without usual values, such as a tree, has its concepts
+    named alone, by what they add to the logit.
     """
     if not reasons:
         return ""
     parts = []
     for key in ("why_for", "why_against", "why_both"):
-        own = [reason for reason in reasons if reason.moves and _side_key(reason) == key]
-        own.sort(key=_by_change)
-        if own:
-            named = own if most is None else own[:most]
-            phrases = [reason_phrase(reason, words) for reason in named]
-            if len(named) < len(own):
-                phrases.append(words.counted("more_concepts", len(own) - len(named)))
-            parts.append(words.say(key, reasons=words["semicolon"].join(phrases)))
+        of_side = [reason for reason in reasons if reason.moves and _side_key(reason) == key]
+        if not of_side:
+            continue
+        of_side.sort(key=_by_change)
+        phrases = [reason_phrase(reason, words) for reason in of_side[:most]]
+        n_more = len(of_side) - len(phrases)
+        if n_more:
+            phrases.append(words.counted("more_concepts", n_more))
+        parts.append(words.say(key, reasons=words["semicolon"].join(phrases)))
     if parts:
         return " ".join(parts)
     if all(reason.number is None for reason in reasons):
@@ -781,18 +821,20 @@ def reason_sentence(claim: ConceptReason, words: Words) -> str:
 
 
 def reason_phrase(claim: ConceptReason, words: Words) -> str:
-    """Write a reason: more or less than usual of a concept, with its probability beside the usual one."""
+    """Write a reason, such as "more Look than usual (0.62, 0.41 at its usual value)".
+
+    A concept may be more than usual by its values and less by its mean probability: then that is said.
+    """
     amount: str = words.again(claim.what)
     if claim.amount:
         amount = words.say(f"why_{claim.amount}", concept=claim.what)
     notes = []
     if claim.usual_p is not None:
         p, usual = words.probability(claim.p), words.probability(claim.usual_p)
-        is_more = claim.p > claim.usual_p
+        amount_by_p = "more" if claim.p > claim.usual_p else "less"
+        contradicts = claim.amount in ("more", "less") and claim.amount != amount_by_p
         if p != usual:
-            # The concept may be more than usual by its values and less by its probability: that is said.
-            agrees = claim.amount == "mixed" or is_more == (claim.amount == "more")
-            notes.append(words.say("why_usual" if agrees else "why_parted", p=p, usual=usual))
+            notes.append(words.say("why_parted" if contradicts else "why_usual", p=p, usual=usual))
     if claim.has(NEAR_CHANCE):
         notes.append(words["why_near_chance"])
     return f"{amount} ({', '.join(notes)})" if notes else amount
@@ -913,7 +955,7 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
     parts = [words["no_bracket" if claim.interval is None else "bracket"]]
     if claim.n_windows is not None:
         few = _few_windows_phrase(claim.n_windows, words)
-        parts.append(f"{few[:1].upper()}{few[1:]}.")
+        parts.append(f"{_capitalised(few)}.")
     if claim.error is not None and claim.worst_error is not None:
         off = {"error": words.apart(claim.error), "worst": words.apart(claim.worst_error)}
         parts.append(words.say("expected_note", **off))
@@ -1032,9 +1074,8 @@ def _blindly(claim: FilmClaim, words: Words) -> str:
 def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     """Write of which time a share by judges is: without black, credits and windows they were not sure of.
 
-    Where a part of the film could not be read, it is of what could be.
-
-    Where these are more than may be missing of a rate, the time that is left is named and not the film.
+    Where a part of the film could not be read, it is of what could be. If the windows of which they were not
+    sure are more than a share may leave out (`MOST_UNRELIABLE`), the length of the rest is written.
     """
     of_part = "_read" if claim.has(PARTLY_READ) else ""
     if not claim.has(NOT_SURE):
@@ -1043,10 +1084,11 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     if sure_s is not None and claim.unsure_s > MOST_UNRELIABLE * (sure_s + claim.unsure_s):
         return _little_time_phrase(claim, sure_s, words)
     windows = words.counted("unsure", claim.n_unsure, time=words.duration(claim.unsure_s))
-    who = words.say("unsure_judge", who=words.judge(claim.who[0]))
     if len(claim.who) > 1:
-        who = words["unsure_panel"]
-    return words.say(f"of_sure{of_part}", windows=windows, who=who)
+        who_was_not = words["unsure_panel"]
+    else:
+        who_was_not = words.say("unsure_judge", who=words.judge(claim.who[0]))
+    return words.say(f"of_sure{of_part}", windows=windows, who=who_was_not)
 
 
 def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: Words) -> str:
@@ -1060,12 +1102,14 @@ def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: W
 
 
 def panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
-    """Say how far the judges of a panel agree, or which of them do not, where that is doubtful."""
+    """Say where the judges of a panel may agree no better than chance: all of them, or which pairs."""
     doubts = []
-    for doubt, text_of in PANEL_DOUBTS.items():
+    for doubt, key in PANEL_DOUBTS.items():
         if claim.has(doubt):
-            pairs = [pair for pair in claim.agreement if pair.has(OF_SOME.get(doubt, doubt))]
-            doubts.append(words.say(text_of, pairs=_pair_names(pairs, words)))
+            # A doubt of all judges is one of each pair; one of some has another name than that of its pairs.
+            doubt_of_pair = OF_SOME.get(doubt, doubt)
+            pairs = [pair for pair in claim.agreement if pair.has(doubt_of_pair)]
+            doubts.append(words.say(key, pairs=_pair_names(pairs, words)))
     return doubts
 
 
@@ -1118,9 +1162,9 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
         parts.append(words.say("interval_of", level=words.share(claim.interval.level)))
         if claim.worth is not None:
             parts.append(words.say("worth", worth=round(claim.worth)))
-    parts += [f"{text[:1].upper()}{text[1:]}." for text in _corrected_by(claim, words)]
+    parts += [f"{_capitalised(text)}." for text in _corrected_by(claim, words)]
     parts += alone_expected_sentences(claim, words)
-    parts += [f"{text[:1].upper()}{text[1:]}." for text in panel_doubts(claim, words)]
+    parts += [f"{_capitalised(text)}." for text in panel_doubts(claim, words)]
     parts += judges_sentences(others, words)
     return " ".join([*parts, *own_shares_sentences([claim, *others], words)])
 
@@ -1128,7 +1172,7 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
 def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
     """Say why the share of a panel may be below, or above, that of each of its judges.
 
-    And why a share is not the quotient of the windows that are counted beside it, where it is not.
+    If a share is not the number of positive windows divided by that of windows, say why too.
     """
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     has_panel = any(claim.is_of_panel for claim in shares)
@@ -1148,11 +1192,11 @@ def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]
 
 
 def _differs_from_counts(claim: JudgedShare, words: Words) -> bool:
-    """Whether a share is written otherwise than the quotient of the windows that are counted beside it."""
+    """Whether a share is not, as written, the judges' mean number of positive windows divided by windows."""
     if claim.number is None or not claim.n or not claim.positives:
         return False
-    quotient = sum(claim.positives) / len(claim.positives) / claim.n
-    return words.share(claim.number) != words.share(quotient)
+    mean_positives = sum(claim.positives) / len(claim.positives)
+    return words.share(claim.number) != words.share(mean_positives / claim.n)
 
 
 def alone_expected_sentences(claim: JudgedShare, words: Words) -> list[str]:
@@ -1226,16 +1270,19 @@ def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim]
 
 def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
     """Say why a judge, or several together, have no share."""
-    who = "panel" if len(claim.who) > 1 else "judge"
+    is_of_panel = len(claim.who) > 1
+    who = "panel" if is_of_panel else "judge"
     names = words.listed([words.judge(name) for name in claim.who])
-    counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=who == "panel")
     if claim.definition and not claim.judged:
-        # They may have judged windows under it all the same, further down the list.
+        # A share takes the list's windows from the first on, and that was judged under another definition.
         counted = words[f"first_elsewhere_{who}"]
-    lacks = words["no_window_left"]
+    else:
+        counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
     if claim.left:
-        lacks = words.again(needed_windows(claim.judged, claim.left, claim.least))
-    text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=lacks)
+        missing = words.again(needed_windows(claim.judged, claim.left, claim.least))
+    else:
+        missing = words["no_window_left"]
+    text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=missing)
     if claim.definition:
         return under_definition(claim, text, words)
     return text
@@ -1342,37 +1389,48 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
 def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     """Write the groups' shares, as those who judged them would mark, the trend, and how far judges agree."""
     shares = [claim for claim in claims if isinstance(claim, GroupShare) and claim.number is not None]
+    changes = [claim for claim in claims if isinstance(claim, GroupChange) and claim.number is not None]
+    trends = [change for change in changes if change.is_by_decade]
     agreement = [claim for claim in claims if isinstance(claim, PairKappa | PanelAgreement)]
-    if not shares:
-        no_share = [words["no_group"], *judges_sentences(agreement, words)]
-        return " ".join([*no_share, *_same_shares(claims, words)])
-    have_same_judges = len({claim.who for claim in shares}) == 1
-    parts = []
-    for claim in shares:
-        judges = "" if have_same_judges else f"{words.listed(claim.who)}: "
-        parts.append(f"{judges}{group_phrase(claim, words)}")
-    trends = [claim for claim in claims if isinstance(claim, GroupChange) and claim.is_by_decade]
-    parts += [later_phrase(claim, words) for claim in trends if claim.number is not None]
-    who = words.listed(shares[0].who) if have_same_judges else words["judges"]
-    unsure = words["unsure_left_out"] if any(claim.has(NOT_SURE) for claim in shares) else ""
-    level = words.share(shares[0].interval.level) if shares[0].interval else ""
-    known = {"who": who, "marked": as_positive(shares[0], shares[0].what, words)}
-    known |= {"unsure": unsure, "level": level}
-    is_read_in_part = any(claim.has(PARTLY_READ) for claim in shares)
-    known["film"] = words["a_film_read" if is_read_in_part else "a_film"]
-    known["mean"] = words["mean_of_judges" if any(len(claim.who) > 1 for claim in shares) else "mean_alone"]
-    if any(claim.has(OTHER_JUDGES) for claim in shares):
-        template = "would_mark_mixed"
-    elif have_same_judges and len(shares[0].who) == 1:
-        template = "would_mark"
-    else:
-        template = "would_mark_panel"
-    text = words.say(template, **known, rates=words["semicolon"].join(parts))
-    return " ".join([text, *judges_sentences(agreement, words), *_same_shares(claims, words)])
+    text = _group_shares_sentence(shares, trends, words) if shares else words["no_group"]
+    parts = [text, *judges_sentences(agreement, words)]
+    parts += [same_share_sentence(claim, words) for claim in claims if isinstance(claim, SameShare)]
+    return " ".join(parts)
 
 
-def _same_shares(claims: Sequence[FilmClaim], words: Words) -> list[str]:
-    return [same_share_sentence(claim, words) for claim in claims if isinstance(claim, SameShare)]
+def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupChange], words: Words) -> str:
+    """Write the shares of groups, each with its judges if these are not the same, and the trends."""
+    first = shares[0]
+    have_same_judges = all(share.who == first.who for share in shares)
+    rates = []
+    for share in shares:
+        judges = "" if have_same_judges else f"{words.listed(share.who)}: "
+        rates.append(f"{judges}{group_phrase(share, words)}")
+    rates += [later_phrase(trend, words) for trend in trends]
+    has_panel = any(len(share.who) > 1 for share in shares)
+    return words.say(
+        _would_mark_key(shares, have_same_judges=have_same_judges),
+        who=words.listed(first.who) if have_same_judges else words["judges"],
+        marked=as_positive(first, first.what, words),
+        film=words["a_film_read" if _any_has(shares, PARTLY_READ) else "a_film"],
+        unsure=words["unsure_left_out"] if _any_has(shares, NOT_SURE) else "",
+        mean=words["mean_of_judges" if has_panel else "mean_alone"],
+        level=words.share(first.interval.level) if first.interval else "",
+        rates=words["semicolon"].join(rates),
+    )
+
+
+def _would_mark_key(shares: Sequence[GroupShare], *, have_same_judges: bool) -> str:
+    """Choose the text of what one judge, several, or those who judged each film would mark."""
+    if _any_has(shares, OTHER_JUDGES):
+        return "would_mark_mixed"
+    is_of_one_judge = have_same_judges and len(shares[0].who) == 1
+    return "would_mark" if is_of_one_judge else "would_mark_panel"
+
+
+def _any_has(claims: Sequence[FilmClaim], condition: str) -> bool:
+    """Whether a condition applies to any of the claims."""
+    return any(claim.has(condition) for claim in claims)
 
 
 def group_value(claim: GroupShare, words: Words) -> str:
@@ -1406,24 +1464,30 @@ def film_share_value(claim: JudgedShare | ExpectedShare, words: Words) -> str:
 def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
     """Say from how many windows, and whose, the share of one film is, or that it is the model's alone.
 
-    That a model corrected a share, and that its judges may agree no better than chance, is said with it; of a
-    share that the model has not, why. Labels may stand in the model's place.
+    That a model corrected a share, and that its judges may agree no better than chance, is said with it. If
+    the model has no share, the reason is said. Labels may stand in the model's place.
     """
     if isinstance(claim, JudgedShare):
-        who = words.listed([words.judge(name) for name in claim.who])
-        note = words.counted("windows_judged", claim.n, who=who)
-        if claim.has(NOT_SURE):
-            note = words.counted("windows_judged_surely", claim.n + claim.n_unsure, sure=claim.n, who=who)
-        if claim.left_out:
-            everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
-            key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
-            note = f"{note}{words['semicolon']}{words.say(key, who=everybody)}"
-        return words["semicolon"].join([note, *_corrected_by(claim, words), *panel_doubts(claim, words)])
+        return _judged_film_note(claim, words)
     if claim.number is None:
         return no_share_phrase(claim, words)
     if claim.has(OF_LABELS):
         return words.say("labels_only", who=words.judge(claim.who[0]))
     return words["model_only"]
+
+
+def _judged_film_note(claim: JudgedShare, words: Words) -> str:
+    """Say from how many windows of which judges a share is, and which judges it leaves out."""
+    who = words.listed([words.judge(name) for name in claim.who])
+    if claim.has(NOT_SURE):
+        notes = [words.counted("windows_judged_surely", claim.n + claim.n_unsure, sure=claim.n, who=who)]
+    else:
+        notes = [words.counted("windows_judged", claim.n, who=who)]
+    if claim.left_out:
+        everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
+        key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
+        notes.append(words.say(key, who=everybody))
+    return words["semicolon"].join([*notes, *_corrected_by(claim, words), *panel_doubts(claim, words)])
 
 
 def no_share_phrase(claim: ExpectedShare, words: Words) -> str:
@@ -1486,19 +1550,19 @@ def change_sentence(claim: GroupChange, words: Words) -> str:
 
 
 def learnt_sentence(claim: LearntChange, words: Words) -> str:
-    """Say how the AUC changed by learning from judgements."""
-    verdict = "learn_same"
+    """Say how the AUC changed by learning from judgements: better or worse if its interval excludes 0."""
+    verdict_key = "learn_same"
     if claim.interval is not None and claim.interval.low > 0:
-        verdict = "learn_better"
+        verdict_key = "learn_better"
     elif claim.interval is not None and claim.interval.high < 0:
-        verdict = "learn_worse"
+        verdict_key = "learn_worse"
     difference = words["undefined"]
     if claim.number is not None:
         difference = words.difference(claim.number, claim.interval)
     return words.say(
         "learn_change",
         which=words["learn_judged" if claim.is_of_judged else "learn_corpus"],
-        verdict=words[verdict],
+        verdict=words[verdict_key],
         difference=difference,
         films=words.counted("count_films", claim.n_films),
         few=words["learn_few"] if claim.n_films < LEAST_OF_INTERVAL else "",

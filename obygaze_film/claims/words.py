@@ -11,35 +11,36 @@ from typing import Any, Final
 from obygaze_features.text import rounded
 from obygaze_film.claims.kinds import Bounds
 from obygaze_film.codebook_names import InLanguages, told_in
-from obygaze_film.notes import Message, texts
+from obygaze_film.notes import Message
+from obygaze_film.notes import texts as texts_of_notes
 from obygaze_film.schema import FLAGS, NO_CONTENT, UNRELIABLE
 from obygaze_models.report import asset
 
 LANGUAGES: Final = ("en", "fr")
 
-SHORT_S: Final = 600.0
-"""Below it a length of time is written in seconds."""
+LEAST_IN_MINUTES_S: Final = 600.0
+"""Seconds from which on a length of time is written in minutes."""
 
 VOWELS: Final = frozenset("aeiouyhœæ")
-"""First letters of names, without accents, before which French elides."""
+"""First letters, without accents, before which French elides "de" and "que"."""
 
-ELIDED: Final = {"fr": re.compile(r"\b([dDqQ]u?)e \{(\w+)\}")}
-"""Language -> a word of a text that is elided before a vowel, and the place of a name behind it."""
+MAY_ELIDE: Final = {"fr": re.compile(r"\b([dDqQ]u?)e \{(\w+)\}")}
+"""Language -> "de" or "que" in a text, without its e, and the name of the placeholder behind it."""
 
-LEAST_P: Final = 0.005
-"""A probability below it rounds to 0, and is not written so."""
+LEAST_WRITTEN_P: Final = 0.005
+"""A probability below it would be written as 0.00: "below 0.01" is written in its place."""
 
-TEXTS: Final = (("claims", "obygaze_film.claims"), ("film", "obygaze_film.page"))
-"""Files of texts, and their packages: of sentences, and of the page and the desk."""
+FILES_OF_TEXTS: Final = (("claims", "obygaze_film.claims"), ("film", "obygaze_film.page"))
+"""Names of the files of texts, and their packages: sentences; the page and the desk."""
 
 
 @cache
 def texts_of(language: str) -> dict[str, str]:
-    """Read the texts of a language, by name: sentences, pages, and notes."""
-    found = dict(texts(language))
-    for name, package in TEXTS:
-        found |= tomllib.loads(asset(f"{name}.{language}.toml", package))
-    return found
+    """Read the texts of a language, by key: those of notes, of sentences, and of the page and the desk."""
+    result = dict(texts_of_notes(language))
+    for name, package in FILES_OF_TEXTS:
+        result |= tomllib.loads(asset(f"{name}.{language}.toml", package))
+    return result
 
 
 class Words:
@@ -69,9 +70,9 @@ class Words:
         return key in self._texts
 
     def say(self, key: str, **values: object) -> str:
-        """Fill a text; what is filled in, and has translations, is written in this language.
+        """Fill the placeholders of a text; values that have translations are written in this language.
 
-        French "de" and "que" are elided before what is filled in and begins with a vowel.
+        In French, "de" and "que" are elided before a value that begins with a vowel.
 
         Examples
         --------
@@ -82,13 +83,12 @@ class Words:
         """
         text = self._texts[key]
         written = {name: self.again(value) for name, value in values.items()}
-        elided = ELIDED.get(self.language)
-        if elided is not None:
-            text = elided.sub(lambda found: _elided(found, written), text)
+        if self.language in MAY_ELIDE:
+            text = MAY_ELIDE[self.language].sub(lambda match: _elided(match, written), text)
         return text.format(**written)
 
     def counted(self, key: str, n: int, **values: object) -> str:
-        """Fill the text of a number of things: of none or of one the text may be one of its own.
+        """Fill the text of a number of things; 0 and 1 may have texts of their own, ``KEY_0`` and ``KEY_1``.
 
         Examples
         --------
@@ -96,27 +96,29 @@ class Words:
         >>> [Words("en").counted("count_windows", n) for n in (0, 1, 2)]
         ['0 windows', '1 window', '2 windows']
         """
-        own = {0: f"{key}_0", 1: f"{key}_1"}.get(n, key)
-        return self.say(own if own in self._texts else key, n=n, **values)
+        if n in (0, 1) and f"{key}_{n}" in self._texts:
+            key = f"{key}_{n}"
+        return self.say(key, n=n, **values)
 
     def again(self, note: Any) -> Any:
-        """Write a note, or a name of a codebook, in this language; what is neither stays as it is."""
+        """Translate a note, or a name of a codebook, to this language; return anything else as it is."""
         if isinstance(note, InLanguages):
             return told_in(note, self.language)
         if not isinstance(note, Message):
             return note
-        # A language may have words of its own for one thing where English has none, as of French participles.
-        singular = f"{note.key}_1"
-        is_singular = note.values.get("n") == 1 and singular in self._texts
-        return self.say(singular if is_singular else note.key, **note.values)
+        key = note.key
+        # French may have a singular where English has one text for all, as its participles have a plural.
+        if note.values.get("n") == 1 and f"{key}_1" in self._texts:
+            key = f"{key}_1"
+        return self.say(key, **note.values)
 
     def starting(self, prefix: str) -> dict[str, str]:
-        """Return the texts of a script: those whose names begin so, by the rest of their names."""
-        shown = {"decimal": self._texts["decimal"]}
-        for name, text in self._texts.items():
-            if name.startswith(prefix):
-                shown[name.removeprefix(prefix)] = text
-        return shown
+        """Return the texts of a script, by their keys without the prefix; and ``decimal``, which it needs."""
+        result = {"decimal": self._texts["decimal"]}
+        for key, text in self._texts.items():
+            if key.startswith(prefix):
+                result[key.removeprefix(prefix)] = text
+        return result
 
     # --- numbers
     # -----------------------------------------------------------------------
@@ -136,19 +138,22 @@ class Words:
         return f"−{text}" if value < 0 else f"+{text}"
 
     def probability(self, p: float, least: str = "hundredth") -> str:
-        """Write a probability; one that rounds to 0 is below 0.01."""
-        return self.number(p) if p >= LEAST_P else self[least]
+        """Write a probability; where that would be 0.00, the text `least` ("below 0.01")."""
+        return self.number(p) if p >= LEAST_WRITTEN_P else self[least]
 
     def band(self, low: float, high: float, between: str = "") -> str:
-        """Write an interval of probabilities; empty where even its upper end rounds to 0."""
-        if high < LEAST_P:
+        """Write an interval of probabilities, such as "<0.01, 0.43"; empty if both would be written as 0.00.
+
+        `between` replaces the language's sign between the two.
+        """
+        if high < LEAST_WRITTEN_P:
             return ""
-        first = self.number(low) if low >= LEAST_P else f"<{self.number(0.01)}"
-        return f"{first}{between or self['between']}{self.number(high)}"
+        low_text = self.number(low) if low >= LEAST_WRITTEN_P else f"<{self.number(0.01)}"
+        return f"{low_text}{between or self['between']}{self.number(high)}"
 
     def spoken(self, p: float, low: float, high: float) -> str:
-        """Write a probability and its band as the page's script does."""
-        if high < LEAST_P:
+        """Write a probability and its band in words, for screen readers."""
+        if high < LEAST_WRITTEN_P:
             return self["probability_low"]
         numbers = [self.probability(value) for value in (p, low, high)]
         return self["probability_band"].format(*numbers)
@@ -157,18 +162,21 @@ class Words:
         """Write a share as a whole percentage, NaN as a dash; only 0 is written as 0, and only 1 as all."""
         if math.isnan(value):
             return "–"
-        text = rounded(100 * value)
-        if text == "0" and value > 0:
+        return self._percentage(rounded(100 * value), value)
+
+    def _percentage(self, text: str, share: float) -> str:
+        """Write the rounded percentage (`text`) of a share; "<1%" and ">99%" if 0 or 100 is not exact."""
+        if text == "0" and share > 0:
             text = "<1"
-        elif text == "100" and value < 1:
+        elif text == "100" and share < 1:
             text = ">99"
         return self._texts["percent"].format(text)
 
     def shares_of_whole(self, parts: Sequence[float]) -> list[str]:
         """Write the shares of the parts of one whole, rounded so that the percentages add up to 100.
 
-        The parts are rounded down, and those with the largest remainders up; of parts that round to 0 or to
-        100, only none is written as 0, and only all as 100.
+        The parts are rounded down; those with the largest remainders are then rounded up. As in `share`, only
+        nothing is written as 0, and only the whole as 100.
 
         Examples
         --------
@@ -176,28 +184,27 @@ class Words:
         >>> Words("en").shares_of_whole([1.0, 1.0, 1.0]), Words("en").shares_of_whole([999.0, 1.0])
         (['34%', '33%', '33%'], ['>99%', '<1%'])
         """
-        whole = sum(parts) or 1.0
+        whole = sum(parts)
+        if whole == 0:
+            return [self._percentage("0", 0.0) for _ in parts]
         exact = [round(100 * part / whole, 6) for part in parts]
         percentages = [math.floor(share) for share in exact]
-        by_remainder = sorted(range(len(parts)), key=lambda place: percentages[place] - exact[place])
-        n_to_add = 100 - sum(percentages) if any(parts) else 0
-        for place in by_remainder[:n_to_add]:
-            percentages[place] += 1
+        remainders = [share - percentage for share, percentage in zip(exact, percentages, strict=True)]
+        by_remainder = sorted(range(len(parts)), key=lambda index: remainders[index], reverse=True)
+        n_to_round_up = 100 - sum(percentages)
+        for index in by_remainder[:n_to_round_up]:
+            percentages[index] += 1
         written = []
         for part, percentage in zip(parts, percentages, strict=True):
-            text = str(percentage)
-            if percentage == 0 and part > 0:
-                text = "<1"
-            elif percentage == 100 and part < whole:
-                text = ">99"
-            written.append(self._texts["percent"].format(text))
+            written.append(self._percentage(str(percentage), part / whole))
         return written
 
     def apart(self, value: float) -> str:
-        """Write how far two shares are apart, in percentage points."""
-        text = rounded(100 * value)
-        own = f"points_apart_{text}"
-        return self.say(own if own in self._texts else "points_apart", n=text)
+        """Write how far two shares are apart, in whole percentage points."""
+        points = rounded(100 * value)
+        # 0 and 1 have texts of their own, as French writes both in the singular.
+        key = f"points_apart_{points}"
+        return self.say(key if key in self._texts else "points_apart", n=points)
 
     def shares(self, interval: Bounds, between: str = "") -> str:
         """Write the ends of an interval of shares, with the language's sign between them or another."""
@@ -219,7 +226,7 @@ class Words:
         return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
 
     def points_text(self, key: str, value: float, interval: Bounds | None, **values: object) -> str:
-        """Fill a text of a difference in percentage points, in the number that the language gives it.
+        """Fill a text of a difference in percentage points; ``KEY_few`` is its text in the singular, if any.
 
         Examples
         --------
@@ -227,10 +234,11 @@ class Words:
         >>> [Words("fr").points_text("points_of", value, None) for value in (0.01, 0.02)]
         ['+1,0 point de pourcentage', '+2,0 points de pourcentage']
         """
-        singular = f"{key}_few"
-        # French has a plural from two on; with an interval behind it the number is that of the difference.
-        is_singular = singular in self._texts and abs(float(rounded(100 * value, 1))) < 2
-        return self.say(singular if is_singular else key, points=self.points(value, interval), **values)
+        # In French the plural begins at 2. It goes by the difference alone, also with an interval behind it.
+        is_singular = abs(float(rounded(100 * value, 1))) < 2
+        if is_singular and f"{key}_few" in self._texts:
+            key = f"{key}_few"
+        return self.say(key, points=self.points(value, interval), **values)
 
     def difference(self, value: float, interval: Bounds | None) -> str:
         """Write a difference with three decimals and a sign, and its interval."""
@@ -245,20 +253,26 @@ class Words:
         return self.durations(seconds)[0]
 
     def durations(self, *seconds: float) -> list[str]:
-        """Write the lengths of time of one sentence in one unit, that of the longest.
+        """Write the lengths of time of one sentence in one unit: minutes if one is ten minutes or more.
 
-        Minutes have a decimal where one of the lengths is below ten: numbers of one sentence add up.
+        Minutes have a decimal if one of the lengths is below ten minutes, so that what is written adds up.
+
+        Examples
+        --------
+        >>> from obygaze_film.claims import Words
+        >>> Words("en").durations(599.0, 30.0), Words("en").durations(600.0, 30.0)
+        (['599 s', '30 s'], ['10.0 minutes', '0.5 minutes'])
         """
-        if max(seconds) < SHORT_S:
+        if max(seconds) < LEAST_IN_MINUTES_S:
             return [self._texts["seconds"].format(rounded(length)) for length in seconds]
-        has_short = any(0 < length < SHORT_S for length in seconds)
-        lengths = []
+        has_short = any(0 < length < LEAST_IN_MINUTES_S for length in seconds)
+        written = []
         for length in seconds:
-            digits = 1 if has_short and length else 0
-            # French has a plural from two on.
+            digits = 1 if has_short and length > 0 else 0
+            # In French the plural begins at 2.
             key = "minutes_few" if length < 2 * 60 else "minutes_of"
-            lengths.append(self.say(key, n=self.number(length / 60, digits)))
-        return lengths
+            written.append(self.say(key, n=self.number(length / 60, digits)))
+        return written
 
     def seconds(self, value: float) -> str:
         """Write seconds, with decimals only if needed."""
@@ -274,9 +288,10 @@ class Words:
         return f"{', '.join(written[:-1])} {self._texts['and']} {written[-1]}"
 
     def flags(self, cell: str, *, is_judged: bool = False) -> str:
-        """Name the flags of a cell.
+        """Name the flags in a cell, such as ``unlike;bars``.
 
-        Of a span that has a probability in any part (`is_judged`), flags of time without one are of a part.
+        Time with a flag such as ``unlike`` has no probability. If the span has one all the same
+        (`is_judged`), only a part of it has the flag: then "in part" is written before it.
 
         Examples
         --------
@@ -299,11 +314,13 @@ class Words:
         return name or self["no_name"]
 
 
-def _elided(found: re.Match[str], values: Mapping[str, object]) -> str:
-    """Write a word and the place behind it, elided where what is filled in begins with a vowel."""
-    word, place = found.groups()
-    first = unicodedata.normalize("NFD", str(values[place]))[:1].casefold()
-    return f"{word}’{{{place}}}" if first in VOWELS else found[0]
+def _elided(match: re.Match[str], values: Mapping[str, object]) -> str:
+    """Write "que {concept}" as "qu’{concept}" if the value of the placeholder begins with a vowel."""
+    consonants, placeholder = match.groups()
+    value = str(values[placeholder])
+    # NFD writes an accent as a character of its own, behind its letter.
+    first_letter = unicodedata.normalize("NFD", value)[:1].casefold()
+    return f"{consonants}’{{{placeholder}}}" if first_letter in VOWELS else match[0]
 
 
 def whole_seconds(seconds: float) -> int:
@@ -330,15 +347,16 @@ def clock_span(start_s: float, end_s: float) -> str:
         return f"{clock(start_s)}–{clock(end_s)}"
     start = end = ""
     for digits in (1, 2, 3):
-        start, end = (_clock_with_parts(seconds, digits) for seconds in (start_s, end_s))
+        start = _clock_with_decimals(start_s, digits)
+        end = _clock_with_decimals(end_s, digits)
         if start != end:
             break
     return f"{start}–{end}"
 
 
-def _clock_with_parts(seconds: float, digits: int) -> str:
-    """Write a time as h:mm:ss with some digits of a second, rounded; a half is rounded up."""
-    scale = 10**digits
-    parts = int(seconds * scale + 0.5 + 1e-6)
-    whole = parts // scale
-    return f"{clock(whole)}.{parts % scale:0{digits}d}"
+def _clock_with_decimals(seconds: float, digits: int) -> str:
+    """Write a time as h:mm:ss with some decimals of the second, such as 0:01:27.7; a half is rounded up."""
+    units_a_second = 10**digits
+    units = int(seconds * units_a_second + 0.5 + 1e-6)
+    whole_s = units // units_a_second
+    return f"{clock(whole_s)}.{units % units_a_second:0{digits}d}"

@@ -1257,13 +1257,17 @@ GROUPS_OF_DECADES = pd.DataFrame(
         "judges": ["AB", "AB", "AB"],
         "n_windows": [60, 50, 10],
         "n_unsure": [0, 2, 0],  # windows of which AB was not sure
+        "has_unsure": [False, True, False],
+        "has_unread": [False, False, False],
         "value": [0.304, 0.995, np.nan],  # of the 1970s there is no share
         "low": [0.201, 0.9, np.nan],
         "high": [0.418, 0.9999, np.nan],
         "worth": [70.0, 50.0, np.nan],
         "expected": [0.2, 0.3, np.nan],
         "n_expected": [9, 8, 0],
+        "is_mixed": [False, False, False],
         "reason": ["", "", "1 of 3 films judged"],
+        "note": ["", "", ""],
     }
 )
 """Groups of films as `film compare` makes them."""
