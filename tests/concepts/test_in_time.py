@@ -14,111 +14,134 @@ N_MOVIES = 6
 
 
 @pytest.fixture(scope="module")
-def world():
+def clips():
+    """Frames of clips of six movies: two concepts are planted in few frames, and their order is the label."""
     return corpus(np.random.default_rng(0), 24, 4.0, "order", n_movies=N_MOVIES)
 
 
-def fitted(world, y, disturb="none"):
+def fitted(clips, y, disturb="none"):
     """Fit labels y without movie 0; -1 is of clips that are not in the task."""
-    train = world.movies > 0
+    train = clips.movies > 0
     model = ConceptsInTime(bank=TimeBank(disturb=disturb))
-    return model.fit(world.X[train], y[train], world.movies[train], present=world.present[train])
+    return model.fit(clips.X[train], y[train], clips.movies[train], present=clips.present[train])
 
 
-def auc_of(world, y, model):
+@pytest.fixture(scope="module")
+def model_of_concept0(clips):
+    """A model of whether clips have the first concept, fitted without movie 0."""
+    return fitted(clips, clips.present[:, 0].astype(int))
+
+
+def auc_of(clips, y, model):
     """Compute the AUC of a model on movie 0."""
-    test = (world.movies == 0) & (y >= 0)
-    return roc_auc_score(y[test], model.decision_function(world.X[test]))
+    test = (clips.movies == 0) & (y >= 0)
+    return roc_auc_score(y[test], model.decision_function(clips.X[test]))
 
 
-def test_a_concept_in_two_frames_is_found(world):
-    model = fitted(world, world.present[:, 0].astype(int))
-    assert auc_of(world, world.present[:, 0], model) > 0.85
-    values = model.frame_values(world.X)[..., 0]
-    has_concept = world.present[:, 0] == 1
-    is_in_frame = world.where[has_concept, :, 0]
-    assert roc_auc_score(is_in_frame.ravel(), values[has_concept].ravel()) > 0.97
+def test_clips_with_a_concept_in_two_frames_are_found(clips, model_of_concept0):
+    assert auc_of(clips, clips.present[:, 0], model_of_concept0) > 0.85
 
 
-def test_the_order_of_two_concepts_is_found_unless_time_is_disturbed(world):
-    assert auc_of(world, world.y, fitted(world, world.y)) > 0.9
-    assert 0.3 < auc_of(world, world.y, fitted(world, world.y, disturb="time")) < 0.7
+def test_the_two_frames_with_a_concept_have_the_highest_values(clips, model_of_concept0):
+    has_concept = clips.present[:, 0] == 1
+    is_in_frame = clips.where[has_concept, :, 0]
+    values = model_of_concept0.frame_values(clips.X)[has_concept, :, 0]
+    assert roc_auc_score(is_in_frame.ravel(), values.ravel()) > 0.97
 
 
-def test_shuffled_concepts_find_nothing(world):
-    model = fitted(world, world.present[:, 0].astype(int), disturb="concepts")
-    assert 0.3 < auc_of(world, world.present[:, 0], model) < 0.75
+def test_the_order_of_two_concepts_is_found_unless_frames_are_shuffled(clips):
+    assert auc_of(clips, clips.y, fitted(clips, clips.y)) > 0.9
+    assert 0.3 < auc_of(clips, clips.y, fitted(clips, clips.y, disturb="time")) < 0.7
 
 
-def test_the_control_of_shuffled_concepts_varies_where_a_sparse_head_would_not(world):
-    """A score that is alike for all clips has an AUC of .5 whatever leaks."""
+def test_with_shuffled_concepts_the_concept_is_not_found(clips):
+    model = fitted(clips, clips.present[:, 0].astype(int), disturb="concepts")
+    assert 0.3 < auc_of(clips, clips.present[:, 0], model) < 0.75
+
+
+def test_the_scores_of_the_control_with_shuffled_concepts_vary_within_movies(clips):
+    """Equal scores, as a sparse head would give, have an AUC of .5 and would hide a leak."""
     control = BUILTIN_MODELS["pcbm_time_shuffled"].estimator(0)
-    y = world.present[:, 0].astype(int)
-    control.fit(world.X, y, groups=world.movies, present=world.present)
-    for movie in np.unique(world.movies):
-        assert np.ptp(control.decision_function(world.X[world.movies == movie])) > 0.01
+    control.fit(clips.X, clips.present[:, 0].astype(int), groups=clips.movies, present=clips.present)
+    for movie in range(N_MOVIES):
+        assert np.ptp(control.decision_function(clips.X[clips.movies == movie])) > 0.01
 
 
-def test_scores_are_base_and_contributions_and_a_set_concept_moves_them(world):
-    model = fitted(world, world.present[:, 0].astype(int))
-    clip = world.X[:1]
-    logit = float(model.decision_function(clip)[0])
-    explanation = model.explain(clip[0])
+def test_a_score_is_the_sum_of_base_and_contributions(clips, model_of_concept0):
+    clip = clips.X[:1]
+    (score,) = model_of_concept0.decision_function(clip)
+    base, contributions, _ = model_of_concept0.contributions(clip)
+    assert base + contributions.sum() == pytest.approx(score)
+
+
+def test_an_explanation_has_the_base_the_contributions_and_the_concept_values(clips, model_of_concept0):
+    clip = clips.X[:1]
+    (score,) = model_of_concept0.decision_function(clip)
+    explanation = model_of_concept0.explain(clip[0])
     by_concepts = sum(part.contribution for part in explanation.contributions)
-    assert explanation.base + by_concepts == pytest.approx(logit)
-    assert [part.value for part in explanation.contributions] == model.concept_values(clip)[0].tolist()
-    base, parts, _ = model.contributions(clip)
-    assert base + parts.sum() == pytest.approx(logit)
-    assert model.intervene(clip, {"concept0": 0.99})[0] > model.intervene(clip, {"concept0": 0.01})[0]
+    assert explanation.base + by_concepts == pytest.approx(score)
+    values = [part.value for part in explanation.contributions]
+    assert values == model_of_concept0.concept_values(clip)[0].tolist()
 
 
-def test_a_clips_score_does_not_depend_on_clips_scored_beside_it(world):
-    model = fitted(world, world.present[:, 0].astype(int))
-    together = model.decision_function(world.X[:20])
-    assert model.decision_function(world.X[7:8])[0] == pytest.approx(together[7], rel=1e-12)
+def test_more_of_the_concept_moves_the_score_up(clips, model_of_concept0):
+    clip = clips.X[:1]
+    (with_little,) = model_of_concept0.intervene(clip, {"concept0": 0.01})
+    (with_much,) = model_of_concept0.intervene(clip, {"concept0": 0.99})
+    assert with_much > with_little
 
 
-def test_absent_frames_have_no_value_and_change_no_concepts_value(world):
-    model = fitted(world, world.present[:, 0].astype(int))
-    cut = world.X[:2].copy()
-    cut[:, 20:] = np.nan
-    scores = model.frame_values(cut)
-    assert np.isnan(scores[:, 20:]).all()
-    assert np.isfinite(model.decision_function(cut)).all()
-    np.testing.assert_allclose(model.concept_values(cut), model.concept_values(world.X[:2, :20]))
+def test_a_clips_score_does_not_depend_on_clips_scored_beside_it(clips, model_of_concept0):
+    scores = model_of_concept0.decision_function(clips.X[:20])
+    (alone,) = model_of_concept0.decision_function(clips.X[7:8])
+    assert alone == pytest.approx(scores[7], rel=1e-12)
 
 
-def test_values_that_the_head_learns_from_are_of_other_films(world):
-    """With a movie's presences turned round its own cross-fitted values stay, others' change."""
-    X, present, movies = world.X, world.present, world.movies
-    is_turned = movies == 1
-    turned = np.where(is_turned[:, None], 1 - present, present)
-    values = TimeBank().fit(X, present, movies).held_out_distances_
-    values_of_turned = TimeBank().fit(X, turned, movies).held_out_distances_
-    np.testing.assert_array_equal(values_of_turned[is_turned], values[is_turned])
-    assert np.abs(values_of_turned - values)[~is_turned].max() > 1e-6
+def test_absent_frames_have_no_value_and_change_no_concepts_value(clips, model_of_concept0):
+    without_last_frames = clips.X[:2].copy()
+    without_last_frames[:, 20:] = np.nan
+    values_of_frames = model_of_concept0.frame_values(without_last_frames)
+    assert np.isnan(values_of_frames[:, 20:]).all()
+    assert np.isfinite(model_of_concept0.decision_function(without_last_frames)).all()
+    np.testing.assert_allclose(
+        model_of_concept0.concept_values(without_last_frames),
+        model_of_concept0.concept_values(clips.X[:2, :20]),
+    )
 
 
-def test_values_that_the_head_learns_from_do_not_know_how_the_films_frames_vary(world):
-    """The values of one feature change places within a clip: moments stay, covariances do not."""
-    movies = world.movies
-    changed_clip = np.flatnonzero(movies == 1)[0]
-    changed = world.X.copy()
+def test_the_values_that_the_head_learns_from_a_film_come_from_other_films_presences(clips):
+    """Where all presences of movie 1 are negated, its own values stay and those of others change."""
+    is_negated = clips.movies == 1
+    negated = np.where(is_negated[:, None], 1 - clips.present, clips.present)
+    before = TimeBank().fit(clips.X, clips.present, clips.movies).held_out_distances_
+    after = TimeBank().fit(clips.X, negated, clips.movies).held_out_distances_
+    np.testing.assert_array_equal(after[is_negated], before[is_negated])
+    assert np.abs(after - before)[~is_negated].max() > 1e-6
+
+
+def test_the_values_that_the_head_learns_from_a_film_come_from_other_films_frames(clips):
+    """One feature of a clip is reversed in time: its mean and variance stay, its covariances change.
+
+    Other clips of the same fold keep their values, and clips of other folds do not. The second of four folds
+    has the movies 1 and 5.
+    """
+    is_in_fold = clips.movies % 4 == 1
+    changed_clip = np.flatnonzero(clips.movies == 1)[0]
+    is_other = np.arange(len(clips.movies)) != changed_clip
+    changed = clips.X.copy()
     changed[changed_clip, :, 0] = changed[changed_clip, ::-1, 0]
-    values = TimeBank().fit(world.X, world.present, movies).held_out_distances_
-    values_of_changed = TimeBank().fit(changed, world.present, movies).held_out_distances_
-    is_in_its_fold = movies % 4 == 1
-    others_of_its_fold = is_in_its_fold & (np.arange(len(movies)) != changed_clip)
-    np.testing.assert_allclose(values_of_changed[others_of_its_fold], values[others_of_its_fold], atol=1e-5)
-    assert np.abs(values_of_changed - values)[~is_in_its_fold].max() > 1e-3
+    before = TimeBank().fit(clips.X, clips.present, clips.movies).held_out_distances_
+    after = TimeBank().fit(changed, clips.present, clips.movies).held_out_distances_
+    np.testing.assert_allclose(after[is_in_fold & is_other], before[is_in_fold & is_other], atol=1e-5)
+    assert np.abs(after - before)[~is_in_fold].max() > 1e-3
 
 
-def test_frames_that_are_absent_everywhere_change_no_presence(world):
-    padding = np.full_like(world.X, np.nan)
-    padded = np.concatenate([world.X, padding], axis=1)
-    bank = TimeBank().fit(world.X, world.present, world.movies)
-    bank_of_padded = TimeBank().fit(padded, world.present, world.movies)
-    n_concepts = world.present.shape[1]
+def test_frames_that_are_absent_everywhere_change_no_presence(clips):
+    padding = np.full_like(clips.X, np.nan)
+    padded = np.concatenate([clips.X, padding], axis=1)
+    bank = TimeBank().fit(clips.X, clips.present, clips.movies)
+    bank_of_padded = TimeBank().fit(padded, clips.present, clips.movies)
+    n_concepts = clips.present.shape[1]
     presences = bank.held_out_distances_[:, :n_concepts]
     presences_of_padded = bank_of_padded.held_out_distances_[:, :n_concepts]
     np.testing.assert_allclose(presences_of_padded, presences, atol=1e-4)
@@ -146,23 +169,23 @@ def test_the_last_frame_that_is_there_is_a_clips_end():
     np.testing.assert_allclose(presences_and_positions(followed_by_absent), presences_and_positions(whole))
 
 
-def test_a_concept_that_no_clip_has_is_refused_by_name(world):
-    present = world.present.copy()
+def test_a_concept_that_no_clip_has_is_refused_by_name(clips):
+    present = clips.present.copy()
     present[:, 1] = 0
     with pytest.raises(ConceptError, match="concept1"):
-        TimeBank().fit(world.X, present, world.movies)
+        TimeBank().fit(clips.X, present, clips.movies)
 
 
-def test_vectors_are_refused(world):
+def test_vectors_are_refused(clips):
     with pytest.raises(ValueError, match=r"\[N, F, D\]"):
-        TimeBank().fit(world.X[:, 0], world.present, world.movies)
+        TimeBank().fit(clips.X[:, 0], clips.present, clips.movies)
 
 
-def test_a_concept_that_is_in_one_fold_of_films_alone_has_no_value_there(world):
-    rare = world.present.copy()
-    rare[world.movies != 2, 0] = 0
-    bank = TimeBank().fit(world.X, rare, world.movies)
-    # Of four folds, that of movie 2 has every fourth.
-    is_in_its_fold = world.movies % 4 == 2
-    assert (bank.held_out_distances_[is_in_its_fold, 0] == 0).all()
-    assert (bank.held_out_distances_[~is_in_its_fold, 0] != 0).all()
+def test_a_concept_that_only_one_fold_has_gets_the_value_0_there(clips):
+    """Without that fold no clip with the concept is left to learn from. Movie 2 is a fold."""
+    present = clips.present.copy()
+    present[clips.movies != 2, 0] = 0
+    bank = TimeBank().fit(clips.X, present, clips.movies)
+    is_in_fold = clips.movies == 2
+    assert (bank.held_out_distances_[is_in_fold, 0] == 0).all()
+    assert (bank.held_out_distances_[~is_in_fold, 0] != 0).all()

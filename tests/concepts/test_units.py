@@ -14,8 +14,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_models.commands.unit_commands import units
 from obygaze_models.concepts.dictionary import Dictionary
 from obygaze_models.concepts.dictionary_learning import learn_dictionary
-from obygaze_models.concepts.texts import TextVectors
-from obygaze_models.concepts.texts import _text_bottleneck_spec as in_time
+from obygaze_models.concepts.texts import TextVectors, _text_bottleneck_spec
 from obygaze_models.concepts.units import UnitBank
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.evaluate import evaluate
@@ -27,6 +26,7 @@ SMALL = {"n_units": 24, "n_active": 4, "n_epochs": 6, "seed": 0}
 
 @pytest.fixture(scope="module")
 def clips():
+    """Sixty clips of 32 frames of 16 features, which are noise."""
     return np.random.default_rng(0).normal(size=(60, 32, 16)).astype(np.float32)
 
 
@@ -51,29 +51,35 @@ def test_planted_atoms_are_found_and_dead_units_are_renewed():
     assert dictionary.unexplained < 0.1
 
 
-def test_the_same_seed_gives_the_same_bytes_also_resumed_after_an_epoch(clips):
-    after_epochs = []
+def test_the_same_seed_gives_the_same_bytes(clips):
+    dictionary = learnt(clips, seed=0)
+    assert bytes_of(learnt(clips, seed=0)) == bytes_of(dictionary)
+    assert bytes_of(learnt(clips, seed=1)) != bytes_of(dictionary)
+
+
+def test_a_dictionary_resumed_after_an_epoch_has_the_bytes_of_one_learnt_at_once(clips):
+    arrays_after_epochs = []
 
     def keep(dictionary):
-        after_epochs.append({name: array.copy() for name, array in dictionary.to_arrays().items()})
+        arrays_after_epochs.append({name: array.copy() for name, array in dictionary.to_arrays().items()})
 
-    whole = learnt(clips, after_epoch=keep)
-    assert bytes_of(learnt(clips)) == bytes_of(whole)
-    after_third = Dictionary.from_arrays(after_epochs[2])
-    assert bytes_of(learnt(clips, resume_from=after_third)) == bytes_of(whole)
-    assert bytes_of(learnt(clips, seed=1)) != bytes_of(whole)
+    learnt_at_once = learnt(clips, after_epoch=keep)
+    after_third_epoch = Dictionary.from_arrays(arrays_after_epochs[2])
+    resumed = learnt(clips, resume_from=after_third_epoch)
+    assert bytes_of(resumed) == bytes_of(learnt_at_once)
 
 
 def test_clips_are_read_in_blocks(clips, monkeypatch):
-    sizes = []
+    block_sizes = []
 
     def read(rows):
-        sizes.append(len(rows))
+        block_sizes.append(len(rows))
         return clips[rows].reshape(-1, 16)
 
-    monkeypatch.setattr("obygaze_models.concepts.dictionary_learning.BLOCK_BYTES", 10 * clips[0].nbytes)
+    bytes_of_ten_clips = 10 * clips[0].nbytes
+    monkeypatch.setattr("obygaze_models.concepts.dictionary_learning.BLOCK_BYTES", bytes_of_ten_clips)
     dictionary = learn_dictionary(read, len(clips), **SMALL)
-    assert max(sizes) == 10
+    assert max(block_sizes) == 10
     assert np.isfinite(dictionary.unexplained)
 
 
@@ -87,19 +93,31 @@ def test_tokens_that_are_all_equal_are_refused(clips):
         learnt(np.full_like(clips, 0.1))
 
 
-def test_at_most_k_units_are_active_and_none_below_zero(clips):
-    dictionary = learnt(clips)
-    codes = dictionary.encode(dictionary.scaled(clips[0]))
-    assert np.diff(codes.indptr).max() <= 4
-    assert (codes.data > 0).all()
+def test_at_most_k_units_are_active_in_a_frame_and_none_below_zero(clips):
+    dictionary = learnt(clips, n_active=4)
+    activations = dictionary.encode(dictionary.scaled(clips[0]))  # a sparse matrix, [frames, units]
+    n_active_in_frames = np.diff(activations.indptr)
+    assert n_active_in_frames.max() <= 4
+    assert (activations.data > 0).all()
 
 
-def test_absent_frames_count_for_nothing(clips):
-    bank = UnitBank(24, 4, 2).fit(clips)
+@pytest.fixture
+def cut_clips(clips):
+    """Three clips without their last twelve frames."""
     cut = clips[:3].copy()
     cut[:, 20:] = np.nan
-    np.testing.assert_allclose(bank.transform(cut), bank.transform(clips[:3, :20]), rtol=1e-5, atol=1e-6)
-    assert np.isnan(bank.frame_scores(cut)[:, 20:]).all()
+    return cut
+
+
+def test_a_clip_with_absent_frames_has_the_unit_values_of_the_frames_that_are_there(clips, cut_clips):
+    bank = UnitBank(24, 4, 2).fit(clips)
+    expected = bank.transform(clips[:3, :20])
+    np.testing.assert_allclose(bank.transform(cut_clips), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_an_absent_frame_has_no_unit_scores(clips, cut_clips):
+    bank = UnitBank(24, 4, 2).fit(clips)
+    assert np.isnan(bank.frame_scores(cut_clips)[:, 20:]).all()
 
 
 MOVIES = np.repeat([f"film{number}" for number in range(4)], 20)
@@ -111,54 +129,65 @@ def labelled_clips():
     clips = []
     for row, movie in enumerate(MOVIES):
         level = ("HN", "S")[rng.integers(2)]
-        concepts = rng.permutation(["Body", "Speech"]).tolist()[: rng.integers(3)]
-        clips.append(Clip(f"{movie}-{row:02}", movie, level=level, concepts=tuple(concepts)))
+        in_random_order = rng.permutation(["Body", "Speech"]).tolist()
+        n_concepts = rng.integers(3)
+        concepts = tuple(in_random_order[:n_concepts])
+        clips.append(Clip(f"{movie}-{row:02}", movie, level=level, concepts=concepts))
     return tuple(clips)
 
 
-def scores_by(name, frames, folder):
-    """Evaluate a model of frames [N, F, D], and return held-out scores and thresholds [N, 2] of all clips."""
+def load_frames(frames, folder):
+    """Load the labelled clips, with frames [N, F, D] of one backbone and their negatives of another."""
     clips = labelled_clips()
     manifest = Manifest(clips, folder, builtin_codebook("obygaze12"))
     seen = {"pooled": frames.mean(axis=1), "frames": frames}
     heard = {array: -values for array, values in seen.items()}
     movie_of = {clip.clip_id: clip.movie for clip in clips}
     store = open_store(seal_arrays(folder, movie_of, {"toy": seen, "ears": heard}, n_frames=8))
-    data = om.load_dataset(store, manifest, backbone="toy")
-    if name in BUILTIN_MODELS:
-        spec = replace(BUILTIN_MODELS[name], compared_with=())
-    elif name == "concepts_in_time":
-        data = om.load_dataset([store, store], manifest, backbone=["toy", "ears"]).named(["visual", "heard"])
-        spec = om.fused_by_concepts(data, in_time=True)[0]
+    one_backbone = om.load_dataset(store, manifest, backbone="toy")
+    two_backbones = om.load_dataset([store, store], manifest, backbone=["toy", "ears"])
+    return one_backbone, two_backbones.named(["visual", "heard"])
+
+
+def scores_by(name, frames, folder):
+    """Evaluate a model of frames [N, F, D], and return held-out scores and thresholds [N, 2] of all clips."""
+    data, fusible = load_frames(frames, folder)
+    if name == "concepts_in_time":
+        data = fusible
+        spec = om.fused_by_concepts(fusible, in_time=True)[0]
+    elif name == "pcbm_time_definition":
+        spec = _text_bottleneck_spec("definition", TextVectors(("Body", "Look"), np.eye(2, 6)))
     else:
-        spec = in_time("definition", TextVectors(("Body", "Look"), np.eye(2, 6)))
+        spec = replace(BUILTIN_MODELS[name], compared_with=())
     table = evaluate(data, [spec], "hn_s").predictions.table
     rows = table[table["model"] == name].set_index("clip_id")
-    return rows.loc[list(movie_of), ["score", "threshold"]].to_numpy()
+    return rows.loc[data.clip_ids, ["score", "threshold"]].to_numpy()
 
 
 @pytest.mark.parametrize("name", ["units", "pcbm_time", "pcbm_time_definition", "concepts_in_time"])
 def test_nothing_of_a_film_tested_enters_its_model(tmp_path, name):
-    """Frames of half of a film's clips are replaced: scores of its other half are the same."""
+    """Frames of half of film0's clips are replaced: scores of its other half are the same."""
     rng = np.random.default_rng(4)
     frames = rng.normal(size=(80, 8, 6)).astype(np.float32)
-    changed = frames.copy()
-    changed[:10] = 5 * rng.normal(size=(10, 8, 6))
+    is_replaced = np.arange(80) < 10
+    replaced = frames.copy()
+    replaced[is_replaced] = 5 * rng.normal(size=(10, 8, 6))
     before = scores_by(name, frames, tmp_path / "before")
-    after = scores_by(name, changed, tmp_path / "after")
-    np.testing.assert_array_equal(after[10:20], before[10:20])
-    # The models of other films were trained on the changed clips.
-    assert (after[20:] != before[20:]).any()
+    after = scores_by(name, replaced, tmp_path / "after")
+    is_other_half = (MOVIES == "film0") & ~is_replaced
+    np.testing.assert_array_equal(after[is_other_half], before[is_other_half])
+    # The models of other films were trained on the replaced clips.
+    assert (after[MOVIES != "film0"] != before[MOVIES != "film0"]).any()
 
 
-def test_a_unit_that_goes_with_a_concept_is_found_beside_many_that_do_not():
+def test_the_one_unit_of_thirty_that_goes_with_a_concept_is_found():
     rng = np.random.default_rng(0)
-    movies = np.repeat([f"m{k}" for k in range(6)], 40)
+    movies = np.repeat([f"m{number}" for number in range(6)], 40)
     present = rng.random((240, 2)) < 0.3
-    values = rng.normal(size=(240, 30))
-    values[:, 7] += 1.5 * present[:, 1]
-    auc, p = associate(values, present, movies)
-    assert np.argwhere(p <= 0.05).tolist() == [[7, 1]]
+    unit_values = rng.normal(size=(240, 30))
+    unit_values[:, 7] += 1.5 * present[:, 1]
+    auc, p = associate(unit_values, present, movies)
+    assert np.argwhere(p <= 0.05).tolist() == [[7, 1]]  # unit 7 and concept 1
     assert 0.75 < np.nanmean(auc[:, 7, 1]) < 0.95
 
 

@@ -34,17 +34,25 @@ PRINTED = {"gpt-4o": (1.00, 0.92), "mistral-v03": (0.25, 0.80)}
 CODE_OF = {"-": UNKNOWN, "n": 0, "y": 1, "x": 2}
 
 
+def framing_calls(model):
+    """Return the calls of the four annotators and of a model on the questions of `FRAMING`, [5, N]."""
+    questions = []
+    for letters, count in re.findall(r"(\S+):(\d+)", FRAMING[model]):
+        calls_on_question = [CODE_OF[letter] for letter in letters]
+        questions += int(count) * [calls_on_question]
+    return np.array(questions).T
+
+
 @pytest.mark.parametrize("model", PRINTED)
-def test_the_published_example(model):
-    calls = []
-    for pattern, count in re.findall(r"(\S+):(\d+)", FRAMING[model]):
-        calls += int(count) * [[CODE_OF[letter] for letter in pattern]]
-    *annotators, machine = np.array(calls).T
-    films = np.arange(len(machine)) // 60
-    comparison = alt_test(machine, dict(zip("abcd", annotators, strict=True)), films, model).comparisons[0]
+def test_winning_rate_and_advantage_are_those_printed_by_the_authors(model):
+    *annotators, machine = framing_calls(model)
+    by_name = dict(zip("abcd", annotators, strict=True))
+    films = np.arange(len(machine)) // 60  # the questions have none, and the form by clips ignores them
+    result = alt_test(machine, by_name, films, model)
+    published_form = result.comparisons[0]
     winning_rate, advantage = PRINTED[model]
-    assert round(comparison.winning_rate("clips", 0.15), 2) == winning_rate
-    assert round(comparison.advantage, 2) == advantage
+    assert round(published_form.winning_rate("clips", 0.15), 2) == winning_rate
+    assert round(published_form.advantage, 2) == advantage
 
 
 @dataclass(frozen=True)
@@ -76,19 +84,31 @@ def draw_calls(seed, *, skills, machine_skill, n_films=20, n_clips=60):
     return Calls(calls[-1], annotators, np.repeat(np.arange(n_films), n_clips))
 
 
-def test_with_one_clip_a_film_the_test_by_films_is_the_published_one():
-    calls = draw_calls(0, skills=(0.8, 0.8, 0.7), machine_skill=0.7, n_films=400, n_clips=1)
+@pytest.fixture(scope="module")
+def one_clip_a_film():
+    """Calls of three annotators and a machine on 400 films of a single clip."""
+    return draw_calls(0, skills=(0.8, 0.8, 0.7), machine_skill=0.7, n_films=400, n_clips=1)
+
+
+def test_with_one_clip_a_film_the_test_by_films_is_that_by_clips(one_clip_a_film):
+    calls = one_clip_a_film
     comparison = alt_test(calls.machine, calls.annotators, calls.films).comparisons[0]
     assert comparison.mean_shortfall("clips") == comparison.mean_shortfall("films")
     for margin in MARGINS:
         assert comparison.p("films", margin) == pytest.approx(comparison.p("clips", margin))
-    first = calls.annotators["h0"]
-    agreement = 0
-    for name in ("h1", "h2"):
-        other = calls.annotators[name]
-        agreement = agreement + (first == other).astype(int) - (calls.machine == other)
-    expected = ttest_1samp(np.sign(agreement), 0.2, alternative="less").pvalue
-    assert comparison.p("clips", 0.2)[0] == pytest.approx(expected)
+
+
+def test_the_published_form_is_a_t_test_of_who_agrees_more_with_the_other_annotators(one_clip_a_film):
+    """On each clip h0 or the machine agrees with more of h1 and h2: 1, 0 or -1."""
+    calls = one_clip_a_film
+    h0, h1, h2 = calls.annotators.values()
+    agreements_of_h0 = (h0 == h1).astype(int) + (h0 == h2)
+    agreements_of_machine = (calls.machine == h1).astype(int) + (calls.machine == h2)
+    shortfall = np.sign(agreements_of_h0 - agreements_of_machine)
+    expected = ttest_1samp(shortfall, 0.2, alternative="less").pvalue
+    comparison = alt_test(calls.machine, calls.annotators, calls.films).comparisons[0]
+    p_of_h0 = comparison.p("clips", 0.2)[0]
+    assert p_of_h0 == pytest.approx(expected)
 
 
 def test_a_machine_as_good_as_annotators_may_stand_in():
@@ -117,28 +137,35 @@ def test_the_order_of_clips_decides_nothing():
             assert comparison.p(form, 0.1) == pytest.approx(other.p(form, 0.1))
 
 
-def test_annotators_who_hardly_agree_tell_nothing():
+def test_nothing_is_told_where_annotators_hardly_agree():
     calls = draw_calls(2, skills=(0.55, 0.55, 0.55), machine_skill=0.55)
     result = alt_test(calls.machine, calls.annotators, calls.films)
     assert result.answer == "these annotators agree too little to tell"
 
 
-def test_nothing_is_told_where_a_constant_machine_would_do_as_well():
-    """Annotators agree on films, not on clips; the machine on clips, and on films it says the opposite.
+def calls_that_vary_between_films_only():
+    """Annotators and a machine that disagree within films.
 
-    Its answers in another order within films are worse than any one answer, which alone may stand in.
+    Each annotator gives a clip its film's usual answer, yes or no, in .65 of the clips. The machine gives
+    that answer only where both annotators do, and there in .6 of the clips; elsewhere it gives the opposite.
     """
     rng = np.random.default_rng(6)
     films = np.repeat(np.arange(40), 60)
-    is_often = films % 2 == 0
-    chance = np.where(is_often, 0.65, 0.35)
-    annotators = {name: (rng.random(len(films)) < chance).astype(np.int64) for name in ("h0", "h1")}
-    both_say_often = (annotators["h0"] == is_often) & (annotators["h1"] == is_often)
-    says_often = both_say_often & (rng.random(len(films)) < 0.6)
-    machine = np.where(says_often, is_often, ~is_often).astype(np.int64)
-    result = alt_test(machine, annotators, films)
+    usual = films % 2 == 0
+    p_yes = np.where(usual, 0.65, 0.35)
+    annotators = {name: (rng.random(len(films)) < p_yes).astype(np.int64) for name in ("h0", "h1")}
+    both_say_usual = (annotators["h0"] == usual) & (annotators["h1"] == usual)
+    machine_says_usual = both_say_usual & (rng.random(len(films)) < 0.6)
+    machine = np.where(machine_says_usual, usual, ~usual).astype(np.int64)
+    return Calls(machine, annotators, films)
+
+
+def test_nothing_is_told_where_a_machine_with_one_answer_could_stand_in_as_well():
+    """The machine's own answers in another order within films could not, but one constant answer could."""
+    calls = calls_that_vary_between_films_only()
+    result = alt_test(calls.machine, calls.annotators, calls.films)
     passes = {comparison.name: comparison.passes for comparison in result.comparisons}
-    assert passes == {"": True, "constant": True, "shuffled": False}
+    assert passes == {"": True, "constant": True, "shuffled": False}  # "" is the machine itself
     assert result.answer == "these annotators agree too little to tell"
 
 
@@ -217,12 +244,17 @@ def test_machines_are_compared_with_people_alone(tmp_path, clip_id):
     assert vlm_alone["vlm"].annotators == results["vlm"].annotators
 
 
-def test_three_unequal_classes_are_balanced():
+def test_a_constant_machine_falls_short_on_three_balanced_classes_and_a_skilled_one_does_not():
+    """Of a class with 80 % of the clips and two with 10 %, the balanced form weights each alike."""
     rng = np.random.default_rng(4)
     truth = rng.choice(3, 1200, p=(0.8, 0.1, 0.1))
-    calls = [np.where(rng.random(1200) < 0.8, truth, rng.integers(0, 3, 1200)) for _ in range(4)]
-    machine, *annotators = calls
-    result = alt_test(machine, dict(zip("abc", annotators, strict=True)), np.arange(1200) // 60)
+    calls = []
+    for _ in range(4):
+        is_right = rng.random(1200) < 0.8
+        calls.append(np.where(is_right, truth, rng.integers(0, 3, 1200)))
+    machine, h0, h1, h2 = calls
+    films = np.arange(1200) // 60
+    result = alt_test(machine, {"h0": h0, "h1": h1, "h2": h2}, films)
     by_name = {comparison.name: comparison for comparison in result.comparisons}
     assert set(by_name[""].by_form) == set(FORMS)
     assert abs(by_name[""].mean_shortfall("balanced")) < 0.05

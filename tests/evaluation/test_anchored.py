@@ -12,27 +12,62 @@ from obygaze_models.protocol.targets import labels_of
 
 
 @pytest.fixture(scope="module")
-def half(make_planted):
-    """A dataset of which every second clip was judged with the score in sight."""
+def half_seen(make_planted):
+    """A dataset of which every second clip was judged with the model's score in sight."""
     data = make_planted(direction=2.0)
-    anchored = np.arange(len(data)) % 2 == 1
-    return dataclasses.replace(data, labels=dataclasses.replace(data.labels, seen_score=anchored))
+    is_second = np.arange(len(data)) % 2 == 1
+    return dataclasses.replace(data, labels=dataclasses.replace(data.labels, seen_score=is_second))
 
 
-def test_they_are_in_training_and_tested_only_where_that_is_asked(half):
-    run = evaluate(half, ["linear"], "enhn_s", test_seen_scores=False)
-    asked = evaluate(half, ["linear"], "enhn_s", test_seen_scores=True)
-    assert set(run.predictions.table["clip_id"]) == set(half.clip_ids[~half.labels.seen_score].tolist())
-    assert set(asked.predictions.table["clip_id"]) == set(half.clip_ids.tolist())
-    assert run.record["clips"]["seen_score"] == int(half.labels.seen_score.sum())
-    assert "seen_score" not in asked.record["clips"]
-    train_clips = [fold["train_clips"] for fold in run.record["folds"]]
-    assert [fold["train_clips"] for fold in asked.record["folds"]] == train_clips
+@pytest.fixture(scope="module")
+def run_without_seen(half_seen):
+    """An evaluation in which these clips are not tested."""
+    return evaluate(half_seen, ["linear"], "enhn_s", test_seen_scores=False)
 
 
-def test_the_column_says_which_they_are():
-    clips = [Clip("a", "m", extras={"seen_score": "1"}), Clip("b", "m", extras={"seen_score": "0"})]
-    assert labels_of(Manifest(tuple(clips), Path())).seen_score.tolist() == [True, False]
-    assert labels_of(Manifest((Clip("c", "m"),), Path())).seen_score is None
-    kept = labels_of(Manifest(tuple(clips), Path())).take(np.array([1]))
-    assert kept.seen_score.tolist() == [False]
+@pytest.fixture(scope="module")
+def run_with_seen(half_seen):
+    """An evaluation in which these clips are tested."""
+    return evaluate(half_seen, ["linear"], "enhn_s", test_seen_scores=True)
+
+
+def ids_of_tested(run):
+    """Return the ids of the clips that a run tested."""
+    return set(run.predictions.table["clip_id"])
+
+
+def manifest_of(*clips):
+    return Manifest(clips, Path())
+
+
+def test_clips_judged_with_the_score_in_sight_are_not_tested_and_are_counted(half_seen, run_without_seen):
+    unseen = half_seen.clip_ids[~half_seen.labels.seen_score]
+    assert ids_of_tested(run_without_seen) == set(unseen.tolist())
+    assert run_without_seen.record["clips"]["seen_score"] == half_seen.labels.seen_score.sum()
+
+
+def test_clips_judged_with_the_score_in_sight_are_tested_on_request(half_seen, run_with_seen):
+    assert ids_of_tested(run_with_seen) == set(half_seen.clip_ids.tolist())
+    assert "seen_score" not in run_with_seen.record["clips"]
+
+
+def test_clips_judged_with_the_score_in_sight_are_trained_on_whether_tested_or_not(
+    run_without_seen, run_with_seen
+):
+    with_seen = [fold["train_clips"] for fold in run_with_seen.record["folds"]]
+    without_seen = [fold["train_clips"] for fold in run_without_seen.record["folds"]]
+    assert without_seen == with_seen
+
+
+def test_the_column_seen_score_says_which_clips_were_judged_with_the_score_in_sight():
+    manifest = manifest_of(
+        Clip("a", "m", extras={"seen_score": "1"}), Clip("b", "m", extras={"seen_score": "0"})
+    )
+    labels = labels_of(manifest)
+    assert labels.seen_score.tolist() == [True, False]
+    second_clip = labels.take(np.array([1]))
+    assert second_clip.seen_score.tolist() == [False]
+
+
+def test_without_the_column_seen_score_nothing_is_known_of_it():
+    assert labels_of(manifest_of(Clip("c", "m"))).seen_score is None

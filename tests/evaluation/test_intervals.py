@@ -12,6 +12,17 @@ from obygaze_models.evaluation import jackknife_interval, metrics, t_interval
 from obygaze_models.evaluation.intervals import difference_bounds, ratio_interval
 
 UNIT = (0.0, 1.0)
+APS = np.array([0.7, 0.9, 0.95, 0.8, 0.99])  # one a movie
+
+
+def ends(interval):
+    """Return the lower and the upper end of an interval."""
+    return interval.low, interval.high
+
+
+def is_undefined(interval):
+    """Say whether an interval has neither end."""
+    return math.isnan(interval.low) and math.isnan(interval.high)
 
 
 def test_the_interval_is_students():
@@ -27,48 +38,71 @@ def test_undefined_movies_are_left_out_and_counted():
     assert (result.mean, result.n_movies, result.n_undefined) == (pytest.approx(0.3), 2, 1)
 
 
-def test_one_movie_or_two_have_a_mean_and_no_interval_and_none_has_neither():
-    """Of two, Student's t of one degree of freedom holds nearly anything: AP 1.000 [0.009, 1.000]."""
-    for covers in ("models", "method"):
-        assert math.isnan(t_interval([0.4, 0.9], covers=covers, bounds=UNIT).low)
-    assert t_interval([0.4, 0.9]).mean == pytest.approx(0.65)
-    two = jackknife_interval(lambda rows: float(rows.mean()), np.array(list("aabb")))
-    assert math.isnan(two.low)
-    assert math.isnan(t_interval([0.4]).low)
-    assert t_interval([0.4]).mean == 0.4
+@pytest.mark.parametrize("covers", ["models", "method"])
+@pytest.mark.parametrize("bounds", [None, UNIT], ids=["without bounds", "from 0 to 1"])
+@pytest.mark.parametrize(("values", "mean"), [([0.4], 0.4), ([0.4, 0.9], 0.65)], ids=["one", "two"])
+def test_one_movie_or_two_have_a_mean_and_no_interval(values, mean, bounds, covers):
+    """Student's t of one degree of freedom would hold nearly anything: AP 1.000 [0.009, 1.000]."""
+    result = t_interval(values, covers=covers, bounds=bounds)
+    assert result.mean == pytest.approx(mean)
+    assert is_undefined(result)
+
+
+def test_two_movies_have_no_jackknife_interval():
+    def share_of_clips(rows):
+        return float(rows.mean())
+
+    assert is_undefined(jackknife_interval(share_of_clips, np.array(["a", "a", "b", "b"])))
+
+
+def test_where_no_movie_is_defined_there_is_no_mean():
     assert math.isnan(t_interval([math.nan]).mean)
 
 
 def test_nineteen_of_twenty_intervals_hold_the_truth():
-    draws = np.random.default_rng(0).normal(0.6, 0.1, size=(2000, 12))
-    held = [interval.low <= 0.6 <= interval.high for interval in map(t_interval, draws)]
-    assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+    rng = np.random.default_rng(0)
+    n_that_hold_it = 0
+    for values in rng.normal(loc=0.6, scale=0.1, size=(2000, 12)):
+        result = t_interval(values)
+        if result.low <= 0.6 <= result.high:
+            n_that_hold_it += 1
+    assert n_that_hold_it / 2000 == pytest.approx(0.95, abs=0.015)
 
 
-def test_on_the_logit_scale_it_is_students_of_the_jackknifed_logit_of_the_mean():
-    values = np.array([0.7, 0.9, 0.95, 0.8, 0.99])
-    without = special.logit([np.delete(values, movie).mean() for movie in range(5)])
-    pseudo = 5 * special.logit(values.mean()) - 4 * without
-    reach = stats.t.ppf(0.975, 4) * stats.sem(pseudo)
-    result = t_interval(values, bounds=UNIT)
-    assert result.mean == values.mean()
-    expected = special.expit(special.logit(values.mean()) + np.array([-reach, reach]))
-    assert (result.low, result.high) == pytest.approx(tuple(expected))
-    # Kappa and correlations: the same on -1 to 1.
-    double = t_interval(2 * values - 1, bounds=(-1.0, 1.0))
-    assert (double.low, double.high) == pytest.approx((2 * result.low - 1, 2 * result.high - 1))
-    # Errors have one bound: the log scale, on which the mean of films' errors is in the middle.
-    above = t_interval(values, bounds=(0.0, math.inf))
-    assert above.low * above.high == pytest.approx(values.mean() ** 2)
+def test_between_0_and_1_it_is_students_interval_of_the_jackknifed_logit_of_the_mean():
+    logit_of_mean = special.logit(APS.mean())
+    logits_without_a_movie = special.logit([np.delete(APS, movie).mean() for movie in range(5)])
+    pseudo_values = 5 * logit_of_mean - 4 * logits_without_a_movie
+    half_width = stats.t.ppf(0.975, df=4) * stats.sem(pseudo_values)
+    result = t_interval(APS, bounds=UNIT)
+    assert result.mean == APS.mean()
+    assert result.low == pytest.approx(special.expit(logit_of_mean - half_width))
+    assert result.high == pytest.approx(special.expit(logit_of_mean + half_width))
 
 
-def test_with_an_upper_bound_alone_it_mirrors_that_of_a_lower_bound_and_with_none_it_is_symmetric():
-    values = np.array([0.7, 0.9, 0.95, 0.8, 0.99])
-    below = t_interval(-values, bounds=(-math.inf, 0.0))
-    above = t_interval(values, bounds=(0.0, math.inf))
-    assert (below.low, below.high) == (-above.high, -above.low)
-    unbounded = t_interval(values, bounds=(-math.inf, math.inf))
-    assert unbounded == t_interval(values)
+def test_between_minus_1_and_1_the_interval_is_that_between_0_and_1_stretched():
+    """Kappa and correlations lie there."""
+    result = t_interval(2 * APS - 1, bounds=(-1.0, 1.0))
+    between_0_and_1 = t_interval(APS, bounds=UNIT)
+    assert result.low == pytest.approx(2 * between_0_and_1.low - 1)
+    assert result.high == pytest.approx(2 * between_0_and_1.high - 1)
+
+
+def test_above_a_lower_bound_alone_the_interval_is_symmetric_on_the_log_scale():
+    """Errors have no upper bound: their mean is the geometric mean of the ends."""
+    errors = APS
+    result = t_interval(errors, bounds=(0.0, math.inf))
+    assert result.low * result.high == pytest.approx(errors.mean() ** 2)
+
+
+def test_below_an_upper_bound_alone_the_interval_mirrors_that_above_a_lower_bound():
+    below_0 = t_interval(-APS, bounds=(-math.inf, 0.0))
+    above_0 = t_interval(APS, bounds=(0.0, math.inf))
+    assert ends(below_0) == (-above_0.high, -above_0.low)
+
+
+def test_infinite_bounds_are_none():
+    assert t_interval(APS, bounds=(-math.inf, math.inf)) == t_interval(APS)
 
 
 def test_one_movie_with_all_the_errors_leaves_the_interval_defined():
@@ -140,49 +174,75 @@ def test_intervals_by_five_hundred_groups_are_as_wide_as_those_by_movies():
     assert np.mean(ratios_of_widths) == pytest.approx(1.0, abs=0.03)
 
 
-def test_a_jackknife_without_a_movie_that_the_metric_needs_is_undefined():
-    y, movies = np.array([1, 0, 0, 0]), np.array(list("aabb"))
-    score = np.array([0.4, 0.1, 0.5, 0.2])
-    result = jackknife_interval(lambda rows: metrics.auc(y[rows], score[rows]), movies, bounds=UNIT)
-    assert result.mean == pytest.approx(2 / 3)
-    assert math.isnan(result.low)
-    assert math.isnan(result.high)
-    alone = jackknife_interval(lambda rows: metrics.auc(y[rows], score[rows]), np.full(4, "a"))
-    assert math.isnan(alone.low)
+def test_there_is_no_interval_where_the_metric_is_undefined_without_some_movie():
+    """The only positive clip is of movie a: without that movie there is no AUC."""
+    movies = np.array(["a", "a", "b", "b"])
+    labels = np.array([1, 0, 0, 0])
+    scores = np.array([0.4, 0.1, 0.5, 0.2])
+
+    def auc(rows):
+        return metrics.auc(labels[rows], scores[rows])
+
+    result = jackknife_interval(auc, movies, bounds=UNIT)
+    assert result.mean == pytest.approx(2 / 3)  # two of three negatives score lower than the positive
+    assert is_undefined(result)
+
+
+def test_clips_of_a_single_movie_have_no_jackknife_interval():
+    labels = np.array([1, 0, 0, 0])
+    scores = np.array([0.4, 0.1, 0.5, 0.2])
+
+    def auc(rows):
+        return metrics.auc(labels[rows], scores[rows])
+
+    assert is_undefined(jackknife_interval(auc, np.full(4, "a")))
 
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=3, max_size=8))
-def test_an_interval_of_differences_is_students_as_far_as_differences_go(values):
-    """What is cut off cannot be: the interval holds 0, or any value that can be, as often as before."""
-    possible = difference_bounds(UNIT, second=0.5)
-    whole, cut = t_interval(values), t_interval(values, possible=possible)
-    assert possible == (-0.5, 0.5)
+def test_students_interval_of_differences_is_cut_off_at_the_differences_that_are_possible(differences):
+    """An AUC less chance, .5, is between -.5 and .5. No possible value is cut off."""
+    uncut = t_interval(differences)
+    cut = t_interval(differences, possible=(-0.5, 0.5))
     assert -0.5 <= cut.low <= cut.high <= 0.5
-    assert cut.low == pytest.approx(max(whole.low, -0.5))
-    assert cut.high == pytest.approx(min(whole.high, 0.5))
+    assert cut.low == pytest.approx(max(uncut.low, -0.5))
+    assert cut.high == pytest.approx(min(uncut.high, 0.5))
 
 
-def test_differences_of_two_metrics_reach_from_one_end_to_the_other():
-    assert difference_bounds(UNIT) == (-1.0, 1.0)
-    assert difference_bounds(UNIT, first=0.5) == (-0.5, 0.5)
-    assert difference_bounds((0.0, math.inf)) == (-math.inf, math.inf)
+@pytest.mark.parametrize(
+    ("bounds", "known", "expected"),
+    [
+        (UNIT, {}, (-1.0, 1.0)),
+        (UNIT, {"first": 0.5}, (-0.5, 0.5)),
+        (UNIT, {"second": 0.5}, (-0.5, 0.5)),
+        ((0.0, math.inf), {}, (-math.inf, math.inf)),
+    ],
+    ids=["two AUCs", "chance less an AUC", "an AUC less chance", "two errors"],
+)
+def test_a_difference_is_between_the_extremes_of_its_two_metrics(bounds, known, expected):
+    assert difference_bounds(bounds, **known) == expected
 
 
-def test_the_interval_of_a_ratio_holds_the_ratio_of_means():
-    """Tops and bottoms of a movie go together, as the AUCs of two models do."""
+def test_nineteen_of_twenty_intervals_of_a_ratio_hold_the_ratio_of_the_true_means():
+    """Numerator and denominator of a movie rise together, as the AUCs of two models do."""
     rng = np.random.default_rng(0)
-    common = rng.normal(size=(2000, 8))
-    bottoms = 0.2 + 0.05 * common + 0.03 * rng.normal(size=common.shape)
-    tops = 0.16 + 0.04 * common + 0.03 * rng.normal(size=common.shape)
-    held = []
-    for top, bottom in zip(tops, bottoms, strict=True):
-        result = ratio_interval(top, bottom)
-        held.append(result.low <= 0.8 <= result.high)
-    assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+    n_draws, n_movies = 2000, 8
+    common = rng.normal(size=(n_draws, n_movies))
+    denominators = 0.2 + 0.05 * common + 0.03 * rng.normal(size=common.shape)
+    numerators = 0.16 + 0.04 * common + 0.03 * rng.normal(size=common.shape)
+    n_that_hold_it = 0
+    for numerator, denominator in zip(numerators, denominators, strict=True):
+        result = ratio_interval(numerator, denominator)
+        if result.low <= 0.16 / 0.2 <= result.high:
+            n_that_hold_it += 1
+    assert n_that_hold_it / n_draws == pytest.approx(0.95, abs=0.015)
 
 
-def test_a_ratio_to_what_may_be_nothing_has_no_interval():
+def test_a_ratio_whose_denominator_may_be_0_has_no_interval():
+    """Denominators of .2, -.2 and .1 do not differ from 0 for sure."""
     result = ratio_interval([0.1, 0.2, 0.1], [0.2, -0.2, 0.1])
-    assert result.mean == pytest.approx(4.0)
+    assert result.mean == pytest.approx((0.1 + 0.2 + 0.1) / (0.2 - 0.2 + 0.1))
     assert math.isnan(result.low)
+
+
+def test_a_ratio_of_two_movies_has_no_interval():
     assert math.isnan(ratio_interval([0.1, 0.2], [0.1, 0.2]).low)

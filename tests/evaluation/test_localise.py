@@ -123,14 +123,19 @@ def test_chance_is_the_mean_with_the_scores_of_each_other_clip_of_the_movie():
     assert chance["b"] == pytest.approx(mean_precision(event, scores, [(1, 4), (4, 1)]))
 
 
-def test_p_is_the_share_of_a_movies_shifts_on_either_side():
-    """Of 5 shifts one, each clip's own scores, has the event."""
+def test_p_counts_shifts_of_a_movies_clips_on_either_side_of_chance():
+    """Each of five clips has a mark in another frame and scores that are 1 there and 0 elsewhere.
+
+    With the scores of any other clip the mark is missed: only one shift of five, by 0 clips, is as good.
+    Twice its share counts, for both sides.
+    """
     movies = np.repeat("a", 5)
     event = np.eye(5, 6, dtype=bool)
     frames = frames_of(event.astype(float), movies)
-    pooled = localise(frames, segments_of(event, movies), n_shifts=4000).pooled
-    assert pooled["value"].tolist() == [1.0, 1.0]
-    assert pooled["chance"].tolist() == pytest.approx([1 / 6, 0.0])
+    pooled = localise(frames, segments_of(event, movies), n_shifts=4000).pooled.set_index("measure")
+    assert pooled["value"].to_dict() == {"average_precision": 1.0, "pointing": 1.0}
+    assert pooled.loc["average_precision", "chance"] == pytest.approx(1 / 6)  # one of six equal frames
+    assert pooled.loc["pointing", "chance"] == 0
     assert pooled["p"].tolist() == pytest.approx([2 / 5, 2 / 5], abs=0.03)
 
 
@@ -151,12 +156,16 @@ def test_names_of_clips_and_the_order_of_rows_decide_nothing(two_films):
     pd.testing.assert_frame_equal(localise(shuffled, segments).pooled, localise(frames, segments).pooled)
 
 
-def test_a_clip_with_absent_frames_lends_the_same_part_of_its_scores():
-    """Clip 1 rises over the 3 of its 6 frames that are there; clip 0 has 6 and an event at its end."""
+def test_the_scores_of_a_clip_with_absent_frames_are_laid_over_another_clip_at_their_relative_places():
+    """Scores of the second clip rise over its three frames, and the first has its event at the end.
+
+    Chance is the first clip's event with the second clip's scores.
+    """
     movies = np.array(["a", "a"])
     scores = np.array([[6.0, 5, 4, 3, 2, 1], [np.nan, 1, np.nan, 2, 3, np.nan]])
     event = np.array([[0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
-    (movie,) = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie.to_dict("records")
+    by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie
+    (movie,) = by_movie.to_dict("records")
     assert movie["pointing"] == 0.0
     assert movie["pointing_chance"] == 1.0
     assert movie["average_precision_chance"] == 1.0
@@ -169,7 +178,7 @@ def test_a_movie_of_one_clip_has_no_chance():
     assert by_movie["pointing_chance"].isna().tolist() == [True, False]
 
 
-def test_a_movie_of_one_clip_is_no_finding():
+def test_a_movie_of_one_clip_has_a_p_of_1():
     movies = np.array(["a"])
     event = np.eye(1, 6, dtype=bool)
     pooled = localise(frames_of(event.astype(float), movies), segments_of(event, movies)).pooled
@@ -177,24 +186,32 @@ def test_a_movie_of_one_clip_is_no_finding():
     assert pooled["p"].tolist() == [1.0, 1.0]
 
 
+@pytest.fixture(scope="module")
+def simulated_null():
+    """Results of three draws in each condition of the simulation of smooth scores without knowledge."""
+    (simulation,) = frames.ROWS
+    results = []
+    for condition in simulation.cells:
+        results += [simulation.draw(np.random.default_rng(seed), *condition.arguments) for seed in range(3)]
+    return results
+
+
 @pytest.mark.long  # simulates
-def test_smooth_scores_that_know_nothing_are_not_above_chance():
-    """Chance of frames in random order would be too low: the interval of AP is above it in 28 % of these."""
-    (row,) = frames.ROWS
-    draws = []
-    for cell in row.cells:
-        draws += [row.draw(np.random.default_rng(seed), *cell.arguments) for seed in range(3)]
-    most = binom.ppf(0.999, len(draws), 0.05)
-    assert sum(draw["AP above chance"] for draw in draws) <= most
-    assert sum(draw["pointing above chance"] for draw in draws) <= most
-    assert sum(draw["AP's interval above"] for draw in draws) <= most
-    assert sum(draw["pointing's interval above"] for draw in draws) <= most
+@pytest.mark.parametrize(
+    "finding",
+    ["AP above chance", "pointing above chance", "AP's interval above", "pointing's interval above"],
+)
+def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_most(simulated_null, finding):
+    """If chance were that of frames in random order, the interval of AP would be above it in 28 %."""
+    most_by_chance = binom.ppf(0.999, len(simulated_null), 0.05)
+    assert sum(result[finding] for result in simulated_null) <= most_by_chance
 
 
-def test_clips_without_a_boundary_are_left_out_and_counted():
+def test_clips_marked_wholly_or_not_at_all_are_left_out_and_counted():
     movies = np.array(["a", "a", "b"])
     event = np.array([[1, 0, 0], [0, 0, 0], [1, 1, 1]], dtype=bool)
-    result = localise(frames_of(np.arange(9.0).reshape(3, 3), movies), segments_of(event, movies))
+    scores = np.arange(9.0).reshape(3, 3)
+    result = localise(frames_of(scores, movies), segments_of(event, movies))
     assert result.n_left_out == 2
     assert result.by_movie["n_clips"].tolist() == [1]
 

@@ -1,5 +1,7 @@
 """Annotators' confusions: found with the model nearly as well as with true labels."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -9,20 +11,57 @@ from obygaze_models.protocol.targets import NOT_ASKED
 SKILLS = np.linspace(0.5, 0.9, 5)
 
 
-def world(seed, n=300, apart=2.0, size=16, skills=SKILLS):
+@dataclass(frozen=True)
+class Annotated:
+    """Clips, and what annotators call them.
+
+    Attributes
+    ----------
+    is_positive
+        The true label of each clip, [N].
+    X
+        Features, [N, D].
+    movies
+        Film of each clip, [N].
+    calls
+        What each annotator says, [annotators, N]: 1 (positive), 0 or `NOT_ASKED`.
+    """
+
+    is_positive: np.ndarray
+    X: np.ndarray
+    movies: np.ndarray
+    calls: np.ndarray
+
+
+def plant_annotated(seed, *, n_clips=300, label_effect=2.0, n_features=16, skills=SKILLS):
     """Plant clips of ten films whose first feature tells the label, and annotators of some skills.
 
     A skill is the probability that an annotator's call is right, whatever the label. The first feature of
-    positive clips, 40 % of all, is higher by `apart` standard deviations.
+    positive clips, 40 % of all, is higher by `label_effect` standard deviations.
     """
     rng = np.random.default_rng(seed)
-    y = rng.random(n) < 0.4
-    X = rng.normal(size=(n, size))
-    X[:, 0] += apart * y
-    is_right = rng.random((len(skills), n)) < skills[:, None]
-    calls = np.where(is_right, y, ~y).astype(np.int64)
-    movies = np.array([f"f{film}" for film in np.arange(n) * 10 // n])
-    return y, X, movies, calls
+    is_positive = rng.random(n_clips) < 0.4
+    X = rng.normal(size=(n_clips, n_features))
+    X[:, 0] += label_effect * is_positive
+    is_right = rng.random((len(skills), n_clips)) < skills[:, None]
+    calls = np.where(is_right, is_positive, ~is_positive).astype(np.int64)
+    movies = np.array([f"f{film}" for film in np.arange(n_clips) * 10 // n_clips])
+    return Annotated(is_positive, X, movies, calls)
+
+
+def skills_by_labels(planted):
+    """Compute how often each annotator is right on negative and on positive clips, [annotator, label]."""
+    skills = []
+    for calls in planted.calls:
+        right_on_negative = np.mean(calls[~planted.is_positive] == 0)
+        right_on_positive = np.mean(calls[planted.is_positive] == 1)
+        skills.append((right_on_negative, right_on_positive))
+    return np.array(skills)
+
+
+def accuracy_of(p_positive, planted):
+    """Return how often a clip that is more probably positive than not is positive, and the reverse."""
+    return np.mean((p_positive > 0.5) == planted.is_positive)
 
 
 def error_of(skills):
@@ -30,50 +69,55 @@ def error_of(skills):
     return np.abs(skills - SKILLS[:, None]).mean()
 
 
-def test_five_annotators_are_told_apart_nearly_as_well_as_with_labels_and_features_help():
+def test_skills_are_estimated_nearly_as_well_as_with_true_labels_and_better_with_features():
     errors_by_labels = []
     errors_by_features = []
     errors_by_calls_alone = []
     for seed in range(6):
-        y, X, movies, calls = world(seed)
-        shares_right = [((of_one == 0)[~y].mean(), (of_one == 1)[y].mean()) for of_one in calls]
-        by_features, _ = annotators_noise(calls, movies, X)
-        by_calls_alone, _ = annotators_noise(calls, movies)
-        errors_by_labels.append(error_of(np.array(shares_right)))
+        planted = plant_annotated(seed)
+        by_features, _ = annotators_noise(planted.calls, planted.movies, planted.X)
+        by_calls_alone, _ = annotators_noise(planted.calls, planted.movies)
+        errors_by_labels.append(error_of(skills_by_labels(planted)))
         errors_by_features.append(error_of(by_features))
         errors_by_calls_alone.append(error_of(by_calls_alone))
     assert np.mean(errors_by_features) < 1.4 * np.mean(errors_by_labels)
     assert np.mean(errors_by_features) < np.mean(errors_by_calls_alone)
 
 
-def test_two_annotators_are_told_apart_by_features_alone():
-    skills = np.array([0.6, 0.9])
-    y, X, movies, calls = world(0, n=1200, apart=3.0, skills=skills)
-    right, positive = annotators_noise(calls, movies, X)
-    assert right == pytest.approx(np.repeat(skills[:, None], 2, axis=1), abs=0.05)
-    assert np.mean((positive > 0.5) == y) > 0.93
+def test_features_tell_which_of_two_annotators_is_the_better():
+    """Calls of two alone cannot: where they differ, either may be right."""
+    planted = plant_annotated(0, n_clips=1200, label_effect=3.0, skills=np.array([0.6, 0.9]))
+    skills, p_positive = annotators_noise(planted.calls, planted.movies, planted.X)
+    assert skills == pytest.approx(np.array([[0.6, 0.6], [0.9, 0.9]]), abs=0.05)
+    assert accuracy_of(p_positive, planted) > 0.93
 
 
-def test_clips_that_few_judged_and_features_that_are_absent_count_as_far_as_they_go():
-    y, X, movies, calls = world(1, n=600)
-    calls[:, ::3] = NOT_ASKED
-    calls[0, 1::3] = NOT_ASKED
-    X[::4] = np.nan
-    right, positive = annotators_noise(calls, movies, X)
-    assert np.isfinite(positive).all()
-    assert error_of(right) < 0.06
-    assert np.mean((positive > 0.5) == y) > 0.85
+def test_skills_are_estimated_though_calls_and_features_are_missing():
+    """Nobody judged a third of the clips, one annotator not another third; a quarter has no features."""
+    planted = plant_annotated(1, n_clips=600)
+    planted.calls[:, ::3] = NOT_ASKED
+    planted.calls[0, 1::3] = NOT_ASKED
+    planted.X[::4] = np.nan
+    skills, p_positive = annotators_noise(planted.calls, planted.movies, planted.X)
+    assert error_of(skills) < 0.06
+    assert np.isfinite(p_positive).all()
+    assert accuracy_of(p_positive, planted) > 0.85
 
 
-def test_many_features_that_know_nothing_add_nothing():
-    _, X, movies, calls = world(2, apart=0.0, size=400)
-    by_features, _ = annotators_noise(calls, movies, X)
-    by_calls_alone, _ = annotators_noise(calls, movies)
+@pytest.fixture
+def uninformative():
+    """Clips whose 400 features are noise."""
+    return plant_annotated(2, label_effect=0.0, n_features=400)
+
+
+def test_features_that_are_noise_do_not_change_the_estimated_skills(uninformative):
+    by_features, _ = annotators_noise(uninformative.calls, uninformative.movies, uninformative.X)
+    by_calls_alone, _ = annotators_noise(uninformative.calls, uninformative.movies)
     assert by_features == pytest.approx(by_calls_alone, abs=0.04)
 
 
-def test_features_of_a_single_film_that_know_nothing_add_nothing():
-    y, X, movies, calls = world(2, apart=0.0, size=400)
-    in_one_film, _ = annotators_noise(calls, np.full(len(y), "f"), X)
-    by_calls_alone, _ = annotators_noise(calls, movies)
-    assert in_one_film == pytest.approx(by_calls_alone, abs=0.05)
+def test_features_of_a_single_film_that_are_noise_do_not_change_the_estimated_skills(uninformative):
+    single_film = np.full(300, "f")
+    by_features, _ = annotators_noise(uninformative.calls, single_film, uninformative.X)
+    by_calls_alone, _ = annotators_noise(uninformative.calls, uninformative.movies)
+    assert by_features == pytest.approx(by_calls_alone, abs=0.05)

@@ -37,6 +37,8 @@ HIDDEN = Metric("hidden", "a hidden one", "called", accuracy, fixed(0.5), shown=
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
+    """Return a function that installs the package lab_metrics with entry points of obygaze.metrics."""
+
     def install(entry_points, source=SOURCE):
         lab_package.install(
             tmp_path, monkeypatch, "lab_metrics", source, f"[obygaze.metrics]\n{entry_points}\n"
@@ -45,40 +47,58 @@ def installed(tmp_path, monkeypatch):
     return install
 
 
-def test_own_metrics_are_computed_and_shown_as_ours_are(make_planted, installed):
+@pytest.fixture
+def run_with_own_metrics(make_planted, installed):
+    """A run with two metrics of a script, one of them hidden, and one of another package."""
     installed("lab_recall = lab_metrics:lab_recall")
-    run = evaluate(make_planted(direction=3.0), ["linear"], "hn_s", metrics=[ACCURACY, HIDDEN])
+    return evaluate(make_planted(direction=3.0), ["linear"], "hn_s", metrics=[ACCURACY, HIDDEN])
+
+
+def test_own_metrics_are_computed_for_every_model(run_with_own_metrics):
+    run = run_with_own_metrics
     values = run.metrics.set_index(["model", "metric"])["pooled"]
-    table = run.predictions.table[run.predictions.table["model"] == "linear"]
-    called = run.predictions.called[table.index]
-    assert values["linear", "accuracy"] == values["linear", "hidden"] == np.mean(called == table["label"])
+    is_linear = run.predictions.table["model"] == "linear"
+    share_right = np.mean(run.predictions.called[is_linear] == run.predictions.table["label"][is_linear])
+    assert values["linear", "accuracy"] == share_right
+    assert values["linear", "hidden"] == share_right
     assert values["always_positive", "lab_recall"] == 1
     assert values["always_negative", "lab_recall"] == 0
-    headers = {header for block in run_report(run).blocks for header in block.headers}
+
+
+def test_the_report_shows_own_metrics_unless_they_are_hidden(run_with_own_metrics):
+    headers = {header for block in run_report(run_with_own_metrics).blocks for header in block.headers}
     assert {"accuracy", "lab's recall"} <= headers
     assert "a hidden one" not in headers
 
 
-def test_runs_are_compared_by_metrics_of_other_packages_too(make_planted, installed):
+def test_runs_are_compared_by_a_metric_of_another_package_without_a_test(make_planted, installed):
+    """It is in no family of tests, so that it does not change the corrected p of built-in metrics."""
     installed("lab_recall = lab_metrics:lab_recall")
     run = om.saved(evaluate(make_planted(direction=3.0), ["linear"], "hn_s"))
     report = comparison_report(om.compare(om.side(run, "linear"), om.side(run, "movie_prior")))
-    (row,) = (row for row in report.blocks[0].rows if row[0] == "lab's recall")
-    assert row[-1] == "undefined"  # in no family of tests
+    (row_of_recall,) = [row for row in report.blocks[0].rows if row[0] == "lab's recall"]
+    corrected_p = row_of_recall[-1]
+    assert corrected_p == "undefined"
     assert report.answers
 
 
-def test_a_metric_of_levels_is_not_one_of_two_classes():
-    levels = Metric("off", "off", "called", accuracy, fixed(0.5), of_levels=True)
-    assert "off" not in metrics_of(2, [levels])
-    assert "off" in metrics_of(4, [levels])
+def test_a_metric_of_levels_is_computed_for_ordered_levels_only():
+    of_levels = Metric("off", "off", "called", accuracy, fixed(0.5), of_levels=True)
+    assert "off" in metrics_of(4, [of_levels])
+    assert "off" not in metrics_of(2, [of_levels])
+
+
+def test_without_own_metrics_the_built_in_ones_are_computed():
     assert list(metrics_of(2)) == list(METRICS)
 
 
-def test_a_metric_that_reads_something_else_or_has_no_bounds_is_refused():
-    """It would silently have been computed of the calls, or have no interval."""
+def test_a_metric_that_reads_neither_scores_nor_calls_is_refused():
+    """A misspelt "score" would silently have been computed of the calls."""
     with pytest.raises(ProtocolError, match="metric off: reads 'scores': expected 'score' or 'called'"):
         Metric("off", "off", "scores", accuracy, fixed(0.5))
+
+
+def test_a_metric_whose_bounds_are_the_wrong_way_round_is_refused():
     with pytest.raises(ProtocolError, match="metric off: bounds"):
         Metric("off", "off", "called", accuracy, fixed(0.5), bounds=(1.0, 0.0))
 
@@ -104,10 +124,14 @@ def test_a_metric_with_its_own_bounds_has_intervals(make_planted, least):
     assert row["method_low"] < row["movie_mean"] < row["method_high"] < 1
 
 
-@pytest.mark.parametrize("own", [[METRICS["auc"]], [accuracy], [ACCURACY, ACCURACY]])
-def test_a_metric_of_a_known_name_or_no_metric_is_refused(own):
+@pytest.mark.parametrize(
+    "own_metrics",
+    [[METRICS["auc"]], [accuracy], [ACCURACY, ACCURACY]],
+    ids=["the name of a built-in metric", "a function that is no metric", "one name twice"],
+)
+def test_a_metric_of_a_known_name_or_no_metric_is_refused(own_metrics):
     with pytest.raises(ProtocolError):
-        metrics_of(2, own)
+        metrics_of(2, own_metrics)
 
 
 def test_a_metric_of_a_known_name_is_refused_before_models_are_trained(make_planted):

@@ -13,67 +13,110 @@ from obygaze_models.evaluation.paired_tests import corrected_t, detectable, sign
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=8))
-def test_p_is_the_share_of_all_sign_patterns_that_reach_the_difference(values):
-    sums = [abs(np.dot(signs, values)) for signs in itertools.product((1, -1), repeat=len(values))]
-    expected = np.mean(np.array(sums) >= abs(sum(values)))
+def test_p_is_the_share_of_all_sign_patterns_that_reach_the_difference(tenths):
+    observed = abs(sum(tenths))
+    n_patterns = 2 ** len(tenths)
+    n_that_reach_it = 0
+    for signs in itertools.product((1, -1), repeat=len(tenths)):
+        if abs(np.dot(signs, tenths)) >= observed:
+            n_that_reach_it += 1
     # Tenths are not exact in binary: equal sums must still count as equal.
-    result = sign_flip(np.array(values) / 10)
-    assert result.p == pytest.approx(expected)
+    result = sign_flip(np.array(tenths) / 10)
+    assert result.p == pytest.approx(n_that_reach_it / n_patterns)
     assert result.exact
-    assert result.n_patterns == 2 ** len(values)
+    assert result.n_patterns == n_patterns
 
 
-def test_movies_that_do_not_define_the_metric_are_left_out_and_counted():
+def test_movies_that_do_not_define_the_metric_are_left_out():
     result = sign_flip([0.1, np.nan, 0.2, np.nan])
-    assert (result.n_pairs, result.p) == (2, 0.5)
+    assert result.n_pairs == 2
+    assert result.p == 2 / 4  # both differences are positive: so they are, or negative, in 2 of 4 patterns
+
+
+def test_where_no_movie_defines_the_metric_there_is_no_p():
     assert np.isnan(sign_flip([np.nan]).p)
 
 
-def test_beyond_twenty_films_patterns_are_drawn_by_a_seed_and_p_is_never_0():
-    values = np.random.default_rng(1).normal(0.3, 1.0, 24)
-    first, again, other = (sign_flip(values, seed=seed) for seed in (0, 0, 1))
-    assert not first.exact
-    assert first == again
-    assert other.p == pytest.approx(first.p, abs=0.01)
-    assert first.p == pytest.approx(2 * norm.sf(abs(values.sum()) / np.sqrt((values**2).sum())), abs=0.02)
-    assert 0 < sign_flip(np.ones(30)).p < 0.001
+@pytest.fixture(scope="module")
+def differences_of_24_films():
+    """Differences of .3 SD on average: 24 films have too many patterns to try all of them."""
+    return np.random.default_rng(1).normal(loc=0.3, scale=1.0, size=24)
 
 
-def test_under_the_null_p_below_5_percent_comes_in_5_percent():
+def test_beyond_twenty_films_patterns_are_drawn_by_a_seed(differences_of_24_films):
+    result = sign_flip(differences_of_24_films, seed=0)
+    assert not result.exact
+    assert sign_flip(differences_of_24_films, seed=0) == result
+    assert sign_flip(differences_of_24_films, seed=1).p == pytest.approx(result.p, abs=0.01)
+
+
+def test_p_of_drawn_patterns_is_near_that_of_the_normal_approximation(differences_of_24_films):
+    """With random signs the sum has a mean of 0, and the sum of squares as its variance."""
+    sd_of_sum = np.sqrt(np.sum(differences_of_24_films**2))
+    expected = 2 * norm.sf(abs(differences_of_24_films.sum()) / sd_of_sum)
+    assert sign_flip(differences_of_24_films).p == pytest.approx(expected, abs=0.02)
+
+
+def test_p_of_drawn_patterns_is_never_0():
+    same_in_thirty_films = np.ones(30)
+    assert 0 < sign_flip(same_in_thirty_films).p < 0.001
+
+
+def test_5_percent_of_draws_without_a_difference_are_significant_at_5_percent():
     rng = np.random.default_rng(2)
-    low = [sign_flip(rng.normal(size=9)).p <= 0.05 for _ in range(2000)]
-    assert np.mean(low) == pytest.approx(0.05, abs=0.015)
+    is_significant = [sign_flip(rng.normal(size=9)).p <= 0.05 for _ in range(2000)]
+    assert np.mean(is_significant) == pytest.approx(0.05, abs=0.015)
 
 
-def test_what_is_detectable_is_what_tables_of_power_say():
-    """With 12 films a paired t test finds .89 SD four times of five: the tables' value."""
+def test_the_detectable_difference_is_that_of_tables_of_power():
+    """At 5 % a paired t test finds a difference of .889 SD in four of five samples of 12 films."""
     assert detectable(12) == pytest.approx(0.889, abs=0.001)
     assert detectable(34) == pytest.approx(0.495, abs=0.01)
+
+
+def test_with_two_films_no_difference_is_detectable():
     assert np.isnan(detectable(2))
 
 
-def test_the_corrected_t_is_students_with_the_variance_of_overlapping_training_sides():
-    values = np.random.default_rng(3).normal(0.5, 1, 10)
-    result, plain = corrected_t([*values, np.nan]), ttest_1samp(values, 0)
-    assert result.t == pytest.approx(plain.statistic * np.sqrt((1 / 10) / (1 / 10 + 1 / 9)))
-    assert result.p > plain.pvalue
-    interval = t_interval(values, 1 - result.p, covers="method")
+@pytest.fixture
+def differences_of_ten_films():
+    """Differences of .5 SD on average."""
+    return np.random.default_rng(3).normal(loc=0.5, scale=1, size=10)
+
+
+def test_the_corrected_t_is_students_with_nadeau_and_bengios_larger_variance(differences_of_ten_films):
+    """A film without a difference, NaN, does not count."""
+    corrected = corrected_t([*differences_of_ten_films, np.nan])
+    student = ttest_1samp(differences_of_ten_films, 0)
+    variance_ratio = (1 / 10 + 1 / 9) / (1 / 10)
+    assert corrected.t == pytest.approx(student.statistic / np.sqrt(variance_ratio))
+    assert corrected.p > student.pvalue
+
+
+def test_the_methods_interval_at_the_level_of_the_corrected_p_ends_at_0(differences_of_ten_films):
+    p = corrected_t(differences_of_ten_films).p
+    interval = t_interval(differences_of_ten_films, level=1 - p, covers="method")
     assert interval.low == pytest.approx(0, abs=1e-12)
 
 
-def test_the_corrected_t_of_equal_or_too_few_differences():
-    assert corrected_t(np.zeros(5)).p == 1.0
-    assert corrected_t(np.ones(5)).p == 0.0
-    assert np.isnan([corrected_t([0.1]).p, corrected_t([0.5, 0.5]).p]).all()
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [([0.0] * 5, 1.0), ([1.0] * 5, 0.0), ([0.1], np.nan), ([0.5, 0.5], np.nan)],
+    ids=["all are 0", "all are 1", "one film", "two films"],
+)
+def test_the_corrected_t_of_differences_that_do_not_vary_or_are_too_few(differences, p):
+    np.testing.assert_equal(corrected_t(differences).p, p)  # NaN equals NaN
 
 
-def test_folds_that_move_together_deceive_the_sign_flip_but_not_the_corrected_t():
-    """Two equally good methods: what their training sides share moves all differences of a data set."""
+def test_what_folds_share_deceives_the_sign_flip_but_not_the_corrected_t():
+    """Two equally good methods: their training sides overlap, which moves all differences of a data set."""
     rng = np.random.default_rng(4)
-    flipped, corrected = [], []
+    significant_by_sign_flip = []
+    significant_by_corrected_t = []
     for _ in range(1000):
-        differences = rng.normal(size=10) + rng.normal() * np.sqrt(1 / 9)
-        flipped.append(sign_flip(differences).p <= 0.05)
-        corrected.append(corrected_t(differences).p <= 0.05)
-    assert np.mean(flipped) > 0.1
-    assert np.mean(corrected) == pytest.approx(0.05, abs=0.02)
+        shared_by_folds = rng.normal() * np.sqrt(1 / 9)
+        differences = rng.normal(size=10) + shared_by_folds
+        significant_by_sign_flip.append(sign_flip(differences).p <= 0.05)
+        significant_by_corrected_t.append(corrected_t(differences).p <= 0.05)
+    assert np.mean(significant_by_sign_flip) > 0.1
+    assert np.mean(significant_by_corrected_t) == pytest.approx(0.05, abs=0.02)

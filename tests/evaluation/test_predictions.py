@@ -25,109 +25,163 @@ ROW = {
 
 
 def table(*changes):
-    rows = [ROW | {"clip_id": f"c{place}"} | change for place, change in enumerate(changes)]
+    """Make a table of the clips c0, c1, ...; each change is of some columns of a row like `ROW`."""
+    rows = [ROW | {"clip_id": f"c{number}"} | change for number, change in enumerate(changes)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["NA", "001", "a,b", 'q"', "é"])
-        )
+SCORES_AND_MOVIES = st.lists(
+    st.tuples(
+        st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["NA", "001", "a,b", 'q"', "é"])
     )
 )
-def test_what_is_written_reads_back_as_the_same_bytes(tmp_path_factory, rows):
+
+
+@given(SCORES_AND_MOVIES)
+def test_what_is_written_reads_back_as_the_same_bytes(tmp_path_factory, scores_and_movies):
     path = tmp_path_factory.mktemp("predictions") / "predictions.csv"
-    changes = [{"score": score, "movie": movie, "fold": fold} for fold, (score, movie) in enumerate(rows)]
+    changes = []
+    for fold, (score, movie) in enumerate(scores_and_movies):
+        changes.append({"score": score, "movie": movie, "fold": fold})
     predictions = Predictions(table(*changes))
     predictions.write(path)
-    again = Predictions.read(path)
-    pd.testing.assert_frame_equal(again.table, predictions.table)
-    assert again.to_csv().encode() == path.read_bytes()
+    read_back = Predictions.read(path)
+    pd.testing.assert_frame_equal(read_back.table, predictions.table)
+    assert read_back.to_csv().encode() == path.read_bytes()
 
 
 def test_a_score_that_reaches_the_threshold_is_called_positive():
-    assert Predictions(table({"score": 0.1}, {"score": 0.0999}, {"score": 0.2})).called.tolist() == [1, 0, 1]
+    predictions = Predictions(
+        table(
+            {"score": 0.1, "threshold": 0.1},
+            {"score": 0.0999, "threshold": 0.1},
+            {"score": 0.2, "threshold": 0.1},
+        )
+    )
+    assert predictions.called.tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
-    ("change", "place"),
+    ("change", "message"),
     [({"score": np.nan}, "score"), ({"score": np.inf}, "c0"), ({"label": 2}, "2"), ({"movie": None}, "mov")],
+    ids=["a score that is NaN", "an infinite score", "a third label", "a row without a movie"],
 )
-def test_a_value_that_can_not_be_is_refused(change, place):
-    with pytest.raises(PredictionsError, match=place):
+def test_a_value_that_cannot_be_is_refused_by_its_column_or_clip(change, message):
+    with pytest.raises(PredictionsError, match=message):
         Predictions(table(change))
 
 
-def test_two_rows_for_one_clip_in_one_fold_are_refused_and_in_two_folds_are_not():
+def test_a_clip_tested_twice_in_a_fold_is_refused():
     with pytest.raises(PredictionsError, match=r"mlp, .*clip_id same"):
-        Predictions(table({"clip_id": "same"}, {"clip_id": "same"}))
-    assert len(Predictions(table({"clip_id": "same"}, {"clip_id": "same", "fold": 1})).table) == 2
+        Predictions(table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 0}))
 
 
-HEADER = ",".join(COLUMNS).encode()
+def test_a_clip_may_be_tested_in_two_folds():
+    predictions = Predictions(table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 1}))
+    assert len(predictions.table) == 2
+
+
+HEADER = ",".join(COLUMNS).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\xff\xfe", b"a,b\n1,2\n", HEADER.replace(b"fold,", b"")],
+    ids=["other bytes than text", "other columns", "without the column fold"],
+)
+def test_a_file_that_is_no_table_of_predictions_is_refused_by_its_name(tmp_path, content):
+    path = tmp_path / "other.csv"
+    path.write_bytes(content)
+    with pytest.raises(PredictionsError, match=r"other\.csv"):
+        Predictions.read(path)
 
 
 @pytest.mark.parametrize(
     ("content", "place"),
     [
         (b"", "empty file"),
-        (b"\xff\xfe", ""),
-        (b"a,b\n1,2\n", ""),
-        (HEADER.replace(b"fold,", b"") + b"\n", ""),
-        (HEADER + b"\nmlp,t,0,0,c,m,1,0.5,0.5,f\nmlp,t,0,0,d,m,1,0.5,0.5,f,,,\n", "line 3"),
-        (HEADER + b"\nmlp,t,0,0,c,m,1,half,0.5,f\n", "column score .* row 1: 'half'"),
-        (HEADER + b"\nmlp,t,x,0,c,m,1,0.5,0.5,f\n", "column fold .* row 1: 'x'"),
-        (HEADER + b"\nmlp,t,0,0,c,m," + b"9" * 80 + b",0.5,0.5,f\n", "column label"),
+        (HEADER + b"mlp,t,0,0,c,m,1,0.5,0.5,f\nmlp,t,0,0,d,m,1,0.5,0.5,f,,,\n", "line 3"),
+        (HEADER + b"mlp,t,0,0,c,m,1,half,0.5,f\n", "column score .* row 1: 'half'"),
+        (HEADER + b"mlp,t,x,0,c,m,1,0.5,0.5,f\n", "column fold .* row 1: 'x'"),
+        (HEADER + b"mlp,t,0,0,c,m," + b"9" * 80 + b",0.5,0.5,f\n", "column label"),
     ],
+    ids=["nothing", "too many cells", "a word for a score", "a letter for a fold", "an endless label"],
 )
-def test_a_file_that_is_no_such_table_is_refused_where_it_is_none(tmp_path, content, place):
+def test_a_faulty_table_of_predictions_is_refused_with_the_place_of_the_fault(tmp_path, content, place):
     path = tmp_path / "other.csv"
     path.write_bytes(content)
     with pytest.raises(PredictionsError, match=rf"other\.csv.*{place}"):
         Predictions.read(path)
 
 
-def test_every_metric_is_computed_per_model_pooled_and_by_movie():
-    changes = [
-        {"movie": "a", "label": 1, "score": 0.9},
-        {"movie": "a", "label": 0, "score": 0.2},
-        {"movie": "b", "label": 1, "score": 0.8},
-        {"movie": "b", "label": 0, "score": 0.85},
-        {"movie": "c", "label": 0, "score": 0.0},
-    ]
-    summary = summarise(Predictions(table(*({"threshold": 0.5} | change for change in changes))))
-    assert summary["metric"].tolist() == [*METRICS, "within_movie_auc"]
-    by_metric = summary.set_index("metric")
-    assert by_metric.loc["auc", "pooled"] == pytest.approx(5 / 6)
-    assert by_metric.loc["within_movie_auc", "pooled"] == 0.5
-    assert by_metric.loc["within_movie_auc", "n_movies"] == 2
-    assert by_metric.loc["within_movie_auc", "n_undefined"] == 1
-    assert by_metric.loc["f1_pos", "pooled"] == pytest.approx(0.8)
-    assert by_metric.loc["f1_pos", "best_constant"] == pytest.approx(4 / 7)
-    assert by_metric.loc["average_precision", "best_constant"] == by_metric["prevalence"].iloc[0] == 0.4
+@pytest.fixture
+def summary_of_five_clips():
+    """Metrics of five clips: a's are in the right order, b's in the wrong one, and c has no positive clip."""
+    predictions = Predictions(
+        table(
+            {"movie": "a", "label": 1, "score": 0.9, "threshold": 0.5},
+            {"movie": "a", "label": 0, "score": 0.2, "threshold": 0.5},
+            {"movie": "b", "label": 1, "score": 0.8, "threshold": 0.5},
+            {"movie": "b", "label": 0, "score": 0.85, "threshold": 0.5},
+            {"movie": "c", "label": 0, "score": 0.0, "threshold": 0.5},
+        )
+    )
+    return summarise(predictions)
 
 
-def test_of_ordered_levels_a_score_calls_the_level_it_is_nearest_to_and_labels_go_up_to_the_last():
-    rows = table(*({"label": 2, "score": score, "threshold": 0.5} for score in (-1.0, 0.49, 0.5, 1.6, 9.0)))
-    assert Predictions(rows, n_classes=3).called.tolist() == [0, 0, 1, 2, 2]
-    with pytest.raises(PredictionsError, match="found 2"):
-        Predictions(rows)
-    with pytest.raises(PredictionsError, match="found 3"):
-        Predictions(table({"label": 3}), n_classes=3)
+def test_a_summary_has_a_row_for_every_metric(summary_of_five_clips):
+    assert summary_of_five_clips["metric"].tolist() == [*METRICS, "within_movie_auc"]
+
+
+def test_pooled_metrics_are_of_the_clips_of_all_movies(summary_of_five_clips):
+    pooled = summary_of_five_clips.set_index("metric")["pooled"]
+    assert pooled["auc"] == pytest.approx(5 / 6)  # of 2 x 3 pairs, .8 and .85 are in the wrong order
+    precision, recall = 2 / 3, 2 / 2
+    assert pooled["f1_pos"] == pytest.approx(2 * precision * recall / (precision + recall))
+
+
+def test_the_auc_within_movies_is_the_mean_over_movies_with_both_classes(summary_of_five_clips):
+    within = summary_of_five_clips.set_index("metric").loc["within_movie_auc"]
+    assert within["pooled"] == (1.0 + 0.0) / 2
+    assert within["n_movies"] == 2
+    assert within["n_undefined"] == 1
+
+
+def test_the_best_constant_calls_every_clip_positive(summary_of_five_clips):
+    metrics = summary_of_five_clips.set_index("metric")
+    prevalence = 2 / 5
+    assert metrics["prevalence"].iloc[0] == prevalence
+    assert metrics.loc["average_precision", "best_constant"] == prevalence
+    # Its precision is the prevalence, and its recall is 1.
+    assert metrics.loc["f1_pos", "best_constant"] == pytest.approx(2 * prevalence / (prevalence + 1))
+
+
+def test_a_score_of_ordered_levels_calls_the_nearest_level():
+    rows = table({"score": -1.0}, {"score": 0.49}, {"score": 0.5}, {"score": 1.6}, {"score": 9.0})
+    predictions = Predictions(rows.assign(threshold=0.5), n_classes=3)
+    assert predictions.called.tolist() == [0, 0, 1, 2, 2]
+
+
+@pytest.mark.parametrize(("n_classes", "label"), [(2, 2), (3, 3)])
+def test_a_label_above_the_last_class_is_refused(n_classes, label):
+    Predictions(table({"label": n_classes - 1}), n_classes=n_classes)
+    with pytest.raises(PredictionsError, match=f"found {label}"):
+        Predictions(table({"label": label}), n_classes=n_classes)
 
 
 def test_a_metric_that_no_movie_defines_is_nan_and_not_zero():
-    summary = summarise(Predictions(table({"label": 0}, {"label": 0}))).set_index("metric")
+    without_a_positive_clip = Predictions(table({"label": 0}, {"label": 0}))
+    summary = summarise(without_a_positive_clip)
     assert summary["pooled"].isna().all()
     assert (summary["n_movies"] == 0).all()
 
 
-def test_a_movies_clips_are_predicted_in_the_order_of_the_manifest_under_both_protocols(make_planted):
+@pytest.mark.parametrize("seen", [False, True], ids=["new films", "seen films"])
+def test_clips_of_a_movie_are_predicted_in_the_order_of_the_manifest(make_planted, seen):
     """Whatever looks at neighbouring clips relies on it."""
     data = make_planted(direction=1.0, film=1.0)
-    for seen in (False, True):
-        result = evaluate(data, ["linear"], "enhn_s", seen=seen).predictions.table
-        for _, part in result.groupby(["model", "movie"]):
-            places = [data.clip_ids.tolist().index(clip) for clip in part["clip_id"]]
-            assert places == sorted(places)
+    row_of = {clip_id: row for row, clip_id in enumerate(data.clip_ids.tolist())}
+    predictions = evaluate(data, ["linear"], "enhn_s", seen=seen).predictions
+    for _, of_movie in predictions.table.groupby(["model", "movie"]):
+        rows = [row_of[clip_id] for clip_id in of_movie["clip_id"]]
+        assert rows == sorted(rows)

@@ -24,11 +24,11 @@ def data(toy_films):
     return om.load_dataset(store, of.read_manifest(toy_films / "films.csv"))
 
 
-def test_a_film_takes_the_whole_sequence_of_one_other_in_order():
-    movies = np.array([*"aabbbbaacccc"])
-    rows = exchanged_films(movies, np.random.default_rng(1))
+def test_a_film_takes_the_whole_sequence_of_one_film_in_order():
+    movies = np.array(list("aabbbbaacccc"))
+    rows = exchanged_films(movies, np.random.default_rng(1))  # of each clip, the row whose label it takes
     givers = []
-    for movie in "abc":
+    for movie in ("a", "b", "c"):
         taken_rows = rows[movies == movie]
         (giver,) = set(movies[taken_rows])
         givers.append(giver)
@@ -36,10 +36,16 @@ def test_a_film_takes_the_whole_sequence_of_one_other_in_order():
     assert sorted(givers) == ["a", "b", "c"]
 
 
-def test_a_film_takes_the_labels_of_the_same_places_of_a_film_of_another_length():
-    movies = np.array([*"aabbbb"])
-    exchanges = {tuple(exchanged_films(movies, np.random.default_rng(seed)).tolist()) for seed in range(9)}
-    assert exchanges == {(0, 1, 2, 3, 4, 5), (2, 4, 0, 0, 1, 1)}
+def test_a_film_takes_labels_of_a_longer_or_shorter_one_at_the_same_relative_places():
+    """Film a has the rows 0 and 1, b has 2 to 5: each keeps its labels, or they exchange them."""
+    movies = np.array(["a", "a", "b", "b", "b", "b"])
+    exchanges = set()
+    for seed in range(9):
+        rows = exchanged_films(movies, np.random.default_rng(seed))
+        exchanges.add(tuple(rows.tolist()))
+    of_own_film = (0, 1, 2, 3, 4, 5)
+    of_the_other_film = (2, 4, 0, 0, 1, 1)
+    assert exchanges == {of_own_film, of_the_other_film}
 
 
 OPTIONS = {"task": "hn_s", "test": "enhn_s", "seed": 3}
@@ -51,16 +57,27 @@ def run(data):
     return om.evaluate(data, [LINEAR], **OPTIONS)
 
 
-@pytest.mark.long
-def test_what_features_know_is_rare_among_refits(data, run):
+@pytest.fixture(scope="module")
+def nineteen_refits(data, run):
+    """The run with 19 refits, and the numbers that showed their progress."""
     progress = []
     refitted = with_refits(run, data, [LINEAR], 19, progress.append, **OPTIONS)
+    return refitted, progress
+
+
+@pytest.mark.long
+def test_a_model_that_knows_the_label_is_better_than_every_refit(nineteen_refits):
+    refitted, _ = nineteen_refits
+    (model,) = refitted.record["refits"]["models"]
+    assert model["p"] == 1 / (1 + refitted.record["refits"]["n"])
+    assert model["refits"] == pytest.approx(0.5, abs=0.15)  # their mean AUC is that of chance
+
+
+@pytest.mark.long
+def test_refits_are_counted_and_reported(nineteen_refits):
+    refitted, progress = nineteen_refits
     assert progress == list(range(1, 20))
-    record = refitted.record["refits"]
-    assert record["n"] + record["left_out"] == 19
-    (model,) = record["models"]
-    assert model["p"] == 1 / (1 + record["n"])
-    assert model["refits"] == pytest.approx(0.5, abs=0.15)
+    assert refitted.record["refits"]["n"] + refitted.record["refits"]["left_out"] == 19
     assert any("19 refits" in line for line in om.run_report(refitted).answers)
 
 
@@ -72,32 +89,34 @@ def test_refits_are_the_same_each_time(data, run):
 
 
 @pytest.mark.long
-def test_what_noise_knows_is_not_rare_among_refits(data):
+def test_a_model_of_noise_is_not_better_than_its_refits(data):
     noise = replace(data, X=np.random.default_rng(0).normal(size=data.X.shape).astype(np.float32))
-    refitted = with_refits(om.evaluate(noise, [LINEAR], **OPTIONS), noise, [LINEAR], 9, **OPTIONS)
-    assert refitted.record["refits"]["models"][0]["p"] > 0.1
+    run_of_noise = om.evaluate(noise, [LINEAR], **OPTIONS)
+    refitted = with_refits(run_of_noise, noise, [LINEAR], 9, **OPTIONS)
+    (model,) = refitted.record["refits"]["models"]
+    assert model["p"] > 0.1
 
 
-def test_without_any_refit_that_can_be_trained_there_is_no_p(data):
-    """S is in two films alone: with labels of the same places each refit lacks it for some film."""
-    in_three_films = np.isin(data.movies, ["film0", "film1", "film2"]) | (data.levels != "S")
-    of_three_films = data.take(np.flatnonzero(in_three_films))
+def test_where_no_refit_can_be_trained_there_is_no_p(data):
+    """S is in two films only: in each refit some film is left without an S clip in its training films."""
+    is_not_s_elsewhere = np.isin(data.movies, ["film0", "film1", "film2"]) | (data.levels != "S")
+    of_three_films = data.take(np.flatnonzero(is_not_s_elsewhere))
     of_two_films = of_three_films.take(np.flatnonzero(of_three_films.movies != "film0"))
     run = om.evaluate(of_three_films, ["linear"], task="hn_s")
     with pytest.raises(ProtocolError, match="no refit"):
         with_refits(run, of_two_films, [LINEAR], 2, task="hn_s")
 
 
-def test_what_no_film_defines_has_no_p():
-    """Each film has one class, so that its AUC is undefined: no refit does as well, and none does worse."""
-    movies = np.repeat([f"film{place}" for place in range(8)], 12)
+def test_where_every_film_has_one_class_there_is_no_p():
+    """The AUC of each film is undefined: no refit does as well, and none does worse."""
+    movies = np.repeat([f"film{number}" for number in range(8)], 12)
     levels = np.repeat(["S", "EN"] * 4, 12)
-    pure = dataset(np.random.default_rng(0).normal(size=(96, 6)), levels, movies)
-    run = om.evaluate(pure, ["linear"], "en_s")
-    refitted = with_refits(run, pure, [LINEAR], 2, task="en_s")
+    films_of_one_class = dataset(np.random.default_rng(0).normal(size=(96, 6)), levels, movies)
+    run = om.evaluate(films_of_one_class, ["linear"], "en_s")
+    refitted = with_refits(run, films_of_one_class, [LINEAR], 2, task="en_s")
     (model,) = refitted.record["refits"]["models"]
-    assert model["p"] is None
     assert model["observed"] is None
+    assert model["p"] is None
     assert any("p - by" in line for line in om.run_report(refitted).answers)
 
 

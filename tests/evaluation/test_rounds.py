@@ -23,25 +23,39 @@ from obygaze_models.evaluation.rounds import drifts, round_progress
 from tests.command import obygaze
 
 
-def planned(folder, films=10, per_film=60, names=("AB", "CD", "EF"), each=3, calibration=0):
-    """Assign films to annotators: a row for each clip and annotator."""
+def planned(folder, *, films=10, clips_a_film=60, annotators_a_film=3, calibration=0):
+    """Assign films to AB, CD and EF: a row for each clip and annotator."""
     clips = []
     for film in range(films):
-        for number in range(per_film):
+        for number in range(clips_a_film):
             start_s = 5.0 * number
             clips.append(Clip(f"f{film:02}-{number:02}", f"f{film:02}", "", start_s, start_s + 5))
-    return assign(Manifest(tuple(clips), folder), names, each, calibration=calibration)
+    manifest = Manifest(tuple(clips), folder)
+    return assign(manifest, ("AB", "CD", "EF"), annotators_a_film, calibration=calibration)
 
 
-def called(plan, share, seed=0):
-    """Call clips S at a share that depends on annotator, film and order; a clip is as easy for all."""
+def called(plan, p_s, seed=0):
+    """Call clips S with probability `p_s(clip)`, and EN otherwise; a clip is as easy for all annotators."""
     rng = np.random.default_rng(seed)
     easiness = {clip.clip_id: rng.random() for clip in plan}
     labelled = []
     for clip in plan:
-        level = "S" if easiness[clip.clip_id] < share(clip) else "EN"
+        level = "S" if easiness[clip.clip_id] < p_s(clip) else "EN"
         labelled.append(replace(clip, level=level, extras={}))
     return plan.with_clips(labelled)
+
+
+def p_by_film(clip):
+    """Return a probability of S that rises from .2 in film f00 to .5 in f09."""
+    film_number = int(clip.movie[1:])
+    return 0.2 + 0.3 * film_number / 9
+
+
+def p_with_drift_of_ab(clip):
+    """Add for AB what rises from 0 in the first film that AB annotates to .3 in the tenth."""
+    place_in_order = int(clip.extras["order"]) - 1
+    drift = 0.3 * place_in_order / 9 if clip.annotator == "AB" else 0
+    return p_by_film(clip) + drift
 
 
 def with_order(clip, number):
@@ -49,10 +63,11 @@ def with_order(clip, number):
     return replace(clip, extras={**clip.extras, "order": number})
 
 
-def test_of_a_film_judged_in_part_the_clips_are_counted(tmp_path):
-    plan = planned(tmp_path, films=4)
-    one_film_and_a_half = [clip for clip in called(plan, lambda _: 0.5) if clip.annotator == "AB"][:90]
-    progress = round_progress(plan, plan.with_clips(one_film_and_a_half))
+def test_clips_of_a_film_judged_in_part_are_counted(tmp_path):
+    plan = planned(tmp_path, films=4, clips_a_film=60)
+    calls_of_ab = [clip for clip in called(plan, lambda _: 0.5) if clip.annotator == "AB"]
+    one_film_and_a_half = plan.with_clips(calls_of_ab[:90])
+    progress = round_progress(plan, one_film_and_a_half)
     assert len(progress["AB"].done) == 2
     assert progress["AB"].clips_done == 90
     assert progress["CD"].clips_done == 0
@@ -78,21 +93,22 @@ def test_a_number_of_two_films_is_refused(tmp_path):
         round_progress(plan.with_clips(renumbered), plan)
 
 
-def test_numbers_count_as_data_frames_write_them(tmp_path):
+def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):
+    """Data frames write 1 as 1.0."""
     plan = planned(tmp_path, films=4)
     with_point = plan.with_clips(with_order(clip, f"{clip.extras['order']}.0") for clip in plan)
-    as_written = round_progress(with_point, plan)
-    as_planned = round_progress(plan, plan)
-    assert {name: progress.films for name, progress in as_written.items()} == {
-        name: progress.films for name, progress in as_planned.items()
-    }
+
+    def films_of_annotators(of_round):
+        return {name: progress.films for name, progress in round_progress(of_round, plan).items()}
+
+    assert films_of_annotators(with_point) == films_of_annotators(plan)
 
 
 @pytest.mark.parametrize(
     ("column", "spelling", "other_spelling"), [("annotator", "AB", "ab"), ("movie", "f00", "F00")]
 )
 def test_an_annotator_or_film_in_two_spellings_is_refused(tmp_path, capsys, column, spelling, other_spelling):
-    plan = planned(tmp_path, films=2, per_film=2)
+    plan = planned(tmp_path, films=2, clips_a_film=2)
     write_manifest(plan, tmp_path / "round.csv")
     spelled_once = [clip for clip in plan if getattr(clip, column) == spelling]
     annotated = [replace(clip, level="S", **{column: other_spelling}) for clip in spelled_once]
@@ -101,7 +117,8 @@ def test_an_annotator_or_film_in_two_spellings_is_refused(tmp_path, capsys, colu
     assert "are one name: spell both alike" in capsys.readouterr().err
 
 
-def test_the_slope_is_that_of_least_squares_and_t_where_films_differ():
+def test_where_films_differ_the_drift_and_its_interval_are_those_of_least_squares_on_their_means():
+    """The drift is the change over the seven steps from the first of eight films to the last."""
     rng = np.random.default_rng(0)
     films = [rng.normal(0.1 * number + 3 * rng.normal(), 1, 40) for number in range(8)]
     (drift,) = drifts([(films, range(8))])
@@ -111,12 +128,13 @@ def test_the_slope_is_that_of_least_squares_and_t_where_films_differ():
     assert drift.high - drift.value == pytest.approx(7 * half_width)
 
 
-def test_fewer_than_four_films_have_no_drift():
+@pytest.mark.parametrize("n_films", [0, 3])
+def test_fewer_than_four_films_have_no_drift(n_films):
     rng = np.random.default_rng(0)
-    films = [rng.normal(size=40) for _ in range(3)]
-    three_films, no_film = drifts([(films, range(3)), ([], [])])
-    assert (three_films.films, no_film.films) == (3, 0)
-    assert np.isnan([three_films.value, no_film.high]).all()
+    films = [rng.normal(size=40) for _ in range(n_films)]
+    (drift,) = drifts([(films, range(n_films))])
+    assert drift.films == n_films
+    assert np.isnan([drift.value, drift.low, drift.high]).all()
 
 
 def test_calls_that_are_all_alike_show_no_drift():
@@ -124,21 +142,18 @@ def test_calls_that_are_all_alike_show_no_drift():
     assert not drift.is_found
 
 
-def test_an_annotator_who_drifts_is_found_and_others_are_not_whatever_the_films_show(tmp_path):
+def test_the_drift_of_an_annotator_against_the_others_is_found(tmp_path):
     plan = planned(tmp_path)
+    progress = round_progress(plan, called(plan, p_with_drift_of_ab), "en_s")
+    assert progress["AB"].against.is_found
+    assert progress["AB"].against.value == pytest.approx(0.3, abs=0.06)
 
-    def of_film(clip):
-        return 0.2 + 0.3 * int(clip.movie[1:]) / 9
 
-    def drifting(clip):
-        order = int(clip.extras["order"]) - 1
-        return of_film(clip) + (0.3 * order / 9 if clip.annotator == "AB" else 0)
-
-    with_drift = round_progress(plan, called(plan, drifting), "en_s")
-    assert with_drift["AB"].against.is_found
-    assert with_drift["AB"].against.value == pytest.approx(0.3, abs=0.06)
-    without_drift = round_progress(plan, called(plan, of_film), "en_s")
-    assert not any(progress.against.is_found for progress in without_drift.values())
+def test_films_that_differ_are_no_drift_of_an_annotator(tmp_path):
+    plan = planned(tmp_path)
+    progress = round_progress(plan, called(plan, p_by_film), "en_s")
+    for annotator in ("AB", "CD", "EF"):
+        assert not progress[annotator].against.is_found
 
 
 @pytest.fixture
@@ -149,7 +164,7 @@ def elan_round(tmp_path, monkeypatch):
     done.csv of the imported files.
     """
     monkeypatch.chdir(tmp_path)
-    clips = planned(tmp_path, films=6, per_film=20, each=2, calibration=1)
+    clips = planned(tmp_path, films=6, clips_a_film=20, annotators_a_film=2, calibration=1)
     one_row_a_clip = {clip.clip_id: replace(clip, annotator="", extras={}) for clip in clips}
     write_manifest(clips.with_clips(one_row_a_clip.values()), "clips.csv")
     annotators = ["--annotator", "AB", "--annotator", "CD", "--annotator", "EF"]

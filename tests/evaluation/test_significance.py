@@ -12,100 +12,124 @@ from obygaze_models.evaluation.significance import (
     permutation_pvalues,
 )
 
+LENGTHS = [60, 80, 40, 70, 50, 60]
+"""Number of clips of each of six films."""
+FILMS = np.repeat(np.arange(6), LENGTHS)
+
 
 @pytest.fixture(scope="module")
-def clips():
-    """Features that are noise, and movies that move them far."""
+def noise():
+    """Features of 25 clips of each of eight movies: noise, with a place of its own for each movie."""
     rng = np.random.default_rng(0)
     movies = np.repeat(np.arange(8), 25)
     X = rng.normal(size=(200, 16)) + 3 * rng.normal(size=(8, 16))[movies]
     return X, movies
 
 
-def test_null_concepts_are_significant_at_5_percent_in_about_5_percent_of_200_draws(clips):
+def test_5_percent_of_concepts_that_are_not_in_the_features_are_significant_at_5_percent(noise):
     """Presence depends on the movie, as the features do, and on nothing else."""
-    X, movies = clips
+    X, movies = noise
     rng = np.random.default_rng(1)
-    present = rng.random((200, 200)) < np.linspace(0.1, 0.6, 8)[movies][:, None]
-    p = permutation_pvalues(X, present, movies, n_permutations=199).p
-    # 5 % of 200 draws with a standard error of 1.5 %.
-    assert 0.01 <= (p <= 0.05).mean() <= 0.095
+    share_of_movie = np.linspace(0.1, 0.6, 8)
+    two_hundred_concepts = rng.random((200, 200)) < share_of_movie[movies][:, None]
+    p = permutation_pvalues(X, two_hundred_concepts, movies, n_permutations=199).p
+    # 5 % of 200 concepts, within three standard errors of 1.5 %.
+    assert 0.01 <= np.mean(p <= 0.05) <= 0.095
     assert np.mean(p) == pytest.approx(0.5, abs=0.07)
 
 
-def smooth(rng, lengths, rho, columns):
-    """Draw what runs smoothly from clip to clip in each movie: first-order autoregression of variance 1."""
-    parts = []
-    for length in lengths:
+def smooth(rng, *, correlation, columns):
+    """Draw values of the clips of six films [N, columns] with variance 1, which change slowly along a film.
+
+    They are a first-order autoregression; `correlation` is that of neighbouring clips.
+    """
+    films = []
+    for length in LENGTHS:
         values = rng.normal(size=(length, columns))
-        for place in range(1, length):
-            values[place] = rho * values[place - 1] + np.sqrt(1 - rho**2) * values[place]
-        parts.append(values)
-    return np.concatenate(parts)
+        for clip in range(1, length):
+            values[clip] = correlation * values[clip - 1] + np.sqrt(1 - correlation**2) * values[clip]
+        films.append(values)
+    return np.concatenate(films)
 
 
-def test_smooth_features_that_know_nothing_of_smooth_concepts_are_no_finding():
-    """Lag-1 correlation of presence about .5, as annotated; exchanging clips freely found .2 of these."""
+def drift_of_films(rng, *, columns):
+    """Draw for each film and column whether it rises or falls by 2 along the film, [N, columns]."""
+    sign = rng.choice([-1, 1], (6, columns))
+    from_minus_1_to_1 = np.concatenate([np.linspace(-1, 1, length) for length in LENGTHS])
+    return sign[FILMS] * from_minus_1_to_1[:, None]
+
+
+def test_smooth_concepts_that_are_not_in_smooth_features_are_rarely_significant():
+    """Neighbours correlate by about .5 as annotated; a test that exchanged clips freely found .2 of these."""
     p = []
-    lengths = [60, 80, 40, 70, 50, 60]
-    movies = np.repeat(np.arange(6), lengths)
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        present = smooth(rng, lengths, 0.7, 8) > 0.6
-        result = permutation_pvalues(smooth(rng, lengths, 0.9, 16), present, movies, n_permutations=199)
+        present = smooth(rng, correlation=0.7, columns=8) > 0.6
+        X = smooth(rng, correlation=0.9, columns=16)
+        result = permutation_pvalues(X, present, FILMS, n_permutations=199)
         p += result.p.tolist()
         assert 0.2 < np.mean(result.lag1) < 0.7
-    # At most 7 % of 96, plus twice the standard error of .022.
+    # At most 7 % of 96 concepts, plus twice the standard error of .022.
     assert np.mean(np.array(p) <= 0.05) <= 0.07 + 0.044
 
 
-def test_features_and_concepts_that_drift_through_a_film_apart_from_each_other_are_no_finding():
-    """Each movie's features and concepts rise or fall by 2 SD, whichever: .12 of these were found once."""
+def test_concepts_that_drift_through_films_independently_of_the_features_are_rarely_significant():
+    """Before the straight line of each film was subtracted, .12 of these were found."""
     p = []
-    lengths = np.array([60, 80, 40, 70, 50, 60])
-    movies = np.repeat(np.arange(6), lengths)
-    through = np.concatenate([np.linspace(-1, 1, length) for length in lengths])[:, None]
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        features, concepts = (rng.choice([-1, 1], (6, columns))[movies] * through for columns in (12, 8))
-        features += smooth(rng, lengths, 0.9, 12)
-        present = smooth(rng, lengths, 0.7, 8) + concepts > 0.6
-        p += permutation_pvalues(features, present, movies, n_permutations=199).p.tolist()
-    # At most 5 % of 160, plus the standard error of .017.
+        drift_of_features = drift_of_films(rng, columns=12)
+        drift_of_concepts = drift_of_films(rng, columns=8)
+        X = drift_of_features + smooth(rng, correlation=0.9, columns=12)
+        present = smooth(rng, correlation=0.7, columns=8) + drift_of_concepts > 0.6
+        p += permutation_pvalues(X, present, FILMS, n_permutations=199).p.tolist()
+    # At most 5 % of 160 concepts, plus the standard error of .017.
     assert np.mean(np.array(p) <= 0.05) <= 0.05 + 0.017
 
 
-def test_a_planted_smooth_concept_is_found_all_the_same():
-    lengths = [60, 80, 40, 70, 50, 60]
+def test_a_smooth_concept_that_is_in_one_of_the_features_is_significant():
     rng = np.random.default_rng(9)
-    present = smooth(rng, lengths, 0.7, 1) > 0.6
-    X = smooth(rng, lengths, 0.9, 16) + 1.5 * present * np.eye(16)[3]
-    assert permutation_pvalues(X, present, np.repeat(np.arange(6), lengths), n_permutations=199).p[0] < 0.02
+    present = smooth(rng, correlation=0.7, columns=1) > 0.6
+    X = smooth(rng, correlation=0.9, columns=16)
+    X[:, 3] += 1.5 * present[:, 0]
+    (p,) = permutation_pvalues(X, present, FILMS, n_permutations=199).p
+    assert p < 0.02
 
 
-def test_the_lag_correlation_is_of_neighbours_in_a_movie_and_of_no_others():
-    alternating = np.tile([1.0, -1.0], 50)[:, None]
-    assert lag_correlation(alternating, np.repeat([0, 1], 50)) == pytest.approx(-1)
-    assert lag_correlation(np.repeat([1.0, -1.0], 50)[:, None], np.repeat([0, 1], 50)) == pytest.approx(1)
-    assert np.isnan(lag_correlation(np.zeros((4, 1)), np.zeros(4)))
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.tile([1.0, -1.0], 50), -1),
+        (np.repeat([1.0, -1.0], 50), 1),
+        (np.zeros(100), np.nan),
+    ],
+    ids=["neighbours are opposite", "only the two movies differ", "all clips are equal"],
+)
+def test_the_lag_correlation_is_that_of_neighbours_in_a_movie(values, expected):
+    """The last clip of one movie and the first of the next are no neighbours."""
+    two_movies = np.repeat([0, 1], 50)
+    correlation = lag_correlation(values[:, None], two_movies)
+    assert correlation == pytest.approx(expected, nan_ok=True)
 
 
-def test_a_planted_concept_is_significant_beside_null_ones(clips):
-    X, movies = clips
+def test_the_one_concept_of_four_that_is_in_the_features_is_significant(noise):
+    X, movies = noise
     rng = np.random.default_rng(2)
     present = rng.random((200, 4)) < 0.3
-    moved = X + 1.5 * present[:, :1] * np.eye(16)[3]
-    result = permutation_pvalues(moved, present, movies, n_permutations=999)
-    assert result.p_holm[0] == pytest.approx(4 / 1000)
+    X = X.copy()
+    X[:, 3] += 1.5 * present[:, 0]
+    result = permutation_pvalues(X, present, movies, n_permutations=999)
+    smallest_p = 1 / (999 + 1)
+    assert result.p_holm[0] == pytest.approx(4 * smallest_p)  # Holm: one of four tests
     assert (result.p_holm[1:] > 0.05).all()
     assert result.statistic[0] > np.abs(result.statistic[1:]).max()
 
 
-def test_a_concepts_result_does_not_depend_on_the_others(clips):
-    X, movies = clips
+def test_a_concepts_result_does_not_depend_on_the_others(noise):
+    X, movies = noise
     rng = np.random.default_rng(4)
     present = (rng.random((200, 3)) < 0.3).astype(float)
-    present[::4, 1] = np.nan
+    present[::4, 1] = np.nan  # of every fourth clip nobody knows whether it has concept 1
     together = permutation_pvalues(X, present, movies, n_permutations=99)
     for concept in range(3):
         alone = permutation_pvalues(X, present[:, [concept]], movies, n_permutations=99)
@@ -113,33 +137,38 @@ def test_a_concepts_result_does_not_depend_on_the_others(clips):
         assert alone.statistic[0] == together.statistic[concept]
 
 
-def residues(X):
-    """What a regression of features on the place in the movie leaves."""
-    place = np.arange(len(X))[:, None]
-    return X - LinearRegression().fit(place, X).predict(place)
+def without_line(X):
+    """Subtract from the features of a movie's clips the straight line through them."""
+    clip_number = np.arange(len(X))[:, None]
+    return X - LinearRegression().fit(clip_number, X).predict(clip_number)
 
 
-def test_the_operator_gives_the_projection_of_a_refit_without_the_movie(clips):
-    X, movies = clips
-    centred = np.concatenate([residues(X[movies == movie]) for movie in range(8)])
-    z = np.random.default_rng(5).normal(size=200)
-    scores = leave_movie_out_operator(X, movies) @ z
-    alpha = np.sum(centred**2) / 16
+def test_the_operator_gives_each_movie_the_predictions_of_a_ridge_regression_on_the_others(noise):
+    X, movies = noise
+    detrended = np.concatenate([without_line(X[movies == movie]) for movie in range(8)])
+    n_features = 16
+    alpha = np.sum(detrended**2) / n_features  # the mean eigenvalue of the features' scatter
+    presence = np.random.default_rng(5).normal(size=200)
+    scores = leave_movie_out_operator(X, movies) @ presence
     for movie in range(8):
-        out = movies == movie
-        refit = Ridge(alpha=alpha, fit_intercept=False).fit(centred[~out], z[~out])
-        assert np.allclose(scores[out], refit.predict(centred[out]))
+        inside = movies == movie
+        regression = Ridge(alpha=alpha, fit_intercept=False).fit(detrended[~inside], presence[~inside])
+        assert np.allclose(scores[inside], regression.predict(detrended[inside]))
 
 
-def test_a_concept_that_varies_in_one_movie_only_is_refused(clips):
-    X, movies = clips
+def test_a_concept_that_varies_in_one_movie_only_is_refused(noise):
+    X, movies = noise
     present = np.zeros((200, 1))
-    present[:3] = 1
+    present[:3] = 1  # three of the 25 clips of movie 0
     with pytest.raises(ConceptError, match="concept 0"):
         permutation_pvalues(X, present, movies)
 
 
-def test_holm_multiplies_the_smallest_most_and_keeps_order():
+def test_holm_multiplies_the_smallest_p_most_and_keeps_their_order():
+    # 3 x .01, 2 x .03, and .04, which may not be below that.
+    assert holm([0.01, 0.03, 0.04]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.5, np.nan, 0.9])[0] == 1.0
-    assert np.isnan(holm([0.5, np.nan])[1])
+
+
+def test_holm_does_not_count_an_undefined_p():
+    assert holm([0.5, np.nan, 0.9]) == pytest.approx([1.0, np.nan, 1.0], nan_ok=True)

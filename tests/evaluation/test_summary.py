@@ -9,69 +9,104 @@ from obygaze_models.evaluation.summary import by_seed
 from tests.evaluation.test_compare import rows
 
 
-def table(film, n_movies=12, n_clips=60, seed=0):
-    """Predictions whose scores vary from film to film by `film` SDs, which no clip of a film escapes."""
-    lean = np.random.default_rng(seed).normal(size=n_movies).repeat(n_clips) * film
-    return Predictions(rows(1 + lean, n_movies=n_movies, n_clips=n_clips, noise=seed).assign(threshold=0.5))
+def planted_predictions(*, film_sd, n_movies=12, n_clips=60, seed=0):
+    """Predictions of a model that tells S clips apart by about one SD, more in some films than in others.
+
+    By how many SDs varies from film to film with a standard deviation of `film_sd`.
+    """
+    above_one = np.random.default_rng(seed).normal(size=n_movies).repeat(n_clips) * film_sd
+    table = rows(1 + above_one, n_movies=n_movies, n_clips=n_clips, noise=seed)
+    return Predictions(table.assign(threshold=0.5))
 
 
-def width(predictions):
-    row = summarise(predictions).set_index("metric").loc["auc"]
-    assert row["pooled_low"] < row["pooled"] < row["pooled_high"]
-    return row["pooled_high"] - row["pooled_low"]
+@pytest.fixture(scope="module")
+def predictions():
+    """Predictions whose quality differs between films by half an SD."""
+    return planted_predictions(film_sd=0.5)
+
+
+@pytest.fixture(scope="module")
+def summary(predictions):
+    """Their metrics, a row for each."""
+    return summarise(predictions).set_index("metric")
+
+
+def width_of_auc_interval(predictions):
+    auc = summarise(predictions).set_index("metric").loc["auc"]
+    assert auc["pooled_low"] < auc["pooled"] < auc["pooled_high"]
+    return auc["pooled_high"] - auc["pooled_low"]
 
 
 def test_films_that_differ_widen_the_interval():
-    assert width(table(film=1.0)) > 1.5 * width(table(film=0.0))
+    films_alike = planted_predictions(film_sd=0.0)
+    films_that_differ = planted_predictions(film_sd=1.0)
+    assert width_of_auc_interval(films_that_differ) > 1.5 * width_of_auc_interval(films_alike)
 
 
-def test_rows_of_one_clip_tested_in_two_folds_are_drawn_together():
-    once = table(film=0.5)
-    again = once.table.assign(fold=once.table["fold"] + 100)
-    twice = Predictions(pd.concat([once.table, again], ignore_index=True))
-    assert width(twice) == pytest.approx(width(once), rel=1e-9)
+def test_clips_tested_in_two_folds_do_not_narrow_the_interval(predictions):
+    """Both rows of a clip are of the same movie, which is left out as a whole."""
+    table = predictions.table
+    in_a_second_fold = table.assign(fold=table["fold"] + 100)
+    tested_twice = Predictions(pd.concat([table, in_a_second_fold], ignore_index=True))
+    assert width_of_auc_interval(tested_twice) == pytest.approx(width_of_auc_interval(predictions), rel=1e-9)
 
 
-def test_every_row_has_its_intervals_and_chance_levels():
-    result = summarise(table(film=0.5)).set_index("metric")
-    for row in result.to_dict(orient="index").values():
+def test_every_metric_is_within_its_intervals(summary):
+    for row in summary.to_dict(orient="index").values():
         assert 0 <= row["pooled_low"] < row["pooled"] < row["pooled_high"] <= 1
         assert 0 <= row["movie_low"] < row["movie_mean"] < row["movie_high"] <= 1
-    assert (result["across_models"] == result.index.isin(["average_precision", "auc"])).all()
-    assert result.loc["auc", "pooled_chance"] == result.loc["within_movie_auc", "movie_chance"] == 0.5
-    assert result.loc["f1_pos", "pooled_chance"] == result.loc["f1_pos", "best_constant"]
-    # A film's random ranking does better than its prevalence, by the more the fewer its clips.
-    ap = result.loc["average_precision"]
+
+
+def test_pooled_metrics_of_scores_are_marked_as_compared_across_models(summary):
+    """Pooled AP and AUC compare scores of different folds, which come from different models."""
+    marked = summary.index[summary["across_models"]]
+    assert set(marked) == {"average_precision", "auc"}
+
+
+def test_the_chance_level_of_auc_is_one_half_and_that_of_f1_the_best_constants(summary):
+    assert summary.loc["auc", "pooled_chance"] == 0.5
+    assert summary.loc["within_movie_auc", "movie_chance"] == 0.5
+    assert summary.loc["f1_pos", "pooled_chance"] == summary.loc["f1_pos", "best_constant"]
+
+
+def test_the_chance_level_of_ap_is_above_the_prevalence_and_higher_by_movie(summary):
+    """A random ranking has a higher AP than the prevalence, by the more the fewer its clips."""
+    ap = summary.loc["average_precision"]
     assert ap["movie_chance"] > ap["pooled_chance"] > ap["prevalence"]
 
 
-def test_the_interval_of_the_method_is_wider_and_there_is_none_where_thresholds_decide():
-    """Folds' thresholds move together: benchmarks/planted/scores.py measures .73 to .95 for these."""
-    result = summarise(table(film=0.5)).set_index("metric")
-    absent = ["f1_weighted", "f1_macro", "balanced_accuracy"]
-    assert result.loc[absent, ["method_low", "method_high"]].isna().all(axis=None)
-    rest = result.drop(absent)
-    assert (rest["method_low"] < rest["movie_low"]).all()
-    assert (rest["movie_high"] < rest["method_high"]).all()
+THRESHOLD_METRICS = ["f1_weighted", "f1_macro", "balanced_accuracy"]
 
 
-def test_several_seeds_have_the_interval_of_their_mean():
-    one = table(film=0.5)
+def test_metrics_that_depend_on_thresholds_of_folds_have_no_interval_of_the_method(summary):
+    """Folds' thresholds move together: benchmarks/planted/scores.py measures a coverage of .73 to .95."""
+    assert summary.loc[THRESHOLD_METRICS, ["method_low", "method_high"]].isna().all(axis=None)
+
+
+def test_the_interval_of_the_method_is_wider_than_that_of_the_models(summary):
+    others = summary.drop(THRESHOLD_METRICS)
+    assert (others["method_low"] < others["movie_low"]).all()
+    assert (others["movie_high"] < others["method_high"]).all()
+
+
+def test_several_seeds_have_the_mean_of_their_metrics_and_its_interval(predictions):
     rng = np.random.default_rng(1)
-    shaken = [
-        one.table.assign(seed=seed, score=one.table["score"] + 0.3 * rng.normal(size=len(one.table)))
-        for seed in range(3)
-    ]
-    both = Predictions(pd.concat(shaken, ignore_index=True))
-    result, each = summarise(both).set_index("metric"), by_seed(both)
-    seeds = each[each["metric"] == "auc"]["pooled"]
-    assert result.loc["auc", "pooled"] == pytest.approx(seeds.mean())
-    assert result.loc["auc", "seed_sd"] == pytest.approx(seeds.std())
-    assert result.loc["auc", "pooled_low"] < seeds.min()
+    tables = []
+    for seed in range(3):
+        noisy_score = predictions.table["score"] + 0.3 * rng.normal(size=len(predictions.table))
+        tables.append(predictions.table.assign(seed=seed, score=noisy_score))
+    of_three_seeds = Predictions(pd.concat(tables, ignore_index=True))
+    auc = summarise(of_three_seeds).set_index("metric").loc["auc"]
+    metrics_of_seeds = by_seed(of_three_seeds)
+    aucs = metrics_of_seeds[metrics_of_seeds["metric"] == "auc"]["pooled"]
+    assert auc["pooled"] == pytest.approx(aucs.mean())
+    assert auc["seed_sd"] == pytest.approx(aucs.std())
+    assert auc["pooled_low"] < aucs.min()
 
 
-def test_perfect_predictions_have_no_interval_rather_than_one_of_width_0():
-    perfect = table(film=0.0).table
-    result = summarise(Predictions(perfect.assign(score=perfect["label"]))).set_index("metric")
-    assert (result["pooled"] == 1).all()
-    assert result[["pooled_low", "pooled_high", "movie_low", "method_high"]].isna().all(axis=None)
+def test_perfect_predictions_have_no_interval_rather_than_one_of_width_0(predictions):
+    table = predictions.table
+    perfect = Predictions(table.assign(score=table["label"]))
+    summary = summarise(perfect)
+    assert (summary["pooled"] == 1).all()
+    assert summary[["pooled_low", "pooled_high", "movie_low", "method_high"]].isna().all(axis=None)

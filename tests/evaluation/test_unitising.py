@@ -9,104 +9,172 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
-from obygaze_features.manifest.agreement import distances, mean_defined
+from obygaze_features.manifest.agreement import distances
 from obygaze_models.evaluation.unitising import Units, best_alignment, unitised_agreement, unitised_gamma
 
 CODEBOOK = builtin_codebook("obygaze12")
-APART = distances(CODEBOOK)
+LEVEL_DISTANCES = distances(CODEBOOK)
 ORACLE = json.loads(Path(__file__).with_name("oracles").joinpath("gamma.json").read_text(encoding="utf-8"))
 
 
-def units(rows):
-    spans = np.array([row[:2] for row in rows], dtype=float).reshape(-1, 2)
-    return Units(spans, np.array([CODEBOOK.rank(row[2]) for row in rows], dtype=np.int64))
+def units(segments):
+    """Return an annotator's segments, given as (start_s, end_s, level)."""
+    spans = np.array([(start_s, end_s) for start_s, end_s, _ in segments], dtype=float).reshape(-1, 2)
+    ranks = [CODEBOOK.rank(level) for *_, level in segments]
+    return Units(spans, np.array(ranks, dtype=np.int64))
 
 
-def film(*sides):
-    spans = np.concatenate([side.spans for side in sides])
+def extent(first, second):
+    """Return when the first segment of two annotators begins, and when the last one ends."""
+    spans = np.concatenate([first.spans, second.spans])
     return float(spans.min()), float(spans.max())
 
 
+def drawn_units(rng, *, n_segments, duration_s):
+    """Draw segments of 30 s with any level, which begin anywhere in `duration_s` seconds."""
+    starts = np.sort(rng.uniform(0, duration_s, n_segments))
+    return Units(np.column_stack([starts, starts + 30]), rng.integers(1, 4, n_segments))
+
+
+@pytest.fixture
+def twenty_segments():
+    """Twenty segments of 40 s, one each 100 s, with levels drawn at random."""
+    rng = np.random.default_rng(0)
+    starts = np.arange(20) * 100.0
+    return Units(np.column_stack([starts, starts + 40]), rng.integers(1, 4, 20))
+
+
 @pytest.mark.parametrize("case", ORACLE["cases"])
-def test_disorder_and_gamma_are_those_of_pygamma_agreement(case):
-    """Disorders to their single precision; gammas, of other random draws, within their errors."""
-    sides = [units(case[name]) for name in ("first", "second")]
-    weights = {name: case[name] for name in ("alpha", "beta")}
-    assert best_alignment(*sides, APART, **weights)[1] == pytest.approx(case["disorder"], abs=5e-6)
-    ours = unitised_gamma(*sides, APART, film(*sides), samples=ORACLE["samples"], **weights)
+def test_the_disorder_is_that_of_pygamma_agreement(case):
+    first = units(case["first"])
+    second = units(case["second"])
+    _, disorder = best_alignment(first, second, LEVEL_DISTANCES, alpha=case["alpha"], beta=case["beta"])
+    assert disorder == pytest.approx(case["disorder"], abs=5e-6)  # theirs has single precision
+
+
+@pytest.mark.parametrize("case", ORACLE["cases"])
+def test_gamma_is_that_of_pygamma_agreement(case):
+    """Its chance annotations are other draws: gammas agree within four standard errors of a difference."""
+    first = units(case["first"])
+    second = units(case["second"])
+    ours = unitised_gamma(
+        first,
+        second,
+        LEVEL_DISTANCES,
+        extent(first, second),
+        alpha=case["alpha"],
+        beta=case["beta"],
+        samples=ORACLE["samples"],
+    )
     assert ours.value == pytest.approx(case["gamma"], abs=4 * 2**0.5 * ours.standard_error)
     assert ours.expected == pytest.approx(case["expected"], rel=0.03)
 
 
-def test_the_same_segments_agree_wholly_and_gamma_falls_as_edges_and_levels_move():
-    rng = np.random.default_rng(0)
-    starts = np.arange(20) * 100.0
-    one = Units(np.column_stack([starts, starts + 40]), rng.integers(1, 4, 20))
+def test_gamma_is_1_for_the_same_segments_and_falls_as_their_edges_move(twenty_segments):
+    rng = np.random.default_rng(1)
     values = []
     for seconds in (0, 10, 20, 40):
-        other = Units(one.spans + rng.choice([-1, 1], size=(20, 1)) * seconds, one.ranks)
-        values.append(unitised_gamma(one, other, APART, (0, 2000)).value)
+        earlier_or_later = rng.choice([-1, 1], size=(20, 1))
+        moved = Units(twenty_segments.spans + earlier_or_later * seconds, twenty_segments.ranks)
+        values.append(unitised_gamma(twenty_segments, moved, LEVEL_DISTANCES, (0, 2000)).value)
     assert values[0] == 1
     assert values == sorted(values, reverse=True)
-    moved = Units(one.spans, np.roll(one.ranks, 1))
-    assert unitised_gamma(one, moved, APART, (0, 2000)).value < 1
-    assert unitised_gamma(one, moved, APART, (0, 2000), beta=0).value == 1
 
 
-def test_segments_drawn_at_random_agree_as_chance_does():
+def test_other_levels_lower_gamma_unless_levels_have_no_weight(twenty_segments):
+    """`beta` is the weight of levels."""
+    relabelled = Units(twenty_segments.spans, np.roll(twenty_segments.ranks, 1))
+    gamma = unitised_gamma(twenty_segments, relabelled, LEVEL_DISTANCES, (0, 2000))
+    assert gamma.value < 1
+    gamma_of_spans = unitised_gamma(twenty_segments, relabelled, LEVEL_DISTANCES, (0, 2000), beta=0)
+    assert gamma_of_spans.value == 1
+
+
+def test_gamma_of_segments_drawn_at_random_is_0_on_average():
     rng = np.random.default_rng(1)
-
-    def drawn():
-        starts = np.sort(rng.uniform(0, 5000, 40))
-        return Units(np.column_stack([starts, starts + 30]), rng.integers(1, 4, 40))
-
-    values = [unitised_gamma(drawn(), drawn(), APART, (0, 5030), samples=20, seed=k).value for k in range(20)]
+    values = []
+    for seed in range(20):
+        first = drawn_units(rng, n_segments=40, duration_s=5000)
+        second = drawn_units(rng, n_segments=40, duration_s=5000)
+        gamma = unitised_gamma(first, second, LEVEL_DISTANCES, (0, 5030), samples=20, seed=seed)
+        values.append(gamma.value)
     assert abs(np.mean(values)) < 0.03
 
 
-def test_what_is_undefined_is_said_and_what_has_no_times_is_refused():
-    nobody = units([])
-    assert unitised_gamma(nobody, nobody, APART, (0, 10)).value is None
-    one = unitised_gamma(units([(0, 5, "S"), (9, 20, "S")]), nobody, APART, (0, 100), samples=5)
-    assert (one.n_units, one.n_aligned, one.observed) == ((2, 0), 0, 2)
-    clips = tuple(Clip(name, "m", level="S", annotator=name) for name in "ab")
+def test_gamma_of_no_segments_is_undefined():
+    assert unitised_gamma(units([]), units([]), LEVEL_DISTANCES, (0, 10)).value is None
+
+
+def test_where_one_annotator_marked_nothing_no_segments_are_aligned():
+    two_segments = units([(0, 5, "S"), (9, 20, "S")])
+    gamma = unitised_gamma(two_segments, units([]), LEVEL_DISTANCES, (0, 100), samples=5)
+    assert gamma.n_units == (2, 0)
+    assert gamma.n_aligned == 0
+    assert gamma.observed == 2
+
+
+def test_clips_without_times_are_refused_by_name():
+    clips = (Clip("a", "m", level="S", annotator="a"), Clip("b", "m", level="S", annotator="b"))
     with pytest.raises(ManifestError, match="'a'"):
         unitised_agreement(Manifest(clips, Path()))
+
+
+def test_segments_of_a_single_annotator_are_refused():
+    clip = Clip("a", "m", "", 0, 1, "S", (), "a")
     with pytest.raises(ManifestError, match="nothing to compare"):
-        unitised_agreement(Manifest((Clip("a", "m", "", 0, 1, "S", (), "a"),), Path()))
+        unitised_agreement(Manifest((clip,), Path()))
 
 
 def test_names_of_films_and_annotators_and_the_order_of_rows_change_nothing():
     rng = np.random.default_rng(0)
-    starts = rng.uniform(0, 900, 30).tolist()
-    clips = [
-        Clip(f"c{k}", "film", "", start, start + 20, ("HN", "S")[k % 2], (), "ab"[k % 3 > 0])
-        for k, start in enumerate(starts)
-    ]
-    renamed = [replace(clip, movie="other", annotator={"a": "y", "b": "x"}[clip.annotator]) for clip in clips]
-    (plain,), (other,) = (
-        unitised_agreement(Manifest(tuple(each), Path())) for each in (clips, reversed(renamed))
-    )
-    for view in ("all_levels", "labels_only"):
-        assert getattr(other, view).value == pytest.approx(getattr(plain, view).value)
+    clips = []
+    for number, start in enumerate(rng.uniform(0, 900, 30).tolist()):
+        level = "S" if number % 2 else "HN"
+        annotator = "b" if number % 3 else "a"
+        clips.append(Clip(f"c{number}", "film", "", start, start + 20, level, (), annotator))
+    new_names = {"a": "y", "b": "x"}
+    renamed = [replace(clip, movie="other", annotator=new_names[clip.annotator]) for clip in clips]
+    (agreement,) = unitised_agreement(Manifest(tuple(clips), Path()))
+    (of_renamed,) = unitised_agreement(Manifest(tuple(reversed(renamed)), Path()))
+    assert of_renamed.all_levels.value == pytest.approx(agreement.all_levels.value)
+    assert of_renamed.labels_only.value == pytest.approx(agreement.labels_only.value)
+
+
+def of_first_films(segments, n_films):
+    """Return the segments of the first films of a manifest."""
+    films = segments.movies[:n_films]
+    return segments.with_clips(segment for segment in segments if segment.movie in films)
+
+
+@pytest.fixture(scope="module")
+def three_mobygaze_films(segments):
+    """MObyGaze's segments of three films."""
+    return of_first_films(segments, 3)
 
 
 @pytest.mark.long
-def test_on_mobygaze_annotators_agree_above_chance(segments):
+def test_on_mobygaze_annotators_agree_above_chance(three_mobygaze_films):
     """The paper prints gamma with alpha = 0 alone (0.42, of annotations that are not public).
 
-    Three films; all 20 with 62 samples give 0.182 on average, and from 0.026 to 0.339.
+    All 20 films with 62 samples give 0.182 on average, and from 0.026 to 0.339.
     """
+    pairs = unitised_agreement(three_mobygaze_films, samples=20)
+    values = [pair.all_levels.value for pair in pairs]
+    assert len(values) == 3
+    assert min(values) > 0
+    assert np.mean(values) == pytest.approx(0.23, abs=0.02)
 
-    def first(n):
-        return segments.with_clips(clip for clip in segments if clip.movie in segments.movies[:n])
 
-    pairs = unitised_agreement(first(3), samples=20)
-    assert len(pairs) == 3
-    assert all(pair.all_levels.value > 0 for pair in pairs)
-    assert mean_defined(pair.all_levels.value for pair in pairs) == pytest.approx(0.23, abs=0.02)
-    assert unitised_agreement(first(1), samples=20) == pairs[:1]
-    backwards = segments.with_clips(reversed(first(3).clips))
-    assert [pair.all_levels.value for pair in reversed(unitised_agreement(backwards, samples=20))] == (
-        pytest.approx([pair.all_levels.value for pair in pairs])
-    )
+@pytest.mark.long
+def test_the_agreement_on_a_mobygaze_film_does_not_depend_on_the_other_films(three_mobygaze_films):
+    of_three = unitised_agreement(three_mobygaze_films, samples=20)
+    of_one = unitised_agreement(of_first_films(three_mobygaze_films, 1), samples=20)
+    assert of_one == of_three[:1]
+
+
+@pytest.mark.long
+def test_the_agreement_on_mobygaze_films_does_not_depend_on_the_order_of_segments(three_mobygaze_films):
+    backwards = three_mobygaze_films.with_clips(reversed(three_mobygaze_films.clips))
+    values = [pair.all_levels.value for pair in unitised_agreement(three_mobygaze_films, samples=20)]
+    of_backwards = [pair.all_levels.value for pair in unitised_agreement(backwards, samples=20)]
+    assert of_backwards == pytest.approx(values[::-1])

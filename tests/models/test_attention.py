@@ -1,5 +1,7 @@
 """Attention over frames: the arithmetic equals PyTorch's, and what is planted in time is found."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -65,25 +67,56 @@ def test_logits_loss_and_gradient_equal_autograd(clips, n_hidden, timed):
 
 # --- what is planted
 # ---------------------------------------------------------------------------
-def test_an_event_of_three_frames_is_found_where_the_mean_knows_nothing():
+class PlantedSplit(NamedTuple):
+    """Clips of eight films to learn from, of two films to stop by, and of four unseen films.
+
+    Attributes
+    ----------
+    X, y
+        Frames [N, F, D] and labels [N] of the clips to learn from.
+    validation
+        Arguments X_val and y_val of a fit.
+    unseen_frames, unseen_y, unseen_is_event
+        Frames, labels and frames of the planted event [N, F] of the unseen films' clips.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    validation: dict[str, np.ndarray]
+    unseen_frames: np.ndarray
+    unseen_y: np.ndarray
+    unseen_is_event: np.ndarray
+
+    def precision(self, model):
+        """Return the AP of a model on the unseen films."""
+        return average_precision_score(self.unseen_y, model.decision_function(self.unseen_frames))
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Clips with an event of three frames, by which positive clips alone are told."""
     X, y, movies, is_event = planted_frames()
     train = movies < 8
     validation = (movies == 8) | (movies == 9)
-    test = movies >= 10
+    new = movies >= 10
     held_out = {"X_val": X[validation], "y_val": y[validation]}
+    return PlantedSplit(X[train], y[train], held_out, X[new], y[new], is_event[new])
 
-    def precision(model):
-        return average_precision_score(y[test], model.decision_function(X[test]))
 
-    attention = AttentionPooling().fit(X[train], y[train], **held_out)
-    assert precision(attention) >= 0.9
-    positive = test & (y == 1)
-    heaviest_frame = attention.weights(X[positive]).argmax(axis=1)
-    assert is_event[positive, heaviest_frame].mean() >= 0.9
-    # The precision of chance is the share of positive clips.
-    chance = pytest.approx(y[test].mean(), abs=0.03)
-    assert precision(AttentionPooling(attention="uniform").fit(X[train], y[train], **held_out)) == chance
-    assert precision(make_frames_probe("mean").fit(X[train], y[train])) == chance
+def test_attention_finds_an_event_of_three_frames_and_looks_at_it(planted):
+    attention = AttentionPooling().fit(planted.X, planted.y, **planted.validation)
+    assert planted.precision(attention) >= 0.9
+    is_positive = planted.unseen_y == 1
+    heaviest_frame = attention.weights(planted.unseen_frames[is_positive]).argmax(axis=1)
+    assert planted.unseen_is_event[is_positive, heaviest_frame].mean() >= 0.9
+
+
+def test_the_mean_of_frames_does_not_show_an_event_of_three_frames(planted):
+    share_of_positives = planted.unseen_y.mean()  # the precision of chance
+    uniform = AttentionPooling(attention="uniform").fit(planted.X, planted.y, **planted.validation)
+    mean_probe = make_frames_probe("mean").fit(planted.X, planted.y)
+    assert planted.precision(uniform) == pytest.approx(share_of_positives, abs=0.03)
+    assert planted.precision(mean_probe) == pytest.approx(share_of_positives, abs=0.03)
 
 
 @pytest.mark.long

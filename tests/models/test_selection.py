@@ -66,16 +66,20 @@ class Watcher(ClassifierMixin, BaseEstimator):
         return self
 
 
-@pytest.mark.parametrize("choose", [Threshold(), Grid("nothing", (1, 2)), EarlyStopping()])
-def test_whole_movies_are_held_out(clips, choose):
+@pytest.mark.parametrize(
+    ("choose", "times_held_out"),
+    [(Threshold(), 1), (Grid("nothing", (1, 2)), 2), (EarlyStopping(), 2)],
+    ids=["threshold", "grid of two values", "early stopping, which also scores"],
+)
+def test_whole_movies_are_held_out(clips, choose, times_held_out):
     X, y, movies = clips
-    numbered = np.column_stack([X, np.unique(movies, return_inverse=True)[1]])
+    movie_numbers = np.unique(movies, return_inverse=True)[1]
     Watcher.seen.clear()
-    GroupedSelection(Watcher(), choose).fit(numbered, y, groups=movies)
-    # Those trained on are scored as well, for the mean of their scores alone.
+    GroupedSelection(Watcher(), choose).fit(np.column_stack([X, movie_numbers]), y, groups=movies)
+    # Clips trained on are scored as well, for the mean of their scores alone.
     held_out = [(trained, scored) for trained, scored in Watcher.seen if not scored <= trained]
-    # Four folds; two values of a grid, and early stopping with its scores, see each twice.
-    assert len(held_out) == (4 if choose == Threshold() else 8)
+    n_folds = 4
+    assert len(held_out) == n_folds * times_held_out
     for trained, scored in held_out:
         assert not trained & scored
         assert trained | scored == set(range(6))

@@ -11,7 +11,7 @@ from obygaze_models.prediction.out_of_distribution import LARGEST_SHARE, QUANTIL
 from obygaze_models.protocol import HeldOut
 
 
-def planted(slope, intercept, *, n_films=12, n_clips=1000, seed=0):
+def plant_scores(*, slope, intercept, n_films=12, n_clips=1000, seed=0):
     """Draw scores whose true probability is sigmoid(slope * score + intercept), and labels by it."""
     rng = np.random.default_rng(seed)
     movies = np.repeat(np.arange(n_films), n_clips)
@@ -20,22 +20,36 @@ def planted(slope, intercept, *, n_films=12, n_clips=1000, seed=0):
     return HeldOut(scores, is_positive.astype(int), movies)
 
 
-@pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (2.0, -1.0), (0.5, 1.0)])
+def width_of_band(held_out):
+    """Return the mean width of the band of a calibration, over the scores that it is fitted on."""
+    low, high = Calibration.fit(held_out).band(held_out.scores)
+    return (high - low).mean()
+
+
+PLANTED = pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (2.0, -1.0), (0.5, 1.0)])
+
+
+@PLANTED
 def test_a_planted_slope_and_intercept_are_recovered(slope, intercept):
-    calibration = Calibration.fit(planted(slope, intercept), n_draws=10)
+    calibration = Calibration.fit(plant_scores(slope=slope, intercept=intercept), n_draws=10)
     assert calibration.draws.mean(axis=0) == pytest.approx([slope, intercept], abs=0.1)
     assert calibration.p_skilled == pytest.approx(1.0)
     assert calibration.error < 0.05
-    unseen_film = planted(slope, intercept, n_films=1, seed=1)
+
+
+@PLANTED
+def test_probabilities_of_an_unseen_film_are_calibrated(slope, intercept):
+    calibration = Calibration.fit(plant_scores(slope=slope, intercept=intercept), n_draws=10)
+    unseen_film = plant_scores(slope=slope, intercept=intercept, n_films=1, seed=1)
     p = calibration.probability(unseen_film.scores)
     assert calibration_error(unseen_film.y, p) < 0.05
 
 
-def test_scores_that_separate_the_classes_leave_the_slope_finite():
-    """Ten comparisons of clips, all right, are no proof of more than some 90 %."""
+def test_twenty_clips_whose_scores_separate_the_classes_are_no_proof_of_more_than_some_90_percent():
     y = np.tile([0, 1], 10)
     movies = np.repeat(np.arange(4), 5)
-    calibration = Calibration.fit(HeldOut(np.where(y == 1, 5.0, -5.0), y, movies))
+    scores = np.where(y == 1, 5.0, -5.0)
+    calibration = Calibration.fit(HeldOut(scores, y, movies))
     assert np.isfinite(calibration.draws).all()
     assert 0.8 < calibration.probability([5.0])[0] < 0.95
 
@@ -50,15 +64,15 @@ def test_equal_scores_have_the_share_of_positives():
 @pytest.mark.parametrize(
     "order", [np.arange(200), np.random.default_rng(0).permutation(200)], ids=["in order", "shuffled"]
 )
-def test_the_order_of_clips_of_one_probability_does_not_decide_the_error(order):
-    """Of 100 clips with p .4 half are positive, of 100 with p .5 a quarter."""
-    y = np.repeat([0, 1, 0, 1, 1, 0, 0, 0], 25)
+def test_the_calibration_error_does_not_depend_on_the_order_of_clips_of_one_probability(order):
+    """Half of the clips have p .4, and .5 of them are positive; half have p .5, and .25 are positive."""
     p = np.repeat([0.4, 0.5], 100)
+    y = np.repeat([0, 1, 0, 1, 1, 0, 0, 0], 25)
     assert calibration_error(y[order], p[order]) == pytest.approx((0.1 + 0.25) / 2)
 
 
 def test_the_band_holds_the_probability():
-    held_out = planted(1.0, 0.0, n_films=6, n_clips=200)
+    held_out = plant_scores(slope=1.0, intercept=0.0, n_films=6, n_clips=200)
     calibration = Calibration.fit(held_out)
     low, high = calibration.band(held_out.scores)
     p = calibration.probability(held_out.scores)
@@ -67,44 +81,52 @@ def test_the_band_holds_the_probability():
 
 
 def test_the_band_is_wider_where_films_differ():
-    """The log odds of every second film are higher by two."""
-    alike = planted(1.0, 0.0, n_films=6, n_clips=200)
-    p = expit(alike.scores + 2 * (alike.movies % 2) - 1)
+    """The log odds of films are by turns one lower and one higher than the score."""
+    alike = plant_scores(slope=1.0, intercept=0.0, n_films=6, n_clips=200)
+    lower_or_higher = np.where(alike.movies % 2 == 1, 1, -1)
+    p = expit(alike.scores + lower_or_higher)
     y = (np.random.default_rng(1).random(1200) < p).astype(int)
-    unlike = HeldOut(alike.scores, y, alike.movies)
-
-    def mean_width(held_out):
-        low, high = Calibration.fit(held_out).band(held_out.scores)
-        return (high - low).mean()
-
-    assert mean_width(unlike) > 1.5 * mean_width(alike)
+    different = HeldOut(alike.scores, y, alike.movies)
+    assert width_of_band(different) > 1.5 * width_of_band(alike)
 
 
-def test_a_shift_between_folds_does_not_turn_a_calibration_round():
-    """Films rich in positives are scored by models of a lower intercept; within films scores rise."""
+@pytest.fixture
+def shifted_folds():
+    """Held-out scores that rise with the label within films, and fall with it from film to film.
+
+    Films rich in positives are scored by models of a lower intercept, `training_means`.
+    """
     rng = np.random.default_rng(3)
     movies = np.repeat(np.arange(8), 200)
-    share = expit(np.linspace(-2, 1, 8))[movies]
-    y = (rng.random(movies.size) < share).astype(int)
-    training_means = -2.0 * share
-    scores = 0.3 * (y - share) + rng.normal(scale=0.3, size=len(y)) + training_means
-    held_out = HeldOut(scores, y, movies, training_means=training_means)
-    assert np.corrcoef(held_out.scores, y)[0, 1] < -0.05
-    calibration = Calibration.fit(held_out, training_mean=-0.8)
-    assert (calibration.draws[:, 0] > 1).all()
-    # What the model that is calibrated gives to a clip like the mean training clip has the mean share.
-    assert calibration.probability([-0.8])[0] == pytest.approx(y.mean(), abs=0.06)
+    share_of_film = expit(np.linspace(-2, 1, 8))[movies]
+    y = (rng.random(movies.size) < share_of_film).astype(int)
+    training_means = -2.0 * share_of_film
+    scores = 0.3 * (y - share_of_film) + rng.normal(scale=0.3, size=len(y)) + training_means
+    return HeldOut(scores, y, movies, training_means=training_means)
+
+
+def test_a_shift_between_folds_does_not_reverse_a_calibration(shifted_folds):
+    assert np.corrcoef(shifted_folds.scores, shifted_folds.y)[0, 1] < -0.05
+    calibration = Calibration.fit(shifted_folds, training_mean=-0.8)
+    slopes = calibration.draws[:, 0]
+    assert (slopes > 1).all()
+
+
+def test_a_clip_with_the_mean_training_score_has_the_share_of_positives(shifted_folds):
+    calibration = Calibration.fit(shifted_folds, training_mean=-0.8)
+    assert calibration.probability([-0.8])[0] == pytest.approx(shifted_folds.y.mean(), abs=0.06)
 
 
 def test_scores_that_fall_with_the_label_give_every_clip_the_share_of_positives():
-    held_out = planted(-1.0, 0.5, n_films=6, n_clips=100)
+    held_out = plant_scores(slope=-1.0, intercept=0.5, n_films=6, n_clips=100)
     calibration = Calibration.fit(held_out)
     assert calibration.p_skilled < 0.05
     np.testing.assert_allclose(calibration.probability([-5.0, 0.0, 5.0]), held_out.y.mean(), atol=0.03)
 
 
 @pytest.mark.long  # simulates
-def test_noise_of_eight_clips_is_hardly_ever_sure():
+def test_a_calibration_of_eight_clips_with_random_scores_is_hardly_ever_sure():
+    """A probability is sure above .9 or below .1, and a band is where it does not hold .5."""
     rng = np.random.default_rng(0)
     y = np.tile([0, 1], 4)
     movies = np.repeat(np.arange(4), 2)
@@ -118,15 +140,16 @@ def test_noise_of_eight_clips_is_hardly_ever_sure():
     assert np.mean(shares_sure) < 0.02
 
 
-def test_the_band_and_the_probability_are_of_the_same_draws():
-    held_out = planted(1.0, 0.0, n_films=4, n_clips=5)
+def test_the_probability_is_the_mean_over_draws_and_the_band_begins_at_their_first_decile():
+    held_out = plant_scores(slope=1.0, intercept=0.0, n_films=4, n_clips=5)
     calibration = Calibration.fit(held_out)
     slopes = calibration.draws[:, 0]
     intercepts = calibration.draws[:, 1]
-    p_of_draws = expit(np.outer(held_out.scores, slopes) + intercepts)
+    p_of_draws = expit(np.outer(held_out.scores, slopes) + intercepts)  # [clips, draws]
     p = calibration.probability(held_out.scores)
-    np.testing.assert_allclose(p, p_of_draws.mean(axis=1))
     low, high = calibration.band(held_out.scores)
+    np.testing.assert_allclose(p, p_of_draws.mean(axis=1))
+    # The band is widened where it would not hold the mean.
     np.testing.assert_allclose(low, np.minimum(np.quantile(p_of_draws, 0.1, axis=1), p))
     assert (high > low).all()
 

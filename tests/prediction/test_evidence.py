@@ -1,14 +1,16 @@
 """What films left out show travels with a model, to every door that states its numbers."""
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_features.store import open_store
+from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import load_dataset
+from obygaze_models.evaluation import Run
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.intervals import auc_interval
 from obygaze_models.persistence.evidence import (
@@ -22,7 +24,7 @@ from obygaze_models.prediction.evidence import as_left_out, collect_evidence
 from obygaze_models.prediction.explain import describe, explain
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.predict import document, predict
-from obygaze_models.prediction.saved_model import load_model
+from obygaze_models.prediction.saved_model import Model, load_model
 
 
 def corpus(folder, name, films, n_clips, shift, seed=0):
@@ -44,70 +46,109 @@ def corpus(folder, name, films, n_clips, shift, seed=0):
     return open_store(folder / name), Manifest(tuple(clips), folder)
 
 
-def kept(folder, n_films, n_clips, shift):
-    """A bottleneck of such films, and the store of two new ones."""
-    store, manifest = corpus(folder, "films", [f"film{number}" for number in range(n_films)], n_clips, shift)
-    new, _ = corpus(folder, "new", ["new1", "new2"], 20, shift, seed=1)
+class Kept(NamedTuple):
+    """A kept bottleneck, its run, and a store of two films that it was not trained on.
+
+    Attributes
+    ----------
+    model
+        The model as it was read from its file.
+    new_films
+        The store of the films new1 and new2.
+    run
+        The evaluation with the model.
+    """
+
+    model: Model
+    new_films: Store
+    run: Run
+
+
+def keep_bottleneck(folder, *, n_films, n_clips, shift):
+    """Train and keep a bottleneck on films whose S clips lie `shift` higher in one feature."""
+    films = [f"film{number}" for number in range(n_films)]
+    store, manifest = corpus(folder, "films", films, n_clips, shift)
+    new_films, _ = corpus(folder, "new", ["new1", "new2"], 20, shift, seed=1)
     data = load_dataset(store, manifest)
     run = evaluate(data, ["pcbm_lr"], "hn_s")
     (path,) = save_models(run, data, ["pcbm_lr"], folder / "models").values()
-    return load_model(path), new, run
+    return Kept(load_model(path), new_films, run)
 
 
 @pytest.fixture(scope="module")
 def noise(tmp_path_factory):
-    return kept(tmp_path_factory.mktemp("noise"), 4, 6, 0.0)
+    """A bottleneck of 24 clips whose features are noise."""
+    return keep_bottleneck(tmp_path_factory.mktemp("noise"), n_films=4, n_clips=6, shift=0.0)
 
 
 @pytest.fixture(scope="module")
 def skilled(tmp_path_factory):
-    return kept(tmp_path_factory.mktemp("skilled"), 5, 20, 4.0)
+    """A bottleneck of 100 clips, in which S is told by four SDs of one feature."""
+    return keep_bottleneck(tmp_path_factory.mktemp("skilled"), n_films=5, n_clips=20, shift=4.0)
 
 
-def test_a_model_of_noise_keeps_its_probabilities_near_the_share_and_every_clip_is_flagged(noise):
-    model, new, _ = noise
-    predicted = predict(model, [new])
-    assert predicted.has(NO_SKILL).all()
-    assert predicted.evidence == evidence_line(model.card.evidence, model.card.levels_left_out)
-    p = predicted.table["p"].dropna()
+def test_probabilities_of_a_model_of_noise_are_near_the_share_of_positives(noise):
+    p = predict(noise.model, [noise.new_films]).table["p"].dropna()
     assert len(p) > 30
-    assert p.between(0.3, 0.7).all()
-    assert document(predicted, model, [new])["model"]["no_skill"] is True
+    assert p.between(0.3, 0.7).all()  # half of the training clips are S
 
 
-def test_a_skilled_model_is_not_flagged(skilled):
-    model, new, run = skilled
-    predicted = predict(model, [new])
-    assert not predicted.has(NO_SKILL).any()
-    metrics = run.metrics[(run.metrics["model"] == "pcbm_lr") & (run.metrics["metric"] == "auc")]
-    assert model.card.evidence["auc"] == pytest.approx(metrics["movie_mean"].item())
-    assert (model.card.evidence["n_clips"], model.card.evidence["n_movies"]) == (100, 5)
-    assert model.card.evidence["p_skilled"] > 0.99
+def test_every_clip_predicted_by_a_model_of_noise_is_flagged(noise):
+    predicted = predict(noise.model, [noise.new_films])
+    assert predicted.has(NO_SKILL).all()
+    assert document(predicted, noise.model, [noise.new_films])["model"]["no_skill"] is True
 
 
-def test_an_explanation_begins_with_the_evidence(noise, skilled):
-    for model, new, _ in (noise, skilled):
-        explained = explain(model, [new], "new1-03", {})
-        assert explained.no_skill == model.card.no_skill
-        assert describe(explained, model).split("\n")[0] == evidence_line(
-            model.card.evidence, model.card.levels_left_out
-        )
+def test_predictions_state_the_evidence_of_their_model(noise):
+    predicted = predict(noise.model, [noise.new_films])
+    card = noise.model.card
+    assert predicted.evidence == evidence_line(card.evidence, card.levels_left_out)
 
 
-def test_an_interval_of_films_that_are_all_right_has_the_bound_of_as_many_pairs():
-    """In 6 of 6 films a random pair is right with chance A ** 6: 2.5 % at the bound."""
+def test_clips_predicted_by_a_skilled_model_are_not_flagged(skilled):
+    assert not predict(skilled.model, [skilled.new_films]).has(NO_SKILL).any()
+
+
+def test_the_evidence_is_that_of_the_evaluation(skilled):
+    metrics = skilled.run.metrics.set_index(["model", "metric"])
+    evidence = skilled.model.card.evidence
+    assert evidence["auc"] == pytest.approx(metrics.loc[("pcbm_lr", "auc"), "movie_mean"])
+    assert evidence["n_clips"] == 100
+    assert evidence["n_movies"] == 5
+    assert evidence["p_skilled"] > 0.99
+
+
+@pytest.mark.parametrize("name", ["noise", "skilled"])
+def test_an_explanation_begins_with_the_evidence(request, name):
+    kept = request.getfixturevalue(name)
+    card = kept.model.card
+    explanation = explain(kept.model, [kept.new_films], "new1-03", {})
+    first_line = describe(explanation, kept.model).split("\n")[0]
+    assert first_line == evidence_line(card.evidence, card.levels_left_out)
+    assert explanation.no_skill == card.no_skill
+
+
+def test_where_all_of_six_films_are_right_the_lower_bound_is_that_of_six_pairs():
+    """If a random pair is right with probability A, six are with A ** 6: 2.5 % at the bound."""
     interval = auc_interval([1.0] * 6)
     assert interval.low**6 == pytest.approx(0.025)
     assert interval.high == 1
-    wrong = auc_interval([0.0, 0.0])
-    assert (wrong.low, wrong.high) == (0, pytest.approx(1 - 0.025**0.5))
+
+
+def test_where_both_films_are_wrong_the_upper_bound_is_that_of_two_pairs():
+    interval = auc_interval([0.0, 0.0])
+    assert interval.low == 0
+    assert (1 - interval.high) ** 2 == pytest.approx(0.025)
 
 
 def test_films_of_one_class_leave_the_auc_undefined_and_are_counted_as_tested():
     labels = np.array([0, 0, 1, 1])
-    clips = as_left_out(np.array(list("abcd")), np.array(list("AABB")), labels, np.arange(4.0))
+    movies = np.array(["A", "A", "B", "B"])
+    clips = as_left_out(np.array(["a", "b", "c", "d"]), movies, labels, np.arange(4.0))
     evidence = collect_evidence(clips, None)
-    assert (evidence["n_clips"], evidence["n_movies"], evidence["auc"]) == (4, 2, None)
+    assert evidence["n_clips"] == 4
+    assert evidence["n_movies"] == 2
+    assert evidence["auc"] is None
     assert may_be_chance(evidence)
 
 
