@@ -107,21 +107,39 @@ def test_a_damaged_file_is_a_codebook_or_refused(data):
         Codebook(**codebook_parameters(VIOLENCE[:at] + put + VIOLENCE[until:]))
 
 
-def test_words_for_people_change_no_digest_and_are_read_back():
-    level = Level("a", means="as a")
-    concepts = (
+EXPLAINED = Codebook(
+    "b",
+    "1",
+    (Level("a", means="as a"),),
+    (
         Concept("C", means="where C is", modality="visual"),
         Concept("D", visual=False, modality="told"),
-    )
-    book = Codebook("b", "1", (level,), concepts, construct="a construct")
-    bare = Codebook("b", "1", (Level("a"),), (Concept("C"), Concept("D", visual=False)))
-    assert book.digest() == bare.digest()
-    assert book.means == {"a": "as a", "C": "where C is"}
-    assert Codebook(**codebook_parameters(book.to_toml())) == book
-    assert codebook_record(book)["means"] == book.means
-    assert "means" not in codebook_record(bare)
+    ),
+    construct="a construct",
+)
+UNEXPLAINED = Codebook("b", "1", (Level("a"),), (Concept("C"), Concept("D", visual=False)))
+
+
+def test_what_words_mean_to_people_changes_no_digest():
+    assert EXPLAINED.digest() == UNEXPLAINED.digest()
+
+
+def test_what_words_mean_is_looked_up_by_level_and_concept():
+    assert EXPLAINED.means == {"a": "as a", "C": "where C is"}
+
+
+def test_what_words_mean_is_read_back_as_written():
+    assert Codebook(**codebook_parameters(EXPLAINED.to_toml())) == EXPLAINED
+
+
+def test_what_words_mean_is_recorded_where_a_codebook_says_it():
+    assert codebook_record(EXPLAINED)["means"] == EXPLAINED.means
+    assert "means" not in codebook_record(UNEXPLAINED)
+
+
+def test_a_visual_modality_of_a_concept_that_is_not_visual_is_refused():
     with pytest.raises(ManifestError, match="D"):
-        Codebook("b", "1", (level,), (Concept("D", visual=False, modality="visual"),))
+        Codebook("b", "1", (Level("a", means="as a"),), (Concept("D", visual=False, modality="visual"),))
 
 
 def test_every_level_and_concept_of_the_built_in_codebooks_says_what_it_means():
@@ -241,18 +259,32 @@ definition = "blood is seen"
 """
 
 
-def test_a_codebook_has_texts_by_language():
+def test_a_codebook_has_texts_in_english_unless_another_language_is_asked_for():
     book = codebook_of_text(TRANSLATED)
-    violent, other = book.levels
-    (blood,) = book.concepts
+    violent, _ = book.levels
     assert (violent.title, violent.means, book.construct) == ("Violent", "a blow is seen", "violence")
-    assert (violent.in_language("fr").title, violent.in_language("fr").means) == (
-        "Violent, en français",
-        "un coup est vu",
-    )
-    assert (other.in_language("fr").title, other.in_language("fr").means) == ("N", "no blow")
-    assert (blood.in_language("fr").title, blood.in_language("fr").means) == ("Sang", "blood is seen")
-    assert (blood.in_language("de").title, book.constructs) == ("Blood", {"fr": "la violence"})
+
+
+def test_levels_concepts_and_the_construct_are_told_in_a_language_that_a_codebook_has():
+    book = codebook_of_text(TRANSLATED)
+    violent, _ = (level.in_language("fr") for level in book.levels)
+    assert (violent.title, violent.means) == ("Violent, en français", "un coup est vu")
+    assert book.concepts[0].in_language("fr").title == "Sang"
+    assert book.constructs == {"fr": "la violence"}
+
+
+def test_what_is_not_translated_is_told_as_the_codebook_writes_it():
+    book = codebook_of_text(TRANSLATED)
+    _, not_violent = book.levels
+    (blood,) = book.concepts
+    assert not_violent.in_language("fr").title == "N"
+    assert not_violent.in_language("fr").means == "no blow"
+    assert blood.in_language("fr").means == "blood is seen"
+    assert blood.in_language("de").title == "Blood"
+
+
+def test_texts_by_language_are_read_back_as_written():
+    book = codebook_of_text(TRANSLATED)
     assert codebook_of_text(book.to_toml()) == book
 
 

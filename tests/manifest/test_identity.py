@@ -92,27 +92,58 @@ def test_films_are_one_by_their_id_and_by_an_article_behind():
     ]
 
 
-@pytest.mark.parametrize("case", ONE_NAME)
-@pytest.mark.parametrize("column", ["movie", "annotator"])
-def test_every_door_refuses_two_names_of_one(tmp_path, capsys, column, case):
-    clips = []
-    for start, name in enumerate(ONE_NAME[case]):
+@pytest.fixture(params=ONE_NAME)
+def two_spellings(request):
+    """Two spellings that a person takes for one name."""
+    return ONE_NAME[request.param]
+
+
+@pytest.fixture(params=["movie", "annotator"])
+def column(request):
+    """The column that has both spellings."""
+    return request.param
+
+
+@pytest.fixture
+def table(tmp_path, two_spellings, column):
+    """A manifest of two clips that differ in the spelling of their film or annotator."""
+    rows = []
+    for start, name in enumerate(two_spellings):
         names = {"movie": "f", "annotator": "X", column: name}
-        clips.append(f"c{start},{names['movie']},,{start},{start + 1},S,,{names['annotator']}\n")
-    table = tmp_path / "m.csv"
-    table.write_text(HEADER + "".join(clips), encoding="utf-8")
+        rows.append(f"c{start},{names['movie']},,{start},{start + 1},S,,{names['annotator']}\n")
+    path = tmp_path / "m.csv"
+    path.write_text(HEADER + "".join(rows), encoding="utf-8")
+    return path
+
+
+def test_an_import_of_two_spellings_of_one_name_is_refused(table, column, tmp_path):
     with pytest.raises(ManifestError, match=column):
         import_spans([table], tmp_path)
+
+
+def test_a_manifest_file_of_two_spellings_of_one_name_is_refused(table, column):
     with pytest.raises(ManifestError, match=rf"m\.csv.*{column}"):
         read_manifest(table)
-    in_code = [Clip(f"c{name}", **{"movie": "f", column: name}) for name in ONE_NAME[case]]
+
+
+def test_a_manifest_made_in_code_of_two_spellings_of_one_name_is_refused(two_spellings, column, tmp_path):
+    clips = tuple(Clip(f"c{name}", **{"movie": "f", column: name}) for name in two_spellings)
     with pytest.raises(ManifestError, match=column):
-        Manifest(tuple(in_code), tmp_path)
+        Manifest(clips, tmp_path)
+
+
+def test_a_command_that_shows_two_spellings_of_one_name_is_refused(table, column, capsys):
     assert obygaze("manifest", "inspect", table) != 0
     assert column in capsys.readouterr().err
-    assert obygaze("manifest", "project", table, "--window", "5", "--out", tmp_path / "out.csv") != 0
+
+
+def test_a_command_that_would_write_two_spellings_of_one_name_is_refused_and_writes_nothing(
+    table, column, tmp_path, capsys
+):
+    out = tmp_path / "out.csv"
+    assert obygaze("manifest", "project", table, "--window", "5", "--out", out) != 0
     assert column in capsys.readouterr().err
-    assert not (tmp_path / "out.csv").exists()
+    assert not out.exists()
 
 
 def test_the_strange_letter_is_named(tmp_path):

@@ -187,21 +187,36 @@ def test_windows_of_frames_and_of_seconds_exclude_each_other(tmp_path, option):
     assert code == 2
 
 
+TWELVE_SECONDS = Film(ROOT / "films" / "a.mkv", 12.0)
+CUT_OFF_AT_4_S = Film(ROOT / "b.mp4", 4.0, "the file is cut off: 3 of 9")
+
+
 def test_clips_are_named_by_film_and_number_and_point_to_the_file():
-    films = [Film(ROOT / "films" / "a.mkv", 12.0), Film(ROOT / "b.mp4", 4.0, "the file is cut off: 3 of 9")]
-    imported = import_film(films, ROOT, 6.0, 6.0)
+    imported = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, 6.0, 6.0)
     assert [(clip.clip_id, clip.movie, clip.video) for clip in imported.manifest] == [
         ("a-0001", "a", "films/a.mkv"),
         ("a-0002", "a", "films/a.mkv"),
         ("b-0001", "b", "b.mp4"),
     ]
+
+
+def test_what_is_odd_about_a_film_is_said_before_how_all_films_were_divided():
+    imported = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, 6.0, 6.0)
     assert imported.notices == (
         "b.mp4 is shorter (4.0 s) than a window: it is one clip",
         "b.mp4: the file is cut off: 3 of 9",
         "2 films: windows of 6 s every 6 s, the last one of a film moved back to end with it",
     )
-    assert "left out 4 s between windows" in import_film(films, ROOT, 2.0, 6.0).notices[-1]
-    assert "a.mkv: the last 2 s fill no window; " in import_film(films, ROOT, 5.0, 5.0).notices[0]
+
+
+def test_seconds_between_windows_are_said():
+    *_, last = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, 2.0, 6.0).notices
+    assert "left out 4 s between windows" in last
+
+
+def test_seconds_at_the_end_that_fill_no_window_are_said():
+    first, *_ = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, 5.0, 5.0).notices
+    assert "a.mkv: the last 2 s fill no window; " in first
 
 
 @pytest.mark.long

@@ -58,34 +58,49 @@ def test_every_image_below_a_folder_becomes_a_clip_without_a_span(tmp_path):
     )
 
 
-def test_spans_of_films_become_clips_with_the_labels_that_come_along(films, tmp_path):
-    spans = tmp_path / "spans.csv"
-    spans.write_text(
-        "video,start_s,end_s,clip_id,movie,level,concepts,note\n"
-        "two/a.MKV,0,12.5,,,Sure,Clothes;Look,x\n"
-        "two/a.MKV,12.5,20,scene-2,film,,,\n"
-        "gone.mp4,,,,,HN,,\n",
-        encoding="utf-8",
-    )
-    imported = import_spans([spans], tmp_path, videos=films)
-    clips = [(clip.clip_id, clip.movie, clip.start_s, clip.end_s, clip.level) for clip in imported.manifest]
+SPANS = """video,start_s,end_s,clip_id,movie,level,concepts,note
+two/a.MKV,0,12.5,,,Sure,Clothes;Look,x
+two/a.MKV,12.5,20,scene-2,film,,,
+gone.mp4,,,,,HN,,
+"""
+
+
+@pytest.fixture
+def imported_spans(films, tmp_path):
+    """What is imported of `SPANS`, which name one of three films, and one that is missing."""
+    (tmp_path / "spans.csv").write_text(SPANS, encoding="utf-8")
+    return import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
+
+
+def test_spans_of_films_become_clips_named_by_film_and_times_unless_a_name_is_given(imported_spans):
+    clips = [(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in imported_spans.manifest]
     assert clips == [
-        ("two-a-0.0-12.5", "two", 0, 12.5, "S"),
-        ("scene-2", "film", 12.5, 20, None),
-        ("gone", "gone", None, None, "HN"),
+        ("two-a-0.0-12.5", "two", 0, 12.5),
+        ("scene-2", "film", 12.5, 20),
+        ("gone", "gone", None, None),
     ]
-    first = imported.manifest.clips[0]
+
+
+def test_spans_bring_their_labels_and_further_columns_along(imported_spans):
+    first, *_ = imported_spans.manifest
+    assert [clip.level for clip in imported_spans.manifest] == ["S", None, "HN"]
     assert (first.video, first.concepts, first.extras) == (
         "films/two/a.MKV",
         ("Look", "Clothing"),
         {"note": "x"},
     )
-    (account,) = imported.accounts
+
+
+def test_an_account_says_how_labels_were_read_and_which_span_is_a_whole_film(imported_spans):
+    (account,) = imported_spans.accounts
     assert (account.seen, account.used) == (3, 3)
     assert "read 'Clothes' as Clothing (1 row), 'Sure' as S (1 row)" in account.notes
     assert any("whole film" in note for note in account.notes)
-    assert any(f"missing on disk: {films / 'gone.mp4'}" in notice for notice in imported.notices)
-    assert "left out 2 videos that no span names" in imported.notices
+
+
+def test_videos_that_are_missing_or_that_no_span_names_are_said(imported_spans, films):
+    assert any(f"missing on disk: {films / 'gone.mp4'}" in notice for notice in imported_spans.notices)
+    assert "left out 2 videos that no span names" in imported_spans.notices
 
 
 def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
@@ -94,14 +109,33 @@ def test_movies_that_differ_in_case_and_blanks_alone_are_refused(tmp_path):
         import_folder(videos, tmp_path)
 
 
-@pytest.mark.parametrize("written", ["NASA_13013.MP4", "nasa_13013", "films/nasa-13013.mp4"])
-def test_an_almost_right_name_of_a_video_gets_the_right_one(tmp_path, written):
+@pytest.fixture
+def import_span_of(tmp_path):
+    """Import one span of a video written so, where the folder has nasa_13013.mp4 alone."""
     films = touched(tmp_path / "films", "nasa_13013.mp4")
-    (tmp_path / "spans.csv").write_text(f"video,start_s,end_s\n{written},0,2\n", encoding="utf-8")
-    imported = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
+
+    def import_span_of(video):
+        (tmp_path / "spans.csv").write_text(f"video,start_s,end_s\n{video},0,2\n", encoding="utf-8")
+        return import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
+
+    return import_span_of
+
+
+@pytest.mark.parametrize("written", ["NASA_13013.MP4", "nasa_13013"])
+def test_a_video_is_found_by_its_name_in_other_case_or_without_its_suffix(import_span_of, tmp_path, written):
+    imported = import_span_of(written)
     (clip,) = imported.manifest
-    is_found = imported.manifest.video_path(clip) == films / "nasa_13013.mp4"
-    assert is_found != any("did you mean 'nasa_13013.mp4'" in notice for notice in imported.notices)
+    assert imported.manifest.video_path(clip) == tmp_path / "films" / "nasa_13013.mp4"
+    assert not any("did you mean" in notice for notice in imported.notices)
+
+
+def test_a_name_that_is_almost_that_of_a_video_is_missing_and_the_right_one_is_proposed(
+    import_span_of, tmp_path
+):
+    imported = import_span_of("films/nasa-13013.mp4")
+    (clip,) = imported.manifest
+    assert imported.manifest.video_path(clip) != tmp_path / "films" / "nasa_13013.mp4"
+    assert any("did you mean 'nasa_13013.mp4'" in notice for notice in imported.notices)
 
 
 @pytest.mark.parametrize(
@@ -118,25 +152,32 @@ def test_what_is_no_folder_of_videos_is_refused(films, tmp_path, place, message)
         import_folder(films / place, tmp_path)
 
 
+def spans_below(folder, headings):
+    """Write a table of one span of two/a.MKV, S with Body, below headings for these two."""
+    path = folder / "spans.csv"
+    path.write_text(f"video,start_s,end_s,{headings},video_2\ntwo/a.MKV,0,2,S,Body,mine\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("headings", ["level,concepts", "Level,concepts"])
+def test_columns_of_labels_are_read_whatever_the_case_of_their_headings(films, tmp_path, headings):
+    (clip,) = import_spans([spans_below(tmp_path, headings)], tmp_path, videos=films).manifest
+    assert (clip.level, clip.concepts) == ("S", ("Body",))
+
+
 @pytest.mark.parametrize(
-    ("header", "meant"),
+    ("headings", "options"),
     [
-        ("Level,concepts", []),
-        ("lvl,concept", ["level=lvl", "concepts=concept"]),
-        ("label,concepts", ["level=label"]),
-        ("level,concepts", []),
+        ("lvl,concept", ("--column level=lvl", "--column concepts=concept")),
+        ("label,concepts", ("--column level=label",)),
     ],
 )
-def test_columns_that_are_almost_named_are_said(films, tmp_path, header, meant):
-    text = f"video,start_s,end_s,{header},video_2\ntwo/a.MKV,0,2,S,Body,mine\n"
-    (tmp_path / "spans.csv").write_text(text, encoding="utf-8")
-    if meant:
-        with pytest.raises(UnreadColumnsError) as refusal:
-            import_spans([tmp_path / "spans.csv"], tmp_path, videos=films)
-        assert refusal.value.options == tuple(f"--column {column}" for column in meant)
-    else:
-        (clip,) = import_spans([tmp_path / "spans.csv"], tmp_path, videos=films).manifest
-        assert (clip.level, clip.concepts) == ("S", ("Body",))
+def test_columns_of_labels_below_almost_the_right_headings_are_refused_with_the_options_that_read_them(
+    films, tmp_path, headings, options
+):
+    with pytest.raises(UnreadColumnsError) as refusal:
+        import_spans([spans_below(tmp_path, headings)], tmp_path, videos=films)
+    assert refusal.value.options == options
 
 
 @pytest.mark.parametrize(
@@ -159,33 +200,58 @@ def test_a_wrong_span_is_refused_with_its_line(films, tmp_path, row, message):
 
 NFC = "Am\u00e9lie"
 NFD = "Ame\u0301lie"
+"""One name in the two forms of Unicode: é as one sign, and as e with an accent of its own.
+
+Old Macs, and archives made on them, write the second form; keyboards write the first.
+"""
 
 
-@pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)])
-def test_accents_have_one_form_in_ids_and_a_video_is_found_in_either(tmp_path, on_disk, in_table):
-    """Old Macs, and archives made on them, spell an accent as a letter of its own; keyboards do not."""
+@pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)], ids=["NFD to NFC", "NFC to NFD"])
+def test_a_video_is_found_whichever_form_of_unicode_a_table_and_the_disk_have(tmp_path, on_disk, in_table):
     folder = touched(tmp_path / "films", f"{on_disk}/one.mp4")
     spans = tmp_path / "spans.csv"
-    spans.write_text(
-        f"video,start_s,end_s,clip_id,movie\n{in_table}/one.mp4,0,1,,\n{in_table}/one.mp4,1,2,{NFD},{NFD}\n",
-        encoding="utf-8",
-    )
+    spans.write_text(f"video,start_s,end_s\n{in_table}/one.mp4,0,1\n", encoding="utf-8")
+    imported = import_spans([spans], tmp_path, videos=folder)
+    (clip,) = imported.manifest
+    assert imported.manifest.video_path(clip).is_file()
+    assert len(imported.notices) == 1  # what was read: no video is missing
+
+
+@pytest.mark.parametrize(("on_disk", "in_table"), [(NFC, NFD), (NFD, NFC)], ids=["NFD to NFC", "NFC to NFD"])
+def test_names_of_clips_and_films_have_composed_accents_in_a_table_of_spans(tmp_path, on_disk, in_table):
+    folder = touched(tmp_path / "films", f"{on_disk}/one.mp4")
+    spans = tmp_path / "spans.csv"
+    without_names = f"{in_table}/one.mp4,0,1,,"
+    with_names = f"{in_table}/one.mp4,1,2,{NFD},{NFD}"
+    spans.write_text(f"video,start_s,end_s,clip_id,movie\n{without_names}\n{with_names}\n", encoding="utf-8")
     imported = import_spans([spans], tmp_path, videos=folder)
     assert [clip.clip_id for clip in imported.manifest] == [f"{NFC}-one-0.0-1.0", NFC]
     assert imported.manifest.movies == (NFC,)
     assert all(imported.manifest.video_path(clip).is_file() for clip in imported.manifest)
-    assert len(imported.notices) == 1
-    (whole,) = import_folder(folder, tmp_path).manifest
-    assert (whole.clip_id, whole.movie, whole.video) == (f"{NFC}-one", NFC, f"films/{on_disk}/one.mp4")
 
 
-def test_names_that_differ_in_the_form_of_accents_alone_are_refused(tmp_path):
+@pytest.mark.parametrize("on_disk", [NFC, NFD], ids=["NFC", "NFD"])
+def test_names_of_clips_and_films_have_composed_accents_in_a_folder_and_videos_keep_theirs(tmp_path, on_disk):
+    folder = touched(tmp_path / "films", f"{on_disk}/one.mp4")
+    (clip,) = import_folder(folder, tmp_path).manifest
+    assert (clip.clip_id, clip.movie, clip.video) == (f"{NFC}-one", NFC, f"films/{on_disk}/one.mp4")
+
+
+def test_a_folder_of_two_videos_whose_names_differ_in_the_form_of_accents_alone_is_refused(tmp_path):
+    videos = touched(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4")
+    with pytest.raises(ManifestError, match="both would be clip"):
+        import_folder(videos, tmp_path)
+
+
+def test_a_table_of_two_videos_whose_names_differ_in_the_form_of_accents_alone_is_refused(tmp_path):
+    videos = touched(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4")
     spans = tmp_path / "spans.csv"
     spans.write_text(f"video,start_s,end_s\n{NFC}.mp4,0,1\n{NFD}.mp4,0,1\n", encoding="utf-8")
-    with pytest.raises(ManifestError, match="both would be clip"):
-        import_folder(touched(tmp_path, f"{NFC}.mp4", f"{NFD}.mp4"), tmp_path)
     with pytest.raises(ManifestError):
-        import_spans([spans], tmp_path, videos=tmp_path)
+        import_spans([spans], tmp_path, videos=videos)
+
+
+def test_two_films_whose_names_differ_in_the_form_of_accents_alone_are_refused(tmp_path):
     films = [Film(tmp_path / f"{name}.mp4", 10.0) for name in (NFC, NFD)]
     assert [film.movie for film in films] == [NFC, NFC]
     with pytest.raises(ManifestError, match="both would be movie"):

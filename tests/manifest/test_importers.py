@@ -58,25 +58,51 @@ def test_a_row_of_obygaze12_becomes_a_clip(tmp_path):
     assert imported.notices == ("left out 1 line of empty cells",)
 
 
-def test_the_real_obygaze12_has_1914_clips_with_the_folds_of_every_split_file(shared_data, tmp_path):
-    imported = import_obygaze12(shared_data / "obygaze12", tmp_path, videos=tmp_path / "clips")
-    manifest = imported.manifest
+@pytest.fixture(scope="module")
+def whole_obygaze12(shared_data, tmp_path_factory):
+    """The released annotations of ObyGaze12, imported without a folder of videos at clips/."""
+    folder = tmp_path_factory.mktemp("obygaze12")
+    return import_obygaze12(shared_data / "obygaze12", folder, videos=folder / "clips")
+
+
+def test_the_real_obygaze12_has_1914_clips_of_which_75_name_no_video(whole_obygaze12):
+    manifest = whole_obygaze12.manifest
     assert len(manifest) == 1914
     assert sum(not clip.video for clip in manifest) == 75
     assert manifest.by_id["tt0108160-003"].video == "clips/tt0108160_scene_3.avi"
-    assert "left out 1 line of empty cells" in imported.notices
-    assert "75 clips have no video_name: no video is known for them" in imported.notices
-    clips = tmp_path / "clips"
-    assert f"0 of 1,839 named videos are in {clips}: there is no such folder" in imported.notices
-    juno = manifest.by_id["tt0467406-001"].extras
+
+
+def test_what_the_real_obygaze12_lacks_is_said(whole_obygaze12):
+    clips = whole_obygaze12.manifest.root / "clips"
+    for notice in (
+        "left out 1 line of empty cells",
+        "75 clips have no video_name: no video is known for them",
+        f"0 of 1,839 named videos are in {clips}: there is no such folder",
+    ):
+        assert notice in whole_obygaze12.notices
+
+
+def test_clips_of_the_real_obygaze12_have_the_year_and_genres_of_their_film(whole_obygaze12):
+    juno = whole_obygaze12.manifest.by_id["tt0467406-001"].extras
     assert (juno["year"], juno["genres"]) == ("2007", "drama;comedy")
-    for column, split in PUBLISHED["splits"].items():
-        released = {row["id"]: row["fold"] for row in rows_of(shared_data / "obygaze12" / split["path"], ";")}
-        ours = {clip.clip_id: fold for clip in manifest if (fold := clip.extras[column])}
-        assert ours == released
-        assert list(ours) == list(released)  # in the same order: the manifest alone gives issue-free folds
-    write_manifest(manifest, tmp_path / "obygaze12.csv")
-    assert read_manifest(tmp_path / "obygaze12.csv").clips == manifest.clips
+
+
+@pytest.mark.parametrize("column", PUBLISHED["splits"])
+def test_a_split_file_of_the_real_obygaze12_is_a_column_of_folds_in_its_order(
+    whole_obygaze12, shared_data, column
+):
+    """In the same order: the manifest alone then gives the folds of the original code."""
+    split_file = shared_data / "obygaze12" / PUBLISHED["splits"][column]["path"]
+    released = [(row["id"], row["fold"]) for row in rows_of(split_file, ";")]
+    imported = [(clip.clip_id, clip.extras[column]) for clip in whole_obygaze12.manifest]
+    assert [(clip_id, fold) for clip_id, fold in imported if fold] == released
+
+
+def test_the_real_obygaze12_is_read_back_as_written(whole_obygaze12):
+    manifest = whole_obygaze12.manifest
+    path = manifest.root / "obygaze12.csv"
+    write_manifest(manifest, path)
+    assert read_manifest(path).clips == manifest.clips
 
 
 @pytest.mark.parametrize(
@@ -199,38 +225,79 @@ def test_a_broken_segment_is_refused_with_its_line(tmp_path, row, message):
         import_mobygaze(moby_file(tmp_path, moby_row(0), row), tmp_path)
 
 
-@pytest.mark.long  # reads the whole of it
-def test_the_record_sets_of_mobygazes_metadata_hold_what_its_columns_say(shared_data, tmp_path):
-    """Recounted with csv alone: subtitles that are not blank, and names of concepts in a cell."""
-    folder = shared_data / "mobygaze"
-    names = {record["name"] for record in json.loads((folder / "metadata.json").read_text())["recordSet"]}
+@pytest.fixture(scope="module")
+def mobygaze(shared_data):
+    """The folder of the released annotations of MObyGaze."""
+    return shared_data / "mobygaze"
+
+
+@pytest.fixture(scope="module")
+def record_sets(mobygaze, tmp_path_factory):
+    """Each record set of MObyGaze, imported."""
+    folder = tmp_path_factory.mktemp("mobygaze")
+    return {records: import_mobygaze(mobygaze, folder, records=records) for records in RECORDS}
+
+
+@pytest.fixture(scope="module")
+def rows_of_mobygaze(mobygaze):
+    """The rows of MObyGaze's table, read with csv alone, to count them again."""
+    return rows_of(mobygaze / "mobygaze_dataframe.csv", ";")
+
+
+def concepts_in(row):
+    """The names of concepts in a row's cell, without blanks around them and without empty ones."""
+    return {name.strip() for name in ast.literal_eval(row["concepts"])} - {""}
+
+
+def has_subtitle(row):
+    return bool(row["subtitle"].strip())
+
+
+def test_the_record_sets_are_named_in_mobygazes_metadata(mobygaze):
+    metadata = json.loads((mobygaze / "metadata.json").read_text())
+    names = {record["name"] for record in metadata["recordSet"]}
     assert {f"mobygaze-{records}" for records in RECORDS} <= names
-    rows = rows_of(folder / "mobygaze_dataframe.csv", ";")
+
+
+@pytest.mark.long  # reads the whole of it
+def test_record_sets_hold_the_rows_that_their_columns_say(record_sets, rows_of_mobygaze):
     not_visual = {"Speech", "Voice", "Soundtrack", "Narratology"}
-    marks = [{mark.strip() for mark in ast.literal_eval(row["concepts"])} for row in rows]
-    expected = {
-        "full": len(rows),
-        "speech": sum(bool(row["subtitle"].strip()) for row in rows),
-        "vision": sum(bool({mark for mark in marked if mark} - not_visual) for marked in marks),
-        "EN": sum(row["label"] == "Easy Negative" for row in rows),
+    n_rows = {
+        "full": len(rows_of_mobygaze),
+        "speech": sum(has_subtitle(row) for row in rows_of_mobygaze),
+        "vision": sum(bool(concepts_in(row) - not_visual) for row in rows_of_mobygaze),
+        "EN": sum(row["label"] == "Easy Negative" for row in rows_of_mobygaze),
     }
-    imported = {records: import_mobygaze(folder, tmp_path, records=records) for records in RECORDS}
-    assert {records: len(result.manifest) for records, result in imported.items()} == expected
-    assert imported["EN"].notices[0] == f"record set mobygaze-EN: {expected['EN']:,} of 6,072 segments"
-    full = imported["full"]
-    assert len(full.texts) == expected["speech"]
-    assert len(imported["speech"].texts) == len(imported["speech"].manifest)
+    assert {records: len(imported.manifest) for records, imported in record_sets.items()} == n_rows
+    assert record_sets["EN"].notices[0] == f"record set mobygaze-EN: {n_rows['EN']:,} of 6,072 segments"
+
+
+@pytest.mark.long  # reads the whole of it
+def test_the_record_set_of_speech_keeps_the_segments_with_speech_that_have_a_subtitle(
+    record_sets, rows_of_mobygaze
+):
+    n_imported = sum("Speech" in clip.concepts for clip in record_sets["speech"].manifest)
+    assert n_imported == sum("Speech" in concepts_in(row) and has_subtitle(row) for row in rows_of_mobygaze)
+
+
+@pytest.mark.long  # reads the whole of it
+def test_texts_of_mobygaze_are_its_subtitles_that_are_not_blank(record_sets, rows_of_mobygaze):
+    full, speech = record_sets["full"], record_sets["speech"]
+    assert len(full.texts) == sum(has_subtitle(row) for row in rows_of_mobygaze)
+    assert len(speech.texts) == len(speech.manifest)
     subtitles = dict(full.texts)
     assert subtitles["tt0097576-annotator1-0001"].startswith("Dismount! Herman's horsesick!")
     assert "tt0097576-annotator1-0000" not in subtitles
-    facts = {clip.movie: (clip.extras["year"], clip.extras["genres"]) for clip in full.manifest}
+
+
+@pytest.mark.long  # reads the whole of it
+def test_segments_of_mobygaze_have_the_year_and_genres_of_their_film(record_sets):
+    facts = {
+        clip.movie: (clip.extras["year"], clip.extras["genres"]) for clip in record_sets["full"].manifest
+    }
     assert len(facts) == 20
     assert facts["tt0097576"] == ("1989", "action;adventure")
     assert all(year and genres for year, genres in facts.values())
-    speech = sum("Speech" in clip.concepts for clip in imported["speech"].manifest)
-    assert speech == sum(
-        "Speech" in marked and bool(row["subtitle"].strip()) for row, marked in zip(rows, marks, strict=True)
-    )
 
 
 def test_the_codebook_has_every_concept_and_instance_of_mobygazes_thesaurus(shared_data):

@@ -2,8 +2,10 @@
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import click
+import pytest
 
 from obygaze_studies.obygaze12.paper import TABLES
 from tests.cli.walk import all_commands
@@ -11,20 +13,51 @@ from tests.cli.walk import all_commands
 PAGE = Path(__file__).parents[2] / "docs" / "papers.md"
 
 
-def test_each_row_of_the_papers_names_a_command_that_exists_or_a_reason():
-    commands = {
+class Row(NamedTuple):
+    """A row of the page: the papers, what of them, the command that makes it or none, and why."""
+
+    papers: str
+    what: str
+    command: str
+    reason: str
+
+
+ROWS = [
+    Row(*line.removeprefix("| ").removesuffix(" |").split(" | "))
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line.startswith("| 00")
+]
+WITH_COMMAND = [row for row in ROWS if row.command != "none"]
+
+
+@pytest.fixture(scope="module")
+def commands():
+    """The commands that do something by themselves, without the name of the program."""
+    return {
         path.removeprefix("obygaze ")
         for path, command, _ in all_commands()
         if not isinstance(command, click.Group) or command.invoke_without_command
     }
-    rows = [
-        line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| 00")
-    ]
-    assert {paper for row in rows for paper in re.findall(r"\d{3}", row[0])} == {f"00{n}" for n in range(5)}
-    for _, row, command, reason in rows:
-        assert reason.strip(" |"), row
-        name, _, options = command.strip("`").removeprefix("obygaze ").partition(" --only ")
-        assert command == "none" or name in commands, row
-        assert not options or options in TABLES, row
-    named = {name for row in rows for name in re.findall(r"`obygaze ([^`-]+)`", row[3])}
+
+
+def test_each_of_the_five_papers_has_rows():
+    papers = {paper for row in ROWS for paper in re.findall(r"\d{3}", row.papers)}
+    assert papers == {"000", "001", "002", "003", "004"}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.papers}: {row.what}")
+def test_a_row_says_why_it_is_as_it_is(row):
+    assert row.reason.strip()
+
+
+@pytest.mark.parametrize("row", WITH_COMMAND, ids=lambda row: f"{row.papers}: {row.what}")
+def test_a_row_names_a_command_that_exists_and_a_table_that_it_makes(row, commands):
+    name, _, table = row.command.strip("`").removeprefix("obygaze ").partition(" --only ")
+    assert name in commands
+    if table:
+        assert table in TABLES
+
+
+def test_commands_that_reasons_name_exist(commands):
+    named = {name for row in ROWS for name in re.findall(r"`obygaze ([^`-]+)`", row.reason)}
     assert named <= commands

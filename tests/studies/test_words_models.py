@@ -21,28 +21,58 @@ def test_the_models_shipped_are_what_their_list_says():
     assert [problem for _, problem in om.verify_models()] == [""] * 3
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_needs_no_understanding_stands_first_and_is_what_docs_say(name):
+ROWS_OF_PAGES_AND_DOCS = {
+    "what is said (this model)": "the model",
+    "number of words": "number of words",
+    "place in the film": "place in the film",
+    "what the other expert marked": "what the other expert marked",
+}
+"""What a row of the table on a model's page is called in the docs' table of all models."""
+
+
+def first_section_of_page(name):
+    """The page of a model from its warning to the section on how well it does."""
     page = describe_model(name)[1]
+    return page[page.index("**Read this first.**") : page.index("## How well")]
+
+
+def figures_on_page(name):
+    """The AUC of each row of the page's first table, with its interval: row -> three numbers as printed."""
+    row = re.compile(r"^\| (.+?) \| (\d\.\d{3}) \| (\d\.\d{3}) to (\d\.\d{3}) \|$", re.MULTILINE)
+    return {what: (value, low, high) for what, value, low, high in row.findall(first_section_of_page(name))}
+
+
+def figures_in_docs(name):
+    """The column of a model in the docs' table of all of them: row -> "AUC [low, high]"."""
     docs = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
-    first = page.index("**Read this first.**")
-    assert first < page.index("## How well")
-    assert "may do as well" in page[first : page.index("\n\n", first)]
-    (entry,) = [each for each in read_zoo(default_zoo()) if each.name == name]
-    (score,) = [each for each in entry.scores if each.metric == "within_movie_auc"]
-    rows = re.findall(
-        r"^\| (.+?) \| (\d\.\d{3}) \| (\d\.\d{3}) to (\d\.\d{3}) \|$", page[first:], re.MULTILINE
-    )
-    assert [score.value, score.low, score.high] == pytest.approx(
-        [float(cell) for cell in rows[0][1:]], abs=6e-4
-    )
-    column = 1 + ["words-s", "words-speech", "words-body"].index(name)
-    for (what, value, low, high), line in zip(
-        rows[:4], docs.split("words-body |\n")[1].splitlines()[1:], strict=False
-    ):
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        assert what.startswith(cells[0]) or cells[0] == "the model"
-        assert cells[column] == f"{value} [{low}, {high}]"
+    _, begun = docs.split("| AUC within a film left out, 20 films | ")
+    heading, _, *lines = begun[: begun.index("\n\n")].splitlines()
+    column = heading.strip("| ").split(" | ").index(name)
+    rows = [line.strip("| ").split(" | ") for line in lines]
+    return {what: figures[column] for what, *figures in rows}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_says_first_that_what_needs_no_understanding_may_do_as_well(name):
+    warning, *_ = first_section_of_page(name).split("\n\n")
+    assert "may do as well" in warning
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_of_a_model_has_the_figures_of_its_entry_in_the_list(name):
+    (entry,) = (each for each in read_zoo(default_zoo()) if each.name == name)
+    (score,) = (each for each in entry.scores if each.metric == "within_movie_auc")
+    printed = [float(figure) for figure in figures_on_page(name)["what is said (this model)"]]
+    assert [score.value, score.low, score.high] == pytest.approx(printed, abs=6e-4)  # printed to .001
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_docs_have_the_figures_of_the_page_of_a_model(name):
+    of_page = {
+        ROWS_OF_PAGES_AND_DOCS[what]: f"{value} [{low}, {high}]"
+        for what, (value, low, high) in figures_on_page(name).items()
+    }
+    assert figures_in_docs(name) == of_page
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 
 import json
 from fractions import Fraction
+from typing import NamedTuple
 
 import pytest
 
@@ -57,39 +58,74 @@ OF_TWO = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", OF_TWO)
-def test_what_is_said_by_or_of_one_is_not_given_to_another(read, form):
-    clips, _ = read({"a.x": OF_TWO[form]})
-    assert {clip.level: clip.concepts for clip in clips if clip.level} == {"S": ("Body",), "EN": ()}
-    one, other = (
-        (c.annotator, c.extras.get("subject"), c.extras.get("observation")) for c in clips if c.level
-    )
-    assert one != other
+def whose(clip):
+    """By whom, of whom and in which observation a label is."""
+    return clip.annotator, clip.extras.get("subject"), clip.extras.get("observation")
+
+
+@pytest.mark.parametrize("content", OF_TWO.values(), ids=OF_TWO)
+def test_what_is_said_by_or_of_one_is_not_given_to_another(read, content):
+    """In each file, S and Body are of one person, subject or observation, EN is of another."""
+    clips, _ = read({"a.x": content})
+    easy, sure = sorted((clip for clip in clips if clip.level), key=lambda clip: clip.level)
+    assert (sure.level, sure.concepts) == ("S", ("Body",))
+    assert (easy.level, easy.concepts) == ("EN", ())
+    assert whose(sure) != whose(easy)
 
 
 # --- one span, two labels
 # ---------------------------------------------------------------------------
-def twice(second):
-    scene = tier("scene", aligned("a", "t1", "t2", "kiss"))
+KISS_SCENE = tier("scene", aligned("a", "t1", "t2", "kiss"))
+OF_AB_IN_A = {"movie": "a", "annotator": "AB"}
+
+
+def two_labels_of_one_span(first, second):
+    """Files that give one span two levels, by how they say so: the content, and the options to read it."""
     return {
-        "EAF, two tiers": (eaf(SLOTS, tier("x", aligned("a", "t1", "t2", "S")) + tier("y", aligned("b", "t1", "t2", second))), {"x": "levels", "y": "levels"}),
-        "EAF, two of one annotation": (eaf(SLOTS, scene + tier("x", referring("b", "a", "S") + referring("c", "a", second))), {"x": "levels"}),
-        "RTTM": ("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", second)), {"speaker": "levels"}),
-        "Label Studio": (studio(labels("S"), labels(second)), {"label": "levels"}),
-        "ActivityNet": (json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": n} for n in ("S", second)]}}}), {"label": "levels"}),
-    }  # fmt: skip
+        "EAF, two tiers": (
+            eaf(
+                SLOTS,
+                tier("x", aligned("a", "t1", "t2", first)) + tier("y", aligned("b", "t1", "t2", second)),
+            ),
+            {"tiers": {"x": "levels", "y": "levels"}, **OF_AB_IN_A},
+        ),
+        "EAF, two of one annotation": (
+            eaf(SLOTS, KISS_SCENE + tier("x", referring("b", "a", first) + referring("c", "a", second))),
+            {"tiers": {"x": "levels"}, **OF_AB_IN_A},
+        ),
+        "RTTM": (
+            "".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in (first, second)),
+            {"tiers": {"speaker": "levels"}},
+        ),
+        "Label Studio": (studio(labels(first), labels(second)), {"tiers": {"label": "levels"}}),
+        "ActivityNet": (
+            json.dumps(
+                {
+                    "database": {
+                        "a": {"annotations": [{"segment": [1, 5], "label": n} for n in (first, second)]}
+                    }
+                }
+            ),
+            {"tiers": {"label": "levels"}},
+        ),
+    }
 
 
-@pytest.mark.parametrize("form", twice("S"))
-def test_a_label_that_is_there_twice_is_one_clip_and_two_that_differ_are_refused(read, form):
-    options = {"movie": "a", "annotator": "AB"} if form.startswith("EAF") else {}
-    content, tiers = twice("S")[form]
-    clips, notices = read({"a.x": content}, tiers=tiers, **options)
+SAME_LABEL_TWICE = two_labels_of_one_span("S", "S")
+LABELS_THAT_DIFFER = two_labels_of_one_span("S", "EN")
+
+
+@pytest.mark.parametrize(("content", "options"), SAME_LABEL_TWICE.values(), ids=SAME_LABEL_TWICE)
+def test_a_label_that_a_span_has_twice_is_one_clip(read, content, options):
+    clips, notices = read({"a.x": content}, **options)
     assert [clip.level for clip in clips] == ["S"]
     assert "the same as" in notices
-    content, tiers = twice("EN")[form]
+
+
+@pytest.mark.parametrize(("content", "options"), LABELS_THAT_DIFFER.values(), ids=LABELS_THAT_DIFFER)
+def test_a_span_of_two_levels_is_refused_with_both(read, content, options):
     with pytest.raises(ManifestError, match=r"a\.x: .*EN.*S"):
-        read({"a.x": content}, tiers=tiers, **options)
+        read({"a.x": content}, **options)
 
 
 @pytest.mark.parametrize("other", ["mobygaze", "fights"])
@@ -104,10 +140,27 @@ def test_files_of_two_codebooks_are_refused(read, other):
 
 # --- what each record says
 # ---------------------------------------------------------------------------
-def says(content, *words, never=(), name="a.x", n=1, options=None, **facts):
+class Case(NamedTuple):
+    """Files, what the clips of them keep, and what the import says of them and does not say."""
+
+    files: dict
+    options: dict
+    n_clips: int
+    facts: dict
+    said: tuple
+    never_said: tuple
+
+
+def says(content, *said, never=(), name="a.x", n=1, options=None, **facts):
     """What is said of a file, of n clips each with these facts; a list has one for each."""
     files = content if isinstance(content, dict) else {name: content}
-    return files, options or {}, n, facts, words, never
+    of_each_clip = {key: fact if isinstance(fact, list) else [fact] * n for key, fact in facts.items()}
+    return Case(files, options or {}, n, of_each_clip, said, never)
+
+
+def fact_of(clip, name):
+    """A field of a clip, or what its extra column of this name holds."""
+    return getattr(clip, name) if hasattr(clip, name) else clip.extras.get(name)
 
 
 def srt(text):
@@ -321,16 +374,14 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", SAID)
-def test_what_a_record_says_is_kept_or_said(read, form):
-    files, options, n, facts, words, never = SAID[form]
-    clips, notices = read(files, **options)
-    assert len(clips) == n
-    for name, fact in facts.items():
-        found = [getattr(clip, name, clip.extras.get(name)) for clip in clips]
-        assert found == (fact if isinstance(fact, list) else [fact] * n)
-    assert not [word for word in words if word not in notices]
-    assert not [word for word in never if word in notices]
+@pytest.mark.parametrize("case", SAID.values(), ids=SAID)
+def test_what_a_record_says_is_kept_or_said(read, case):
+    clips, notices = read(case.files, **case.options)
+    assert len(clips) == case.n_clips
+    for name, expected in case.facts.items():
+        assert [fact_of(clip, name) for clip in clips] == expected
+    assert [words for words in case.said if words not in notices] == []
+    assert [words for words in case.never_said if words in notices] == []
 
 
 def test_a_movie_that_can_be_no_name_is_refused_as_the_option(read):
@@ -364,15 +415,23 @@ def test_signs_that_programs_write_for_each_other_are_one(read, twin):
         read({"a.csv": f"movie,start_s,end_s\nOcean's 11 - A,1,5\n{twin},6,7\n"})
 
 
+TWO_TASKS_WITHOUT_FILMS = json.dumps([{"id": n, "data": {"x": "y"}, "annotations": []} for n in (1, 2)])
+TWO_OBSERVATIONS_WITHOUT_MEDIA = tabbed(
+    BORIS, ["p", "NA", "", "S", "STATE", "1", "5"], ["q", "NA", "", "S", "STATE", "1", "5"]
+)
+TWO_TASKS_OF_CVAT = cvat("").replace("</meta>", "<task><source>b.mp4</source></task></meta>")
+
+
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (json.dumps([{"id": n, "data": {"x": "y"}, "annotations": []} for n in (1, 2)]), "task 1"),
-        (tabbed(BORIS, *([o, "NA", "", "S", "STATE", "1", "5"] for o in "pq")), "without media"),
-        (cvat("").replace("</meta>", "<task><source>b.mp4</source></task></meta>"), "each task"),
+        (TWO_TASKS_WITHOUT_FILMS, "task 1"),
+        (TWO_OBSERVATIONS_WITHOUT_MEDIA, "without media"),
+        (TWO_TASKS_OF_CVAT, "each task"),
     ],
-)  # fmt: skip
-def test_what_is_of_several_films_and_names_none_is_refused(read, content, what):
+    ids=["Label Studio", "BORIS", "CVAT"],
+)
+def test_a_file_of_several_films_whose_records_name_none_is_refused(read, content, what):
     with pytest.raises(ManifestError, match=rf"f\.x: .*{what}"):
         read({"f.x": content})
 

@@ -88,6 +88,10 @@ TABLES = {
     "words of their own": ("film,start,end,rating\na,1,5,high\na,6,9.5,low\n", {("high", ()), ("low", ())}),
 }  # fmt: skip
 REFUSED = {"a workbook with an error in a time"}
+OF_SEVERAL_ANNOTATORS = ("wide, named for the raters", "wide, numbered", "long, one row a rater")
+OF_WHOLE_FILMS = ("whole films", "whole films in German")
+OF_WORDS_OF_NO_CODEBOOK = ("floats beside an empty cell", "words of their own")
+OF_SPANS = [name for name in TABLES if name not in {*REFUSED, *OF_SEVERAL_ANNOTATORS, *OF_WHOLE_FILMS, *OF_WORDS_OF_NO_CODEBOOK}]  # fmt: skip
 
 
 def table_in(folder, name):
@@ -101,6 +105,15 @@ def table_in(folder, name):
     path = folder / "t.xlsx"
     path.write_bytes(workbook(table))
     return path, S_EN
+
+
+def labels_of(clips):
+    """The levels and concepts of the clips that have any."""
+    return {(clip.level, clip.concepts) for clip in clips if clip.level or clip.concepts}
+
+
+def times_of(clips):
+    return {(clip.start_s, clip.end_s) for clip in clips}
 
 
 def guessed_codebook(table):
@@ -119,17 +132,36 @@ def read_as_is_said(path, codebook=None):
     return list(imported.manifest)
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if name not in REFUSED])
-def test_a_table_is_read_as_it_stands_by_what_is_proposed(tmp_path, name):
+@pytest.mark.parametrize("name", OF_SPANS)
+def test_a_table_is_read_as_it_stands_or_by_what_is_proposed(tmp_path, name):
     path, labels = table_in(tmp_path, name)
-    codebook = None
-    if labels & {("1", ()), ("high", ())}:  # words of no built-in codebook
-        codebook = guessed_codebook(path)
-    clips = read_as_is_said(path, codebook)
-    of_annotators = {(clip.annotator, clip.level) for clip in clips if clip.level}
-    of_clips = {(clip.level, clip.concepts) for clip in clips if clip.level or clip.concepts}
-    assert labels in (of_annotators, of_clips)
-    assert {(clip.start_s, clip.end_s) for clip in clips} in (SPANS, {(None, None)}, SPANS | {(1.0, 5.0)})
+    clips = read_as_is_said(path)
+    assert labels_of(clips) == labels
+    assert times_of(clips) == SPANS
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL_ANNOTATORS)
+def test_a_table_of_several_annotators_gives_each_their_levels(tmp_path, name):
+    path, levels = table_in(tmp_path, name)
+    clips = read_as_is_said(path)
+    assert {(clip.annotator, clip.level) for clip in clips if clip.level} == levels
+    assert times_of(clips) == SPANS
+
+
+@pytest.mark.parametrize("name", OF_WHOLE_FILMS)
+def test_a_table_of_whole_films_gives_clips_without_times(tmp_path, name):
+    path, labels = table_in(tmp_path, name)
+    clips = read_as_is_said(path)
+    assert labels_of(clips) == labels
+    assert times_of(clips) == {(None, None)}
+
+
+@pytest.mark.parametrize("name", OF_WORDS_OF_NO_CODEBOOK)
+def test_a_table_of_words_of_its_own_is_read_with_the_codebook_that_is_guessed_of_it(tmp_path, name):
+    path, labels = table_in(tmp_path, name)
+    clips = read_as_is_said(path, guessed_codebook(path))
+    assert labels_of(clips) == labels
+    assert times_of(clips) == SPANS
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
@@ -347,34 +379,40 @@ def test_films_of_rows_without_times_alone_are_said(read):
     assert "without times taken as whole films" in notices
 
 
-ROW_AND_ROWS_WITHOUT_TIMES = {
-    "of the same film": ("movie,start_s,end_s,level", "a,1,2,S", "a,,,EN"),
-    "of other films": ("movie,start_s,end_s,level", "a,1,2,S", "b{},,,EN"),
-    "of the same video": ("video,start_s,end_s,level", "a.mp4,1,2,S", "a.mp4,,,EN"),
+ROWS_WITH_AND_WITHOUT_TIMES = {
+    "of the same film": ("movie,start_s,end_s,level", "a,{start},{end},S", "a,,,EN"),
+    "of other films": ("movie,start_s,end_s,level", "a,{start},{end},S", "b{number},,,EN"),
+    "of the same video": ("video,start_s,end_s,level", "a.mp4,{start},{end},S", "a.mp4,,,EN"),
     "of the same video, each a clip": (
         "clip_id,video,start_s,end_s,level",
-        "x,a.mp4,1,2,S",
-        "y{},a.mp4,,,EN",
+        "x{start},a.mp4,{start},{end},S",
+        "y{number},a.mp4,,,EN",
     ),
 }
+"""The heading of a table, its rows with times, and its rows without."""
 
 
-@pytest.mark.parametrize("name", ROW_AND_ROWS_WITHOUT_TIMES)
+def partly_timed(name, *, n_timed, n_untimed):
+    """Write a table: first rows at 1 to 2 s, 2 to 3 s and so on, then rows without times."""
+    head, timed, untimed = ROWS_WITH_AND_WITHOUT_TIMES[name]
+    rows = [timed.format(start=start, end=start + 1) for start in range(1, n_timed + 1)]
+    rows += [untimed.format(number=number) for number in range(n_untimed)]
+    return "\n".join([head, *rows]) + "\n"
+
+
+@pytest.mark.parametrize("name", ROWS_WITH_AND_WITHOUT_TIMES)
 def test_a_row_that_lacks_times_which_most_have_is_left_out(read, name):
-    head, timed, untimed = ROW_AND_ROWS_WITHOUT_TIMES[name]
-    more = [timed.replace("1,2", f"{n},{n + 1}").replace("x", f"x{n}") for n in range(3, 6)]
-    clips, notices = read({"t.csv": "\n".join([head, timed, *more, untimed.format(0)]) + "\n"})
-    assert [clip.start_s for clip in clips] == [1, 3, 4, 5]
+    clips, notices = read({"t.csv": partly_timed(name, n_timed=4, n_untimed=1)})
+    assert [clip.start_s for clip in clips] == [1, 2, 3, 4]
     assert "4 of 5 spans" in notices
-    assert "line 6: no times" in notices
+    assert "line 6: no times" in notices  # line 1 is the heading
 
 
-@pytest.mark.parametrize("name", ROW_AND_ROWS_WITHOUT_TIMES)
+@pytest.mark.parametrize("name", ROWS_WITH_AND_WITHOUT_TIMES)
 def test_a_table_whose_rows_mostly_lack_times_is_refused(read, name):
-    head, timed, untimed = ROW_AND_ROWS_WITHOUT_TIMES[name]
-    without_times = [untimed.format(n) for n in range(6)]
+    table = partly_timed(name, n_timed=1, n_untimed=6)
     with pytest.raises(ManifestError, match=r"6 of 7 rows .* no times .*line 3"):
-        read({"t.csv": "\n".join([head, timed, *without_times]) + "\n"})
+        read({"t.csv": table})
 
 
 @pytest.mark.parametrize(
@@ -574,24 +612,40 @@ def test_of_a_table_without_levels_and_concepts_the_column_that_may_hold_levels_
         guess_codebook(table)
 
 
-def test_a_codebook_is_guessed_with_counts_and_near_twins(tmp_path):
-    rows = "".join(
-        f"f,{word},{tags}\n"
-        for word, tags in [("low", "sun; moon")] * 3
-        + [("Low ", "sun")]
-        + [("hihg", ""), ("high", "Moon")]
-        + [("high", "")] * 2
-    )
-    (tmp_path / "t.csv").write_text(f"film,rating,tags\n{rows}")
-    guessed = guess_codebook(tmp_path / "t.csv")
-    assert [(word.name, word.frequency, word.twin) for word in guessed.levels] == [
-        ("high", 3, ""),
-        ("hihg", 1, "high"),
-        ("low", 4, ""),
-    ]
-    assert [(word.name, word.frequency) for word in guessed.concepts] == [("sun", 4), ("moon", 4)]
-    assert any("order" in notice for notice in guessed.notices())
-    (tmp_path / "own.toml").write_text(guessed.to_toml(), encoding="utf-8")
+RATED = """film,rating,tags
+f,low,sun; moon
+f,low,sun; moon
+f,low,sun; moon
+f,Low ,sun
+f,hihg,
+f,high,Moon
+f,high,
+f,high,
+"""
+
+
+@pytest.fixture
+def guessed_of_rated(tmp_path):
+    (tmp_path / "t.csv").write_text(RATED)
+    return guess_codebook(tmp_path / "t.csv")
+
+
+def test_levels_are_guessed_with_their_counts_and_the_word_that_each_may_be_a_slip_of(guessed_of_rated):
+    levels = [(word.name, word.frequency, word.twin) for word in guessed_of_rated.levels]
+    assert levels == [("high", 3, ""), ("hihg", 1, "high"), ("low", 4, "")]  # "Low " is low
+
+
+def test_concepts_are_guessed_with_their_counts(guessed_of_rated):
+    concepts = [(word.name, word.frequency) for word in guessed_of_rated.concepts]
+    assert concepts == [("sun", 4), ("moon", 4)]  # "Moon" is moon
+
+
+def test_levels_that_are_words_are_noted_to_be_in_no_order(guessed_of_rated):
+    assert any("order" in notice for notice in guessed_of_rated.notices())
+
+
+def test_a_guess_is_written_as_a_codebook_that_can_be_loaded(guessed_of_rated, tmp_path):
+    (tmp_path / "own.toml").write_text(guessed_of_rated.to_toml(), encoding="utf-8")
     assert load_codebook(tmp_path / "own.toml").level_names == ("high", "hihg", "low")
 
 
@@ -610,39 +664,38 @@ def test_a_table_without_a_column_of_levels_is_told_what_to_type(tmp_path):
     assert [word.name for word in guessed.levels] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("table", "typed", "movies", "levels"),
-    [
-        (
-            "Datei;Film;Objektifizierung;Konzepte\na/1.mp4;Küste;keine;\na/2.mp4;Küste;stark;Blick, Haut\n",
-            [],
-            {"Küste"},
-            ["keine", "stark"],
-        ),
-        ("video,AB,CD\nf/1.mp4,low,high\ng/2.mp4,high,high\n", ["--wide", "AB,CD"], {"f", "g"}, None),
-        (
-            "clip,Stufe,Note\na.mp4,1,x\nb.mp4,2,y\nc.mp4,1,x\n",
-            ["--column", "level=Stufe"],
-            None,
-            ["1", "2", "1"],
-        ),
-    ],
-    ids=["in German", "a column an annotator", "a heading that is typed"],
-)
-def test_the_command_that_a_guess_ends_with_reads_the_table(
-    table, typed, movies, levels, tmp_path, monkeypatch, capsys
-):
+@pytest.fixture
+def guess_and_import(tmp_path, monkeypatch, capsys):
+    """Guess a codebook of a table, then run the command that the guess ends with: the manifest."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "own.csv").write_text(table, encoding="utf-8")
     (tmp_path / "films").mkdir()
-    assert obygaze("codebook", "guess", "own.csv", *typed, "--out", "mine.toml") == 0
-    words = shlex.split(
-        re.search("obygaze manifest .*", capsys.readouterr().out)[0].replace("FOLDER", "films")
-    )
-    assert obygaze(*words[1:]) == 0
-    manifest = read_manifest("clips.csv")
-    assert movies is None or {clip.movie for clip in manifest} == movies
-    assert levels is None or [clip.level for clip in manifest] == levels
+
+    def guess_and_import(table, *options):
+        (tmp_path / "own.csv").write_text(table, encoding="utf-8")
+        assert obygaze("codebook", "guess", "own.csv", *options, "--out", "mine.toml") == 0
+        command = re.search("obygaze (manifest .*)", capsys.readouterr().out)[1]
+        assert obygaze(*shlex.split(command.replace("FOLDER", "films"))) == 0
+        return read_manifest("clips.csv")
+
+    return guess_and_import
+
+
+def test_the_command_that_a_guess_ends_with_reads_a_table_in_german(guess_and_import):
+    table = "Datei;Film;Objektifizierung;Konzepte\na/1.mp4;Küste;keine;\na/2.mp4;Küste;stark;Blick, Haut\n"
+    manifest = guess_and_import(table)
+    assert [(clip.movie, clip.level) for clip in manifest] == [("Küste", "keine"), ("Küste", "stark")]
+
+
+def test_the_command_that_a_guess_ends_with_reads_a_column_for_each_annotator(guess_and_import):
+    table = "video,AB,CD\nf/1.mp4,low,high\ng/2.mp4,high,high\n"
+    manifest = guess_and_import(table, "--wide", "AB,CD")
+    assert {clip.movie for clip in manifest} == {"f", "g"}
+
+
+def test_the_command_that_a_guess_ends_with_reads_a_column_that_a_person_named(guess_and_import):
+    table = "clip,Stufe,Note\na.mp4,1,x\nb.mp4,2,y\nc.mp4,1,x\n"
+    manifest = guess_and_import(table, "--column", "level=Stufe")
+    assert [clip.level for clip in manifest] == ["1", "2", "1"]
 
 
 def test_one_row_of_very_many_cells_is_the_reason_why_a_table_is_refused(read):

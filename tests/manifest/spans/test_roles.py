@@ -167,14 +167,38 @@ def test_a_tier_of_one_word_alone_holds_texts_in_every_format_and_the_option_rea
     assert labels_of(clips) == {(1.0, 5.0, "S", ()), (6.0, 7.0, "S", ())}
 
 
-@pytest.mark.parametrize("kind", OF_ONE_TIER)
-def test_where_a_format_names_no_tier_labels_are_the_same_or_the_difference_is_said(written, kind):
-    marks = [Mark("", 1, 5, "S;Body;Look"), Mark("", 6, 9, "EN")]
-    clips, said = written(kind, *marks)
-    options = options_in(said)
-    assert (labels_of(clips) == SAME) != bool(options)
-    if options:
-        assert labels_of(written(kind, *marks, tiers=options)[0]) == SAME
+LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE = (Mark("", 1, 5, "S;Body;Look"), Mark("", 6, 9, "EN"))
+OF_NO_NAMED_TIER = {
+    "rttm": "SPEAKER",
+    "srt": "subtitle",
+    "vtt": "subtitle",
+    "ass": "subtitle",
+    "ttml": "subtitle",
+    "transcript": "subtitle",
+    "moviegraphs": "situation",
+}
+"""What an import calls the only tier of a format that names none."""
+
+
+@pytest.mark.parametrize(("kind", "tier"), OF_NO_NAMED_TIER.items(), ids=OF_NO_NAMED_TIER)
+def test_a_format_of_texts_proposes_to_declare_its_only_tier_and_then_gives_the_same_labels(
+    written, kind, tier
+):
+    clips, said = written(kind, *LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE)
+    assert labels_of(clips) != SAME
+    assert options_in(said) == {tier: "labels"}
+    clips, _ = written(kind, *LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE, tiers={tier: "labels"})
+    assert labels_of(clips) == SAME
+
+
+def test_the_labels_of_activitynet_are_the_same_unasked(written):
+    clips, said = written("activitynet", *LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE)
+    assert labels_of(clips) == SAME
+    assert options_in(said) == {}
+
+
+def test_every_format_of_one_tier_is_tested():
+    assert OF_ONE_TIER.keys() == {"activitynet", *OF_NO_NAMED_TIER}
 
 
 # --- roles over all files of an import

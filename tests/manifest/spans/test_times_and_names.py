@@ -45,19 +45,31 @@ def test_the_whole_column_decides_the_decimal_sign(cells, usual, expected):
 
 
 @pytest.mark.parametrize(
+    ("cells", "usual"), [(["1,234", "1,280"], "."), (["1.234", "1.280"], "")], ids=["commas", "points"]
+)
+def test_a_column_whose_sign_may_be_of_decimals_or_thousands_is_refused(cells, usual):
+    with pytest.raises(ManifestError, match=r"could be 1\.234 or 1234"):
+        instants(cells, usual)
+
+
+def test_a_column_of_two_decimal_signs_is_refused():
+    with pytest.raises(ManifestError, match="is the decimal sign, not both"):
+        instants(["1,5", "2.5"], ".")
+
+
+@pytest.mark.parametrize(
     ("cells", "usual"),
     [
-        (["1,234", "1,280"], "."),
-        (["1.234", "1.280"], ""),
-        (["1,5", "2.5"], "."),
         (["0.00104166666666667", "", "0.00105324074074074"], "."),
         (["0,0208333333333333", "0"], ""),
         (["0.0104166666666667", "00:30:00", "45.5"], "."),
         (["5.787037037037037e-05", "30"], "."),
     ],
+    ids=["alone", "with a comma", "beside a clock and seconds", "with an exponent"],
 )
-def test_what_fits_two_readings_and_shares_of_a_day_are_refused(cells, usual):
-    with pytest.raises(ManifestError):
+def test_shares_of_a_day_are_refused(cells, usual):
+    """Spreadsheets keep 1 min 30 s as 0.00104166666666667, its share of the 86,400 s of a day."""
+    with pytest.raises(ManifestError, match="as shares of a day have"):
         instants(cells, usual)
 
 
@@ -164,7 +176,7 @@ def test_a_tenth_minute_drops_nothing():
 @pytest.mark.parametrize(
     ("text", "movie"),
     [
-        ("tt0054215", "tt0054215"), ("54215", "tt0054215"), ("TT54215", "tt0054215"),
+        ("tt0054215", "tt0054215"), ("TT54215", "tt0054215"),
         ("https://www.imdb.com/title/tt0054215/", "tt0054215"), (r"C:\films\tt0054215.mkv", "tt0054215"),
         ("file:///films/film0.mp4", "film0"), (" FILM0 ", "film0"),
         ("De\u0301ja\u0300 vu", "film0"), ("film1", None), ("film0.1998", None), ("film0.II", None),
@@ -172,7 +184,12 @@ def test_a_tenth_minute_drops_nothing():
     ],
 )  # fmt: skip
 def test_a_film_is_found_by_id_path_or_a_title_of_its_own(text, movie):
-    assert find_film(text, PSYCHOS, None if text.isdecimal() else PSYCHOS) == movie
+    assert find_film(text, PSYCHOS, titles=PSYCHOS) == movie
+
+
+def test_a_bare_number_is_an_imdb_id_where_no_titles_are_given():
+    assert find_film("54215", PSYCHOS) == "tt0054215"
+    assert find_film("54215", PSYCHOS, titles=PSYCHOS) is None
 
 
 def test_a_title_of_two_films_and_twins_are_refused():

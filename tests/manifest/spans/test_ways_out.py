@@ -9,7 +9,18 @@ from obygaze_features.manifest.spans.formats import FORMATS
 from tests.manifest.spans.format_samples import UNREAD
 
 WAYS = {known.name: known.way_out for known in FORMATS}
-OPTION = re.compile(r"--column ('[^']+'|[^\s,]+)")
+
+
+def columns_named_in(way_out):
+    """The headings that a way out tells a person to give, by our columns, as a shell reads the options."""
+    columns = {}
+    for typed in re.findall(r"--column ('[^']+'|[^\s,]+)", way_out):
+        (option,) = shlex.split(typed)
+        column, heading = option.split("=")
+        columns[column] = [heading]
+    return columns
+
+
 KEPT = {
     "Observer XT table": UNREAD["Observer XT table"]
     .replace("Look;State start", "S;State start")
@@ -27,31 +38,43 @@ WRITTEN = {
 """A table that a person wrote, or a tool exported, as the way out of a format says."""
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_the_columns_that_a_way_out_names_read_the_table_itself(read, name):
-    columns = {}
-    for option in OPTION.findall(WAYS[name]):
-        column, _, heading = shlex.split(option)[0].partition("=")
-        columns[column] = [heading]
+@pytest.mark.parametrize(
+    ("name", "movie"), [("Observer XT table", "Obs 1"), ("MAXQDA coded segments", "film")], ids=KEPT
+)
+def test_the_columns_that_a_way_out_names_read_the_table_itself(read, name, movie):
+    columns = columns_named_in(WAYS[name])
     (clip,), _ = read({"a.csv": KEPT[name]}, columns=columns, kind="table")
-    assert (clip.start_s, clip.end_s, clip.level) == (1, 5, "S")
-    assert clip.movie in ("film", "Obs 1")
+    assert (clip.movie, clip.start_s, clip.end_s, clip.level) == (movie, 1, 5, "S")
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_a_table_that_is_written_as_a_way_out_says_is_read(read, name):
-    named = re.search(r"columns movie, ?start_s, ?end_s(?: and |,)(\w+)", WAYS[name])
-    heads = WRITTEN[name].partition("\n")[0].split(",")
-    assert named is None or heads == ["movie", "start_s", "end_s", named[1]]
+@pytest.mark.parametrize(
+    ("name", "what"), [("Dedoose excerpts", "level"), ("THUMOS", "level"), ("LSMDC", "text")]
+)
+def test_a_way_out_names_the_columns_of_the_table_that_is_tested_here(name, what):
+    columns = ["movie", "start_s", "end_s", what]
+    (named,) = re.findall(r"the columns (movie, ?start_s, ?end_s(?: and |,)\w+)", WAYS[name])
+    assert re.split(", ?| and ", named) == columns
+    header, *_ = WRITTEN[name].splitlines()
+    assert header.split(",") == columns
+
+
+@pytest.mark.parametrize("name", ["Dedoose excerpts", "THUMOS", "SPSS (.sav)"])
+def test_a_table_of_levels_that_is_written_as_a_way_out_says_is_read(read, name):
     (clip,), _ = read({"a.csv": WRITTEN[name]})
+    assert (clip.movie, clip.start_s, clip.end_s, clip.level) == ("film", 1, 5, "S")
+
+
+def test_a_table_of_texts_that_is_written_as_a_way_out_says_is_read(read):
+    (clip,), _ = read({"a.csv": WRITTEN["LSMDC"]})
     assert (clip.movie, clip.start_s, clip.end_s) == ("film", 1, 5)
-    assert clip.level == (None if "text" in heads else "S")
+    assert (clip.level, clip.extras["text"]) == (None, "SOMEONE looks.")
 
 
-@pytest.mark.parametrize("ends", [";", ","])
-def test_values_of_spss_are_read_by_its_decimal_point_or_comma(read, ends):
-    table = "movie,start_s,end_s,level\nfilm,1.5,4.25,S\n"
-    if ends == ";":
-        table = table.replace(",", ";").replace(".", ",")
+@pytest.mark.parametrize(
+    "table",
+    ["movie,start_s,end_s,level\nfilm,1.5,4.25,S\n", "movie;start_s;end_s;level\nfilm;1,5;4,25;S\n"],
+    ids=["points", "commas"],
+)
+def test_values_of_spss_are_read_by_its_decimal_point_or_comma(read, table):
     (clip,), _ = read({"table.csv": table})
     assert (clip.start_s, clip.end_s, clip.level) == (1.5, 4.25, "S")

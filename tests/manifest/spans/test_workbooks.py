@@ -66,39 +66,47 @@ def test_an_error_in_a_column_that_is_not_read_costs_nothing(read):
     assert "E2" in notices
 
 
-@pytest.mark.parametrize(
-    ("code", "is_said"),
-    [
-        ("0.0&quot; min&quot;", True), ("0.0\\ \\s", True), ("0%", True), ("000", True), ("0.0,", True),
-        ("#,##0.0", False), ("[$-407]0.0", False), ("0.0_-", False), ("[h]&quot; h &quot;mm", False),
-    ],
-)  # fmt: skip
-def test_formats_that_show_more_than_a_number_are_noted(read, code, is_said):
+def notices_of_format(read, code):
+    """Import a workbook that shows a number of seconds by this format; all that is said of it."""
     pytest.importorskip("python_calamine")
     styles = f'<numFmts count="1"><numFmt numFmtId="164" formatCode="{code}"/></numFmts><cellXfs'
     changes = ('numFmtId="46"', 'numFmtId="164"'), ("<cellXfs", styles), ('<c r="C2">', '<c r="C2" s="1">')
-    assert ("shows more" in read({"a.xlsx": patched(BOOK, *changes)})[1]) == is_said
+    _, notices = read({"a.xlsx": patched(BOOK, *changes)})
+    return notices
 
 
-@pytest.mark.parametrize(("end_s", "is_said"), [(7230, False), (7200, True)])
-def test_a_clock_of_whole_minutes_may_be_of_minutes_and_seconds(read, end_s, is_said):
-    rows = [["movie", "start_s", "end_s"], ["a", ("time", 5400 / 86400), ("time", end_s / 86400)]]
-    (clip,), notices = read({"a.xlsx": sheet(rows)})
-    assert (clip.start_s, clip.end_s) == (5400, end_s)
-    assert ("whole minutes" in notices) == is_said
+@pytest.mark.parametrize("code", ["0.0&quot; min&quot;", "0.0\\ \\s", "0%", "000", "0.0,"])
+def test_a_format_that_shows_more_than_a_number_is_noted(read, code):
+    assert "shows more" in notices_of_format(read, code)
+
+
+@pytest.mark.parametrize("code", ["#,##0.0", "[$-407]0.0", "0.0_-", "[h]&quot; h &quot;mm"])
+def test_a_format_that_shows_a_number_or_a_clock_alone_is_not_noted(read, code):
+    assert "shows more" not in notices_of_format(read, code)
+
+
+def clock(seconds):
+    """A cell of a workbook that shows a clock: its value is the share of a day."""
+    return ("time", seconds / 86_400)
+
+
+def test_a_column_of_clocks_of_whole_minutes_is_noted_as_perhaps_minutes_and_seconds(read):
+    from_1_30_to_2_00 = ["a", clock(5400), clock(7200)]
+    (clip,), notices = read({"a.xlsx": sheet([["movie", "start_s", "end_s"], from_1_30_to_2_00])})
+    assert (clip.start_s, clip.end_s) == (5400, 7200)
+    assert "whole minutes" in notices
+
+
+def test_a_column_of_clocks_with_seconds_is_not_noted(read):
+    from_1_30_to_2_00_30 = ["a", clock(5400), clock(7230)]
+    (clip,), notices = read({"a.xlsx": sheet([["movie", "start_s", "end_s"], from_1_30_to_2_00_30])})
+    assert (clip.start_s, clip.end_s) == (5400, 7230)
+    assert "whole minutes" not in notices
 
 
 def test_a_sheet_whose_bytes_are_damaged_is_refused(read):
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(BOOK)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist():
-            new.writestr(name, old.read(name))
-        info = new.getinfo("xl/worksheets/sheet1.xml")
-    damaged = bytearray(out.getvalue())
-    begins = info.header_offset + 30 + len(info.filename)
-    damaged[begins : begins + 9] = b"\xff" * 9
     with pytest.raises(ManifestError, match=r"a\.xlsx.*damaged"):
-        read({"a.xlsx": bytes(damaged)})
+        read({"a.xlsx": with_damaged_sheet(BOOK)})
 
 
 def test_a_clock_beyond_a_day_and_columns_at_the_left_are_read(read):
@@ -153,26 +161,18 @@ def test_a_part_that_several_sheets_have_is_not_read_for_each_of_them(read, targ
         read({"a.xlsx": content})
 
 
-@pytest.mark.parametrize(("n_left_out", "more"), [(10, ""), (38, "28 more sheets left out")])
-def test_of_very_many_sheets_some_are_named(read, n_left_out, more):
-    content = BOOK
-    rows = [["film", "start_s", "end_s", "level"], ["a", 1, 5, "S"]]
-    out = io.BytesIO(content)
-    names = [f"Sheet {number}" for number in range(2, 2 + n_left_out)]
-    with zipfile.ZipFile(io.BytesIO(sheet(rows))) as further, zipfile.ZipFile(out, "a") as book:
-        for name in names:
-            book.writestr(f"xl/worksheets/{name}.xml", further.read("xl/worksheets/sheet1.xml"))
-    sheets = "".join(f'<sheet name="{name}" sheetId="{name[6:]}" r:id="{name}"/>' for name in names)
-    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
-    parts = "".join(
-        f'<Relationship Id="{name}" Type="{kind}" Target="worksheets/{name}.xml"/>' for name in names
-    )
-    content = patched(
-        out.getvalue(), ("</sheets>", f"{sheets}</sheets>"), ("</Relationships>", f"{parts}</Relationships>")
-    )
-    _, notices = read({"a.xlsx": content})
-    assert notices.count("left out") == 10 + bool(more)
-    assert more in notices
+OTHER_HEADINGS = [["film", "start_s", "end_s", "level"], ["a", 1, 5, "S"]]
+
+
+def test_ten_sheets_that_are_left_out_are_all_named(read):
+    _, notices = read({"a.xlsx": with_further_sheets(BOOK, 10, OTHER_HEADINGS)})
+    assert notices.count("left out") == 10
+
+
+def test_of_more_sheets_that_are_left_out_ten_are_named_and_the_others_counted(read):
+    _, notices = read({"a.xlsx": with_further_sheets(BOOK, 38, OTHER_HEADINGS)})
+    assert "28 more sheets left out" in notices
+    assert notices.count("left out") == 10 + 1
 
 
 def test_the_sheet_that_has_the_headings_is_read_where_a_legend_has_one_of_them(read):
@@ -204,13 +204,62 @@ def test_a_cell_of_a_manifest_that_cannot_be_read_is_refused(tmp_path):
         read_manifest(path)
 
 
+def repacked(book, changes=(), compression=zipfile.ZIP_DEFLATED):
+    """Write the parts of a workbook anew; `changes` gives parts other contents, or adds them, by name."""
+    with zipfile.ZipFile(io.BytesIO(book)) as old:
+        parts = {name: old.read(name) for name in old.namelist()}
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as new:
+        for name, content in (parts | dict(changes)).items():
+            new.writestr(name, content)
+    return out.getvalue()
+
+
 def packed(book):
     """Compress a workbook, as programs do."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+    return repacked(book)
+
+
+def with_damaged_sheet(book):
+    """Overwrite the first bytes of the compressed data of a workbook's only sheet."""
+    name = "xl/worksheets/sheet1.xml"
+    damaged = bytearray(packed(book))
+    with zipfile.ZipFile(io.BytesIO(damaged)) as archive:
+        header = archive.getinfo(name).header_offset
+    data = header + 30 + len(name)  # a header has 30 bytes and the name of the part
+    damaged[data : data + 9] = b"\xff" * 9
+    return bytes(damaged)
+
+
+def with_sheet_elsewhere(book):
+    """Move the only sheet of a workbook out of the folder where programs keep sheets."""
+    moved = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(moved, "w") as new:
         for name in old.namelist():
-            new.writestr(name, old.read(name))
-    return out.getvalue()
+            content = old.read(name).decode()
+            if name == "xl/worksheets/sheet1.xml":
+                new.writestr("xl/elsewhere.xml", content)
+            else:
+                new.writestr(name, content.replace("worksheets/sheet1.xml", "elsewhere.xml"))
+    return moved.getvalue()
+
+
+def with_further_sheets(book, n, rows):
+    """A workbook with n sheets more behind its own, named Sheet 2, Sheet 3 and so on, all of these rows."""
+    with zipfile.ZipFile(io.BytesIO(sheet(rows))) as further:
+        content = further.read("xl/worksheets/sheet1.xml")
+    names = [f"Sheet {number}" for number in range(2, n + 2)]
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/worksheet"
+    sheets = "".join(
+        f'<sheet name="{name}" sheetId="{number}" r:id="{name}"/>' for number, name in enumerate(names, 2)
+    )
+    parts = "".join(
+        f'<Relationship Id="{name}" Type="{kind}" Target="worksheets/{name}.xml"/>' for name in names
+    )
+    listed = patched(
+        book, ("</sheets>", f"{sheets}</sheets>"), ("</Relationships>", f"{parts}</Relationships>")
+    )
+    return repacked(listed, {f"xl/worksheets/{name}.xml": content for name in names}, zipfile.ZIP_STORED)
 
 
 FAR = '<row r="400000"><c r="AW400000"><v>1</v></c></row>'
@@ -240,18 +289,10 @@ def test_sheets_that_are_made_to_take_long_are_refused_at_once(read, case):
     assert time.process_time() - start < 3
 
 
-def test_a_sheet_outside_of_its_usual_folder_is_looked_at_too(read):
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(patched(BOOK, ("</sheetData>", f"{FAR}</sheetData>")))) as old:
-        moved = {name: old.read(name).decode() for name in old.namelist()}
-    moved["xl/elsewhere.xml"] = moved.pop("xl/worksheets/sheet1.xml")
-    relations = "xl/_rels/workbook.xml.rels"
-    moved[relations] = moved[relations].replace("worksheets/sheet1.xml", "elsewhere.xml")
-    with zipfile.ZipFile(out, "w") as new:
-        for name, text in moved.items():
-            new.writestr(name, text)
+def test_a_sheet_outside_of_its_usual_folder_is_refused_for_its_size_too(read):
+    with_far_cell = patched(BOOK, ("</sheetData>", f"{FAR}</sheetData>"))
     with pytest.raises(ManifestError, match="400,000 rows"):
-        read({"a.xlsx": out.getvalue()})
+        read({"a.xlsx": with_sheet_elsewhere(with_far_cell)})
 
 
 def test_many_errors_in_a_sheet_take_time_in_proportion(read):
@@ -290,16 +331,12 @@ def test_one_long_row_of_a_sheet_does_not_lengthen_the_rows_of_others(read):
 
 def test_many_styles_and_many_parts_take_time_in_proportion_to_their_sum(read):
     """The formats of cells are worked out once, not again for each part of the workbook."""
-    plain_style, n_styles, n_parts = '<xf numFmtId="0"/>', 50_000, 3_000
-    book = zipfile.ZipFile(io.BytesIO(BOOK))
-    styles = book.read("xl/styles.xml").decode().replace("</cellXfs>", plain_style * n_styles + "</cellXfs>")
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in book.namelist():
-            new.writestr(name, styles if name == "xl/styles.xml" else book.read(name))
-        for number in range(n_parts):
-            new.writestr(f"xl/part{number}.xml", "<part/>")
-    start = time.process_time()
-    clips, _ = read({"a.xlsx": out.getvalue()})
+    with zipfile.ZipFile(io.BytesIO(BOOK)) as book:
+        styles = book.read("xl/styles.xml").decode()
+    many_styles = styles.replace("</cellXfs>", '<xf numFmtId="0"/>' * 50_000 + "</cellXfs>")
+    many_parts = {f"xl/part{number}.xml": "<part/>" for number in range(3_000)}
+    content = repacked(BOOK, {"xl/styles.xml": many_styles, **many_parts})
+    start_s = time.process_time()
+    clips, _ = read({"a.xlsx": content})
     assert clips
-    assert time.process_time() - start < 2
+    assert time.process_time() - start_s < 2

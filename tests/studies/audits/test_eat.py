@@ -25,33 +25,71 @@ def spread(seed, n, m):
     return rng.normal(size=n), rng.normal(size=m)
 
 
-@pytest.mark.parametrize("case", ["small_5v5", "paper_shape_20v20_30_30"])
-def test_every_number_of_the_fixtures_comes_out(oracle, case):
-    expected = oracle["eat"]["fixtures"][case]
-    result = associations(*(np.array(expected[side]) for side in "XYAB"))
-    measured = effect(*result)
-    np.testing.assert_allclose(result[0], expected["s_X"], rtol=1e-9)
-    np.testing.assert_allclose(result[1], expected["s_Y"], rtol=1e-9)
+@pytest.fixture(params=["small_5v5", "paper_shape_20v20_30_30"])
+def expected(request, oracle):
+    """What the oracle computed of four sets of vectors: targets X and Y, attributes A and B."""
+    return oracle["eat"]["fixtures"][request.param]
+
+
+@pytest.fixture
+def of_targets(expected):
+    """The association of each target of X, and of each of Y, with A rather than B."""
+    return associations(*(np.array(expected[side]) for side in "XYAB"))
+
+
+def test_the_associations_of_targets_are_the_oracles(expected, of_targets):
+    of_x, of_y = of_targets
+    np.testing.assert_allclose(of_x, expected["s_X"], rtol=1e-9)
+    np.testing.assert_allclose(of_y, expected["s_Y"], rtol=1e-9)
+
+
+def test_the_statistic_and_the_effect_size_are_the_oracles(expected, of_targets):
+    measured = effect(*of_targets)
     assert measured["statistic"] == pytest.approx(expected["stat_sum"], rel=1e-9)
     assert measured["mean_difference"] == pytest.approx(expected["stat_meandiff"], rel=1e-9)
     assert measured["d"] == pytest.approx(expected["effect_size_d_ddof1"], rel=1e-9)
-    n = len(result[0]) + len(result[1])
-    wefe = measured["d"] * math.sqrt(n / (n - 1))
+
+
+def test_the_effect_size_of_wefe_is_ours_by_the_deviation_of_a_whole_population(expected, of_targets):
+    """WEFE divides by the standard deviation over n targets, we do over n - 1."""
+    of_x, of_y = of_targets
+    n = len(of_x) + len(of_y)
+    wefe = effect(of_x, of_y)["d"] * math.sqrt(n / (n - 1))
     assert wefe == pytest.approx(expected["effect_size_ddof0_wefe"], rel=1e-9)
+
+
+def test_the_normal_approximation_is_the_oracles(expected, of_targets):
+    measured = effect(*of_targets)
     assert measured["z"] == pytest.approx(expected["z_closed_form"], rel=1e-9)
     assert measured["p_normal"] == pytest.approx(expected["p_normal_closed_form_one_sided"], rel=1e-9)
-    counted = exact(*result)
-    truth = expected["exact_partitions"]
-    assert (counted["n_ge"], counted["n_partitions"]) == (truth["n_ge"], truth["total"])
-    assert counted["p_exact"] == truth["p_ge"]
+
+
+def test_the_exact_p_counts_the_partitions_that_the_oracle_counts(expected, of_targets):
+    counted = exact(*of_targets)
+    partitions = expected["exact_partitions"]
+    assert (counted["n_ge"], counted["n_partitions"]) == (partitions["n_ge"], partitions["total"])
+    assert counted["p_exact"] == partitions["p_ge"]
+
+
+def test_the_p_of_drawn_partitions_is_the_exact_one_within_its_noise(of_targets):
     n_perm = 20_000
-    p = counted["p_exact"]
-    tolerance = 4 * math.sqrt(p * (1 - p) / n_perm) + 1 / n_perm
-    drawn = sampled(*result, n_perm=n_perm, seed=0)["p_sampled"]
-    assert drawn == pytest.approx(p, abs=tolerance)
-    assert sampled(*(side[::-1] for side in result), n_perm=n_perm, seed=0)["p_sampled"] == drawn
-    # The observed partition is one of those counted.
-    assert drawn * (1 + n_perm) == pytest.approx(round(drawn * (1 + n_perm)), abs=1e-6)
+    p = exact(*of_targets)["p_exact"]
+    four_standard_errors = 4 * math.sqrt(p * (1 - p) / n_perm)
+    drawn = sampled(*of_targets, n_perm=n_perm, seed=0)["p_sampled"]
+    assert drawn == pytest.approx(p, abs=four_standard_errors + 1 / n_perm)
+
+
+def test_the_p_of_drawn_partitions_does_not_depend_on_the_order_of_targets(of_targets):
+    of_x, of_y = of_targets
+    drawn = sampled(of_x, of_y, n_perm=20_000, seed=0)
+    assert sampled(of_x[::-1], of_y[::-1], n_perm=20_000, seed=0)["p_sampled"] == drawn["p_sampled"]
+
+
+def test_the_observed_partition_is_one_of_those_that_p_counts(of_targets):
+    """Then p is a whole number of 1 + n_perm partitions."""
+    n_perm = 20_000
+    n_ge = sampled(*of_targets, n_perm=n_perm, seed=0)["p_sampled"] * (1 + n_perm)
+    assert n_ge == pytest.approx(round(n_ge), abs=1e-6)
 
 
 def test_the_printed_critical_d(oracle):

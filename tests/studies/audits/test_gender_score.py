@@ -89,26 +89,62 @@ def test_scores_and_distances_of_the_karpathy_captions_by_object(karpathy):
     assert by_object["skateboard"]["n_captions"] == 0
 
 
-def test_estimation_sums_up_by_object_and_shows_examples_with_the_posters_beside():
+@pytest.fixture(scope="module")
+def estimated():
+    """Estimation of a man on a motorcycle, and of somebody masked who cooks, in a picture of two objects."""
     sims = {"a man rides": 0.5, "a woman rides": 0.3, "a man cooks": 0.2, "a woman cooks": 0.6}
     captions = [caption("1", "a man rides", "x"), caption("2", "a [MASK] cooks", "y")]
     objects = {"x": (Detected("motorcycle", 0.5),), "y": (Detected("kitchen", 0.5), Detected("table", 0.5))}
-    report = audit_gender_score(captions, objects, scorer(sims), mode="ge", model="Vilbert")
-    rows = {row["object"]: row for row in report.record["summary"]["by_object"]}
-    assert list(rows) == ["kitchen", "motorcycle", "table"]
-    ride = rows["motorcycle"]
-    scores = revise(0.2, 0.5, 0.5), revise(0.2, 0.3, 0.5)
+    return audit_gender_score(captions, objects, scorer(sims, prior=0.2), mode="ge", model="Vilbert")
+
+
+@pytest.fixture(scope="module")
+def by_object(estimated):
+    """The summary of the estimation of each object, by its name."""
+    return {row["object"]: row for row in estimated.record["summary"]["by_object"]}
+
+
+def rows_titled(report, title):
+    """The rows of the block of a report that has this title."""
+    (block,) = (block for block in report.blocks if block.title == title)
+    return block.rows
+
+
+def test_estimation_is_summed_up_by_object(by_object):
+    assert list(by_object) == ["kitchen", "motorcycle", "table"]
+
+
+def test_an_object_has_the_mean_similarities_and_scores_of_both_genders(by_object):
+    ride = by_object["motorcycle"]
+    score_of_man, score_of_woman = revise(0.2, 0.5, 0.5), revise(0.2, 0.3, 0.5)
     assert (ride["distance_man"], ride["distance_woman"]) == (0.5, 0.3)
-    assert (ride["gs_man"], ride["gs_woman"]) == pytest.approx(scores)
-    assert ride["to_man"] == pytest.approx(share(*scores))
+    assert (ride["gs_man"], ride["gs_woman"]) == pytest.approx((score_of_man, score_of_woman))
+    assert ride["to_man"] == pytest.approx(share(score_of_man, score_of_woman))
+
+
+def test_an_object_counts_the_captions_whose_gender_was_estimated_right(by_object):
+    ride = by_object["motorcycle"]
     assert (ride["n_correct_man"], ride["n_correct_woman"], ride["to_man_by_n_correct"]) == (1, 0, 1)
+
+
+def test_a_masked_caption_is_estimated_neither_right_nor_wrong(by_object):
+    assert by_object["kitchen"]["n_correct_man"] == 0
+    assert by_object["kitchen"]["n_correct_woman"] == 0
+
+
+def test_the_ratios_that_the_poster_prints_of_an_object_stand_beside(by_object):
+    ride = by_object["motorcycle"]
     assert (ride["published_to_man"], ride["published_to_woman"]) == (0.84, 0.15)
-    assert rows["kitchen"]["n_correct_man"] == rows["kitchen"]["n_correct_woman"] == 0  # masked
-    blocks = {block.title: block for block in report.blocks}
-    shown = [row[1:3] for row in blocks["Examples"].rows]
-    assert shown == [("man", "motorcycle"), ("woman", "kitchen"), ("woman", "table")]
-    poster = blocks["Examples of the poster, whose captioner it does not name"]
-    assert poster.rows[0][2:] == ("0.44", "0.46", "0.45", "0.45")
+
+
+def test_examples_show_the_gender_that_was_estimated_and_the_object(estimated):
+    examples = [(gender, of_object) for _, gender, of_object, *_ in rows_titled(estimated, "Examples")]
+    assert examples == [("man", "motorcycle"), ("woman", "kitchen"), ("woman", "table")]
+
+
+def test_the_posters_own_examples_stand_beside_ours(estimated):
+    first, *_ = rows_titled(estimated, "Examples of the poster, whose captioner it does not name")
+    assert first[2:] == ("0.44", "0.46", "0.45", "0.45")
 
 
 def test_the_posters_ratios_by_object_are_those_of_its_tables(shared_data):
@@ -136,26 +172,51 @@ def test_genders_are_whole_words_and_filled_in_with_their_stops():
     assert with_gender("a [MASK] and a <MASK> man", "woman") == "a woman and a woman man"
 
 
-def test_estimation_puts_both_genders_in_and_ties_go_to_man():
+@pytest.fixture(scope="module")
+def three_estimated():
+    """Estimation of a caption of a man, of a masked one with equal similarities, and of one of a woman.
+
+    In the third, the man is the more similar: the estimate is wrong.
+    """
     captions = [caption("c1", "a man runs"), caption("c2", "a <MASK> sits"), caption("c3", "a woman naps")]
-    sims = {"a man runs": 0.5, "a woman runs": 0.1, "a man sits": 0.3, "a woman sits": 0.3}
-    sims |= {"a man naps": 0.4, "a woman naps": 0.2}
+    sims = {
+        "a man runs": 0.5,
+        "a woman runs": 0.1,
+        "a man sits": 0.3,
+        "a woman sits": 0.3,
+        "a man naps": 0.4,
+        "a woman naps": 0.2,
+    }
     objects = {"i": (Detected("shoe", 0.2),)}
-    results = audit_gender_score(captions, objects, scorer(sims), mode="ge")
-    first, tie, wrong = records(results.data)
-    assert first["gs_man"] == revise(0.2, 0.5, 0.2)
-    assert first["gs_woman"] == revise(0.2, 0.1, 0.2)
-    assert first["to_man"] == share(first["gs_man"], first["gs_woman"])
-    assert first["to_woman"] == 1 - first["to_man"]
-    assert (first["predicted"], first["correct"]) == ("man", True)
-    assert (tie["predicted"], tie["to_man"], tie["correct"], tie["gender"]) == ("man", 0.5, None, "masked")
-    assert (wrong["predicted"], wrong["correct"]) == ("man", False)
-    counted = results.record["summary"]["by_gender"]
-    assert [counted["man"][name] for name in ("n_captions", "n_scored", "n_predicted", "n_correct")] == [
-        *(1, 3, 3, 1)
-    ]
-    assert counted["woman"]["n_correct"] == 0
-    assert results.record["summary"]["to_man_by_n_correct"] == 1
+    return audit_gender_score(captions, objects, scorer(sims, prior=0.2), mode="ge")
+
+
+def test_estimation_scores_a_caption_with_either_gender_put_in(three_estimated):
+    man, _, _ = records(three_estimated.data)
+    assert man["gs_man"] == revise(0.2, 0.5, 0.2)
+    assert man["gs_woman"] == revise(0.2, 0.1, 0.2)
+    assert man["to_man"] == share(man["gs_man"], man["gs_woman"])
+    assert man["to_woman"] == 1 - man["to_man"]
+
+
+def test_the_gender_of_the_higher_score_is_estimated_and_told_right_or_wrong(three_estimated):
+    man, _, woman = records(three_estimated.data)
+    assert (man["predicted"], man["correct"]) == ("man", True)
+    assert (woman["predicted"], woman["correct"]) == ("man", False)
+
+
+def test_a_tie_goes_to_man_and_a_masked_caption_is_neither_right_nor_wrong(three_estimated):
+    _, masked, _ = records(three_estimated.data)
+    assert (masked["gender"], masked["to_man"]) == ("masked", 0.5)
+    assert (masked["predicted"], masked["correct"]) == ("man", None)
+
+
+def test_estimates_are_counted_by_gender(three_estimated):
+    summary = three_estimated.record["summary"]
+    man, woman = summary["by_gender"]["man"], summary["by_gender"]["woman"]
+    assert (man["n_captions"], man["n_scored"], man["n_predicted"], man["n_correct"]) == (1, 3, 3, 1)
+    assert woman["n_correct"] == 0
+    assert summary["to_man_by_n_correct"] == 1
 
 
 def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_path):
@@ -184,27 +245,46 @@ def test_several_objects_are_averaged_or_joined():
     assert join_objects(()) == ()
 
 
-def test_what_lacks_something_is_listed_and_never_counts_as_0():
+@pytest.fixture(scope="module")
+def four_of_five_lack_something():
+    """Captions named for what each lacks: one has all that a score is made of."""
     captions = [
-        caption("ok", "a man"),
-        caption("no prior", "a woman"),
-        caption("no object", "a man", "j"),
-        caption("no sim", "one man"),
-        caption("bad p_c", "a man", "k"),
+        caption("nothing", "a man", image="of a shoe"),
+        caption("a prior", "a woman", image="of a shoe"),
+        caption("an object", "a man", image="of nothing"),
+        caption("a similarity", "one man", image="of a shoe"),
+        caption("a confidence", "a man", image="of a shoe at 1.2"),
     ]
-    objects = {"i": (Detected("shoe", 0.2),), "k": (Detected("shoe", 1.2),)}
-    known = {"a man": 0.5}
-    given_ = Scorer(
-        {"a man": 0.2, "one man": 0.2}, lambda text, label: known.get(text, f"no {text!r}, {label!r}")
-    )
-    results = audit_gender_score(captions, objects, given_)
-    reasons = {row["caption_id"]: row["left_out"] for row in records(results.data)}
-    assert reasons.pop("ok") is None
-    places = {"no prior": "a woman", "no object": "image j", "no sim": "one man", "bad p_c": "shoe"}
-    assert all(places[name] in reason for name, reason in reasons.items())
-    assert all(row["gs"] is None for row in records(results.data) if row["left_out"])
-    assert results.record["summary"]["by_gender"]["woman"]["mean"] is None
-    assert results.record["summary"]["n_left_out"] == 4
+    objects = {"of a shoe": (Detected("shoe", 0.2),), "of a shoe at 1.2": (Detected("shoe", 1.2),)}
+    sims = {"a man": 0.5}
+    priors = {"a man": 0.2, "one man": 0.2}
+    known = Scorer(priors, lambda text, label: sims.get(text, f"no {text!r}, {label!r}"))
+    return audit_gender_score(captions, objects, known)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [
+        ("a prior", "a woman"),
+        ("an object", "image of nothing"),
+        ("a similarity", "one man"),
+        ("a confidence", "shoe"),
+    ],
+)
+def test_a_caption_that_lacks_something_has_no_score_and_says_what(
+    four_of_five_lack_something, lacking, words
+):
+    (row,) = (row for row in records(four_of_five_lack_something.data) if row["caption_id"] == lacking)
+    assert words in row["left_out"]
+    assert row["gs"] is None
+
+
+def test_captions_without_a_score_are_counted_and_never_as_0(four_of_five_lack_something):
+    left_out = {row["caption_id"]: row["left_out"] for row in records(four_of_five_lack_something.data)}
+    summary = four_of_five_lack_something.record["summary"]
+    assert left_out["nothing"] is None
+    assert summary["n_left_out"] == 4
+    assert summary["by_gender"]["woman"]["mean"] is None
 
 
 def test_estimation_leaves_out_captions_of_both_genders_or_none():

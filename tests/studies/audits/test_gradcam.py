@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -80,31 +81,62 @@ def clip_folder(tmp_path_factory):
     return tiny_text_checkpoint("clip", tmp_path_factory.mktemp("clip"))
 
 
-@pytest.mark.parametrize("score", ["cosine", "dot"])
-def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, score):
-    whole, embed = activation.clip_to_map(str(clip_folder), cpu())
-    frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
-    text = embed("a cat")
-    taken, cam = activation.grad_cam_map(whole, whole.pixels(frame), activation.similarity(text, score))
+class PlainMap(NamedTuple):
+    """Grad-CAM by transformers and autograd alone: the score, and the map before its negative part is cut."""
 
+    score: float
+    length: float
+    """Product of the lengths of image and text, by which a cosine is divided."""
+    uncut: np.ndarray
+
+
+def plain_grad_cam(folder, pixels, text, score):
+    """Map a picture of 4 x 4 patches from the input of the last block of a CLIP, as the rule is written."""
     with quiet():
-        model = CLIPModel.from_pretrained(clip_folder).eval()
-    kept = []
-    layer = model.vision_model.encoder.layers[-1].layer_norm1
-    layer.register_forward_hook(lambda *given: kept.append(given[2]))
-    image = model.visual_projection(model.vision_model(pixel_values=whole.pixels(frame)).pooler_output)[0]
-    ids = AutoTokenizer.from_pretrained(clip_folder)("a cat", return_tensors="pt")["input_ids"]
-    assert_close(text, model.get_text_features(ids).pooler_output[0].detach(), SAME)
+        model = CLIPModel.from_pretrained(folder).eval()
+    inputs = []
+    last = model.vision_model.encoder.layers[-1].layer_norm1
+    last.register_forward_hook(lambda _module, _arguments, output: inputs.append(output))
+    image = model.visual_projection(model.vision_model(pixel_values=pixels).pooler_output)[0]
     value = image @ text
     if score == "cosine":
         value = torch.nn.functional.cosine_similarity(image, text, dim=0)
-    (gradient,) = torch.autograd.grad(value, kept[0])
-    acts = kept[0][0, 1:].detach().double().numpy()
-    slopes = gradient[0, 1:].detach().double().numpy()
-    expected = np.maximum(acts @ slopes.mean(axis=0), 0).reshape(4, 4)
-    size = float(image.detach().norm() * text.norm()) if score == "dot" else 1.0
-    assert taken == pytest.approx(float(value.detach()), abs=SAME * size)
-    np.testing.assert_allclose(cam, expected, atol=SAME * np.abs(acts @ slopes.mean(axis=0)).max())
+    (gradient,) = torch.autograd.grad(value, inputs[0])
+    patches = inputs[0][0, 1:].detach().double().numpy()  # the first place is the class token's
+    weights = gradient[0, 1:].detach().double().numpy().mean(axis=0)
+    length = float(image.detach().norm() * text.norm())
+    return PlainMap(float(value.detach()), length, (patches @ weights).reshape(4, 4))
+
+
+@pytest.fixture(scope="module")
+def clip_and_text(clip_folder):
+    """A CLIP to map, and the embedding of a text."""
+    whole, embed = activation.clip_to_map(str(clip_folder), cpu())
+    return whole, embed("a cat")
+
+
+@pytest.mark.parametrize("score", ["cosine", "dot"])
+def test_a_clip_is_mapped_as_autograd_does_from_its_last_block(clip_folder, clip_and_text, score):
+    whole, text = clip_and_text
+    frame = np.random.default_rng(0).integers(0, 256, (250, 300, 3), np.uint8)
+    pixels = whole.pixels(frame)
+    taken, cam = activation.grad_cam_map(whole, pixels, activation.similarity(text, score))
+    plain = plain_grad_cam(clip_folder, pixels, text, score)
+    scale = plain.length if score == "dot" else 1.0
+    assert taken == pytest.approx(plain.score, abs=SAME * scale)
+    np.testing.assert_allclose(cam, np.maximum(plain.uncut, 0), atol=SAME * np.abs(plain.uncut).max())
+
+
+def test_a_text_is_embedded_as_transformers_does(clip_folder, clip_and_text):
+    _, text = clip_and_text
+    with quiet():
+        model = CLIPModel.from_pretrained(clip_folder).eval()
+    ids = AutoTokenizer.from_pretrained(clip_folder)("a cat", return_tensors="pt")["input_ids"]
+    assert_close(text, model.get_text_features(ids).pooler_output[0].detach(), SAME)
+
+
+def test_a_map_says_from_which_layer_and_in_which_space_it_is(clip_and_text):
+    whole, _ = clip_and_text
     assert whole.about["layer"] == "vision_model.encoder.layers.1.layer_norm1"
     assert whole.about["space"].startswith("clip sha256:")
 
@@ -187,28 +219,42 @@ def test_bad_lists_of_pairs_are_named(lab, read, text, place):
         read(lab / "given.csv", read_manifest(lab / "stills.csv"))
 
 
-def test_the_command_keeps_what_it_shows_and_refuses_films_and_damaged_images(
-    lab, clip_folder, capsys, obygaze
-):
-    def run(manifest, *more):
-        asked = ["--prompts", "p.txt", "--weights", str(clip_folder), "--out", "m.zarr"]
-        code = obygaze("gradcam", manifest, *asked, *more)
+@pytest.fixture
+def map_images(clip_folder, capsys, obygaze):
+    """Map the images of a manifest, in the folder of `lab`, into m.zarr: the exit code, output and errors."""
+
+    def map_images(manifest, *options):
+        capsys.readouterr()
+        words = ["--prompts", "p.txt", "--weights", str(clip_folder), "--out", "m.zarr"]
+        code = obygaze("gradcam", manifest, *words, *options)
         return (code, *capsys.readouterr())
 
-    stills = (lab / "stills.csv").read_text(encoding="utf-8")
-    (lab / "films.csv").write_text(stills.replace(".png", ".mp4"), encoding="utf-8")
-    capsys.readouterr()
-    code, _, err = run("films.csv")
-    assert code == 1
-    assert "cold" in err
-    code, out, _ = run("stills.csv", "--json")
-    maps = read_maps(lab / "m.zarr")
+    return map_images
+
+
+def test_the_command_keeps_the_maps_that_it_shows(lab, map_images):
+    code, out, _ = map_images("stills.csv", "--json")
     assert code == 0
+    maps = read_maps(lab / "m.zarr")
     assert json.loads(out)["pairs"] == [dict(pair) for pair in maps.pairs]
     assert maps.about["score"] == "cosine"
-    data = (lab / "stills" / "warm.png").read_bytes()
-    (lab / "stills" / "warm.png").write_bytes(data[: len(data) // 2])
-    code, _, err = run("stills.csv", "--force")
+
+
+def test_a_manifest_of_films_is_refused(lab, map_images):
+    stills = (lab / "stills.csv").read_text(encoding="utf-8")
+    (lab / "films.csv").write_text(stills.replace(".png", ".mp4"), encoding="utf-8")
+    code, _, err = map_images("films.csv")
+    assert code == 1
+    assert "cold" in err
+
+
+def test_a_damaged_image_is_named_and_the_maps_that_are_there_are_kept(lab, map_images):
+    map_images("stills.csv")
+    maps = read_maps(lab / "m.zarr")
+    image = lab / "stills" / "warm.png"
+    data = image.read_bytes()
+    image.write_bytes(data[: len(data) // 2])
+    code, _, err = map_images("stills.csv", "--force")
     assert code == 1
     assert "warm.png" in err
     assert read_maps(lab / "m.zarr").pairs == maps.pairs

@@ -99,23 +99,33 @@ def test_maps_are_kept_the_same_every_time_and_audited_as_those_just_made(plante
     assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
 
 
-def test_maps_that_are_not_whole_are_refused(planted, tmp_path):
-    maps = planted
-    path = tmp_path / "m.zarr"
+def test_maps_that_are_not_there_are_refused(tmp_path):
     with pytest.raises(StoreError, match=r"m\.zarr"):
-        read_maps(path)
+        read_maps(tmp_path / "m.zarr")
+
+
+def test_a_folder_that_holds_no_maps_is_not_replaced(tmp_path):
     with pytest.raises(StoreError):
         check_maps_free(tmp_path, force=True)
-    write_maps(maps, path)
-    (path / "raw" / "c" / "1" / "0" / "0").unlink()
+
+
+def test_a_map_whose_chunk_is_lost_is_named(planted, tmp_path):
+    write_maps(planted, tmp_path / "m.zarr")
+    (tmp_path / "m.zarr" / "raw" / "c" / "1" / "0" / "0").unlink()
     with pytest.raises(StoreError, match="map 1, of low"):
-        read_maps(path)
-    write_maps(replace(maps, raw=-maps.raw), path)
+        read_maps(tmp_path / "m.zarr")
+
+
+def test_a_map_of_negative_values_is_named(planted, tmp_path):
+    write_maps(replace(planted, raw=-planted.raw), tmp_path / "m.zarr")
     with pytest.raises(StoreError, match="map 0, of top"):
-        read_maps(path)
-    write_maps(replace(maps, raw=maps.raw[:2]), path)
+        read_maps(tmp_path / "m.zarr")
+
+
+def test_fewer_maps_than_pairs_are_refused(planted, tmp_path):
+    write_maps(replace(planted, raw=planted.raw[:2]), tmp_path / "m.zarr")
     with pytest.raises(StoreError, match="array 'raw'"):
-        read_maps(path)
+        read_maps(tmp_path / "m.zarr")
 
 
 def test_an_image_without_regions_is_named(planted):

@@ -24,18 +24,34 @@ def said(oracle):
     return json.loads((oracle.folder / "data_order.json").read_text())
 
 
-def test_global_batches_are_the_originals_whatever_the_number_of_processes(said):
+def global_batch(samples_by_process):
+    """The samples of a step as one batch: the first of each process, then the second of each, and so on."""
+    return [sample for of_each_process in zip(*samples_by_process, strict=True) for sample in of_each_process]
+
+
+def test_full_batches_are_the_originals_whatever_the_number_of_processes(said):
     for case in said["order"]:
         order = samples.epoch_order(case["samples"], case["epoch"])
-        batch = case["processes"] * case["batch_per_process"]
-        for step, by_process in enumerate(case["batches"]):
-            ours = order[step * batch : (step + 1) * batch]
-            theirs = [indices[place] for place in range(case["batch_per_process"]) for indices in by_process]
-            # Beyond the samples the original repeats the first ones; such a batch is left out here.
-            assert ours == theirs[: len(ours)]
-            is_full = len(ours) == batch
-            assert is_full or step == case["steps"] - 1
-            assert is_full == (step < samples.steps_of_an_epoch(case["samples"], batch))
+        size = case["processes"] * case["batch_per_process"]
+        n_full = samples.steps_of_an_epoch(case["samples"], size)
+        ours = [order[size * step : size * (step + 1)] for step in range(n_full)]
+        assert ours == [global_batch(by_process) for by_process in case["batches"][:n_full]]
+
+
+def test_a_batch_that_the_original_fills_up_with_repeated_samples_is_left_out_here(said):
+    """Where processes share samples unevenly, the original has a batch more, which begins with those left."""
+    n_filled_up = 0
+    for case in said["order"]:
+        order = samples.epoch_order(case["samples"], case["epoch"])
+        size = case["processes"] * case["batch_per_process"]
+        n_full = samples.steps_of_an_epoch(case["samples"], size)
+        left = order[size * n_full :]
+        assert len(left) < size
+        if case["steps"] > n_full:
+            (filled_up,) = case["batches"][n_full:]
+            assert global_batch(filled_up)[: len(left)] == left
+            n_filled_up += 1
+    assert n_filled_up == 6
 
 
 def test_frames_kept_are_the_originals(said):
