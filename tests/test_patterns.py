@@ -78,6 +78,7 @@ KNOWN_HIDDEN = {
     "obygaze_features.video.late_streams": "classes of single bytes",
     "obygaze_features.video.stills": "a constant's keys, here too",
     "obygaze_features.video.stream": "a line of FFmpeg",
+    "obygaze_models.reduction": "forms of a rule, whose numbers have at most nine digits",
 }
 """Modules that make patterns while they run, and of what."""
 

@@ -228,7 +228,9 @@ def styles() -> Mapping[str, Mapping[str, Any]]:
     css_without_screens = css.split("@media")[0]
     colours: dict[str, str] = {}  # "var(--c-ink)" -> the colour
     style_of_class: dict[str, dict[str, str]] = {}
-    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", css_without_screens):
+    blocks = css_without_screens.split("}")[:-1]  # nothing follows the last one
+    for block in blocks:
+        selectors, body = block.split("{")
         properties = _properties(body)
         for name, value in properties.items():
             if name.startswith("--"):
