@@ -94,7 +94,7 @@ def test_evaluate_compares_the_model_another_person_and_rules_with_what_a_person
     assert against_ab["human: CD", "boundary_f1_15s"] == 1
     assert against_ab["human: CD", "boundary_f1_5s"] < 1
     assert against_ab["shifted", "second_f1"] < 0.5  # the model's timeline, moved against the film
-    # Of the first ten segments of each list four are right; in one of the two films a fifth right one is listed
+    # Of the first ten segments of each list four are right; in one of the two films a fifth is listed
     # further down.
     by_film = table[(table["truth"] == "AB") & table["movie"].notna()].groupby("metric")["value"]
     assert by_film.get_group("top10_precision").tolist() == pytest.approx([0.4, 0.4])
