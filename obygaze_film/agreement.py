@@ -216,9 +216,13 @@ def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> floa
     listed = estimated[:k]
     if not len(listed):
         return np.nan
-    marked_s = _seconds_marked(listed, _marked_by_any(references))
-    lengths_s = listed[:, 1] - listed[:, 0]
-    return float((marked_s >= 0.5 * lengths_s).mean())
+    return float(_is_mostly_marked(listed, _marked_by_any(references)).mean())
+
+
+def _is_mostly_marked(spans: Spans, marked: Spans) -> NDArray[np.bool_]:
+    """Say of each span [N] whether at least half is marked; the marked spans don't overlap each other."""
+    lengths_s = spans[:, 1] - spans[:, 0]
+    return np.asarray(_seconds_marked(spans, marked) >= 0.5 * lengths_s)
 
 
 def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
@@ -230,18 +234,18 @@ def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
 
 
 def best_top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
-    """Compute the `top_precision` of a perfect list of the same length, for comparison with the list.
+    """Compute the best possible `top_precision` of a list as long as this one, for comparison with it.
 
-    A perfect list begins with the marked segments, once each. Its precision is the number of marked segments
-    / the length of the list, at most 1. If the list itself has a higher precision, as several of its
-    segments lie in one marked segment, that is returned. NaN if the list is empty.
+    It is the better one of two lists. The first begins with the marked segments, once each: its precision is
+    the number of marked segments / the length of the list, at most 1. The second has the estimated segments
+    in the best order: several of them may lie in one marked segment. NaN if the list is empty.
     """
     n_listed = min(k, len(estimated))
     if not n_listed:
         return np.nan
-    n_marked = len(_marked_by_any(references))
-    precision_of_marked = min(n_marked / n_listed, 1.0)
-    return max(precision_of_marked, top_precision(references, estimated, k))
+    marked = _marked_by_any(references)
+    n_right = int(_is_mostly_marked(estimated, marked).sum())
+    return min(max(len(marked), n_right) / n_listed, 1.0)
 
 
 def _marked_by_any(references: Sequence[Spans]) -> Spans:

@@ -81,7 +81,8 @@ def choose_next(
     Raises
     ------
     FilmError
-        There is nothing left to judge, or judged windows were drawn with several seeds.
+        There is nothing left to judge, or of no window left the model says enough; or judged windows were
+        drawn with several seeds.
     """
     judged_clips = [
         clip for clip in judged if clip.level and (not blind or clip.extras.get(SEEN_SCORE) == "0")
@@ -91,7 +92,10 @@ def choose_next(
     else:
         clips = _next_in_sight(films, n, key, judged_clips, seed)
     if not clips:
-        raise FilmError("no window is left to judge")
+        n_left = 0 if blind else sum(len(_choice_of(film, key, judged_clips, seed).fresh) for film in films)
+        raise FilmError(
+            counted_message("next_none_known", n_left) if n_left else "no window is left to judge"
+        )
     return clips
 
 
@@ -136,6 +140,19 @@ def unread_notices(films: Sequence[Timeline]) -> list[str]:
         n_unread = cells_of(film).n_unread
         if n_unread:
             notice = counted_message("note_unread", n_unread)
+            notices.append(message("note_of", movie=film.movie, notice=notice))
+    return notices
+
+
+def unknown_notices(
+    films: Sequence[Timeline], judged: Collection[Clip] = (), *, key: str | None = None
+) -> list[str]:
+    """Note of each film whose windows left are drawn blindly alone, as the model says too little of each."""
+    notices: list[str] = []
+    for film in films:
+        choice = _choice_of(film, key, [clip for clip in judged if clip.level], seed=0)
+        if choice.fresh and not choice.is_known[choice.fresh].any():
+            notice = counted_message("next_none_known", len(choice.fresh))
             notices.append(message("note_of", movie=film.movie, notice=notice))
     return notices
 

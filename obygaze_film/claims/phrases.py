@@ -1248,17 +1248,32 @@ def _other_pairs(claims: Sequence[PairKappa], words: Words) -> str:
 
 
 def shares_side_by_side(claims: Sequence[JudgedShare], words: Words) -> str:
-    """Write the shares of judges who have none together beside each other; of many, their range."""
+    """Write the shares of judges who have none together beside each other; of many, their range.
+
+    The share of a judge who was not sure of all windows has the seconds that it is of.
+    """
     if len(claims) > MOST_SIDE_BY_SIDE:
         numbers = [claim.number or 0.0 for claim in claims]
         return f"{words.share(min(numbers))}–{words.share(max(numbers))}"
-    return " · ".join(f"{words.judge(claim.who[0])} {share_value(claim, words)}" for claim in claims)
+    return " · ".join(f"{words.judge(claim.who[0])} {_share_of_time(claim, words)}" for claim in claims)
+
+
+def _share_of_time(claim: JudgedShare, words: Words) -> str:
+    """Write a judge's share, and of how much time it is if that is not all of the film's content."""
+    share, sure_s = share_value(claim, words), claim.time.seconds
+    if sure_s is None or not claim.has(NOT_SURE):
+        return share
+    return words.say("own_share_of", share=share, time=words.duration(sure_s))
 
 
 def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words) -> str:
-    """Say that these are the shares of single judges, or the least and the most of many."""
+    """Say that these are the shares of single judges, or the ends of those of many, and of which time."""
     key = "corrected_range" if len(claims) > MOST_SIDE_BY_SIDE else "corrected_each"
-    return words.say(key, marked=as_positive(claims[0], positive, words), n=len(claims))
+    time_key = "of_sure_each" if any(claim.has(NOT_SURE) for claim in claims) else "of_content"
+    if any(claim.has(PARTLY_READ) for claim in claims):
+        time_key += "_read"
+    known = {"marked": as_positive(claims[0], positive, words), "time": words[time_key]}
+    return words.say(key, **known, n=len(claims))
 
 
 def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim], words: Words) -> str:

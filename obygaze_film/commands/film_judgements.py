@@ -67,7 +67,7 @@ def next_(
     """
     from obygaze_features.manifest import DEFINITION, Manifest, counted, write_manifest
     from obygaze_film.judged_windows import LEAST_SURE
-    from obygaze_film.windows_to_judge import choose_next, content_notices, unread_notices
+    from obygaze_film.windows_to_judge import choose_next, content_notices, unknown_notices, unread_notices
     from obygaze_film.workspace.decisions import codebook_of
 
     refuse_existing(out, force=force)
@@ -78,6 +78,9 @@ def next_(
     clips = choose_next(films, n, key=key, blind=blind, judged=earlier)
     if blind:
         for notice in content_notices(films, earlier):
+            click.echo(notice, err=True)
+    else:
+        for notice in unknown_notices(films, earlier, key=key):
             click.echo(notice, err=True)
     book = codebook_of(films[0].model(key).codebook, codebook)
     defined = {DEFINITION: book.definition()}

@@ -16,6 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_film.agreement import (
+    best_top_precision,
     boundary_f1,
     find_overlaps,
     kappa,
@@ -318,6 +319,23 @@ def test_top_precision_counts_what_meets_the_span_of_any_annotator():
 
 def test_top_precision_of_no_segments_is_undefined():
     assert np.isnan(top_precision([spans([(0, 10)])], spans([]), 3))
+
+
+def test_the_best_possible_top_precision_is_that_of_the_list_in_the_best_order():
+    """Three of the six listed segments lie in the one that is marked, two of them below the first three."""
+    marked = [spans([(0, 15)])]
+    ranked = spans([(40, 45), (0, 5), (50, 55), (5, 10), (10, 15), (60, 65)])
+    assert top_precision(marked, ranked, 3) == pytest.approx(1 / 3)
+    assert best_top_precision(marked, ranked, 3) == 1
+    assert best_top_precision(marked, ranked, 6) == pytest.approx(3 / 6)
+
+
+def test_the_best_possible_top_precision_is_at_least_that_of_a_list_of_the_marked_segments():
+    marked = [spans([(0, 10), (20, 30)]), spans([(50, 60)])]
+    nowhere_right = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
+    assert best_top_precision(marked, nowhere_right, 4) == pytest.approx(3 / 4)
+    assert best_top_precision(marked, nowhere_right, 2) == 1
+    assert np.isnan(best_top_precision(marked, spans([]), 3))
 
 
 @pytest.mark.parametrize("other_spelling", ["ab 1", "\uff21\uff22_1"])  # the second in wide letters

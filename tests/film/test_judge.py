@@ -23,7 +23,7 @@ from obygaze_film.judged_rate import (
 from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.rate_estimates import estimate_rate
 from obygaze_film.scored_files import RATES
-from obygaze_film.windows_to_judge import choose_next, content_notices
+from obygaze_film.windows_to_judge import choose_next, content_notices, unknown_notices
 from tests.film.films import scored_film
 from tests.planted_models import codebook
 
@@ -166,6 +166,29 @@ def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
     clips = choose_next([timeline], 21)
     again = choose_next([timeline], 21, judged=list(judged_by_ab(clips, tmp_path)))
     assert not {clip.clip_id for clip in again} & {clip.clip_id for clip in clips}
+
+
+def test_a_film_unlike_the_training_clips_has_windows_to_judge_blindly_alone(trained, tmp_path):
+    """No probability of it counts, so that no window is near the threshold."""
+    _, unlike = scored_film(tmp_path, trained, "unlike", shift=30.0)
+    assert not cells_of(unlike).is_known.any()
+    blind = choose_next([unlike], 100, blind=True)
+    with pytest.raises(FilmError, match=rf"{len(blind)} windows are not judged.* --blind draws them"):
+        choose_next([unlike], 12)
+    but_one = list(judged_by_ab(blind[:-1], tmp_path))
+    with pytest.raises(FilmError, match=r"1 window is not judged.* --blind draws it"):
+        choose_next([unlike], 12, judged=but_one)
+    with pytest.raises(FilmError, match=r"^no window is left to judge$"):
+        choose_next([unlike], 12, judged=list(judged_by_ab(blind, tmp_path)))
+
+
+def test_a_film_unlike_the_training_clips_is_named_where_other_films_have_windows(
+    timeline, trained, tmp_path
+):
+    _, unlike = scored_film(tmp_path, trained, "unlike", shift=30.0)
+    n_left = len(choose_next([unlike], 100, blind=True))
+    (notice,) = unknown_notices([timeline, unlike])
+    assert notice.startswith(f"unlike: no window is left to judge in sight of its score: {n_left} windows")
 
 
 def sixty_blind_and_twelve_in_sight(timeline):

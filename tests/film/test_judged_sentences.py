@@ -634,6 +634,27 @@ def test_a_page_shows_all_judges_where_they_have_no_share_together(language):
             assert phrases.sentence(claim, words).removesuffix(".") in figure
 
 
+@pytest.mark.parametrize(
+    ("language", "whole", "sure"),
+    [
+        ("en", "of the film without black and credits,", "of the film without black, credits and windows"),
+        ("fr", "du film sans noir ni générique,", "du film sans noir, ni générique, ni fenêtres"),
+    ],
+    ids=LANGUAGES,
+)
+def test_shares_beside_each_other_say_of_how_much_they_are(language, whole, sure):
+    """Planted: three judges, and one who judged too little; in the second figure AB doubts four windows."""
+    words, levels = Words(language), {"CD": MIXED_14, "EF": MIXED_14, "GH": [NEGATIVE] * 3}
+    assert f"{whole} " in figure_of(rates_by(AB=MIXED_14, **levels), language)
+    doubtful = rates_by(AB=[*MIXED_14[:10], *[NOT_SURE] * 4], **levels)
+    by_ab, by_cd, _ = shares_in(doubtful)
+    figure = figure_of(doubtful, language)
+    assert f"{sure} " in figure
+    link = {"en": "of", "fr": "de"}[language]
+    share, time = words.share(by_ab.number), words.duration(by_ab.time.seconds)
+    assert f"AB {share} {link} {time} · CD {words.share(by_cd.number)} · EF" in figure
+
+
 JUDGES = ["AB", "CD", "EF", "GH", "IJ", "KL", "MN", "OP", "QR"]
 
 

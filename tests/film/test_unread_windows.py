@@ -58,16 +58,29 @@ def test_no_window_is_drawn_of_which_more_than_half_could_not_be_read(cut):
     assert cells.content_s.sum() + cells.unread_s == pytest.approx(168.0)
 
 
-def test_a_share_is_of_what_could_be_read(cut, judged):
+READ = {
+    "en": "of what could be read of the film in windows that can be drawn, without black",
+    "fr": "de ce qui a pu être lu du film dans les fenêtres qui peuvent être tirées, sans noir",
+}
+"""Of which time a share is: no window of which more than half could not be read counts, not even what was."""
+
+
+@pytest.mark.parametrize(
+    ("language", "black", "unsure"),
+    [
+        ("en", " and credits", ", credits and 1 window (4 s)"),
+        ("fr", " ni générique", ", ni générique, ni 1 fenêtre (4 s)"),
+    ],
+    ids=["en", "fr"],
+)
+def test_a_share_is_of_what_could_be_read_of_windows_that_can_be_drawn(cut, judged, language, black, unsure):
+    """The seconds from 120 to 121 were read, but their window is never drawn."""
     (rate,) = correct_rates(cut, judged).rates
     assert rate.content_s + rate.unread_s == pytest.approx(168.0)
-    english, french = (sentences([judged_share(rate)], language)[0] for language in ("en", "fr"))
-    assert "of what could be read of the film, without black and credits" in english
-    assert "de ce qui a pu être lu du film, sans noir ni générique" in french
-    unsure = structs.replace(rate, n_unsure=1, unsure_s=4.0)
-    english, french = (sentences([judged_share(unsure)], language)[0] for language in ("en", "fr"))
-    assert "of what could be read of the film, without black, credits and 1 window (4 s)" in english
-    assert "de ce qui a pu être lu du film, sans noir, ni générique, ni 1 fenêtre (4 s)" in french
+    assert rate.content_s < CUT_S
+    assert READ[language] + black in sentences([judged_share(rate)], language)[0]
+    doubted = structs.replace(rate, n_unsure=1, unsure_s=4.0)
+    assert READ[language] + unsure in sentences([judged_share(doubted)], language)[0]
 
 
 def test_compared_films_that_could_be_read_in_part_are_named(cut, judged):
@@ -80,8 +93,13 @@ def test_the_share_of_a_group_is_of_what_could_be_read_of_its_films(cut, judged)
     assert row["has_unread"]
     claim = group_share(row | {"value": 0.3, "low": 0.2, "high": 0.5}, positive_of(cut.model()))
     english, french = (groups_sentence([claim], Words(language)) for language in ("en", "fr"))
-    assert "of what could be read of a film, without black and credits" in english
-    assert "de ce qui a pu être lu d’un film, sans noir ni générique" in french
+    assert (
+        "of what could be read of a film in windows that can be drawn, without black and credits" in english
+    )
+    assert (
+        "de ce qui a pu être lu d’un film dans les fenêtres qui peuvent être tirées, sans noir ni générique"
+        in french
+    )
     whole = row | {"value": 0.3, "low": 0.2, "high": 0.5, "has_unread": False}
     plain = group_share(whole, positive_of(cut.model()))
     assert "of a film without black and credits" in groups_sentence([plain], Words("en"))
