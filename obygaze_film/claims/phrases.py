@@ -701,18 +701,24 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
 
 
 def figure_notes(
-    positive: str, model: str, threshold_p: float | None, words: Words, *, without: Sequence[str] = ()
+    positive: str, model: str, words: Words, *, threshold: str = "", without: Sequence[str] = ()
 ) -> list[str]:
-    """Say what a figure's curve is, by whom, what its band is, and from where on passages are marked.
+    """Say what a figure's curve is, by whom, what its band is, and what it leaves out.
 
-    `without` are the concepts that it leaves out, as they are not shown to be found better than chance.
+    `threshold` says whether passages reach the threshold; empty where there is nothing to say. `without` are
+    the concepts that the figure leaves out, as they are not shown to be found better than chance.
     """
     notes = [words.say("figure_note", positive=positive, model=model)]
-    if threshold_p is not None:
-        notes.append(words.say("figure_threshold", value=words.number(threshold_p)))
+    if threshold:
+        notes.append(threshold)
     if without:
         notes.append(words.counted("figure_without", len(without), names=words.listed(without)))
     return notes
+
+
+def figure_threshold_sentence(threshold_p: float, words: Words) -> str:
+    """Say which threshold the passages of a figure reach."""
+    return words.say("figure_threshold", value=words.number(threshold_p))
 
 
 def threshold_label(p: float, words: Words) -> str:
