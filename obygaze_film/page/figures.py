@@ -366,9 +366,10 @@ def film_figure(
     }
     layout = _layout(names_of_kind, top=12 + LINE_HEIGHT * len(heading))
     without = [shown.name for shown in view.concepts if not shown.concept.is_found]
+    planted = phrases.planted_sentence(view.model, words)
     threshold = _threshold_sentence(view, has_passages=bool(passages))
     sentences = phrases.figure_notes(
-        view.positive, view.model_title, words, threshold=threshold, without=without
+        view.positive, view.model_title, words, planted=planted, threshold=threshold, without=without
     )
     notes = [line for text in sentences for line in _wrapped(text, width)]
     return _figure(

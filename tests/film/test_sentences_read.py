@@ -30,6 +30,7 @@ from obygaze_film.film_groups import compare_films
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rates
 from obygaze_film.page import Owned, film_page
+from obygaze_film.page.figures import film_figure
 from obygaze_film.score import score_film
 from obygaze_film.segments import reasons
 from obygaze_film.windows_to_judge import choose_next
@@ -39,7 +40,7 @@ from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.prediction import load_model
 from tests.film.films import film_store, shots_of
-from tests.film.page.invented import invented_film, with_model
+from tests.film.page.invented import invented_film, ten_minute_film, with_model
 from tests.film.page.test_page import text_of
 from tests.film.saying import first_sentence, sentence_on_groups
 
@@ -672,6 +673,25 @@ def test_planted_labels_are_no_experts(language):
         assert {"en": "a program labelled S", "fr": "un programme a étiquetés S"}[language] in text
     named = with_model(film, labelled_by=["AB", "CD"])
     assert "AB" in text_of(film_page([named], language=language))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_citation_and_figure_say_that_a_program_gave_the_labels(tmp_path, language):
+    nobody = {"en": "and nobody judged them", "fr": "et personne ne les a jugées"}
+    nobody_some = {"en": "and nobody judged those", "fr": "et personne n’a jugé celles-là"}
+    # Annotators of the training clips -> what is said of them, in a clause.
+    said_of = {(PLANTED,): nobody[language], ("AB", PLANTED): nobody_some[language], ("AB",): ""}
+    for labelled_by, said in said_of.items():
+        film = with_model(ten_minute_film(), labelled_by=list(labelled_by), human=None)
+        opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
+        cited = span_evidence(opened, [opened], 50.0, 70.0, Words(language))["cited"]
+        figure = text_of(str(film_figure(opened.view(language), 0.0, 600.0)))
+        for text in (cited, figure):
+            assert said in text
+            assert (nobody[language] in text) == (labelled_by == (PLANTED,))
+            assert (nobody_some[language] in text) == (labelled_by == ("AB", PLANTED))
+        # A citation is one sentence of several clauses.
+        assert not cited.endswith(".")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
