@@ -31,7 +31,7 @@ from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rates
 from obygaze_film.page import Owned, film_page
 from obygaze_film.page.figures import film_figure
-from obygaze_film.score import score_film
+from obygaze_film.score import LEAST_WIDER, expected_rate, score_film
 from obygaze_film.segments import reasons
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
@@ -74,6 +74,7 @@ def judged(film, **judges):
 # --- a very short film
 # ---------------------------------------------------------------------------
 FEW_WINDOWS = "windows only"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -103,6 +104,23 @@ def test_only_of_a_film_of_few_windows_terminal_and_page_say_how_few(films_by_le
         assert FEW_WINDOWS in text
     for text in (" ".join(lines_of_film(long, ENGLISH)), text_of(film_page([long]))):
         assert FEW_WINDOWS not in text
+
+
+def test_few_windows_are_said_from_the_widening_on_that_the_docs_name(trained, films_by_length):
+    model = load_model(trained.paths["pcbm_lr"])
+    film = films_by_length[600.0]
+    widenings = {True: [], False: []}  # by whether the number of windows is said
+    for n_windows in np.arange(2.0, 80.0, 0.5):
+        window_s = film.rate().counted_s / n_windows
+        rate = expected_rate(film.rows(), model, window_s=window_s, is_trained_on=False)
+        low, high = model.calibration.bracket(rate.value)
+        widening = max(low - rate.bracket_low, rate.bracket_high - high)
+        widenings[rate.n_windows is not None].append(widening)
+    assert max(widenings[False]) > 0  # a bracket that is a little wider, of which nothing is said
+    assert max(widenings[False]) < LEAST_WIDER <= min(widenings[True])
+    for page in ("film.md", "film-programmers.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        assert f"by {LEAST_WIDER:g} or more".replace("0.", ".") in text
 
 
 @pytest.mark.parametrize(("n", "said"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
