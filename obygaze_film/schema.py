@@ -116,7 +116,7 @@ class Rate(Struct, frozen=True, kw_only=True):
         Seconds counted.
     n_windows : float or None
         How many windows, without overlap, the counted seconds are, where these are so few that the bracket
-        is wider for it; None where they are not.
+        is wider for it by `score.LEAST_WIDER` to a side; None where they are not.
     """
 
     value: Share | None

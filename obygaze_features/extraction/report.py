@@ -40,7 +40,7 @@ class RunReport:
     waited_s, infer_s
         Seconds that all encoders together waited for decoded clips, and spent in the backbones.
     write_s
-        Seconds of writing, in a separate thread that overlaps with other work.
+        Seconds that all encoders together wrote, each in a separate thread that overlaps with its other work.
     decode_cpu_s
         Processor seconds of all decode workers together.
     n_decoded
@@ -91,12 +91,16 @@ class RunReport:
             self.devices[device] += n
 
     def shares(self) -> dict[str, float]:
-        """Return the percentages of an encoder's wall time for waiting for clips, inference and writing."""
+        """Return the percentages of an encoder's wall time for waiting for clips, inference and writing.
+
+        An encoder waits and infers in turn: these two add up to at most 100. It writes in a thread beside
+        both, so that the three may add up to more.
+        """
         wall_s = max(self.wall_s, 1e-9)
         seconds_of = {
             "decode": self.waited_s / self.encoders,
             "infer": self.infer_s / self.encoders,
-            "write": self.write_s,
+            "write": self.write_s / self.encoders,
         }
         return {name: round(100 * seconds / wall_s, 1) for name, seconds in seconds_of.items()}
 
@@ -150,11 +154,16 @@ def _speed(report: RunReport, unit: str) -> str:
 
 
 def _shares(report: RunReport, unit: str) -> str:
-    """Return in words which shares of the time went into decoding (of clips), inference and writing."""
+    """Return in words which shares of the time went into decoding (of clips), inference and writing.
+
+    Writing is said to run beside the others, as its share does not add up with theirs.
+    """
     shares = report.shares()
+    write = shares.pop("write")
     if unit != "clip":
         del shares["decode"]
-    return ", ".join(f"{name} {percent:g} %" for name, percent in shares.items())
+    in_turn = ", ".join(f"{name} {percent:g} %" for name, percent in shares.items())
+    return f"{in_turn}, and beside that write {write:g} %"
 
 
 def _cards(report: RunReport, busy_percent: float) -> str:

@@ -360,7 +360,7 @@ class ExpectedShare(ModelClaim):
         The record's own words of why the share is refused; empty if it is not.
     n_windows : float or None
         Of so many windows, without overlap, the film's judged time is; None where they are not so few that
-        the interval is wider for it.
+        the interval is wider for it by `score.LEAST_WIDER` to a side.
     """
 
     KIND: ClassVar[str] = "expected share"

@@ -78,8 +78,8 @@ from obygaze_film.claims.of_film import HALF, NOTHING_JUDGED
 from obygaze_film.claims.words import Words, clock, clock_span
 from obygaze_film.film_time import LEAST_SAID_S
 from obygaze_film.judged_windows import LEAST_SURE, needed_windows
-from obygaze_film.positive import Positive
-from obygaze_film.schema import MOST_UNRELIABLE
+from obygaze_film.positive import Positive, people_besides_program, positive_of
+from obygaze_film.schema import MOST_UNRELIABLE, ModelRecord
 from obygaze_film.segments import DECIMALS, LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
 
 MOST_NAMES: Final = 3
@@ -634,13 +634,19 @@ def passage_label(claim: Passage, words: Words) -> str:
 
 
 def citation_sentence(
-    claim: Passage | UnjudgedSpan, positive: str, model: str, windows: OtherWindows | None, words: Words
+    claim: Passage | UnjudgedSpan,
+    positive: str,
+    model: str,
+    windows: OtherWindows | None,
+    words: Words,
+    *,
+    planted: str = "",
 ) -> str:
     """Cite the probability of a level in a span by a model, with its band, or why there is none.
 
     What must be known to read it goes with it: whether it is below the threshold, of how much of the span it
     is, whether the model was trained on the film, may be no better than chance or was not tested on levels
-    that films have, and windows of another length than the model's clips.
+    that films have, windows of another length than the model's clips, and labels that nobody judged.
 
     Parameters
     ----------
@@ -651,6 +657,8 @@ def citation_sentence(
         Its title and digest.
     windows : OtherWindows or None
     words : Words
+    planted : str
+        That a program gave the labels the model was trained on (`planted_sentence`); empty if people did.
     """
     if isinstance(claim, UnjudgedSpan):
         why = no_prediction_phrase(claim.conditions[0], words)
@@ -667,6 +675,8 @@ def citation_sentence(
     if windows is not None:
         window = words.seconds(windows.number or 0.0)
         parts.append(words.say("cited_windows", window=window, clips=_lengths_of_clips(windows, words)))
+    if planted:
+        parts.append(_as_clause(planted))
     return words["semicolon"].join(parts)
 
 
@@ -740,18 +750,30 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
 
 
 def figure_notes(
-    positive: str, model: str, threshold_p: float | None, words: Words, *, without: Sequence[str] = ()
+    positive: str,
+    model: str,
+    words: Words,
+    *,
+    planted: str = "",
+    threshold: str = "",
+    without: Sequence[str] = (),
 ) -> list[str]:
-    """Say what a figure's curve is, by whom, what its band is, and from where on passages are marked.
+    """Say what a figure's curve is, by whom, what its band is, and what it leaves out.
 
-    `without` are the concepts that it leaves out, as they are not shown to be found better than chance.
+    `planted` says that a program gave the labels (`planted_sentence`), and `threshold` whether passages reach
+    the threshold; each is empty where there is nothing to say. `without` are the concepts that the figure
+    leaves out, as they are not shown to be found better than chance.
     """
     notes = [words.say("figure_note", positive=positive, model=model)]
-    if threshold_p is not None:
-        notes.append(words.say("figure_threshold", value=words.number(threshold_p)))
+    notes += [sentence for sentence in (planted, threshold) if sentence]
     if without:
         notes.append(words.counted("figure_without", len(without), names=words.listed(without)))
     return notes
+
+
+def figure_threshold_sentence(threshold_p: float, words: Words) -> str:
+    """Say which threshold the passages of a figure reach."""
+    return words.say("figure_threshold", value=words.number(threshold_p))
 
 
 def threshold_label(p: float, words: Words) -> str:
@@ -1505,11 +1527,24 @@ def _judged_film_note(claim: JudgedShare, words: Words) -> str:
     return words["semicolon"].join([*notes, *_corrected_by(claim, words), *panel_doubts(claim, words)])
 
 
+def planted_sentence(model: ModelRecord, words: Words) -> str:
+    """Say that a program gave the labels that a model was trained on, or some; empty if people gave all."""
+    if positive_of(model).is_planted:
+        return words["about_1_planted"]
+    people = people_besides_program(model)
+    return words.say("about_1_partly_planted", names=words.listed(people)) if people else ""
+
+
 def no_share_phrase(claim: ExpectedShare, words: Words) -> str:
     """Say in a clause that a film has no share, and why if that is known."""
     if claim.number is not None or not any(one in NO_SHARE for one in claim.conditions):
         return words["withheld"]
-    text = no_share_sentence(claim, words).removesuffix(".")
+    return _as_clause(no_share_sentence(claim, words))
+
+
+def _as_clause(sentence: str) -> str:
+    """Write a sentence as a clause of another one: without its capital and full stop."""
+    text = sentence.removesuffix(".")
     return f"{text[:1].lower()}{text[1:]}"
 
 

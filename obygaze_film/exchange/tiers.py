@@ -24,7 +24,7 @@ from obygaze_film.claims.of_film import (
 )
 from obygaze_film.exchange.decided import Decided
 from obygaze_film.notes import message
-from obygaze_film.positive import people_besides_program, positive_of
+from obygaze_film.positive import positive_of
 from obygaze_film.schema import ModelRecord, durations
 
 if TYPE_CHECKING:
@@ -255,13 +255,12 @@ class Exported:
         ending = "." if has_people else message("caveat_people")  # that no person judged the film
         lines: list[str] = [message("caveat_scores", **about, film=self.heading, rest=ending)]
         if positive_of(model).is_planted:
-            lines += [message("caveat_span_planted", positive=self.positive), ENGLISH["about_1_planted"]]
+            lines.append(message("caveat_span_planted", positive=self.positive))
         else:
             lines.append(message("caveat_span", positive=self.positive))
-        people_beside_program = people_besides_program(model)
-        if people_beside_program:
-            names = ENGLISH.listed(people_beside_program)
-            lines.append(ENGLISH.say("about_1_partly_planted", names=names))
+        planted = phrases.planted_sentence(model, ENGLISH)
+        if planted:
+            lines.append(planted)
         return lines
 
     def _caveats_of_time(self) -> list[str]:

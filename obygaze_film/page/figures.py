@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from obygaze_film.claims import phrases
+from obygaze_film.claims.of_film import no_passage
 from obygaze_film.claims.of_groups import compared_share
 from obygaze_film.claims.words import Words, clock, clock_span
 from obygaze_film.notes import LATER
@@ -334,7 +335,7 @@ def film_figure(
     stills : Stills, optional
         Stills of the user's copy of the film: a strip of them is drawn at the top.
     """
-    words, model = view.words, view.model
+    words = view.words
     part_start_s = max(0.0, start_s - CONTEXT_S)
     part_end_s = min(view.whole_s, end_s + CONTEXT_S)
     # Of a span that begins after the film's end, the figure shows the film's last seconds.
@@ -365,8 +366,10 @@ def film_figure(
     }
     layout = _layout(names_of_kind, top=12 + LINE_HEIGHT * len(heading))
     without = [shown.name for shown in view.concepts if not shown.concept.is_found]
+    planted = phrases.planted_sentence(view.model, words)
+    threshold = _threshold_sentence(view, has_passages=bool(passages))
     sentences = phrases.figure_notes(
-        view.positive, view.model_title, model.threshold_p, words, without=without
+        view.positive, view.model_title, words, planted=planted, threshold=threshold, without=without
     )
     notes = [line for text in sentences for line in _wrapped(text, width)]
     return _figure(
@@ -388,6 +391,21 @@ def film_figure(
         concepts=concepts,
         ticks=_tick_times(part),
     )
+
+
+def _threshold_sentence(view: "FilmView", *, has_passages: bool) -> str:
+    """Say of a film's figure which threshold its passages reach, or that no passage of the film reaches it.
+
+    Empty where the film has such passages, but none in the figure's part, or where no passage could reach it.
+    """
+    threshold_p = view.model.threshold_p
+    if threshold_p is None or not view.time.judged_s:
+        return ""
+    if has_passages:
+        return phrases.figure_threshold_sentence(threshold_p, view.words)
+    if view.segments["reaches"].any():
+        return ""
+    return phrases.no_passage_sentence(no_passage(view.model), view.words)
 
 
 class FigureLayout(NamedTuple):

@@ -320,11 +320,9 @@ class FilmView:
     @property
     def labelled(self) -> str:
         """Whose labels the model was trained on, as far as its record tells."""
-        if positive_of(self.model).is_planted:
-            return self.words["about_1_planted"]
-        people = people_besides_program(self.model)
-        if people:
-            return self.words.say("about_1_partly_planted", names=self.words.listed(people))
+        planted = phrases.planted_sentence(self.model, self.words)
+        if planted:
+            return planted
         names = self.model.labelled_by
         if not names:
             return self.words["about_1"]

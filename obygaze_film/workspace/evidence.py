@@ -176,12 +176,16 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
     if bars and model.by_concepts and usual_is_unknown:
         notes.append(words["desk_no_usual"])
     windows = other_windows(model, view.film.record.windows)
+    planted = phrases.planted_sentence(model, words)
+    cited = phrases.citation_sentence(
+        claim, view.positive, model_name(model, words), windows, words, planted=planted
+    )
     return {
         "p": phrases.passage_value(claim, words),
         "band": phrases.passage_band(claim, words, "–"),
         "limit": phrases.below_phrase(claim, words),
         "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_REASONS_PER_SIDE),
-        "cited": phrases.citation_sentence(claim, view.positive, model_name(model, words), windows, words),
+        "cited": cited,
         "note": " ".join(note for note in notes if note),
         "parts": bars,
     }

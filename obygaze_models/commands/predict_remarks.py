@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from obygaze_features.manifest import counted
 from obygaze_features.text import visible
 from obygaze_models.prediction.out_of_distribution import OUT_OF_DISTRIBUTION
-from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
+from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON, labels_line
 from obygaze_models.prediction.reading import WITHOUT
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def remarks(predicted: "Predicted", model: "Model", stores: Sequence["Store"] = 
     lines = [
         predicted.evidence,  # one line
         _calls_remark(predicted, model),
+        *_planted_labels_remark(model),
         *_known_film_remarks(predicted),
         *_modality_remarks(predicted, model),
         *_partial_clips_remark(predicted, stores),
@@ -65,6 +66,12 @@ def _calls_remark(predicted: "Predicted", model: "Model") -> str:
     if n_not_judged:
         calls += f", {n_not_judged} not judged"
     return f"{trained}: {calls}"
+
+
+def _planted_labels_remark(model: "Model") -> list[str]:
+    """Write that a program gave labels that the model was trained on, if it did."""
+    line = labels_line(model.card)
+    return [line] if line else []
 
 
 def _known_film_remarks(predicted: "Predicted") -> list[str]:

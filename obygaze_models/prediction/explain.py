@@ -26,6 +26,7 @@ from obygaze_models.models.linear_fusion import LinearFusion
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.evidence import evidence_line
 from obygaze_models.prediction.frames import ATTENTION_COLUMNS, frames_of, reads_frames
+from obygaze_models.prediction.predict import labels_line
 from obygaze_models.prediction.reading import ClipBlock, find_clips
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import recognise
@@ -38,18 +39,6 @@ MOST_ROWS = 40
 
 MOST_CONCEPTS = 4
 """Number of concepts whose values a terminal shows for each frame; JSON has all."""
-
-PLANTED_LABELS = (
-    "The labels are planted: a program gave them to the clips that the model was trained on, "
-    "and nobody judged them."
-)
-"""Note on the decisions of a model whose labels nobody judged."""
-
-PARTLY_PLANTED_LABELS = (
-    "Some labels are planted: a program gave them to clips that the model was trained on, and nobody judged "
-    "those."
-)
-"""Note on the decisions of a model that was trained on labels of a program beside those of people."""
 
 LEAST_CONTRIBUTION = 0.005
 """Without calibration, a concept is named as a reason if its contribution to the logit is at least this."""
@@ -530,13 +519,6 @@ def _reasons(concepts: Sequence[_ConceptRow], near_chance: Collection[str]) -> d
     return reasons
 
 
-def _note_on_planted(card: Card) -> str:
-    """Note that a program gave the labels of all clips trained on, or of some; "" if it gave none."""
-    if card.is_planted:
-        return PLANTED_LABELS
-    return PARTLY_PLANTED_LABELS if card.has_planted else ""
-
-
 def describe(explained: Explained, model: Model) -> str:
     """Write the explanation of a decision as text, with tables of concepts and frames."""
     concepts = _concept_rows(explained)
@@ -550,7 +532,7 @@ def describe(explained: Explained, model: Model) -> str:
     values = {
         "it": explained,
         "task": model.card.target["name"],
-        "planted": _note_on_planted(model.card),
+        "planted": labels_line(model.card),
         "sides": _level_names_of_classes(model.card),
         "largest": isinstance(model.estimator, LinearFusion) and model.estimator.fused_by_max,
         "labelled": None not in explained.concept_p,

@@ -42,6 +42,18 @@ TRAINED_ON = "trained_on"
 PARTIAL = "partial"
 """Flag of a clip of whose video a part could not be read. A clip's flags are separated by semicolons."""
 
+PLANTED_LABELS = (
+    "The labels are planted: a program gave them to the clips that the model was trained on, "
+    "and nobody judged them."
+)
+"""Line on a model whose labels nobody judged."""
+
+PARTLY_PLANTED_LABELS = (
+    "Some labels are planted: a program gave them to clips that the model was trained on, and nobody judged "
+    "those."
+)
+"""Line on a model that was trained on labels of a program beside those of people."""
+
 SHOWN_ROWS = 10
 """Rows that a notebook shows."""
 
@@ -303,6 +315,13 @@ def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dic
     }
 
 
+def labels_line(card: Card) -> str:
+    """Say that a program gave the labels of all clips trained on, or of some; "" if it gave none."""
+    if card.is_planted:
+        return PLANTED_LABELS
+    return PARTLY_PLANTED_LABELS if card.has_planted else ""
+
+
 def summary(card: Card) -> dict[str, object]:
     """Summarise a model's card as JSON values: what it is, its task, and its training data."""
     return {
@@ -317,6 +336,7 @@ def summary(card: Card) -> dict[str, object]:
         "evidence": card.evidence,
         "no_skill": card.no_skill,
         "evidence_line": evidence_line(card.evidence, card.levels_left_out or ()),
+        "labels_line": labels_line(card),
         "licence": card.licence,
         "format": PROTOCOL,
     }

@@ -30,7 +30,8 @@ from obygaze_film.film_groups import compare_films
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rates
 from obygaze_film.page import Owned, film_page
-from obygaze_film.score import score_film
+from obygaze_film.page.figures import film_figure
+from obygaze_film.score import LEAST_WIDER, expected_rate, score_film
 from obygaze_film.segments import reasons
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
@@ -39,7 +40,7 @@ from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.prediction import load_model
 from tests.film.films import film_store, shots_of
-from tests.film.page.invented import invented_film, with_model
+from tests.film.page.invented import invented_film, ten_minute_film, with_model
 from tests.film.page.test_page import text_of
 from tests.film.saying import first_sentence, sentence_on_groups
 
@@ -73,6 +74,7 @@ def judged(film, **judges):
 # --- a very short film
 # ---------------------------------------------------------------------------
 FEW_WINDOWS = "windows only"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -102,6 +104,23 @@ def test_only_of_a_film_of_few_windows_terminal_and_page_say_how_few(films_by_le
         assert FEW_WINDOWS in text
     for text in (" ".join(lines_of_film(long, ENGLISH)), text_of(film_page([long]))):
         assert FEW_WINDOWS not in text
+
+
+def test_few_windows_are_said_from_the_widening_on_that_the_docs_name(trained, films_by_length):
+    model = load_model(trained.paths["pcbm_lr"])
+    film = films_by_length[600.0]
+    widenings = {True: [], False: []}  # by whether the number of windows is said
+    for n_windows in np.arange(2.0, 80.0, 0.5):
+        window_s = film.rate().counted_s / n_windows
+        rate = expected_rate(film.rows(), model, window_s=window_s, is_trained_on=False)
+        low, high = model.calibration.bracket(rate.value)
+        widening = max(low - rate.bracket_low, rate.bracket_high - high)
+        widenings[rate.n_windows is not None].append(widening)
+    assert max(widenings[False]) > 0  # a bracket that is a little wider, of which nothing is said
+    assert max(widenings[False]) < LEAST_WIDER <= min(widenings[True])
+    for page in ("film.md", "film-programmers.md"):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        assert f"by {LEAST_WIDER:g} or more".replace("0.", ".") in text
 
 
 @pytest.mark.parametrize(("n", "said"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
@@ -672,6 +691,25 @@ def test_planted_labels_are_no_experts(language):
         assert {"en": "a program labelled S", "fr": "un programme a étiquetés S"}[language] in text
     named = with_model(film, labelled_by=["AB", "CD"])
     assert "AB" in text_of(film_page([named], language=language))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_citation_and_figure_say_that_a_program_gave_the_labels(tmp_path, language):
+    nobody = {"en": "and nobody judged them", "fr": "et personne ne les a jugées"}
+    nobody_some = {"en": "and nobody judged those", "fr": "et personne n’a jugé celles-là"}
+    # Annotators of the training clips -> what is said of them, in a clause.
+    said_of = {(PLANTED,): nobody[language], ("AB", PLANTED): nobody_some[language], ("AB",): ""}
+    for labelled_by, said in said_of.items():
+        film = with_model(ten_minute_film(), labelled_by=list(labelled_by), human=None)
+        opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
+        cited = span_evidence(opened, [opened], 50.0, 70.0, Words(language))["cited"]
+        figure = text_of(str(film_figure(opened.view(language), 0.0, 600.0)))
+        for text in (cited, figure):
+            assert said in text
+            assert (nobody[language] in text) == (labelled_by == (PLANTED,))
+            assert (nobody_some[language] in text) == (labelled_by == ("AB", PLANTED))
+        # A citation is one sentence of several clauses.
+        assert not cited.endswith(".")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -327,6 +327,19 @@ def test_an_explanation_names_its_task_and_says_that_nobody_judged_planted_label
     assert "nobody judged those" in describe(explanation, partly)
 
 
+def test_predictions_say_that_nobody_judged_planted_labels(shelf, new_films):
+    model = load_model(shelf.paths["pcbm_lr"])
+    predicted = predict(model, [new_films.store])
+    said_of = {("AB",): "", ("AB", PLANTED): "nobody judged those", (PLANTED,): "nobody judged them"}
+    for labelled_by, said in said_of.items():
+        labelled = replace(model, card=changed(model.card, labelled_by=labelled_by))
+        in_terminal = [line for line in remarks(predicted, labelled) if "nobody judged" in line]
+        in_json = document(predicted, labelled, [new_films.store])["model"]["labels_line"]
+        assert in_terminal == ([in_json] if said else [])
+        assert said in in_json
+        assert bool(in_json) == bool(said)
+
+
 def test_an_explanation_names_concepts_that_are_not_shown_to_be_found(shelf, new_films):
     model = load_model(shelf.paths["pcbm_lr"])
     explanation = explain(model, [new_films.store], "g0-00", {})

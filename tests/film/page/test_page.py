@@ -23,6 +23,7 @@ from obygaze_film.claims.phrases import no_prediction_phrase, reasons_sentence
 from obygaze_film.claims.words import clock
 from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.exchange import Decided, export
+from obygaze_film.exchange.registry import collect
 from obygaze_film.page import Owned, ScoredCopy, charts, film_page
 from obygaze_film.page.figure_pdf import figure_pdf
 from obygaze_film.page.figures import film_figure, text_width
@@ -728,6 +729,30 @@ def test_a_figure_names_the_concepts_that_it_does_not_draw(language, left_out):
         assert text in figure
 
 
+def words_of(figure):
+    """Words of a figure, of which a sentence may be on several lines."""
+    return " ".join(text_of(str(figure)).split())
+
+
+def test_a_figure_without_passages_does_not_say_that_passages_reach_the_threshold():
+    film = ten_minute_film()
+    above_all = with_model(film, threshold_p=0.999)
+    none = collect(above_all, "eaf", tiers=["segments"]).notice  # the sentence that exports and terminal say
+    assert none.startswith("No passage")
+    whole_film = words_of(film_figure(view_of(above_all), 0.0, 600.0))
+    assert none in whole_film
+    assert "Passages reach" not in whole_film
+    french = words_of(film_figure(view_of(above_all, "fr"), 0.0, 600.0))
+    assert "Aucun passage" in french
+    assert "Les passages atteignent" not in french
+    # A film with passages: of a part without any nothing is said.
+    assert "Passages reach" in words_of(film_figure(view_of(film), 0.0, 600.0))
+    start_s = float(film.segments(film.model().key, top=0)["end_s"].max()) + 31  # beyond what is drawn around
+    beside = words_of(film_figure(view_of(film), start_s, start_s + 1))
+    assert "reach the threshold" not in beside
+    assert "No passage" not in beside
+
+
 @pytest.mark.parametrize(
     "span_s",
     [(0.0, 1e9), (590.0, 700.0), (1e6, 1e9)],
@@ -1013,7 +1038,7 @@ def test_a_figure_says_what_its_curve_and_band_are_in_a_text_and_in_its_name(lan
     """Readers of screens are told the name: it has the same words as the legend that is drawn."""
     film = ten_minute_film()
     view = view_of(film, language)
-    figure = film_figure(view, 0.0, 60.0)
+    figure = film_figure(view, 100.0, 160.0)  # a part with a passage
     band_percent = "80"
     threshold = view.words.number(film.model().threshold_p)
     for words in (view.positive, film.model().title, band_percent, threshold):
