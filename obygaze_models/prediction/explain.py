@@ -243,7 +243,11 @@ def _explain_decision(
     (clip_id,) = block.clips.clip_ids
     (movie,) = block.clips.movies
     is_out_of_distribution = bool(model.is_out_of_distribution(block.X)[0])
-    stored = store.clips_at([row])[row]
+    read_in_part, unread_s = "", 0.0
+    if block.clips.is_partial[0]:  # the table of clips, which says what is missing, is read for these alone
+        stored = store.clips_at([row])[row]
+        read_in_part = stored.reason
+        unread_s = float(sum(end_s - start_s for start_s, end_s in stored.without_pictures_s))
     levels_left_out = card.levels_left_out or ()
     return Explained(
         clip_id,
@@ -254,8 +258,8 @@ def _explain_decision(
         is_unlike=is_out_of_distribution,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
-        read_in_part=stored.reason if block.clips.is_partial[0] else "",
-        unread_s=sum(end_s - start_s for start_s, end_s in stored.without_pictures_s),
+        read_in_part=read_in_part,
+        unread_s=unread_s,
         evidence=evidence_line(card.evidence, levels_left_out),
         levels_left_out=levels_left_out,
         threshold=card.threshold,

@@ -155,7 +155,7 @@ def test_a_film_that_cannot_be_decoded_is_named_and_the_next_one_gets_its_stills
 def test_a_film_opened_without_stills_gets_them_in_the_background(film, capsys):
     path, scored = film
     paths = media_paths(path, scored)
-    opened = SimpleNamespace(path=path, timeline=scored, media=paths)
+    opened = SimpleNamespace(path=path, timeline=scored, media=paths, has_media=False)
     make_missing_media([opened])
     assert "making stills, colours and sound of 1 film" in capsys.readouterr().err
     give_up_at = time.monotonic() + 60
