@@ -639,7 +639,7 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
         ("left_out", "not annotated, left out"),
         ("not_scored", "annotated, not scored"),
         ("cut", "annotated to behind the film's end, cut there (another cut?)"),
-        ("without_rate", "no rate (most of it unlike)"),
+        ("without_rate", "no rate (the page says why)"),
     ):
         films: Sequence[str] = record.get(field_of_record, ())
         if films:

@@ -47,9 +47,9 @@ def choose_next(
 
     Without `blind`:
 
-    - up to two thirds are those about which the model is least certain, nearest to its threshold, one from
-      each film in turn; no two of them are neighbours;
-    - the others are drawn at random;
+    - a third, rounded down, or more are drawn at random;
+    - the others are those about which the model is least certain, nearest to its threshold, one from each
+      film in turn; no two of them are neighbours;
     - cells of which the model says too little are left out (`Cells.is_known`).
 
     With `blind`, all are taken from each film's random order (`Cells.order_of_draw`), also cells unlike the

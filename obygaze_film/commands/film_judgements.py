@@ -40,11 +40,11 @@ def next_(
     """Choose the windows of scored films that people should judge next.
 
     A window is as long as the clips that the model was trained on; the last one of a film has what is left
-    too, and may be longer. Up to two thirds are those about which the model is least certain; they are spread
-    over films, and neither flagged windows nor neighbours of a window chosen before are among them. The
-    others are drawn at random. --blind draws all at random, in proportion to their content (without black,
-    credits and what could not be read), and shows no score: from such judgements `obygaze film rate`
-    estimates each film's rate.
+    too, and may be longer. A third of them, rounded down, or more are drawn at random. The others are those
+    about which the model is least certain; they are spread over films, and neither flagged windows nor
+    neighbours of a window chosen before are among them. --blind draws all at random, in proportion to their
+    content (without black, credits and what could not be read), and shows no score: from such judgements
+    `obygaze film rate` estimates each film's rate.
 
     The file is a manifest: fill in the columns level, concepts and annotator, with --blind in the order of
     the list, so that you may stop at any row. Leave these columns as they are:
