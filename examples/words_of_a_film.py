@@ -15,7 +15,7 @@ import pandas as pd
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.backbones import load_text_backbone
-from obygaze_film.rows import read_words
+from obygaze_film.rows import read_subtitle_lines
 from obygaze_models.persistence.sharing import describe_model
 
 SECONDS = 30
@@ -24,7 +24,7 @@ SECONDS = 30
 def said_in_windows(subtitles: Path) -> pd.DataFrame:
     """Gather what is said in each window of 30 s; each line's words are spread evenly over its time."""
     said = defaultdict(list)
-    for start_s, end_s, text in read_words(subtitles)[0]:
+    for start_s, end_s, text in read_subtitle_lines(subtitles)[0]:
         words = text.split()
         for number, word in enumerate(words):
             at = start_s + (number + 0.5) / len(words) * (end_s - start_s)

@@ -596,12 +596,12 @@ def _find_subtitles(film: Path, encoding: str) -> Path | None:
     It is a subtitle file of the same name in the film's folder, or the film itself, for its text track.
     """
     from obygaze_features.errors import ManifestError, VideoError
-    from obygaze_film.rows import read_words
+    from obygaze_film.rows import read_subtitle_lines
 
     subtitle_files = [film.with_suffix(suffix) for suffix in (".srt", ".vtt", ".ass")]
     for path in (*subtitle_files, film):
         with contextlib.suppress(ManifestError, VideoError, FileNotFoundError):
-            read_words(path, encoding)
+            read_subtitle_lines(path, encoding)
             return path
     return None
 
@@ -617,12 +617,12 @@ def _make_stills(scored: Path, films: Sequence[Path]) -> None:
         Their video files.
     """
     from obygaze_film import read_films
-    from obygaze_film.commands.film_open import make_media_of_films, matched
+    from obygaze_film.commands.film_open import make_media_of_films, match_files
     from obygaze_film.workspace.cache import cache_folder
 
     timeline_of_movie = {film.movie: film for film in read_films([scored])}
     click.echo(f"\nStills, colours and sound for 'obygaze film open' are in {cache_folder()}")
-    video_of_movie = matched(films, [*timeline_of_movie.values()])
+    video_of_movie = match_files(films, [*timeline_of_movie.values()])
     timeline_of_video = {video: timeline_of_movie[movie] for movie, video in video_of_movie.items()}
     make_media_of_films(timeline_of_video, lambda error: click.echo(error, err=True))
 

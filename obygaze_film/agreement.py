@@ -11,16 +11,15 @@ from obygaze_film.schema import Spans
 
 Floats = NDArray[np.float64]
 
-ROUNDING = 1e-9
-"""Share of a tolerance, and seconds, by which it is exceeded where candidates are searched, so that rounding
-loses none."""
+SEARCH_SLACK = 1e-9
+"""Part of a tolerance, and seconds, added to it where candidates are searched: rounding loses none."""
 
 OFFSET_SHARE = 0.2
 """Tolerance of offsets as a share of the reference's length (sed_eval's default is 0.5)."""
 
 
 def merged(spans: Iterable[tuple[float, float]]) -> Spans:
-    """Sort spans by time and merge those that overlap or touch."""
+    """Sort spans by time and join those that overlap or touch; return [N, 2] starts and ends."""
     disjoint: list[list[float]] = []
     for start, end in sorted(spans):
         if disjoint and start <= disjoint[-1][1]:
@@ -32,12 +31,15 @@ def merged(spans: Iterable[tuple[float, float]]) -> Spans:
 
 def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
     """Mark the seconds [n] whose middle lies in a span; spans are in time order and don't overlap."""
+    is_marked: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
+    if not len(spans):
+        return is_marked
     middles = np.arange(n) + 0.5
-    last_begun = np.searchsorted(spans[:, 0], middles, side="right") - 1  # -1 before the first span
-    marked: NDArray[np.bool_] = np.zeros(n, dtype=np.bool_)
-    has_begun = last_begun >= 0
-    marked[has_begun] = middles[has_begun] < spans[last_begun[has_begun], 1]
-    return marked
+    last_begun = (
+        np.searchsorted(spans[:, 0], middles, side="right") - 1
+    )  # index of a span; -1 before the first
+    is_before_its_end = middles < spans[last_begun, 1]
+    return np.asarray((last_begun >= 0) & is_before_its_end)
 
 
 def f1(n_found: float, n_estimated: int, n_reference: int) -> float:
@@ -79,29 +81,35 @@ class Overlaps(NamedTuple):
     ----------
     pairs : Pairs
         P of them.
-    shares : ndarray, shape [P]
-        The tIoU of each.
+    tiou : ndarray, shape [P]
+        Their temporal intersection over union: common time / time of either.
     """
 
     pairs: Pairs
-    shares: Floats
+    tiou: Floats
 
     def reaching(self, threshold: float) -> "Overlaps":
         """Keep the pairs whose tIoU reaches a threshold."""
-        reaches = self.shares >= threshold
-        return Overlaps(Pairs(self.pairs.first[reaches], self.pairs.second[reaches]), self.shares[reaches])
+        reaches = self.tiou >= threshold
+        return Overlaps(Pairs(self.pairs.first[reaches], self.pairs.second[reaches]), self.tiou[reaches])
 
 
 def find_overlaps(reference: Spans, estimated: Spans) -> Overlaps:
     """Find the pairs of a reference span and an estimated one that have time in common."""
-    near = overlapping(reference, estimated)  # also pairs that only touch
-    of_reference, of_estimate = reference[near.first], estimated[near.second]  # [pairs, 2] each
-    common_s = _common_s(of_reference, of_estimate)
-    lengths_s = (of_reference[:, 1] - of_reference[:, 0]) + (of_estimate[:, 1] - of_estimate[:, 0])
+    candidates = overlapping(reference, estimated)  # also pairs that only touch
+    reference_spans = reference[candidates.first]  # [pairs, 2]
+    estimated_spans = estimated[candidates.second]  # [pairs, 2]
+    common_s = _common_s(reference_spans, estimated_spans)
+    lengths_s = _lengths_s(reference_spans) + _lengths_s(estimated_spans)
     union_s = lengths_s - common_s
-    shares_time = common_s > 0
-    pairs = Pairs(near.first[shares_time], near.second[shares_time])
-    return Overlaps(pairs, common_s[shares_time] / union_s[shares_time])
+    has_common_time = common_s > 0
+    pairs = Pairs(candidates.first[has_common_time], candidates.second[has_common_time])
+    return Overlaps(pairs, common_s[has_common_time] / union_s[has_common_time])
+
+
+def _lengths_s(spans: Spans) -> Floats:
+    """Compute the length of each span [N]."""
+    return np.asarray(spans[:, 1] - spans[:, 0])
 
 
 def _common_s(spans: Spans, others: Spans) -> Floats:
@@ -115,74 +123,95 @@ def boundaries_match(reference: Spans, estimated: Spans, collar_s: float) -> Pai
     Onsets are at most the collar apart, offsets at most the larger of the collar and 20 % of the reference's
     length.
     """
-    # Candidates have onsets apart by hardly more than the collar; those too far apart are left out below.
-    reach_s = collar_s * (1 + ROUNDING) + ROUNDING
+    # Candidates are found a little beyond the collar, so that rounding loses none; the test below is exact.
+    reach_s = collar_s * (1 + SEARCH_SLACK) + SEARCH_SLACK
     around_onsets = np.column_stack([reference[:, 0] - reach_s, reference[:, 0] + reach_s])
-    near = overlapping(around_onsets, estimated[:, [0, 0]])
-    of_reference, of_estimate = reference[near.first], estimated[near.second]  # [pairs, 2] each
-    onsets_agree = np.abs(of_reference[:, 0] - of_estimate[:, 0]) <= collar_s
-    allowed_s = np.maximum(collar_s, OFFSET_SHARE * (of_reference[:, 1] - of_reference[:, 0]))
-    offsets_agree = np.abs(of_reference[:, 1] - of_estimate[:, 1]) <= allowed_s
+    onsets = np.column_stack([estimated[:, 0], estimated[:, 0]])  # as spans of no length
+    candidates = overlapping(around_onsets, onsets)
+    reference_spans = reference[candidates.first]  # [pairs, 2]
+    estimated_spans = estimated[candidates.second]  # [pairs, 2]
+    onsets_agree = np.abs(reference_spans[:, 0] - estimated_spans[:, 0]) <= collar_s
+    offset_tolerance_s = np.maximum(collar_s, OFFSET_SHARE * _lengths_s(reference_spans))
+    offsets_agree = np.abs(reference_spans[:, 1] - estimated_spans[:, 1]) <= offset_tolerance_s
     agree = onsets_agree & offsets_agree
-    return Pairs(near.first[agree], near.second[agree])
+    return Pairs(candidates.first[agree], candidates.second[agree])
 
 
 def n_matched(pairs: Pairs, n_reference: int, n_estimated: int) -> int:
-    """Compute how many pairs can be kept at most so that each span is in one pair alone."""
+    """Compute the largest number of pairs that can be kept so that each span is in one pair at most."""
     from scipy.sparse import csr_array  # noqa: PLC0415 - slow, and films are opened without it
     from scipy.sparse.csgraph import maximum_bipartite_matching  # noqa: PLC0415 - as above
 
     if not len(pairs.first):
         return 0
-    links = csr_array((np.ones(len(pairs.first), np.int8), pairs), shape=(n_reference, n_estimated))
-    return int((maximum_bipartite_matching(links) >= 0).sum())
+    rows_and_columns = (pairs.first, pairs.second)
+    links = csr_array(
+        (np.ones(len(pairs.first), np.int8), rows_and_columns), shape=(n_reference, n_estimated)
+    )
+    partner_of = maximum_bipartite_matching(links)  # -1: without a partner
+    return int((partner_of >= 0).sum())
 
 
 def segment_f1(reference: Spans, estimated: Spans, threshold: float) -> float:
     """Compute the F1 of segments, matched one to one if their tIoU reaches the threshold, above 0."""
     pairs = find_overlaps(reference, estimated).reaching(threshold).pairs
-    matched = n_matched(pairs, len(reference), len(estimated))
-    return f1(matched, len(estimated), len(reference))
+    return _f1_of_pairs(pairs, n_reference=len(reference), n_estimated=len(estimated))
 
 
 def boundary_f1(reference: Spans, estimated: Spans, collar_s: float) -> float:
-    """Compute the F1 of segments whose boundaries agree (`boundaries_match`)."""
+    """Compute the F1 of segments, matched one to one if their boundaries agree (`boundaries_match`)."""
     pairs = boundaries_match(reference, estimated, collar_s)
-    return f1(n_matched(pairs, len(reference), len(estimated)), len(estimated), len(reference))
+    return _f1_of_pairs(pairs, n_reference=len(reference), n_estimated=len(estimated))
+
+
+def _f1_of_pairs(pairs: Pairs, *, n_reference: int, n_estimated: int) -> float:
+    """Compute the F1 of segments that may be matched by these pairs, one to one."""
+    n_found = n_matched(pairs, n_reference, n_estimated)
+    return f1(n_found, n_estimated, n_reference)
 
 
 def segment_ap(reference: Spans, estimated: Spans, scores: ArrayLike, threshold: float) -> float:
     """Compute the average precision of a ranked list of segments, as ActivityNet does (Heilbron et al. 2015).
 
-    From the highest score on, a segment is right if its tIoU with a reference that is still free reaches the
-    threshold, which is above 0; it takes the one that it overlaps most. Precision is interpolated: at each
-    recall, the best at that or a higher recall. NaN without a reference.
+    Segments are taken from the highest score on. A segment is matched with the reference that it overlaps
+    most, among those not matched before with which its tIoU reaches the threshold; it is right if there is
+    one. Precision is interpolated: at each rank, the best at that or a later rank. NaN without a reference.
+
+    Parameters
+    ----------
+    reference, estimated : ndarray, shape [R, 2] and [E, 2]
+    scores : array-like, shape [E]
+    threshold : float
+        Above 0.
     """
     if not len(reference):
         return np.nan
     order = np.argsort(-np.asarray(scores, dtype=np.float64), kind="stable")
-    pairs, shares = find_overlaps(reference, estimated[order]).reaching(threshold)
-    # Of each estimated segment, by rank: its references as (-tIoU, index), so that the largest sorts first.
+    pairs, tiou = find_overlaps(reference, estimated[order]).reaching(threshold)
+    # Rank of a segment -> its candidates as (-tIoU, index of the reference): the best sorts first.
     candidates: list[list[tuple[float, int]]] = [[] for _ in order]
-    for index, rank, share in zip(pairs.first.tolist(), pairs.second.tolist(), shares.tolist(), strict=True):
-        candidates[rank].append((-share, index))
+    for index, rank, tiou_of_pair in zip(
+        pairs.first.tolist(), pairs.second.tolist(), tiou.tolist(), strict=True
+    ):
+        candidates[rank].append((-tiou_of_pair, index))
     is_free = np.ones(len(reference), dtype=np.bool_)
     is_right = np.zeros(len(order), dtype=np.bool_)
-    for rank, references_of_segment in enumerate(candidates):
-        for _, index in sorted(references_of_segment):
+    for rank, candidates_of_segment in enumerate(candidates):
+        for _, index in sorted(candidates_of_segment):
             if is_free[index]:
                 is_right[rank] = True
                 is_free[index] = False
                 break
     precision = np.cumsum(is_right) / np.arange(1, len(order) + 1)
-    best_from_here_on = np.maximum.accumulate(precision[::-1])[::-1]
-    return float((best_from_here_on * is_right).sum() / len(reference))
+    interpolated = np.maximum.accumulate(precision[::-1])[::-1]
+    # Recall rises by 1 / len(reference) at each right segment.
+    return float((interpolated * is_right).sum() / len(reference))
 
 
 def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
-    """Compute the share of the first k segments of which any annotator marked at least half.
+    """Compute the share of the first k segments of which the annotators together marked at least half.
 
-    NaN if the list is empty.
+    A second counts as marked if any annotator marked it. NaN if the list is empty.
     """
     listed = estimated[:k]
     if not len(listed):
@@ -192,27 +221,29 @@ def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> floa
     return float((marked_s >= 0.5 * lengths_s).mean())
 
 
-def _seconds_marked(listed: Spans, marked: Spans) -> Floats:
-    """Compute how many seconds of each listed span [N] lie in marked ones, which don't overlap."""
-    pairs = overlapping(listed, marked)
-    common_s = _common_s(listed[pairs.first], marked[pairs.second])
-    return np.asarray(np.bincount(pairs.first, common_s, len(listed)), np.float64)
+def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
+    """Compute how many seconds of each span [N] are marked; the marked spans don't overlap each other."""
+    pairs = overlapping(spans, marked)
+    common_s = _common_s(spans[pairs.first], marked[pairs.second])
+    sums_s = np.bincount(pairs.first, weights=common_s, minlength=len(spans))
+    return np.asarray(sums_s, np.float64)
 
 
 def best_top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
-    """Compute the highest `top_precision` that a list of this length can be expected to have.
+    """Compute the `top_precision` of a perfect list of the same length, for comparison with the list.
 
-    It is that of a list that begins with each segment that any annotator marked: below 1 if fewer are marked
-    than listed. The list itself may have a higher one, if several of its segments lie in one marked segment:
-    then it is that. NaN if the list is empty.
+    A perfect list begins with the marked segments, once each. Its precision is the number of marked segments
+    / the length of the list, at most 1. If the list itself has a higher precision, as several of its
+    segments lie in one marked segment, that is returned. NaN if the list is empty.
     """
     n_listed = min(k, len(estimated))
     if not n_listed:
         return np.nan
-    precision_of_marked = min(len(_marked_by_any(references)) / n_listed, 1.0)
+    n_marked = len(_marked_by_any(references))
+    precision_of_marked = min(n_marked / n_listed, 1.0)
     return max(precision_of_marked, top_precision(references, estimated, k))
 
 
 def _marked_by_any(references: Sequence[Spans]) -> Spans:
-    """Merge the segments of all annotators."""
+    """Return the spans that at least one annotator marked, in time order and without overlaps."""
     return merged((float(start), float(end)) for spans in references for start, end in spans)

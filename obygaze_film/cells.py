@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.manifest import Manifest
+from obygaze_features.manifest import Clip, Manifest
 from obygaze_film.coverage import SLACK_S, find_coverage
-from obygaze_film.draws import SUCCESSIVE, Law, random_order
+from obygaze_film.draws import SUCCESSIVE, Sampling, random_order
 from obygaze_film.errors import FilmError
-from obygaze_film.positive import positive_of
-from obygaze_film.schema import NO_CONTENT, Spans, durations, has_flag, is_counted
+from obygaze_film.positive import Positive, positive_of
+from obygaze_film.schema import MISSING, NO_CONTENT, FilmRecord, Spans, durations, has_flag, is_counted
 from obygaze_film.timeline import Timeline
 
 Floats = NDArray[np.float64]
@@ -25,52 +25,66 @@ class Cells:
     ----------
     spans : ndarray, shape [C, 2]
         Starts and ends in seconds, without gaps.
-    content : ndarray, shape [C]
-        Seconds that are neither black nor credits; the same for all models.
-    counted : ndarray, shape [C]
+    content_s : ndarray, shape [C]
+        Seconds that were read and are neither black nor credits, which can be judged; the same for all
+        models. A cell of which more than half could not be read has none.
+    counted_s : ndarray, shape [C]
         Seconds that count in the rate that the model expects: content with a probability.
     p : ndarray, shape [C]
         Mean probability over the content. Content without a probability (unlike, missing) has the mean over
-        the film's counted seconds: the mean of `p` weighted by `content` is the rate that the model expects.
+        the film's counted seconds, so that the mean of `p` weighted by `content_s` is the rate that the model
+        expects.
+    unread_s : float
+        Seconds of the film, neither black nor credits, that are no content since they, or more than half of
+        their cell, could not be read.
+    n_unread : int
+        Cells that have no content for that reason.
     """
 
     spans: Spans
-    content: Floats
-    counted: Floats
+    content_s: Floats
+    counted_s: Floats
     p: Floats
+    unread_s: float = 0.0
+    n_unread: int = 0
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """Mark the cells [C] of whose time more than half counts in the rate that the model expects."""
+        """Whether more than half of each cell [C] has a probability that counts (`counted_s`)."""
         lengths_s = self.spans[:, 1] - self.spans[:, 0]
-        return np.asarray(self.counted > lengths_s / 2)
+        return np.asarray(self.counted_s > lengths_s / 2)
 
-    def find(self, start_s: float | None, end_s: float | None) -> int | None:
-        """Find the cell that has content and this span; None if there is none, as of a whole film."""
-        cell = self.at(start_s, end_s)
-        return cell if cell is not None and self.content[cell] > 0 else None
+    def index_of(self, start_s: float | None, end_s: float | None) -> int | None:
+        """Find the cell with this start and end; None if no cell has them.
 
-    def at(self, start_s: float | None, end_s: float | None) -> int | None:
-        """Find the cell of this span, with or without content; None if there is none, as of a whole film."""
+        Clips of a whole film have no times (None), and are no cell.
+        """
         if start_s is None or end_s is None:
             return None
         distances_s = np.abs(self.spans - (start_s, end_s)).max(axis=1)
         is_same = distances_s <= SLACK_S
         return int(np.argmax(is_same)) if is_same.any() else None
 
-    def drawn(self, name: str, seed: int, law: Law = SUCCESSIVE) -> list[int]:
-        """Put all cells with content in a random order, of which the first n are a draw of n.
+    def index_with_content(self, start_s: float | None, end_s: float | None) -> int | None:
+        """Find the cell with this start and end, as `index_of`; None also if the cell has no content."""
+        cell = self.index_of(start_s, end_s)
+        if cell is None or self.content_s[cell] <= 0:
+            return None
+        return cell
+
+    def order_of_draw(self, name: str, seed: int, sampling: Sampling = SUCCESSIVE) -> list[int]:
+        """Put all cells with content in a random order, of which the first n are a random sample of n.
 
         Each next cell is drawn in proportion to its content among those left (`random_order`).
         `inclusion_chances` gives the chances with which a cell is among the first n.
         """
-        return random_order(self.content, name, seed, law)
+        return random_order(self.content_s, name, seed, sampling)
 
     def without(self, cells: Iterable[int]) -> "Cells":
-        """Take the content from some cells, such as those of which no judge was sure."""
-        content = self.content.copy()
-        content[list(cells)] = 0
-        return replace(self, content=content)
+        """Set the content of some cells to 0 seconds, such as of those of which no judge was sure."""
+        content_s = self.content_s.copy()
+        content_s[list(cells)] = 0
+        return replace(self, content_s=content_s)
 
 
 def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
@@ -82,38 +96,68 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     ----------
     timeline : Timeline
     key : str, optional
-        The model of `p` and `counted`; spans and content do not depend on it.
+        The model of `p` and `counted_s`; spans and content do not depend on it.
     """
-    record = timeline.record
     rows = timeline.rows(key)
-    longest_s = max(record.windows.window_s, *(model.clip_s or 0.0 for model in record.models))
-    # Rounded up to whole milliseconds; a millionth of one too many is an error of floating point.
-    cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000
-    end_s = max(record.duration_s, float(rows["end_s"].max()))
-    n_cells = max(1, int((end_s + SLACK_S) // cell_s))
-    starts = np.round(cell_s * np.arange(n_cells), 3)
-    spans = np.column_stack([starts, [*starts[1:], end_s]])
-    has_content = ~has_flag(rows, *NO_CONTENT)
+    spans = _spans_of_cells(timeline.record, last_end_s=float(rows["end_s"].max()))
+    has_pictures = ~has_flag(rows, *NO_CONTENT)
+    is_unread = _unread_by_all(timeline)
+    has_content = has_pictures & ~is_unread
     has_p = is_counted(rows)
     p = rows["p"].to_numpy(dtype=np.float64)
     # A film without any probability says nothing: 0.5 is as good as any other number.
     film_p = float(np.average(p[has_p], weights=durations(rows)[has_p])) if has_p.any() else 0.5
+    p_of_content = np.where(has_content, np.where(has_p, p, film_p), 0.0)
     coverage = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
-    content = coverage.sums(has_content.astype(np.float64))
-    sums_of_p = coverage.sums(np.where(has_content, np.where(has_p, p, film_p), 0.0))
+    content_s = coverage.weighted_sums(has_content.astype(np.float64))
+    sums_of_p = coverage.weighted_sums(p_of_content)
+    unread_s = coverage.weighted_sums((has_pictures & is_unread).astype(np.float64))
+    # A cell of which more than half could not be read has no content: all of it counts as unread.
+    is_scarcely_read = unread_s > (spans[:, 1] - spans[:, 0]) / 2
+    unread_s[is_scarcely_read] += content_s[is_scarcely_read]
+    content_s[is_scarcely_read] = 0.0
     return Cells(
         spans=spans,
-        content=content,
-        counted=coverage.sums(has_p.astype(np.float64)),
-        p=np.divide(sums_of_p, content, out=np.full(len(spans), film_p), where=content > 0),
+        content_s=content_s,
+        counted_s=coverage.weighted_sums(has_p.astype(np.float64)),
+        p=np.divide(sums_of_p, content_s, out=np.full(len(spans), film_p), where=content_s > 0),
+        unread_s=float(unread_s.sum()),
+        n_unread=int(is_scarcely_read.sum()),
     )
+
+
+def _unread_by_all(timeline: Timeline) -> NDArray[np.bool_]:
+    """Mark the rows [R] of which no model has features: nothing of them could be read."""
+    is_missing = [has_flag(timeline.rows(key), MISSING) for key in timeline.keys]
+    return np.asarray(np.logical_and.reduce(is_missing))
+
+
+def _spans_of_cells(record: FilmRecord, last_end_s: float) -> Spans:
+    """Cut a film into equal spans [C, 2], the last of which reaches to the film's end.
+
+    Parameters
+    ----------
+    record : FilmRecord
+    last_end_s : float
+        End of the film's last row, which may lie after the film's duration.
+    """
+    longest_s = record.windows.window_s
+    for model in record.models:
+        if model.clip_s is not None:
+            longest_s = max(longest_s, model.clip_s)
+    # Rounded up to whole milliseconds; a millionth of one too many is an error of floating point.
+    cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000
+    end_s = max(record.duration_s, last_end_s)
+    n_cells = max(1, int((end_s + SLACK_S) // cell_s))
+    starts = np.round(cell_s * np.arange(n_cells), 3)
+    return np.column_stack([starts, [*starts[1:], end_s]])
 
 
 def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Cells:
     """Cut a film into cells whose `p` is made of an annotator's labels, such as a machine's.
 
     The `p` of a cell is the positive share of its labelled seconds; where it has none, the film's mean.
-    `counted` are its labelled seconds, at most its content.
+    `counted_s` are its labelled seconds, at most its content.
 
     Raises
     ------
@@ -124,25 +168,37 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
 
     cells = cells_of(timeline, key)
     positive = positive_of(timeline.model(key))
-    names = {clip.annotator for clip in labels}
-    if len(names) > 1:
-        raise FilmError(f"the labels are of {len(names)} annotators ({', '.join(sorted(names))}): give one's")
-    levels = labels.codebook.labels
-    of_film = [clip for clip in labels.spelled_as([timeline.movie]) if clip.movie == timeline.movie]
-    clips_of_film = [clip for clip in of_film if positive.calls(clip, levels) is not None]
-    if positive.never_named(clips_of_film):
-        raise FilmError(
-            f"film {timeline.movie}: the labels in place of the model's name no concept, so that nothing "
-            f"says where {positive.text} is: give labels with concepts"
-        )
-    with_times = [clip for clip in clips_of_film if clip.end_s is not None]
-    spans = np.array([(clip.start_s, clip.end_s) for clip in with_times], dtype=np.float64).reshape(-1, 2)
-    is_positive = np.array([bool(positive.calls(clip, levels)) for clip in with_times], dtype=np.float64)
+    clips = _labelled_spans(labels, timeline.movie, positive)
+    spans = np.array([(clip.start_s, clip.end_s) for clip in clips], dtype=np.float64).reshape(-1, 2)
+    answers = [bool(positive.is_positive(clip, labels.codebook.labels)) for clip in clips]
     overlap_s = overlaps(cells.spans, spans)  # [C, labels]: seconds of each label in each cell
     labelled_s = overlap_s.sum(axis=1)
-    positive_s = overlap_s @ is_positive
+    positive_s = overlap_s @ np.array(answers, dtype=np.float64)
     if not labelled_s.any():
         raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span in it")
-    mean = positive_s.sum() / labelled_s.sum()
-    p = np.divide(positive_s, labelled_s, out=np.full(len(labelled_s), mean), where=labelled_s > 0)
-    return replace(cells, counted=np.minimum(labelled_s, cells.content), p=p)
+    film_share = positive_s.sum() / labelled_s.sum()
+    p = np.divide(positive_s, labelled_s, out=np.full(len(labelled_s), film_share), where=labelled_s > 0)
+    return replace(cells, counted_s=np.minimum(labelled_s, cells.content_s), p=p)
+
+
+def _labelled_spans(labels: Manifest, movie: str, positive: Positive) -> list[Clip]:
+    """Return the clips of a film that have times, and of which one annotator says whether they are positive.
+
+    Raises
+    ------
+    FilmError
+        The labels are of several annotators, or they name no concept although a concept is what is positive.
+    """
+    annotators = {clip.annotator for clip in labels}
+    if len(annotators) > 1:
+        names = ", ".join(sorted(annotators))
+        raise FilmError(f"the labels are of {len(annotators)} annotators ({names}): give one's")
+    levels = labels.codebook.labels
+    of_film = [clip for clip in labels.spelled_as([movie]) if clip.movie == movie]
+    clips = [clip for clip in of_film if positive.is_positive(clip, levels) is not None]
+    if positive.never_named(clips):
+        raise FilmError(
+            f"film {movie}: the labels in place of the model's name no concept, so that nothing "
+            f"says where {positive.text} is: give labels with concepts"
+        )
+    return [clip for clip in clips if clip.end_s is not None]

@@ -21,33 +21,36 @@ LEAST_KEPT = 0.01
 
 
 def probable_classes(store: Store, windows: Windows) -> pd.DataFrame:
-    """Take the probable classes of each window of a film.
+    """List the probable classes of each window of a film, by each classifier whose outputs a store holds.
 
     Returns
     -------
     DataFrame
-        `CLASS_COLUMNS`, in order of classifiers, windows and classes; empty where the store has the answers
-        of no classifier.
+        `CLASS_COLUMNS`, in order of classifiers, windows and classes; empty if the store has no classifier's
+        outputs.
     """
-    tables = [_classes_of_group(store[name], windows) for name in groups_of_classes(store)]
-    tables = [table for table in tables if len(table)]
+    tables = []
+    for name in groups_of_classes(store):
+        table = _classes_of_group(store[name], windows)
+        if len(table):
+            tables.append(table)
     return pd.concat(tables, ignore_index=True) if tables else NO_CLASSES
 
 
 def _classes_of_group(group: Group, windows: Windows) -> pd.DataFrame:
-    """Take the probable classes of the windows that have answers of one classifier, a group of a store."""
-    row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    rows = []
-    spans = []  # of the windows of these rows
+    """List the probable classes of the windows that have outputs of one classifier, a group of a store."""
+    index_in_group = {clip_id: index for index, clip_id in enumerate(group.clip_ids)}
+    indices = []  # in the group, of the windows with outputs
+    spans = []  # of the same windows
     for clip_id, span in zip(windows.clip_ids, windows.spans.tolist(), strict=True):
-        row = row_of.get(clip_id)
-        if row is not None and group.usable[row]:
-            rows.append(row)
+        index = index_in_group.get(clip_id)
+        if index is not None and group.usable[index]:
+            indices.append(index)
             spans.append(span)
-    if not rows:
+    if not indices:
         return NO_CLASSES
-    p = group.pooled()[rows].astype(np.float64)  # [windows, classes]
-    usual_p = p.mean(axis=0)
+    p = group.pooled()[indices].astype(np.float64)  # [windows, classes]
+    usual_p = p.mean(axis=0)  # of each class, over the film
     is_most_probable = p == p.max(axis=1, keepdims=True)
     is_kept = (p >= LEAST_KEPT) | is_most_probable
     names = classes_of(group)
@@ -55,15 +58,16 @@ def _classes_of_group(group: Group, windows: Windows) -> pd.DataFrame:
     table = []
     for window, class_index in zip(*np.nonzero(is_kept), strict=True):
         start_s, end_s = spans[window]
-        name, mean_p = names[class_index], usual_p[class_index]
-        table.append((start_s, end_s, classifier, name, p[window, class_index], mean_p))
+        name = names[class_index]
+        table.append((start_s, end_s, classifier, name, p[window, class_index], usual_p[class_index]))
     return pd.DataFrame(table, columns=list(CLASS_COLUMNS))
 
 
 def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict[str, list[LikelyClass]]:
-    """Tell which classes are likely in a span of a film, beyond those that are usual in it.
+    """List the classes that are likely in a span of a film, and more so than in the whole film.
 
-    Probabilities are means over the windows in the span, by the seconds that each has in it.
+    A class's probability is the mean over the windows that overlap the span, weighted by seconds of overlap;
+    `obygaze_features.store.likely_classes` compares it with that in the whole film (`usual_p`).
 
     Parameters
     ----------
@@ -81,8 +85,9 @@ def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict
     likely_by_classifier = {}
     for classifier, rows in inside.groupby("classifier", sort=False):
         windows = rows.drop_duplicates(["start_s", "end_s"])  # there is a row for each class of a window
-        windows_s = float(windows["seconds"].sum())
-        weighted = rows.assign(p=rows["p"] * rows["seconds"] / windows_s)
+        total_s = float(windows["seconds"].sum())
+        weighted = rows.assign(p=rows["p"] * rows["seconds"] / total_s)
+        # A class that is not probable in a window has no row of it, and counts as 0 there.
         means = weighted.groupby("class", sort=False).agg(p=("p", "sum"), usual_p=("usual_p", "first"))
         likely = likely_classes(
             means.index.tolist(),

@@ -38,28 +38,29 @@ def told_in(text: str, language: str) -> str:
     return text
 
 
-def composed(write: Callable[..., str], *texts: str) -> InLanguages:
-    """Make one text of several, in English and in each language that one of them has.
+def composed_text(write: Callable[..., str], *texts: str) -> InLanguages:
+    """Compose a text of several texts, in English and in each language that any of them has.
 
     Parameters
     ----------
     write : callable
-        Makes the text of these texts in one language.
+        Composes the texts in one language, such as `"{} ({})".format`.
     texts : str
-        Those of them that are `InLanguages` are put into each language, the others stay as they are.
+        Those that are `InLanguages` are translated; the others are the same in each language.
 
     Examples
     --------
     >>> level, title = in_languages("S", {}), in_languages("Sure", {"fr": "Sûr"})
-    >>> both = composed("{} ({})".format, level, title)
+    >>> both = composed_text("{} ({})".format, level, title)
     >>> both, told_in(both, "fr")
     ('S (Sure)', 'S (Sûr)')
     """
-    languages: dict[str, None] = {}
+    translations: dict[str, str] = {}
     for text in texts:
         if isinstance(text, InLanguages):
-            languages |= dict.fromkeys(text.translations)
-    translations = {language: write(*(told_in(text, language) for text in texts)) for language in languages}
+            for language in text.translations:
+                texts_in_language = [told_in(other, language) for other in texts]
+                translations[language] = write(*texts_in_language)
     return in_languages(write(*texts), translations)
 
 
@@ -82,19 +83,28 @@ class CodebookNames:
     builtin: Codebook | None = None
 
     def level(self, name: str) -> InLanguages:
-        """Return what a level is called: its name, or where it has no English title, its translated title."""
+        """Return what a level is called: its name; in other languages its title, if it has none in English.
+
+        A level with an English title keeps its name in all languages, with the title beside it (`titled`).
+        """
         has_english_title = bool(self.titles.get(name))
         return in_languages(name, {} if has_english_title else self._translated_titles(name))
 
     def title(self, name: str) -> InLanguages:
-        """Return the title that stands beside a level's name; empty where it has none in English."""
-        title = self.titles.get(name, "")
-        translated = self._translated_titles(name) if title else {}
-        return in_languages("" if title == name else title, translated)
+        """Return the title that stands beside a level's name.
+
+        It is empty in all languages if the level has no title in English, and in English if that is its name.
+        """
+        english_title = self.titles.get(name, "")
+        if not english_title:
+            return in_languages("", {})
+        if english_title == name:
+            english_title = ""
+        return in_languages(english_title, self._translated_titles(name))
 
     def titled(self, name: str) -> InLanguages:
         """Return what a level is called, with its title beside it if that differs."""
-        return composed(beside, self.level(name), self.title(name))
+        return composed_text(beside, self.level(name), self.title(name))
 
     def concept(self, name: str) -> InLanguages:
         """Return what a concept is called."""
@@ -105,19 +115,19 @@ class CodebookNames:
         return in_languages(name, titles)
 
     def means(self, name: str, text: str, *, is_concept: bool) -> InLanguages:
-        """Return what a level or a concept means; `text` is that in English, as a model's record has it.
+        """Return what a level or a concept means; `text` is its meaning in English, by a model's record.
 
-        If a built-in codebook now says something else, the text is that of an earlier version, and stays
-        without the translations of the present one.
+        The translations are of the present version of a codebook. An English text of an earlier version of a
+        built-in codebook has none.
         """
-        is_of_earlier_version = self.builtin is not None and text != self.builtin.means.get(name, "")
-        if not text or is_of_earlier_version:
+        is_outdated = self.builtin is not None and text != self.builtin.means.get(name, "")
+        if not text or is_outdated:
             return in_languages(text, {})
         meanings = {}
         for language, texts in self.texts.items():
-            parts = texts.concepts if is_concept else texts.levels
-            if name in parts and parts[name].means:
-                meanings[language] = parts[name].means
+            names = texts.concepts if is_concept else texts.levels
+            if name in names and names[name].means:
+                meanings[language] = names[name].means
         return in_languages(text, meanings)
 
     def construct(self, text: str) -> InLanguages:

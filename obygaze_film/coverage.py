@@ -1,4 +1,4 @@
-"""Compute how many seconds of some spans of a film others cover."""
+"""Compute how many seconds spans of two lists have in common."""
 
 from typing import Final, NamedTuple
 
@@ -13,43 +13,52 @@ SLACK_S: Final = 0.001
 
 
 class Coverage(NamedTuple):
-    """The seconds of each of R spans that each of N others covers, as P pairs that share any time.
+    """The P pairs of one of R spans and one of N other spans that overlap.
 
     Attributes
     ----------
     n_spans : int
         R.
-    span, other : ndarray of int, shape [P]
-        Places in the two lists; sorted by `span`, and of one span by `other`.
+    span_index, other_index : ndarray of int, shape [P]
+        Index of each pair's span among the R, and of its other span among the N. Pairs are sorted by
+        `span_index`, then by `other_index`.
     seconds : ndarray, shape [P]
-        The time that the two share.
+        How long the two overlap.
     """
 
     n_spans: int
-    span: NDArray[np.intp]
-    other: NDArray[np.intp]
+    span_index: NDArray[np.intp]
+    other_index: NDArray[np.intp]
     seconds: NDArray[np.float64]
 
-    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up values [N] of the others over the time of each span, weighted by seconds; returns [R]."""
-        weighted = self.seconds * values[self.other]
-        return np.bincount(self.span, weights=weighted, minlength=self.n_spans).astype(np.float64, copy=False)
+    def weighted_sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum the values [N] of the other spans over each span, weighted by seconds shared; returns [R]."""
+        products = self.seconds * values[self.other_index]
+        sums = np.bincount(self.span_index, weights=products, minlength=self.n_spans)
+        return sums.astype(np.float64, copy=False)
 
 
 def find_coverage(spans: Spans, others: Spans) -> Coverage:
-    """Compute how many seconds of each of R spans each of N others covers.
+    """Find the pairs of a span and another span that overlap, with their seconds of overlap.
+
+    Parameters
+    ----------
+    spans : ndarray, shape [R, 2]
+        Starts and ends in seconds.
+    others : ndarray, shape [N, 2]
+        As `spans`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from obygaze_film.coverage import find_coverage
     >>> coverage = find_coverage(np.array([[0.0, 4.0], [4.0, 8.0]]), np.array([[1.0, 3.0], [3.0, 6.0]]))
-    >>> coverage.seconds.tolist(), coverage.sums(np.array([1.0, 10.0])).tolist()
+    >>> coverage.seconds.tolist(), coverage.weighted_sums(np.array([1.0, 10.0])).tolist()
     ([2.0, 1.0, 2.0], [12.0, 20.0])
     """
     pairs = overlapping(spans, others)
     span, other = spans[pairs.first], others[pairs.second]
     seconds = np.minimum(span[:, 1], other[:, 1]) - np.maximum(span[:, 0], other[:, 0])
-    order = np.lexsort((pairs.second, pairs.first))
-    order = order[seconds[order] > 1e-9]
+    order = np.lexsort((pairs.second, pairs.first))  # by span, then by the other span
+    order = order[seconds[order] > 1e-9]  # spans that only touch do not overlap
     return Coverage(len(spans), pairs.first[order], pairs.second[order], seconds[order])

@@ -8,21 +8,26 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-Law = Literal["successive", "sequential-poisson"]
+Sampling = Literal["successive", "sequential-poisson"]
+"""Method by which windows are drawn at random, in proportion to their content."""
 
-SUCCESSIVE: Final[Law] = "successive"
-"""Order of -log(u) / content: each next window is drawn in proportion to content among those left.
+SUCCESSIVE: Final[Sampling] = "successive"
+"""Each next window is drawn in proportion to content among those left: in the order of -log(u) / content.
 
 Successive sampling (Hájek 1981, Sampling from a Finite Population, chapter 9; Rosén 1997, Journal of
 Statistical Planning and Inference 62)."""
 
-SEQUENTIAL_POISSON: Final[Law] = "sequential-poisson"
-"""Order of u / content (Ohlsson 1998, Journal of Official Statistics 14(2)), by which windows were drawn that
-name no law. The first n are nearly a draw in proportion to content; what comes late in the order is not."""
+SEQUENTIAL_POISSON: Final[Sampling] = "sequential-poisson"
+"""Windows are drawn in the order of u / content (Ohlsson 1998, Journal of Official Statistics 14(2)).
+
+The method of earlier versions, and of windows that name none. The first n windows are nearly a draw in
+proportion to content; those late in the order are not."""
 
 LAW = "law"
+"""Column of windows that were drawn: the method of sampling."""
+
 SEED = "seed"
-"""Columns of windows that were drawn: by which law, and with which seed."""
+"""Column of windows that were drawn: the seed of the random numbers."""
 
 LEAST_S: Final = 1e-9
 """Seconds of content below which a window has none, but for rounding."""
@@ -33,8 +38,8 @@ class Draw(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    law
-        `SUCCESSIVE` or `SEQUENTIAL_POISSON`.
+    sampling
+        `SUCCESSIVE` or `SEQUENTIAL_POISSON`: ``law`` where it is written down.
     seed
         Of the random numbers, with the film's name.
     movie
@@ -44,50 +49,58 @@ class Draw(msgspec.Struct, frozen=True):
 
     Examples
     --------
-    >>> draw = Draw(law="successive", seed=0, movie="tt0000001", content=(46.0, 46.0, 0.0, 20.0))
+    >>> draw = Draw(sampling="successive", seed=0, movie="tt0000001", content=(46.0, 46.0, 0.0, 20.0))
     >>> draw.order()
-    [1, 0, 3]
+    [0, 1, 3]
     >>> msgspec.json.decode(msgspec.json.encode(draw), type=Draw) == draw
     True
     """
 
-    law: Law
+    sampling: Sampling = msgspec.field(name="law")
     seed: Annotated[int, msgspec.Meta(ge=0)]
     movie: str
     content: tuple[Annotated[float, msgspec.Meta(ge=0)], ...]
 
     def order(self) -> list[int]:
         """Put the windows with content in the order of the draw (`random_order`)."""
-        return random_order(np.array(self.content), self.movie, self.seed, self.law)
+        return random_order(np.array(self.content), self.movie, self.seed, self.sampling)
 
 
-def random_order(content: Floats, name: str, seed: int, law: Law = SUCCESSIVE) -> list[int]:
-    """Put the windows that have content in a random order, of which the first n are a draw of n.
+def random_order(content: Floats, name: str, seed: int, sampling: Sampling = SUCCESSIVE) -> list[int]:
+    """Put the windows that have content in a random order, of which the first n are a random sample of n.
+
+    Each window has a random number u between 0 and 1, fixed by seed, name and window. The windows are sorted
+    by -log(u) / content (`SUCCESSIVE`) or u / content (`SEQUENTIAL_POISSON`), the lowest first.
 
     Parameters
     ----------
     content : ndarray, shape [C]
         Seconds.
     name : str
-        Whose order it is: windows of each name have an order of their own.
+        Of the film: each name has an order of its own.
     seed : int
-    law : str
-        How a window's place follows from u, uniform and fixed by seed, name and window.
+    sampling : str
+        Method of sampling.
+
+    Returns
+    -------
+    list of int
+        Indices of the windows.
     """
     u = np.random.default_rng([seed, *name.encode("utf-8")]).random(len(content))
     u = np.maximum(u, np.finfo(np.float64).tiny)  # 0 has no logarithm
-    waits = -np.log(u) if law == SUCCESSIVE else u
-    sort_keys = waits / np.maximum(content, LEAST_S)
+    random_keys = -np.log(u) if sampling == SUCCESSIVE else u
+    sort_keys = random_keys / np.maximum(content, LEAST_S)
     order = np.argsort(sort_keys, kind="stable").tolist()
     return [window for window in order if content[window] > 0]
 
 
-def inclusion_chances(content: Floats, n: int, law: Law = SUCCESSIVE) -> Floats:
+def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) -> Floats:
     """Compute the chance of each window [C] to be among the first n of its film's order.
 
-    By successive sampling a window is among them if -log(u) / content is below the n-th lowest of all, which
-    is nearly the same t in every draw: the chance is 1 - exp(-content t), with t such that the chances add up
-    to n (Rosén 1997). By sequential Poisson sampling it is proportional to content, and at most 1.
+    Successive sampling: 1 - exp(-content t), where t is such that the chances add up to n (Rosén 1997). A
+    window is among the first n if its -log(u) / content is below a threshold, which is nearly the same t in
+    every draw. Sequential Poisson sampling: proportional to content, and at most 1.
 
     Parameters
     ----------
@@ -95,14 +108,14 @@ def inclusion_chances(content: Floats, n: int, law: Law = SUCCESSIVE) -> Floats:
         Seconds.
     n : int
         At most the number of windows with content.
-    law : str
+    sampling : str
 
     Examples
     --------
     >>> inclusion_chances(np.array([46.0, 46.0, 23.0, 0.0]), 2).round(2).tolist()
-    [0.74, 0.74, 0.49, 0.0]
+    [0.75, 0.75, 0.5, 0.0]
     """
-    if law == SEQUENTIAL_POISSON:
+    if sampling == SEQUENTIAL_POISSON:
         return _proportional(content, n)
     has_content = content > 0
     if n >= has_content.sum():
@@ -111,15 +124,16 @@ def inclusion_chances(content: Floats, n: int, law: Law = SUCCESSIVE) -> Floats:
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
     def excess(log_t: float) -> float:
-        """Say by how much the chances, 1 - exp(-content t), add up to more than n."""
+        """Compute by how much the chances add up to more than n."""
         return float(-np.expm1(-content * np.exp(log_t)).sum()) - n
 
-    # 1 - exp(-x) is at most x: with this t the chances add up to at most n.
+    # The root lies between two bounds. 1 - exp(-x) is at most x, so that with t = n / sum of content the
+    # chances add up to n at most. Rounding may bring that sum above n: the search begins 1 below.
     low = float(np.log(n / content.sum()))
     high = low + 1
     while excess(high) < 0:
         high += 1
-    t = np.exp(brentq(excess, low - 1, high, xtol=1e-13))  # low - 1, as rounding may bring low's sum above n
+    t = np.exp(brentq(excess, low - 1, high, xtol=1e-13))
     return np.asarray(-np.expm1(-content * t))
 
 
@@ -128,11 +142,11 @@ def _proportional(content: Floats, n: int) -> Floats:
 
     Windows that would have a chance above 1 have 1, and the others share what is left.
     """
-    certain = np.zeros(len(content), dtype=np.bool_)
+    is_certain = np.zeros(len(content), dtype=np.bool_)
     while True:
-        uncertain = content[~certain].sum()
-        factor = (n - certain.sum()) / uncertain if uncertain > 0 else 0.0
-        newly_certain = ~certain & (factor * content >= 1)
-        if not newly_certain.any():
-            return np.where(certain, 1.0, factor * content)
-        certain |= newly_certain
+        uncertain_s = content[~is_certain].sum()
+        chance_per_s = (n - is_certain.sum()) / uncertain_s if uncertain_s > 0 else 0.0
+        is_newly_certain = ~is_certain & (chance_per_s * content >= 1)
+        if not is_newly_certain.any():
+            return np.where(is_certain, 1.0, chance_per_s * content)
+        is_certain |= is_newly_certain

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,25 +106,26 @@ def annotated(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> d
         The codebook lacks the levels or the concept, an annotated clip has no span, or annotators differ in
         case alone.
     """
-    if unknown := positive.unknown_to(truth.codebook):
+    unknown = positive.unknown_to(truth.codebook)
+    if unknown:
         kind = "concept" if positive.is_concept else "level"
         raise FilmError(
             f"the model calls {unknown!r} positive, which is no {kind} of the truth's codebook "
             f"{truth.codebook.name!r}"
         )
     spans_of: dict[str, dict[str, list[tuple[float, float]]]] = {}  # movie -> annotator -> positive spans
-    found_in: dict[str, tuple[object, str]] = {}  # annotator -> where the name was found, for an error
+    places_of: dict[str, tuple[object, str]] = {}  # annotator -> where the name was found first, for errors
     for clip in truth.spelled_as(ids):
         if clip.level is None:
             continue
         if clip.start_s is None or clip.end_s is None:
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
         annotator = clip.annotator or "annotator"
-        found_in.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
+        places_of.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
         spans_of_annotator = spans_of.setdefault(clip.movie, {}).setdefault(annotator, [])
-        if positive.calls(clip, truth.codebook.labels):
+        if positive.is_positive(clip, truth.codebook.labels):
             spans_of_annotator.append((clip.start_s, clip.end_s))
-    refuse_twins("annotator", found_in)
+    refuse_twins("annotator", places_of)  # names that differ in case alone
     merged_spans_of = {}
     for movie, by_annotator in spans_of.items():
         merged_spans_of[movie] = {annotator: merged(spans) for annotator, spans in by_annotator.items()}
@@ -136,7 +138,10 @@ def ends(spans: Spans) -> float:
 
 
 def human_marks(spans: Spans, n: int) -> Marks:
-    """Collect an annotator's marks in a film of n seconds; marks that go past its end are cut there."""
+    """Collect an annotator's marks in a film of n seconds; marks that go past its end are cut there.
+
+    The `spans` [S, 2] are in time order and don't overlap.
+    """
     spans = np.minimum(spans[spans[:, 0] < n], n)
     seconds = seconds_in(spans, n)
     return Marks(seconds, spans, float(seconds.mean()))
@@ -153,18 +158,18 @@ def marks_of(film: Timeline, key: str | None, n: int) -> Marks:
     middles = np.arange(n) + 0.5  # [n seconds]
     last_row_begun = np.searchsorted(spans[:, 0], middles, side="right") - 1
     row_of = np.clip(last_row_begun, 0, None)  # before the first row, -1 would be the last one
-    inside = middles < spans[row_of, 1]
-    counted = is_counted(rows)
-    p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), np.nan)
-    called = counted & (rows["called"].to_numpy(dtype=np.float64, na_value=np.nan) == 1)
+    is_in_row = middles < spans[row_of, 1]
+    has_p = is_counted(rows)
+    p = np.where(has_p, rows["p"].to_numpy(dtype=np.float64), np.nan)
+    is_called = has_p & (rows["called"].to_numpy(dtype=np.float64, na_value=np.nan) == 1)
     listed = film.segments(key, top=N_LISTED)
-    reaching = listed[listed["reaches"] == 1]
+    passages = listed[listed["reaches"] == 1]  # those that reach the threshold; the others are listed alone
     rate = film.rate(key).value
     return Marks(
-        seconds=np.where(inside, called[row_of], False),
-        segments=merged(zip(reaching["start_s"].astype(float), reaching["end_s"].astype(float), strict=True)),
+        seconds=np.where(is_in_row, is_called[row_of], False),
+        segments=merged(zip(passages["start_s"].astype(float), passages["end_s"].astype(float), strict=True)),
         rate=np.nan if rate is None else rate,
-        scores=np.where(inside, p[row_of], np.nan),
+        scores=np.where(is_in_row, p[row_of], np.nan),
         listed=listed,
     )
 
@@ -221,8 +226,8 @@ def evaluate_films(
     Raises
     ------
     FilmError
-        No film is annotated, the codebook lacks the positive levels, or a clip has no span, or one behind its
-        film.
+        No film is annotated, the codebook lacks the positive levels, a clip has no span, or a clip begins
+        after the end of its film.
 
     Examples
     --------
@@ -237,48 +242,61 @@ def evaluate_films(
     model = films[0].model(key)
     ids = [film.movie for film in films]
     positive = positive_of(model)
-    people = annotated(truth, positive, ids)  # movie -> annotator -> spans
-    annotated_films = [film for film in films if film.movie in people]
+    spans_by_film = annotated(truth, positive, ids)  # movie -> annotator -> spans
+    annotated_films = [film for film in films if film.movie in spans_by_film]
     # An annotated name that is no film's may be a misspelled one of a film without annotations.
-    not_annotated = [movie for movie in ids if movie not in people]
-    unknown_names = [f"{name}{name_hint(name, not_annotated)}" for name in people if name not in ids]
+    not_annotated = [movie for movie in ids if movie not in spans_by_film]
+    unknown_names = [f"{name}{name_hint(name, not_annotated)}" for name in spans_by_film if name not in ids]
     if not annotated_films:
         raise FilmError(
             f"no scored film is annotated: the films are {', '.join(ids)}; "
             f"the manifest has {', '.join(unknown_names[:5])}"
         )
-    machine = {}  # movie -> the model's marks
-    humans = {}  # movie -> annotator -> marks
+    model_marks = {}  # movie -> marks
+    marks_of_people = {}  # movie -> annotator -> marks
     cut = []  # films that are marked beyond their end
     for film in annotated_films:
-        spans_of = people[film.movie]
-        whole_s = film.record.duration_s
-        latest_s = whole_s + 1  # an end may be rounded up to the next second
-        for annotator, spans in spans_of.items():
-            if len(spans) and spans[-1, 0] > latest_s:
-                where = (
-                    f"film {film.movie} lasts {whole_s:g} s, and {annotator} marks it from {spans[-1, 0]:g} s"
-                )
-                raise FilmError(f"{where}: is this another cut, or does its time code not begin at 0?")
-            if ends(spans) > latest_s:
-                cut.append(f"{film.movie} ({annotator}: {ends(spans):g} s)")
-        n = int(np.ceil(whole_s))
-        machine[film.movie] = marks_of(film, key, n)
-        humans[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
+        spans_of = spans_by_film[film.movie]
+        cut += _annotators_past_end(film, spans_of)
+        n = int(np.ceil(film.record.duration_s))
+        model_marks[film.movie] = marks_of(film, key, n)
+        marks_of_people[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
     record = {
         "model": model.key,
         "positive": list(positive.names),
         "is_concept": positive.is_concept,
-        "films": list(machine),
-        "left_out": [film.movie for film in films if film.movie not in machine],
+        "films": list(model_marks),
+        "left_out": [film.movie for film in films if film.movie not in model_marks],
         "not_scored": unknown_names,
         "cut": cut,
-        "without_rate": [movie for movie, marks in machine.items() if np.isnan(marks.rate)],
+        "without_rate": [movie for movie, marks in model_marks.items() if np.isnan(marks.rate)],
         "collars": list(collars),
         "n_shifts": n_shifts,
         "seed": SEED,
     }
-    return compare_marks(machine, humans, name=model.key, collars=collars, n_shifts=n_shifts, record=record)
+    return compare_marks(
+        model_marks, marks_of_people, name=model.key, collars=collars, n_shifts=n_shifts, record=record
+    )
+
+
+def _annotators_past_end(film: Timeline, spans_of: Mapping[str, Spans]) -> list[str]:
+    """Return a note for each annotator whose marks go past a film's end, where they are cut.
+
+    Raises
+    ------
+    FilmError
+        A mark begins after the end.
+    """
+    film_s = film.record.duration_s
+    latest_s = film_s + 1  # an end may be rounded up to the next second
+    notes = []
+    for annotator, spans in spans_of.items():
+        if len(spans) and spans[-1, 0] > latest_s:
+            where = f"film {film.movie} lasts {film_s:g} s, and {annotator} marks it from {spans[-1, 0]:g} s"
+            raise FilmError(f"{where}: is this another cut, or does its time code not begin at 0?")
+        if ends(spans) > latest_s:
+            notes.append(f"{film.movie} ({annotator}: {ends(spans):g} s)")
+    return notes
 
 
 def compare_marks(
@@ -313,18 +331,18 @@ def compare_marks(
         for movie in watched:
             other_rates = [humans[other][truth].rate for other in watched if other != movie]
             prior_rate = float(np.mean(other_rates)) if other_rates else np.nan
-            measured = _measure_film(
+            metrics_of_rater = _measure_film(
                 truth, machine[movie], humans[movie], name=name, prior_rate=prior_rate, collars=collars
             )
-            rng = np.random.default_rng([SEED, *movie.encode()])
-            shifts = _shifts(humans[movie][truth], machine[movie], collars, n_shifts, rng)
-            for rater, metrics in measured.items():
+            for rater, metrics in metrics_of_rater.items():
                 rows += [(truth, rater, movie, metric, value) for metric, value in metrics.items()]
-            for metric, values in shifts.items():
-                rows.append((truth, SHIFTED, movie, metric, float(np.mean(values))))
-                # The model's mean has only films in which the metric is defined: so has that of the shifts.
-                if not np.isnan(measured[name][metric]):
-                    shifted.setdefault((truth, metric), []).append(values)
+            rng = np.random.default_rng([SEED, *movie.encode()])
+            shifted_metrics = _shifted_metrics(humans[movie][truth], machine[movie], collars, n_shifts, rng)
+            for metric, shifted_values in shifted_metrics.items():
+                rows.append((truth, SHIFTED, movie, metric, float(np.mean(shifted_values))))
+                # The model's mean is over the films in which the metric is defined, and so is that of shifts.
+                if not np.isnan(metrics_of_rater[name][metric]):
+                    shifted.setdefault((truth, metric), []).append(shifted_values)
     by_film = pd.DataFrame(rows, columns=["truth", "who", "movie", "metric", "value"])
     return FilmEvaluation(by_film, _summary(by_film, shifted, name), record or {})
 
@@ -358,33 +376,29 @@ def _measure_film(
     Returns
     -------
     dict
-        Rater -> metric -> value. `PRIOR` has only a rate and its error, the reference only its rate.
+        Rater -> metric -> value. The baseline `PRIOR` says nothing of where in a film the marks are: it has a
+        rate and its error. The reference has its rate alone.
     """
     reference = human_marks_of[truth]
     marks_of_rater = {name: model_marks}
     for annotator, marks in human_marks_of.items():
         if annotator != truth:
             marks_of_rater[f"human: {annotator}"] = marks
-    marks_of_rater |= _baseline_marks(len(reference.seconds), prior_rate)
+    n = len(reference.seconds)
+    marks_of_rater[ALL] = Marks(np.ones(n, np.bool_), np.array([[0.0, n]]), rate=1.0, scores=np.ones(n))
+    marks_of_rater[NONE] = Marks(np.zeros(n, np.bool_), np.empty((0, 2)), rate=0.0, scores=np.zeros(n))
     spans_of_annotators = [marks.segments for marks in human_marks_of.values()]
-    measured = {}
+    metrics_of_rater = {}
     for rater, marks in marks_of_rater.items():
-        measured[rater] = film_metrics(reference, marks, spans_of_annotators, collars)
-    # The prior says how much of a film is marked, and nothing of where.
-    measured[PRIOR] = {metric: measured[PRIOR][metric] for metric in ("rate", "rate_error")}
-    measured[f"human: {truth}"] = {"rate": reference.rate}
-    return measured
+        metrics_of_rater[rater] = film_metrics(reference, marks, spans_of_annotators, collars)
+    metrics_of_rater[PRIOR] = _rate_metrics(reference, prior_rate)
+    metrics_of_rater[f"human: {truth}"] = {"rate": reference.rate}
+    return metrics_of_rater
 
 
-def _baseline_marks(n: int, prior_rate: float) -> dict[str, Marks]:
-    """Make the marks of the baselines in a film of n seconds: all of it, none of it, and a rate alone."""
-    no_seconds = np.zeros(n, np.bool_)
-    no_spans = np.empty((0, 2))
-    return {
-        ALL: Marks(np.ones(n, np.bool_), np.array([[0.0, n]]), rate=1.0, scores=np.ones(n)),
-        NONE: Marks(no_seconds, no_spans, rate=0.0, scores=np.zeros(n)),
-        PRIOR: Marks(no_seconds, no_spans, rate=prior_rate),
-    }
+def _rate_metrics(reference: Marks, rate: float) -> dict[str, float]:
+    """Compute the metrics of a rate: itself, and its distance from that of the reference."""
+    return {"rate": rate, "rate_error": abs(rate - reference.rate)}
 
 
 def film_metrics(
@@ -403,22 +417,21 @@ def film_metrics(
     collars : sequence of float
         Tolerances of boundaries, in seconds.
     """
-    metrics = _measured(reference, estimated, collars)
+    metrics = _placement_metrics(reference, estimated, collars)
     if estimated.listed is not None:
         probabilities = estimated.listed["p"]
-        listed = estimated.listed[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+        ranked = estimated.listed[["start_s", "end_s"]].to_numpy(dtype=np.float64)
         precisions = [
-            segment_ap(reference.segments, listed, probabilities, threshold) for threshold in THRESHOLDS
+            segment_ap(reference.segments, ranked, probabilities, threshold) for threshold in THRESHOLDS
         ]
         metrics["segment_map"] = float(np.mean(precisions))
-        metrics[f"top{TOP}_precision"] = top_precision(references, listed, TOP)
-        metrics[f"top{TOP}_best"] = best_top_precision(references, listed, TOP)
-    metrics["rate"] = estimated.rate
-    metrics["rate_error"] = abs(estimated.rate - reference.rate)
+        metrics[f"top{TOP}_precision"] = top_precision(references, ranked, TOP)
+        metrics[f"top{TOP}_best"] = best_top_precision(references, ranked, TOP)
+    metrics |= _rate_metrics(reference, estimated.rate)
     return metrics
 
 
-def _measured(reference: Marks, estimated: Marks, collars: Sequence[float]) -> dict[str, float]:
+def _placement_metrics(reference: Marks, estimated: Marks, collars: Sequence[float]) -> dict[str, float]:
     """Compute the metrics that depend on where in the film the seconds and segments lie."""
     scores = estimated.seconds.astype(np.float64) if estimated.scores is None else estimated.scores
     is_scored = ~np.isnan(scores)
@@ -434,30 +447,31 @@ def _measured(reference: Marks, estimated: Marks, collars: Sequence[float]) -> d
     }
 
 
-def _shifts(
-    reference: Marks, estimated: Marks, collars: Sequence[float], n: int, rng: np.random.Generator
+def _shifted_metrics(
+    reference: Marks, estimated: Marks, collars: Sequence[float], n_shifts: int, rng: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
-    """Measure `n` random circular shifts of a timeline against the reference; return metric -> values [n].
+    """Measure random circular shifts of a timeline against the reference; return metric -> values [shifts].
 
-    A shifted timeline marks as much as the original and in runs as long, but in other places.
+    A shifted timeline marks as much as the original and in runs as long, but in other places. A film of one
+    second cannot be shifted: the dict is empty.
     """
     n_seconds = len(estimated.seconds)
-    values: dict[str, list[float]] = {}
-    if n_seconds < 2:  # nothing can be shifted
+    if n_seconds < 2:
         return {}
-    for shift_s in rng.integers(1, n_seconds, size=n):
-        moved = Marks(
+    values: dict[str, list[float]] = {}
+    for shift_s in rng.integers(1, n_seconds, size=n_shifts):
+        shifted_marks = Marks(
             seconds=np.roll(estimated.seconds, shift_s),
-            segments=_moved(estimated.segments, float(shift_s), n_seconds),
+            segments=_shifted_spans(estimated.segments, float(shift_s), n_seconds),
             rate=estimated.rate,
             scores=None if estimated.scores is None else np.roll(estimated.scores, shift_s),
         )
-        for metric, value in _measured(reference, moved, collars).items():
+        for metric, value in _placement_metrics(reference, shifted_marks, collars).items():
             values.setdefault(metric, []).append(value)
     return {metric: np.array(metric_values) for metric, metric_values in values.items()}
 
 
-def _moved(spans: Spans, shift_s: float, film_s: float) -> Spans:
+def _shifted_spans(spans: Spans, shift_s: float, film_s: float) -> Spans:
     """Shift spans [S, 2] circularly in a film.
 
     A span that passes the film's end is cut there, and its rest begins at 0.
@@ -490,17 +504,30 @@ def _summary(
         lowest = -1.0 if metric == "kappa" else 0.0
         mean = t_interval(values, bounds=(lowest, 1.0))
         p = np.nan
-        if rater == name and (str(truth), str(metric)) in shifted and not np.isnan(mean.mean):
-            shifted_values = pd.DataFrame(shifted[str(truth), str(metric)])  # [films, shifts]
-            shifted_means = shifted_values.mean().dropna()  # [shifts]
-            n_as_good = int((shifted_means >= mean.mean - ROUNDING).sum())
-            p = (1 + n_as_good) / (1 + len(shifted_means))
+        values_of_shifts = shifted.get((str(truth), str(metric)))
+        if rater == name and values_of_shifts is not None and not np.isnan(mean.mean):
+            p = _p_value(mean.mean, np.array(values_of_shifts))
         rows.append((truth, rater, metric, mean.mean, mean.low, mean.high, mean.n_movies, p))
-    rows += _ranks(by_film)
+    rows += _rank_rows(by_film)
     return pd.DataFrame(rows, columns=["truth", "who", "metric", "value", "low", "high", "n_films", "p"])
 
 
-def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
+def _p_value(mean: float, values_of_shifts: NDArray[np.float64]) -> float:
+    """Compute how often shifted timelines do at least as well as the model (Phipson and Smyth 2010).
+
+    Parameters
+    ----------
+    mean : float
+        The model's mean over films.
+    values_of_shifts : ndarray, shape [films, shifts]
+        NaN where the metric is undefined.
+    """
+    means_of_shifts = pd.DataFrame(values_of_shifts).mean().dropna()  # [shifts], without the NaN of films
+    n_as_good = int((means_of_shifts >= mean - ROUNDING).sum())
+    return (1 + n_as_good) / (1 + len(means_of_shifts))
+
+
+def _rank_rows(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     """Yield rows of the summary for `rate_rank`: how well rates order the films as the reference does.
 
     The value is Spearman's correlation over films. Its interval comes from leaving out one film at a time.
@@ -513,14 +540,17 @@ def _ranks(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
         for rater, column in table.items():
             pairs = np.column_stack([column, reference])  # [films, 2]
             pairs = pairs[~np.isnan(pairs).any(axis=1)]
-
-            def correlation(films: NDArray[np.bool_], pairs: NDArray[np.float64] = pairs) -> float:
-                return spearman(*pairs[films].T)
-
+            correlation = partial(_rank_correlation, pairs)
             interval = jackknife_interval(correlation, np.arange(len(pairs)), bounds=(-1.0, 1.0))
             # The correlation of two films is always 1 or -1, whatever their rates.
             value = interval.mean if len(pairs) > 2 else np.nan
             yield truth, rater, "rate_rank", value, interval.low, interval.high, len(pairs), np.nan
+
+
+def _rank_correlation(pairs: NDArray[np.float64], is_in: NDArray[np.bool_]) -> float:
+    """Compute Spearman's correlation of pairs of rates [films, 2], over some of the films."""
+    first, second = pairs[is_in].T
+    return spearman(first, second)
 
 
 def evaluation_report(measured: FilmEvaluation) -> Report:
@@ -558,11 +588,11 @@ def _metrics_block(truth: str, summary: pd.DataFrame, model: str) -> Block:
     for metric in dict.fromkeys(summary["metric"]):
         cells = [_title(str(metric))]
         for rater in raters:
-            of_rater: Any = summary_of.get((rater, metric))
-            cells.append("" if of_rater is None else interval(of_rater.value, of_rater.low, of_rater.high))
-        of_model: Any = summary_of.get((model, metric))
-        has_p = of_model is not None and not pd.isna(of_model.p)
-        cells.append(number(of_model.p) if has_p else "")
+            row: Any = summary_of.get((rater, metric))  # with the fields of `FilmEvaluation.summary`
+            cells.append("" if row is None else interval(row.value, row.low, row.high))
+        model_row: Any = summary_of.get((model, metric))
+        has_p = model_row is not None and not pd.isna(model_row.p)
+        cells.append(number(model_row.p) if has_p else "")
         rows.append(tuple(cells))
     headers = ("metric", *(TITLES.get(rater, rater) for rater in raters), "p")
     notes = ["mean over films and its 95% interval; p: how often the model, moved in time, does as well"]

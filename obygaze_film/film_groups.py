@@ -37,7 +37,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.film_time import NOTHING, staging_means
+from obygaze_film.film_time import BLACK_OR_CREDITS, LEAST_SAID_S, staging_means
 from obygaze_film.judged_rate import (
     agreement_of_judges,
     alpha_of_judges,
@@ -45,35 +45,45 @@ from obygaze_film.judged_rate import (
     counted_windows,
     main_rate,
 )
-from obygaze_film.judged_windows import JudgedFilm, WindowCounts, judged_film, needed_windows, votes
-from obygaze_film.notes import LATER, Said, judge_name, said, said_counted
+from obygaze_film.judged_windows import (
+    JudgedFilm,
+    JudgedWindows,
+    WindowCounts,
+    judged_film,
+    needed_windows,
+    votes,
+)
+from obygaze_film.notes import LATER, Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha
 from obygaze_film.timeline import Timeline
 
-ALL: Final = said("all_films_name")
+ALL: Final = message("all_films_name")
 """Name of the only group, where no column is given."""
 
-LEAST_VALUES: Final = 3
+LEAST_TREND_VALUES: Final = 3
 """Minimum number of values of a trend's column among judged films; two are a difference of groups."""
 
-MOST: Final = 1e9
-"""Largest number of a trend's column: of larger ones rounding would decide."""
+LARGEST_NUMBER: Final = 1e9
+"""Largest number in a trend's column: in sums of larger ones, rounding errors would decide."""
 
-FEW: Final = 3
+FEW_FILMS: Final = 3
 """If fewer judged films have any positive window, or any negative one, a note says how few they are."""
 
-KEYS: Final = ("movie", "title")
+FILM_COLUMNS: Final = ("movie", "title")
 """Columns that say which film a row is of; the first of them that the table has is used."""
 
-KNOWN: Final = ("title", "year", "sha256")
-"""Further columns with a meaning; all others may be groups or trends."""
+FACT_COLUMNS: Final = ("title", "year", "sha256")
+"""Further columns with a meaning; any other column may be one of groups or of a trend."""
 
-SHOWN: Final = 50
+MOST_NAMES: Final = 50
 """Films that a note names; a table of all films there are has thousands that were not scored."""
 
 _DATED: Final = re.compile(r"(.+?)(?:,? \((\d{4})\))", re.ASCII)
 """A title with its year: `Title (1999)` or `Title, (1999)`."""
+
+NO_ESTIMATE: Final = Estimate()
+"""Cells of groups and changes that have no value: NaN."""
 
 Row = dict[str, Any]
 """Row of the table of groups or of changes: column -> cell (`FilmComparison`)."""
@@ -88,9 +98,9 @@ class ShareWindows(NamedTuple):
     Attributes
     ----------
     n : int
-        Windows of which its judges were sure.
+        Judged windows that count: a judge was sure of them, or each judge (`ComparedFilm`).
     n_unsure : int
-        Windows that they judged and were not sure of: they are left out.
+        Judged windows that do not count, as the judge, or one of them, was not sure.
     """
 
     n: int
@@ -121,6 +131,8 @@ class ComparedFilm:
         Whether it has judgements that are not shown yet.
     has_unsure : bool
         Whether one of its judges was not sure of a window, which then counts for the others alone.
+    has_unread : bool
+        Whether a part of it that is worth saying could not be read, and counts in no share.
     """
 
     timeline: Timeline
@@ -133,32 +145,34 @@ class ComparedFilm:
     counts: WindowCounts | None = None
     is_hidden: bool = False
     has_unsure: bool = False
+    has_unread: bool = False
 
     @property
     def windows_of_group(self) -> ShareWindows:
-        """Its windows of which anybody was sure: the share of its group rests on these.
+        """The windows that count in its group's share: those of which at least one judge was sure.
 
-        A film with too few judged windows adds none.
+        None of a film count if too few of its windows were judged.
         """
-        if self.counts is None or not self.sample.n:
-            return ShareWindows(0, 0)
-        return ShareWindows(self.sample.n, self.counts.judged - self.counts.sure)
+        if self.counts is None or self.sample.n == 0:
+            return ShareWindows(n=0, n_unsure=0)
+        return ShareWindows(n=self.sample.n, n_unsure=self.counts.judged - self.counts.sure)
 
     @property
     def windows_of_share(self) -> ShareWindows:
-        """The windows that its own share rests on: of several judges, those of which each was sure.
+        """The windows that count in the film's own share: those of which each of its judges was sure.
 
-        A film without a share of its own has those that count in its group.
+        If the film has no share of its own, these are the windows that count in its group.
         """
         if self.rate is None:
             return self.windows_of_group
-        return ShareWindows(self.rate.n, self.rate.n_unsure)
+        return ShareWindows(n=self.rate.n, n_unsure=self.rate.n_unsure)
 
     @property
     def judges_left_out(self) -> tuple[str, ...]:
-        """Its judges who count in its group and not in its own share: together they judged too few windows.
+        """The judges whose judgements count in the group's share, but not in the film's own share.
 
-        Its share is then that of one judge (`judged_rate.main_rate`).
+        Where several judges have too few windows in common, the film's own share is that of one of them
+        (`judged_rate.main_rate`).
         """
         if self.rate is None:
             return ()
@@ -176,7 +190,8 @@ class FilmComparison:
     groups : DataFrame
         A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (of which anybody
         was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure),
-        `has_unsure` (whether one of the judges was not sure of a window), `value`,
+        `has_unsure` (whether one of the judges was not sure of a window), `has_unread` (whether a part of a
+        film could not be read, and counts in no share), `value`,
         `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
         help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share),
         `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
@@ -250,38 +265,34 @@ def match_rows(
     """
     path = local_path(path)
     years = years or {}
-    table = read_table(path, (), any_of=KEYS, known=KNOWN)
-    key = next(name for name in KEYS if name in table.columns)
-    _note_unsuitable(table.checked(), table.problems)
+    table = read_table(path, (), any_of=FILM_COLUMNS, known=FACT_COLUMNS)
+    film_column = "movie" if "movie" in table.columns else "title"
+    number_columns = [name for name in table.columns if name not in FILM_COLUMNS]
+    _refuse_control_characters(table.checked(), table.problems)
     rows: dict[str, TableRow] = {}
     unmatched: list[_Unmatched] = []
     undated: list[str] = []
-    for row in table.pointed([name for name in table.columns if name not in KEYS]).checked():
-        place = f"{path}: line {row.line}, column {key}"
+    for row in table.pointed(number_columns).checked():
+        place = f"{path}: line {row.line}, column {film_column}"
         try:
             match = _film_of(row, titles, years)
         except ManifestError as error:
             raise FilmError(f"{place}: {error}") from None
         if not match.movie:
-            unmatched.append(_Unmatched(name=match.title, cell=row.cells[key].strip()))
+            unmatched.append(_Unmatched(label=match.label, cell=row.cells[film_column].strip()))
             continue
         if match.movie in rows:
             raise FilmError(f"{place}: film {match.movie} has a row already")
         rows[match.movie] = _with_year(row, path)
-        if match.title:
-            undated.append(match.title)
+        if match.is_undated:
+            undated.append(match.label)
     absent = [movie for movie in titles if movie not in rows]
-    known_ids = absent if key == "movie" else []
+    known_ids = absent if film_column == "movie" else []
     known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in absent]
-    not_scored = []
-    for index, unmatched_row in enumerate(unmatched):
-        # Searching similar names takes time: it is done for those alone that the note shows.
-        is_shown = index < SHOWN
-        hint = unmatched_row.hint(known_ids, known_titles) if is_shown else ""
-        not_scored.append(unmatched_row.name + hint)
-    notes = _note(said("films_not_scored", path=path.name), not_scored)
-    notes += _note(said("films_not_there", path=path.name), absent)
-    notes += _note(said("films_by_title"), undated)
+    not_scored = _labels_with_hints(unmatched, known_ids, known_titles)
+    notes = _note(message("films_not_scored", path=path.name), not_scored)
+    notes += _note(message("films_not_there", path=path.name), absent)
+    notes += _note(message("films_by_title"), undated)
     return rows, notes
 
 
@@ -290,27 +301,47 @@ class _Unmatched(NamedTuple):
 
     Attributes
     ----------
-    name : str
+    label : str
         What a note calls it.
     cell : str
         Its cell of the column that says which film it is of.
     """
 
-    name: str
+    label: str
     cell: str
 
-    def hint(self, known_ids: Sequence[str], known_titles: Sequence[str]) -> str:
-        """Ask, for the note, whether a film with a similar id or title is meant; "" without such a film."""
-        return name_hint(self.cell, known_ids) or name_hint(self.name, known_titles)
+
+def _labels_with_hints(
+    unmatched: Sequence[_Unmatched], known_ids: Sequence[str], known_titles: Sequence[str]
+) -> list[str]:
+    """Return the label of each row without a film, with a question if a film has a similar id or title.
+
+    Searching similar names takes time: only the first `MOST_NAMES`, which a note shows, get a question.
+    """
+    labels = []
+    for index, row in enumerate(unmatched):
+        hint = ""
+        if index < MOST_NAMES:
+            hint = name_hint(row.cell, known_ids) or name_hint(row.label, known_titles)
+        labels.append(row.label + hint)
+    return labels
 
 
-def _note_unsuitable(rows: Iterable[TableRow], problems: Problems) -> None:
-    """Add cells and names of columns with control characters to the problems of their table."""
+def _refuse_control_characters(rows: Iterable[TableRow], problems: Problems) -> None:
+    """Refuse a table whose cells or columns' names hold control characters.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        As `Table.checked` yields them: after the last row it raises the table's problems.
+    problems : Problems
+        Those of the table, to which each such cell is added.
+    """
     for row in rows:
         for column, cell in row.cells.items():
-            wrong = unsuitable(cell, lines=True) or unsuitable(column)
-            if wrong:
-                problems.add(row.line, f"{cell!r:.80} {wrong}", column)
+            problem = unsuitable(cell, lines=True) or unsuitable(column)
+            if problem:
+                problems.add(row.line, f"{cell!r:.80} {problem}", column)
 
 
 def _with_year(row: TableRow, path: Path) -> TableRow:
@@ -332,64 +363,92 @@ def _with_year(row: TableRow, path: Path) -> TableRow:
 
 
 def _dated_title(title: str, year: float | None) -> str:
-    """Write a title with its year, if there is one."""
-    return f"{title} ({year:g})" if year else title
+    """Write a title with its year; the title alone if the year is not known (None, 0 or NaN)."""
+    if not year or math.isnan(year):
+        return title
+    return f"{title} ({year:g})"
 
 
 def _year(row: TableRow) -> float:
-    """Read the year of a row, from 1870 to 2100; NaN if the cell is empty or no such year.
+    """Read the year of a row; NaN if the cell is empty, or holds no whole number from 1870 to 2100.
 
-    What is no year is refused only where the row is of a film that is compared (`_with_year`).
+    `_with_year` refuses such a cell, but only in the row of a film that is compared.
     """
     year = number_of(row.cells.get("year", "").strip())
     return year if year in range(1870, 2101) else math.nan
 
 
 class _Match(NamedTuple):
-    """What was found of a row of a table of films.
+    """The film of a row of a table of films.
 
     Attributes
     ----------
     movie : str
-        The film that it is of; "" if it is of none of the compared films.
-    title : str
-        What a note calls the row: a row of no compared film, or one that matches by its title without a year,
-        although the film's year is known; "" of other rows.
+        "" if the row is of none of the compared films.
+    label : str
+        What a note calls the row: its title, with the year if it gives one; or its film's id.
+    is_undated : bool
+        Whether the film was found by its title alone, without a year, although the film's year is known.
     """
 
     movie: str
+    label: str
+    is_undated: bool = False
+
+
+class _Reading(NamedTuple):
+    """A title and a year that a row may mean; the year is NaN if it is not known."""
+
     title: str
+    year: float
 
 
 def _film_of(row: TableRow, titles: Mapping[str, str], years: Mapping[str, int | None]) -> _Match:
-    """Find the film of a row by its id, else by its title and a year.
+    """Find the film of a row by its id, else by its title and a year (`_readings`).
 
-    The year is that of the column `year`, or else one at the title's end.
+    A title may also stand in the column `movie`.
     """
-    year = _year(row)
-    if "movie" in row.cells:
-        text = row.cells["movie"].strip()
+    film_column = "movie" if "movie" in row.cells else "title"
+    text = row.cells[film_column].strip()
+    if film_column == "movie":
         movie = find_film(text, titles)
         if movie:
-            return _Match(movie, "")
-    else:
-        text = row.cells["title"].strip()
-    readings = [(text, year)]  # titles that the text may stand for, with their years
-    dated = _DATED.fullmatch(text)
-    if dated:  # the brackets may also be a part of the title: both are tried
-        readings.append((dated[1], float(dated[2]) if math.isnan(year) else year))
-    for title, title_year in readings:
-        titles_near = _titles_near(title_year, titles, years)
-        movie = find_film(title, titles_near, titles_near)
+            return _Match(movie, label=text)
+    readings = _readings(text, _year(row))
+    for reading in readings:
+        titles_near = _titles_near(reading.year, titles, years)
+        movie = find_film(reading.title, titles_near, titles_near)
         if movie:
-            is_undated = math.isnan(title_year) and bool(years.get(movie))
-            return _Match(movie, title if is_undated else "")
-    title, year = readings[-1]
-    return _Match("", title if math.isnan(year) else _dated_title(title, year))
+            is_undated = math.isnan(reading.year) and bool(years.get(movie))
+            return _Match(movie, _dated_title(*reading), is_undated)
+    return _Match("", _dated_title(*readings[-1]))
+
+
+def _readings(text: str, year: float) -> list[_Reading]:
+    """List the titles that a text may mean: all of it, or what stands before a year in brackets at its end.
+
+    `Title (1999)` may be a title with its year, or a title that ends so. A year of the row's own column
+    counts before one in brackets.
+
+    Parameters
+    ----------
+    text : str
+    year : float
+        Of the row's column `year`; NaN if it gives none.
+    """
+    readings = [_Reading(text, year)]
+    dated = _DATED.fullmatch(text)
+    if dated:
+        title, year_in_brackets = dated.groups()
+        readings.append(_Reading(title, float(year_in_brackets) if math.isnan(year) else year))
+    return readings
 
 
 def _titles_near(year: float, titles: Mapping[str, str], years: Mapping[str, int | None]) -> dict[str, str]:
-    """Keep the titles of films whose year is at most one from `year`, or unknown; all if `year` is NaN."""
+    """Return movie -> title of the films whose year may be `year`: it is at most one apart, or not known.
+
+    If `year` is NaN, all films are returned.
+    """
     titles_near = {}
     for movie, title in titles.items():
         known_year = years.get(movie)
@@ -462,7 +521,8 @@ def compare_films(
     cells_of_films = {
         film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in films_with_facts
     }
-    _refuse_unknown((None if group_by_staging else by, trend), cells_of_films)
+    column_of_groups = by if group_by_staging is None else None
+    _refuse_unknown((column_of_groups, trend), cells_of_films)
     _refuse_copies(films_with_facts)
     left_out = _LeftOut()
     notes: list[str] = []
@@ -472,35 +532,32 @@ def compare_films(
         cells = cells_of_films[film.movie]
         group = _group_of(film.movie, cells, by, group_by_staging)
         trend_value = _number(cells, trend, film.movie) if trend else np.nan
-        model = film.model(key)
-        if model.is_trained_on and labels is None:
-            left_out.add(said("films_trained"), film.movie)
-            continue
-        if film.time(key).why_nothing == NOTHING:
-            left_out.add(said("films_nothing"), film.movie)
-            continue
-        if not group:
-            left_out.add(said("films_no_group", column=by), film.movie)
+        reason = _why_left_out(film, group, by, key=key, has_labels=labels is not None)
+        if reason:
+            left_out.add(reason, film.movie)
             continue
         if trend and np.isnan(trend_value):  # it stays in the groups
-            left_out.add(said("films_no_trend", column=trend), film.movie)
-        judged = _judged(film, judgements, key, labels)
-        notes += [said("note_of", movie=film.movie, notice=notice) for notice in judged.notices]
-        if judged.film is not None:
-            judged_films.append(judged.film)
-        has_rate = labels is not None or model.rate.value is not None
-        expected = judged.expected if has_rate else np.nan
+            left_out.add(message("films_no_trend", column=trend), film.movie)
+        summary = _summary_of(film, judgements, key, labels)
+        notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
+        if summary.judged is not None:
+            judged_films.append(summary.judged)
+        has_unread = summary.unread_s >= LEAST_SAID_S
+        if has_unread:
+            left_out.add(message("films_part_unread"), film.movie)
+        has_rate = labels is not None or film.model(key).rate.value is not None
         compared_film = ComparedFilm(
             timeline=film,
             facts=cells,
             group=group,
             x=trend_value,
-            sample=judged.sample,
-            rate=judged.rate,
-            expected=expected,
-            counts=judged.counts,
+            sample=summary.sample,
+            rate=summary.rate,
+            expected=summary.expected if has_rate else np.nan,
+            counts=summary.counts,
             is_hidden=film.movie in hidden,
-            has_unsure=judged.film is not None and judged.film.has_unsure,
+            has_unsure=summary.judged is not None and summary.judged.has_unsure,
+            has_unread=has_unread,
         )
         compared.append(compared_film)
     notes += left_out.notes()
@@ -524,6 +581,16 @@ def compare_films(
     )
 
 
+def _why_without_content(film: Timeline, key: str | None) -> str:
+    """Say why a film has no content that could be judged; "" if it has any."""
+    time = film.time(key)
+    if time.why_unjudged == BLACK_OR_CREDITS:
+        return message("films_nothing")
+    if time.unread_s and not cells_of(film, key).content_s.any():
+        return message("films_unread")
+    return ""
+
+
 class _LeftOut:
     """Films that a comparison leaves out, by the reason that a note gives."""
 
@@ -542,8 +609,33 @@ class _LeftOut:
         return notes
 
 
+def _why_left_out(film: Timeline, group: str, by: str | None, *, key: str | None, has_labels: bool) -> str:
+    """Say why a film cannot be compared; "" if it can be.
+
+    Parameters
+    ----------
+    film : Timeline
+    group : str
+        Of the film; "" if it has none.
+    by : str or None
+        Column of the groups.
+    key : str or None
+        The model.
+    has_labels : bool
+        Whether an annotator's labels take the place of the model's probabilities.
+    """
+    if film.model(key).is_trained_on and not has_labels:
+        return message("films_trained")
+    without_content = _why_without_content(film, key)
+    if without_content:
+        return without_content
+    if not group:
+        return message("films_no_group", column=by)
+    return ""
+
+
 def _group_of(
-    movie: str, cells: Mapping[str, str], by: str | None, group_by_staging: Mapping[str, str]
+    movie: str, cells: Mapping[str, str], by: str | None, group_by_staging: Mapping[str, str] | None
 ) -> str:
     """Return the group of a film; empty if it has none.
 
@@ -554,37 +646,42 @@ def _group_of(
         Column -> cell of the film.
     by : str or None
         Column of the groups; without one all films are one group.
-    group_by_staging : mapping
-        Movie -> group, if `by` is a variable of staging; else empty.
+    group_by_staging : mapping or None
+        Movie -> group, if `by` is a variable of staging; else None.
     """
-    if group_by_staging:
+    if group_by_staging is not None:
         return group_by_staging.get(movie, "")
     return cells.get(by, "") if by else ALL
 
 
 def _refuse_copies(films: Sequence[Timeline]) -> None:
-    """Refuse a film that is there twice, under two names: it would count twice.
+    """Refuse two of the films that are the same film, as it would count twice.
 
     Raises
     ------
     FilmError
-        Naming both: their names are one, or their videos are, by their digests.
+        Two names are spellings of one, or two films have videos of the same digest.
     """
-    for movie, other in same_films(film.movie for film in films):
+    pairs_of_spellings = same_films(film.movie for film in films)
+    if pairs_of_spellings:
+        movie, other = pairs_of_spellings[0]
         raise FilmError(f"films {other!r} and {movie!r} are one name: spell both alike, or leave one out")
-    by_video: dict[str, str] = {}
+    movie_by_digest: dict[str, str] = {}
     for film in films:
         digest = film.record.source_sha256
-        other = by_video.setdefault(digest, film.movie)
-        if digest and other != film.movie:
+        if not digest:
+            continue
+        if digest in movie_by_digest:
+            other = movie_by_digest[digest]
             raise FilmError(f"films {other!r} and {film.movie!r} are of one video: leave one out")
+        movie_by_digest[digest] = film.movie
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
     """Make a table of rows that have the same columns.
 
-    Notes (`Said`) are kept as objects: as texts of a column of texts they could not be put into other
-    languages.
+    Columns of notes have the type `object`: pandas would make plain texts of them, and a plain text cannot be
+    written in another language, as a `Message` can.
     """
     columns_of_notes = ("group", "change", "reason", "note")
     columns = {}
@@ -595,20 +692,21 @@ def _table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def _note(what: str, names: Sequence[str]) -> list[str]:
-    """Write a note that names the first `SHOWN` of some films, as a list of one; an empty list without any.
+    """Write a note on some films, as a list of one note; an empty list if there are no films.
 
     Parameters
     ----------
     what : str
-        What is said of them.
+        What the note says of the films.
     names : sequence of str
+        The films, of which the note shows the first `MOST_NAMES`.
     """
     if not names:
         return []
-    shown = ", ".join(names[:SHOWN])
-    if len(names) > SHOWN:
+    shown = ", ".join(names[:MOST_NAMES])
+    if len(names) > MOST_NAMES:
         shown += ", …"
-    return [said("note_films", what=what, n=len(names), names=shown)]
+    return [message("note_films", what=what, n=len(names), names=shown)]
 
 
 def _staging_of(film: Timeline) -> dict[str, float]:
@@ -616,13 +714,15 @@ def _staging_of(film: Timeline) -> dict[str, float]:
     return staging_means(film.variables, film.rows() if len(film.shots) else None)
 
 
-def _groups_by_staging(films: Sequence[Timeline], by: str | None, facts: Facts | None) -> dict[str, str]:
+def _groups_by_staging(
+    films: Sequence[Timeline], by: str | None, facts: Facts | None
+) -> dict[str, str] | None:
     """Group films by a variable of their staging: those above the median of the films' means, and the others.
 
     Returns
     -------
-    dict of str to str
-        Movie -> group; empty if `by` is a column of the table of films, or no variable of staging.
+    dict of str to str, or None
+        Movie -> group; None if `by` is a column of the table of films, or no variable of staging.
     """
     mean_of = {}
     for film in films:
@@ -631,10 +731,10 @@ def _groups_by_staging(films: Sequence[Timeline], by: str | None, facts: Facts |
             mean_of[film.movie] = means[by]
     is_column_of_table = any(by in cells for cells in (facts or {}).values())
     if not mean_of or is_column_of_table:
-        return {}
+        return None
     median = float(np.median([*mean_of.values()]))
-    above = said("group_above", column=by, middle=f"{median:.3g}")
-    up_to = said("group_up_to", column=by, middle=f"{median:.3g}")
+    above = message("group_above", column=by, middle=f"{median:.3g}")
+    up_to = message("group_up_to", column=by, middle=f"{median:.3g}")
     return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
 
 
@@ -644,16 +744,23 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     A cell of the table is used before what the record says, unless it is empty.
     """
     recorded = {"title": film.record.title, "year": str(film.record.year or "")}
-    written = {}
+    from_table = {}
     for name, cell in cells.items():
-        # What looks alike is one group: accents in either form, blanks and line breaks of any number.
+        # Names that look alike are one group: blanks and line breaks of any number, accents in either form.
         text = composed(" ".join(cell.split()))
-        written[name] = text or recorded.get(name, "")
-    year = {**recorded, **written}["year"]
-    has_four_digits = len(year) == 4 and year.isdecimal()
-    decade = said("decade", year=f"{year[:3]}0") if has_four_digits else ""
-    staged = {name: repr(mean) for name, mean in _staging_of(film).items()}
-    return {**staged, "decade": decade, **recorded, **written}
+        from_table[name] = text or recorded.get(name, "")
+    facts = {name: repr(mean) for name, mean in _staging_of(film).items()}
+    facts["decade"] = _decade(from_table.get("year", recorded["year"]))
+    facts.update(recorded)
+    facts.update(from_table)  # the last word: it replaces columns of the same name
+    return facts
+
+
+def _decade(year: str) -> str:
+    """Name the decade of a year, such as `the 1990s` of 1994; "" if the text is no year of four digits."""
+    if len(year) == 4 and year.isdecimal():
+        return message("decade", year=f"{year[:3]}0")
+    return ""
 
 
 def _refuse_unknown(columns: Sequence[str | None], facts: Facts) -> None:
@@ -665,11 +772,18 @@ def _refuse_unknown(columns: Sequence[str | None], facts: Facts) -> None:
 
 
 def _number(cells: Mapping[str, str], column: str, movie: str) -> float:
-    """Read a film's number in a trend's column; NaN if the cell is empty."""
+    """Read a film's number in a trend's column; NaN if the cell is empty.
+
+    Raises
+    ------
+    FilmError
+        The cell holds no number, or one beyond `LARGEST_NUMBER`.
+    """
     text = cells.get(column, "")
+    if not text:
+        return math.nan
     number = number_of(text)  # NaN if the text is no number
-    is_usable = abs(number) <= MOST
-    if text and not is_usable:
+    if math.isnan(number) or abs(number) > LARGEST_NUMBER:
         raise FilmError(f"film {movie}, column {column}: {text!r} is no number")
     return number
 
@@ -681,92 +795,116 @@ def _notes_of_names(
     movies = [film.movie for film in films]
     not_scored = dict.fromkeys(clip.movie for clip in judgements if clip.movie not in movies)
     hinted = [f"{movie}{name_hint(movie, movies)}" for movie in not_scored]
-    notes = _note(said("films_judged_only"), hinted)
+    notes = _note(message("films_judged_only"), hinted)
     spellings: dict[str, dict[str, None]] = {}
     for film in compared:
         spellings.setdefault(film.group.casefold(), {})[film.group] = None
     for groups in spellings.values():
         if len(groups) > 1:
-            notes.append(said("note_case", names=", ".join(groups)))
+            notes.append(message("note_case", names=", ".join(groups)))
     return notes
 
 
-class _Judged(NamedTuple):
-    """What judges say of a film.
+class _FilmSummary(NamedTuple):
+    """A film, as the model and its judges see it.
 
     Attributes
     ----------
     expected : float
-        What the model, or labels in its place, give of all the time that can be judged, whoever judged which
-        windows of it and was sure.
+        Share that the model, or labels in its place, give of all the time that can be judged.
     sample : FilmSample
+        What the estimate of its group is made of; without judgements if these are too few.
     rate : CorrectedRate or None
         The film's own; None if no judge, or panel, judged enough.
     counts : WindowCounts or None
         Of all judges together; None without judgements.
     notices : list of str
         What was left out, and why.
-    film : JudgedFilm or None
-        Their judgements; None if they are too few, so that the film counts as not judged.
+    unread_s : float
+        Seconds of the film that could not be read (`Cells.unread_s`).
+    judged : JudgedFilm or None
+        Its judgements; None if they are too few, so that the film counts as not judged.
     """
 
     expected: float
     sample: FilmSample
-    rate: CorrectedRate | None
-    counts: WindowCounts | None
-    notices: list[str]
-    film: JudgedFilm | None = None
+    unread_s: float
+    rate: CorrectedRate | None = None
+    counts: WindowCounts | None = None
+    notices: Sequence[str] = ()
+    judged: JudgedFilm | None = None
 
 
-def _judged(film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None) -> _Judged:
+def _summary_of(
+    film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
+) -> _FilmSummary:
     """Summarise a film and its blind judgements; with too few it counts as not judged."""
-    own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
     unjudged_sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
     expected = unjudged_sample.expected
-    notices: list[str] = []
-    counts: WindowCounts | None = None
-    if own.clips:
-        judged = judged_film(film, own, key)
-        windows = judged.together()  # the comparison accounts for who judged
-        counts = windows.counts
-        notices += [*judged.notices, *judged.gaps(by_any=True)]
-        if windows.is_enough:
-            sure_cells = replace(windows.sure_cells, p=cells.p)
-            sample = sample_of(sure_cells, *votes(windows.by_cell), law=windows.law)
-            rate = _film_rate(film, own, key, labels)
-            return _Judged(expected, sample, rate, counts, notices, judged)
-        notices.append(_why_not_counted(counts))
-    return _Judged(expected, unjudged_sample, None, counts, notices)
+    own = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
+    without_judgements = _FilmSummary(expected, unjudged_sample, cells.unread_s)
+    if not own.clips:
+        return without_judgements
+    judged = judged_film(film, own, key)
+    windows = judged.together()  # of anybody: the comparison accounts for who judged
+    notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
+    if not windows.is_enough:
+        notices.append(_why_not_counted(windows.counts))
+        return without_judgements._replace(counts=windows.counts, notices=notices)
+    return _FilmSummary(
+        expected=expected,
+        # With labels, `cells` hold theirs; the content is that of the draw.
+        sample=_judged_sample(windows, p=cells.p),
+        unread_s=cells.unread_s,
+        rate=_film_rate(film, own, key, labels),
+        counts=windows.counts,
+        notices=notices,
+        judged=judged,
+    )
 
 
-def _why_not_counted(counts: WindowCounts) -> Said:
-    """Say how many windows of a film were judged, which are too few, and how many a share needs."""
+def _judged_sample(windows: JudgedWindows, p: Floats) -> FilmSample:
+    """Summarise the judged windows of a film; `p` [C] are the probabilities of all its cells."""
+    found = votes(windows.by_cell)
+    return sample_of(
+        replace(windows.sure_cells, p=p),
+        judged=found.cells,
+        y=found.positive_shares,
+        judges=found.judge_shares,
+        sampling=windows.sampling,
+    )
+
+
+def _why_not_counted(counts: WindowCounts) -> Message:
+    """Say that too few windows of a film were judged: how many, and how many a share needs."""
     counted = counted_windows(counts)
     if not counts.left:
-        return said("note_none_left", counted=counted)
-    return said("note_few", counted=counted, needed=needed_windows(counts.judged, counts.left, counts.least))
+        return message("note_none_left", counted=counted)
+    return message(
+        "note_few", counted=counted, needed=needed_windows(counts.judged, counts.left, counts.least)
+    )
 
 
 def _film_rate(
     film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
 ) -> CorrectedRate | None:
-    """Estimate the rate that stands for one film; None where nobody judged enough of it alone."""
+    """Estimate the rate of one film; None if no judge alone, and no panel, judged enough of it."""
     try:
         return main_rate(correct_rates(film, judgements, key, labels=labels).rates)
-    except FilmError:
+    except FilmError:  # too few judgements: whatever else is wrong was refused before (`judged_film`)
         return None
 
 
 class _EstimatedGroups(NamedTuple):
-    """Rows of the groups, and of the differences of every two that have a value."""
+    """Rows of the groups, and of the differences between every two groups of which enough is judged."""
 
     groups: list[Row]
     changes: list[Row]
 
 
 def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
-    """Estimate the mean rate of each group, and the difference of every two groups with one."""
+    """Estimate the mean rate of each group, and the difference between every two groups that have one."""
     films_of: dict[str, list[ComparedFilm]] = {}
     for film in films:
         films_of.setdefault(film.group, []).append(film)
@@ -777,13 +915,15 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     estimate_of = dict(zip(with_enough, estimates, strict=True))
     rows = []
     for name, counts in counts_of.items():
-        rows.append(_group_row(name, counts, films_of[name], estimate_of.get(name, Estimate())))
+        estimate = estimate_of.get(name, NO_ESTIMATE)
+        rows.append(_group_row(name, counts, films_of[name], estimate))
     changes = []
     for one, other in combinations(with_enough, 2):
         both = [*films_of[one], *films_of[other]]
-        change: Row = {"change": said("change_minus", one=one, other=other), **_counts(both, least=0)}
-        is_one = np.array([float(film.group == one) for film in both])
-        changes.append(_contrasted(change, both, is_one))
+        counts = _counts(both, least=0)  # enough films of either group are judged
+        is_of_one = np.array([float(film.group == one) for film in both])
+        change: Row = {"change": message("change_minus", one=one, other=other), **counts}
+        changes.append(_with_slope(change, both, is_of_one))
     return _EstimatedGroups(rows, changes)
 
 
@@ -802,117 +942,140 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
     """
     n_windows = sum(film.windows_of_group.n for film in films)
     expected = [film.expected for film in films if not np.isnan(film.expected)]
-    # Windows that would give as narrow an interval without the model; told only where they are more.
-    worth = n_windows * estimate.worth if estimate.worth > 1 else n_windows
-    groups_of_judges = {frozenset(film.sample.judges) for film in films if film.sample.n}
+    panels = {frozenset(film.sample.judges) for film in films if film.sample.n}
+    has_few_films = 0 < estimate.n_with_rarer_answer < FEW_FILMS
+    note = _few_films_note(estimate.n_with_rarer_answer) if has_few_films else ""
     return {
         "group": name,
         **counts,
         "n_windows": n_windows,
         "n_unsure": sum(film.windows_of_group.n_unsure for film in films),
         "has_unsure": any(film.has_unsure for film in films),
-        "worth": worth if round(worth) > n_windows else np.nan,
+        "has_unread": any(film.has_unread for film in films),
+        "worth": _n_needed_without_model(n_windows, estimate),
         **_values(estimate),
         "expected": float(np.mean(expected)) if expected else np.nan,
         "n_expected": len(expected),
-        "is_mixed": len(groups_of_judges) > 1,
-        "note": _rests(estimate.n_any) if 0 < estimate.n_any < FEW else "",
+        "is_mixed": len(panels) > 1,
+        "note": note,
     }
+
+
+def _n_needed_without_model(n_windows: int, estimate: Estimate) -> float:
+    """Compute how many judged windows would give as narrow an interval without the model.
+
+    NaN if they are not more than the `n_windows` that were judged, so that the model does not help.
+    """
+    n_needed = n_windows * estimate.sample_size_ratio
+    if np.isnan(n_needed) or round(n_needed) <= n_windows:
+        return np.nan
+    return n_needed
 
 
 def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     """Estimate the change of the share by ten years, or by a step of another column (`_step`)."""
-    step = 10.0 if column == "year" else _step([film.x for film in films])
-    change = LATER if column == "year" else f"{column} + {step:g}"
-    row: Row = {"change": change, **_counts(films, LEAST_OF_TREND)}
+    if column == "year":
+        step = 10.0
+        name: str = LATER
+    else:
+        step = _step([film.x for film in films])
+        name = f"{column} + {step:g}"
+    row: Row = {"change": name, **_counts(films, LEAST_OF_TREND)}
     values = {film.x for film in films if film.sample.n}
-    if not row["reason"] and len(values) < LEAST_VALUES:
-        row["reason"] = said_counted("reason_values", len(values), column=column, least=LEAST_VALUES)
-    return _contrasted(row, films, np.array([film.x for film in films]) / step)
+    if not row["reason"] and len(values) < LEAST_TREND_VALUES:
+        row["reason"] = counted_message("reason_values", len(values), column=column, least=LEAST_TREND_VALUES)
+    return _with_slope(row, films, np.array([film.x for film in films]) / step)
 
 
 def _step(values: Sequence[float]) -> float:
     """Choose the step of a trend: 1, or the largest power of ten that is no more than the values' range.
 
-    From films whose values all lie within 0.02, a change of the share by 0.14 for each 0.02 would be told as
-    one by 7 for each 1: more than a share can change.
+    A step of 1 suits no values within .02 of each other: a change of the share by .07 for each .01 would be
+    written as a change by 7 for each 1, and no share can change by 7.
     """
     extent = float(np.ptp(values)) if values else 0.0
     return 1.0 if extent <= 0 else min(1.0, 10.0 ** math.floor(math.log10(extent)))
 
 
 def _counts(films: Sequence[ComparedFilm], least: int) -> Row:
-    """Count films, and those with enough judged windows, for a row of a table.
+    """Count films and judged films, and name their judges, for a row of a table.
 
-    If fewer than `least` of them are judged, `reason` says so, and which films to judge next: these are
-    drawn at random.
+    The cell `reason` says why there is no estimate if fewer than `least` films are judged; else it is empty.
     """
-    n_judged = sum(film.sample.n > 0 for film in films)
+    judges = {judge_name(name) for film in films for name in film.sample.judges}
+    return {
+        "n_films": len(films),
+        "n_judged": _n_judged(films),
+        "judges": ", ".join(sorted(judges)),
+        "reason": _why_too_few(films, least),
+    }
+
+
+def _n_judged(films: Sequence[ComparedFilm]) -> int:
+    """Count the films of which enough windows are judged."""
+    return sum(film.sample.n > 0 for film in films)
+
+
+def _why_too_few(films: Sequence[ComparedFilm], least: int) -> str:
+    """Say that fewer than `least` films are judged, and which films to judge next; "" if enough are."""
+    n_judged = _n_judged(films)
+    if n_judged >= least:
+        return ""
+    n_films = counted_message("films_n", len(films))
     n_hidden = sum(film.is_hidden and not film.sample.n for film in films)
+    if n_hidden:  # these films are judged already: nobody is asked to judge others in their place
+        return counted_message("reason_hidden", n_hidden, films=n_films, least=least)
     to_judge = []
     for film in films:
         has_windows_left = film.counts is None or film.counts.left > 0
         if not film.sample.n and has_windows_left:
             to_judge.append(film.timeline.movie)
-    reason = ""
-    if n_judged < least and n_hidden:
-        # Nobody is asked to judge films that are judged, or to judge others for what is only hidden.
-        films_here = said_counted("films_n", len(films))
-        reason = said_counted("reason_hidden", n_hidden, films=films_here, least=least)
-    elif n_judged < least:
-        advice = said("advice_score")
-        if n_judged + len(to_judge) >= least:
-            # Films that a person chose would not stand for the others: they are drawn.
-            to_judge.sort(key=_place_in_draw)
-            advice = said("advice_judge", names=", ".join(to_judge[: least - n_judged]))
-        known = {"films": said_counted("films_n", len(films)), "least": least, "advice": advice}
-        key = "reason_few_0" if n_judged == 0 else "reason_few"
-        reason = said_counted(key, n_judged, **known)
-    judges = {judge_name(name) for film in films for name in film.sample.judges}
-    return {
-        "n_films": len(films),
-        "n_judged": n_judged,
-        "judges": ", ".join(sorted(judges)),
-        "reason": reason,
-    }
+    if n_judged + len(to_judge) >= least:
+        # In random order: films that a person chose would not stand for the others.
+        to_judge.sort(key=_random_number)
+        advice = message("advice_judge", names=", ".join(to_judge[: least - n_judged]))
+    else:
+        advice = message("advice_score")
+    reason = "reason_few_0" if n_judged == 0 else "reason_few"
+    return counted_message(reason, n_judged, films=n_films, least=least, advice=advice)
 
 
-def _place_in_draw(movie: str) -> float:
-    """Draw a number from 0 to 1 for a film, the same each time: films are judged in the order of theirs."""
+def _random_number(movie: str) -> float:
+    """Draw a number from 0 to 1 for a film; it is the same each time, as the film's name is the seed."""
     return float(np.random.default_rng([*movie.encode()]).random())
 
 
-def _contrasted(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
-    """Complete a row of changes by the slope of films' rates on x [N], unless its `reason` says why not."""
+def _with_slope(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
+    """Add the slope of the films' rates on x [N], and its interval, to a row of the table of changes.
+
+    If the row has a `reason` why there is no estimate, its numbers are NaN.
+    """
     if row["reason"]:
-        return {**row, "note": "", "has_unsure": False, **_values(Estimate())}
-    contrast = estimate_contrast([film.sample for film in films], x)
+        return {**row, "note": "", "has_unsure": False, **_values(NO_ESTIMATE)}
+    slope = estimate_contrast([film.sample for film in films], x)
     return {
         **row,
-        "note": _note_of(contrast),
-        "reason": contrast.reason,
+        "note": _note_of_slope(slope),
+        "reason": slope.reason,
         "has_unsure": any(film.has_unsure for film in films),
-        **_values(contrast),
+        **_values(slope),
     }
 
 
-def _note_of(contrast: Estimate) -> str:
-    """Say on how few films a contrast rests, and that it accounts for who judged."""
-    if contrast.reason:
+def _note_of_slope(slope: Estimate) -> str:
+    """Say on how few films a slope rests, and that it accounts for who judged; "" if neither is so."""
+    if slope.reason:
         return ""
-    notes = []
-    if contrast.n_any < FEW:
-        notes.append(_rests(contrast.n_any))
-    if contrast.accounts_for_judges:
-        notes.append(said("note_accounts"))
-    if len(notes) == 2:
-        return said("note_both", one=notes[0], other=notes[1])
-    return notes[0] if notes else ""
+    few_films = _few_films_note(slope.n_with_rarer_answer) if slope.n_with_rarer_answer < FEW_FILMS else ""
+    accounts = message("note_accounts") if slope.accounts_for_judges else ""
+    if few_films and accounts:
+        return message("note_both", one=few_films, other=accounts)
+    return few_films or accounts
 
 
-def _rests(n_films: int) -> Said:
+def _few_films_note(n_films: int) -> Message:
     """Say on how few films a share or a change rests."""
-    return said("note_rests", n=n_films, s="" if n_films == 1 else "s")
+    return message("note_rests", n=n_films, s="" if n_films == 1 else "s")
 
 
 def _values(estimate: Estimate) -> dict[str, float]:

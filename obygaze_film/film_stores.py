@@ -9,7 +9,7 @@ from pathlib import Path
 from obygaze_features.errors import StoreError
 from obygaze_features.store import Store, open_store
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.rows import windows_of
 from obygaze_film.timeline import Timeline
 
@@ -27,19 +27,20 @@ def windows_store(film: Timeline, stores: Sequence[Store]) -> Store:
         if store.fingerprint == record.fingerprint and film.movie in windows_of(store):
             return store
     digest = record.fingerprint[:12]
-    raise FilmError(said("learn_store", movie=film.movie, store=record.name, digest=digest))
+    raise FilmError(message("learn_store", movie=film.movie, store=record.name, digest=digest))
 
 
 def stores_near(folder: Path, film: Timeline) -> list[Store]:
     """Open the stores near a scored film's folder whose names begin like the store it was scored from.
 
-    They lie one or two folders above it, or in a folder there. What is no store is passed over.
+    Of a film in `work/scored/film`, the folders `work/scored` and `work` are searched, and the folders in
+    them. What is no store is left out.
     """
     store_name = escape(Path(film.record.store.name).name)
     stores = []
     for steps_up in ("..", "../.."):
-        near = Path(os.path.normpath(folder / steps_up))
-        paths = {*near.glob(f"{store_name}*"), *near.glob(f"*/{store_name}*")}
+        above = Path(os.path.normpath(folder / steps_up))
+        paths = {*above.glob(f"{store_name}*"), *above.glob(f"*/{store_name}*")}
         for path in sorted(paths):
             with suppress(StoreError):
                 stores.append(open_store(path))

@@ -19,11 +19,16 @@ from obygaze_film.schema import (
 )
 
 JUDGED: Final = "judged"
-UNLIKE: Final = "unlike"
-NOTHING: Final = "nothing"
+"""The part of a film's time that has a probability."""
+
+UNJUDGED: Final = "unlike"
+"""The part that has content and no probability: it is unlike the training clips, or could not be read."""
+
+BLACK_OR_CREDITS: Final = "nothing"
+"""The part where pictures are black or show credits, whatever its other flags are."""
+
 UNREAD: Final = "unread"
-"""Parts of a film's time: with a probability; unlike what a model was trained on, or not read; black
-pictures or credits, whatever else they are. Of what is not judged a part may be unread."""
+"""The reason why a film is not judged if all of its content could not be read."""
 
 LEAST_SAID_S: Final = 0.5
 """Seconds that a part must have for sentences to mention it."""
@@ -40,61 +45,64 @@ class FilmTime:
     ----------
     judged_s : float
         With a probability.
-    unlike_s : float
+    unjudged_s : float
         Of content that the model cannot judge.
-    nothing_s : float
-        Black pictures and credits.
+    black_or_credits_s : float
+        Where pictures are black or show credits.
     unread_s : float
-        Of `unlike_s`, what no window with features covers: it could not be read.
+        Seconds of `unjudged_s` that no window with features covers: they could not be read.
     unread_from_s : float or None
         Second from which nothing could be read up to the film's end, as where its file is cut off; None if
-        its end was read.
+        the film's end was read.
     """
 
     judged_s: float
-    unlike_s: float
-    nothing_s: float
+    unjudged_s: float
+    black_or_credits_s: float
     unread_s: float = 0.0
     unread_from_s: float | None = None
 
     @property
     def whole_s(self) -> float:
         """The film's length."""
-        return self.judged_s + self.unlike_s + self.nothing_s
+        return self.judged_s + self.unjudged_s + self.black_or_credits_s
 
     @property
     def is_whole(self) -> bool:
         """Whether all of the film is judged, but for less than is worth saying."""
-        return self.unlike_s + self.nothing_s < LEAST_SAID_S
+        return self.unjudged_s + self.black_or_credits_s < LEAST_SAID_S
 
     @property
-    def why_nothing(self) -> str:
-        """Why nothing is judged: `NOTHING` to see, all of it `UNREAD`, or `UNLIKE`; empty if something is."""
+    def why_unjudged(self) -> str:
+        """Why no second is judged: `BLACK_OR_CREDITS`, `UNREAD` or `schema.UNLIKE`; empty if any second is.
+
+        That is: the film has no content; none of it could be read; or it is unlike the training clips.
+        """
         if self.judged_s:
             return ""
-        if not self.unlike_s:
-            return NOTHING
-        return UNREAD if self.unread_s >= self.unlike_s else UNLIKE
+        if not self.unjudged_s:
+            return BLACK_OR_CREDITS
+        return UNREAD if self.unread_s >= self.unjudged_s else schema.UNLIKE
 
     @property
     def is_mostly_judged(self) -> bool:
         """Whether so much of the film's content is judged that it may have a rate."""
-        return self.unlike_s <= MOST_UNRELIABLE * (self.judged_s + self.unlike_s)
+        return self.unjudged_s <= MOST_UNRELIABLE * (self.judged_s + self.unjudged_s)
 
     def share_of_content(self, seconds: float) -> float:
-        """Return the share of the film without black and credits that some seconds are."""
-        content_s = self.judged_s + self.unlike_s
+        """Divide seconds by the seconds of the film that are neither black nor credits; 0 if it has none."""
+        content_s = self.judged_s + self.unjudged_s
         return seconds / content_s if content_s else 0.0
 
     def share(self, seconds: float) -> float:
-        """Return the share of the film that some seconds are."""
+        """Divide seconds by the film's length."""
         return seconds / self.whole_s if self.whole_s else 0.0
 
 
 def parts_of(rows: pd.DataFrame) -> NDArray[np.str_]:
-    """Name the part of a film's time that each row [N] of a model is in."""
-    parts = np.where(is_counted(rows), JUDGED, UNLIKE)
-    return np.where(has_flag(rows, *NO_CONTENT), NOTHING, parts)
+    """Return the part of a film's time that each row [N] of a model is in, such as `JUDGED`."""
+    parts = np.where(is_counted(rows), JUDGED, UNJUDGED)
+    return np.where(has_flag(rows, *NO_CONTENT), BLACK_OR_CREDITS, parts)
 
 
 def film_time(rows: pd.DataFrame) -> FilmTime:
@@ -107,27 +115,36 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
     >>> times = {"start_s": [0.0, 6.0, 8.0], "end_s": [6.0, 8.0, 10.0]}
     >>> rows = pd.DataFrame({**times, "p": [0.2, None, None], "flags": ["", "unlike", "unlike;credits"]})
     >>> film_time(rows)
-    FilmTime(judged_s=6.0, unlike_s=2.0, nothing_s=2.0, unread_s=0.0, unread_from_s=None)
+    FilmTime(judged_s=6.0, unjudged_s=2.0, black_or_credits_s=2.0, unread_s=0.0, unread_from_s=None)
     """
     seconds = durations(rows)
     parts = parts_of(rows)
-    judged = float(seconds[parts == JUDGED].sum())
-    unlike = float(seconds[parts == UNLIKE].sum())
-    nothing = float(seconds[parts == NOTHING].sum())
-    is_unread = (parts == UNLIKE) & has_flag(rows, schema.MISSING) & ~has_flag(rows, schema.UNLIKE)
-    return FilmTime(judged, unlike, nothing, float(seconds[is_unread].sum()), _unread_from_s(rows, is_unread))
+    # A row may be unlike the training by one of its windows and miss another: it was read then.
+    is_unread = (parts == UNJUDGED) & has_flag(rows, schema.MISSING) & ~has_flag(rows, schema.UNLIKE)
+    return FilmTime(
+        judged_s=float(seconds[parts == JUDGED].sum()),
+        unjudged_s=float(seconds[parts == UNJUDGED].sum()),
+        black_or_credits_s=float(seconds[parts == BLACK_OR_CREDITS].sum()),
+        unread_s=float(seconds[is_unread].sum()),
+        unread_from_s=_unread_from_s(rows, is_unread),
+    )
 
 
 def _unread_from_s(rows: pd.DataFrame, is_unread: NDArray[np.bool_]) -> float | None:
-    """Return the start of the unread rows at the end of a film; None if there are none, or no others."""
-    in_time = np.argsort(rows["start_s"].to_numpy(dtype=np.float64), kind="stable")
-    was_read = np.flatnonzero(~is_unread[in_time])
-    first_unread = int(was_read[-1]) + 1 if len(was_read) else 0
-    if first_unread in (0, len(rows)):
+    """Return the second from which no row could be read up to the film's end.
+
+    None if the last row was read, if no row was, or if the time is too short to be mentioned.
+    """
+    time_order = np.argsort(rows["start_s"].to_numpy(dtype=np.float64), kind="stable")
+    read_positions = np.flatnonzero(~is_unread[time_order])
+    if len(read_positions) == 0:
         return None
-    start_s = float(rows["start_s"].iloc[in_time[first_unread]])
-    is_worth_saying = float(rows["end_s"].max()) - start_s >= LEAST_SAID_S
-    return start_s if is_worth_saying else None
+    first_unread = int(read_positions[-1]) + 1
+    if first_unread == len(rows):
+        return None
+    start_s = float(rows["start_s"].iloc[time_order[first_unread]])
+    unread_s = float(rows["end_s"].max()) - start_s
+    return start_s if unread_s >= LEAST_SAID_S else None
 
 
 def share_of_black(rows: pd.DataFrame) -> float:
@@ -143,8 +160,8 @@ def share_of_black(rows: pd.DataFrame) -> float:
 def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> dict[str, float]:
     """Average what was measured of a film's staging over its time; return variable -> mean.
 
-    A second in several windows counts once: windows may overlap, and the last one begins before the one
-    before it has ended. A variable that is known in no window is left out.
+    Windows may overlap: a second that several windows cover is shared between them, and so counts once
+    (`schema.shared_seconds`). A variable that is known in no window is left out.
 
     Parameters
     ----------
@@ -164,10 +181,10 @@ def staging_means(variables: pd.DataFrame, rows: pd.DataFrame | None = None) -> 
 
 
 def seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> NDArray[np.float64]:
-    """Compute for how many seconds each of N rows lies in a span; returns [N].
+    """Compute for how many seconds each of N rows overlaps a span; returns [N].
 
-    A row that the span enters by `EDGE_S` or less, which may be rounding, counts as outside. A span of no
-    more than twice `EDGE_S` itself keeps even these.
+    An overlap of at most `EDGE_S` may come from rounding and counts as 0. Of a span that itself lasts at most
+    twice `EDGE_S`, every overlap counts.
     """
     row_starts = rows["start_s"].to_numpy(dtype=np.float64)
     row_ends = rows["end_s"].to_numpy(dtype=np.float64)
@@ -176,8 +193,8 @@ def seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> NDArray[
     return np.where(overlap_s > least_s, overlap_s, 0.0).astype(np.float64)
 
 
-def is_enough(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float64]) -> bool:
-    """Whether enough of a span is judged for a mean over it: half a second, or half of a shorter span.
+def is_enough_judged(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float64]) -> bool:
+    """Whether enough of a span is judged for a mean over it: half a second, or half of the span if less.
 
     Parameters
     ----------
@@ -188,28 +205,30 @@ def is_enough(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float64]) -> 
     return needed_s > 0 and float(judged_s.sum()) >= needed_s
 
 
-def told_flags_in(rows: pd.DataFrame) -> list[str]:
-    """List the flags that are told of any of the rows (`told_flags`), in the order of their first row."""
-    flags: dict[str, None] = {}  # a dict keeps the order
+def informative_flags_in(rows: pd.DataFrame) -> list[str]:
+    """List the `informative_flags` of some rows, each once, in the order of the first row that has it."""
+    flags: list[str] = []
     for cell in rows["flags"]:
-        flags |= dict.fromkeys(told_flags(cell).split(";"))
-    return [flag for flag in flags if flag]
+        for flag in informative_flags(cell).split(";"):
+            if flag and flag not in flags:
+                flags.append(flag)
+    return flags
 
 
-def told_flags(cell: str) -> str:
-    """Keep the flags of a row that are worth telling.
+def informative_flags(cell: str) -> str:
+    """Remove the flags from a row's cell that readers can infer from the others.
 
-    Where pictures are black or credits, it goes without saying that they are unlike all content or that
-    nothing could be read.
+    Black pictures and credits are always unlike the training clips, or without features: of a row with either
+    flag, `UNRELIABLE` flags are removed.
 
     Examples
     --------
-    >>> from obygaze_film.film_time import told_flags
-    >>> told_flags("unlike;black"), told_flags("unlike;bars")
+    >>> from obygaze_film.film_time import informative_flags
+    >>> informative_flags("unlike;black"), informative_flags("unlike;bars")
     ('black', 'unlike;bars')
     """
     flags = cell.split(";")
-    has_content = not set(flags) & set(NO_CONTENT)
-    if has_content:
+    is_black_or_credits = any(flag in NO_CONTENT for flag in flags)
+    if not is_black_or_credits:
         return cell
     return ";".join(flag for flag in flags if flag not in UNRELIABLE)

@@ -1,21 +1,39 @@
 """Lay out compared films as a report: groups, differences and the trend, and the films by year."""
 
 import math
-from typing import Final
+from collections.abc import Hashable
+from typing import Any, Final
 
 import pandas as pd
 
 from obygaze_features.manifest import counted
 from obygaze_film.claims import Words, document, group_claims
-from obygaze_film.claims.phrases import groups_sentence
+from obygaze_film.claims.kinds import JudgedShare
+from obygaze_film.claims.of_groups import compared_share
+from obygaze_film.claims.phrases import groups_sentence, no_share_phrase, panel_doubts
 from obygaze_film.film_groups import ALL, FilmComparison
-from obygaze_film.notes import Said, judge_name, said
+from obygaze_film.notes import Message, judge_name, message
 from obygaze_models.report import NOTHING, Block, Column, Report, block, interval, number, signed
 
-SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), interval)
+
+def _group_share(value: float, low: float, high: float) -> str:
+    """Write a group's share with its interval, or that it has none: the column "no rate" says why."""
+    return NO_RATE if math.isnan(value) else interval(value, low, high)
+
+
+def _change(value: float, low: float, high: float) -> str:
+    """Write a difference or a trend with its interval, or that it has none: the note says why."""
+    return NO_RATE if math.isnan(value) else signed(value, low, high)
+
+
+NO_RATE: Final = "no rate"
+"""Cell of a share that a table has not; its reason stands beside it."""
+
+# A column is its heading, the cell or cells of a row that it shows, and the function that writes them.
+SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _group_share)
 """Column of a group's share."""
 
-CHANGE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), signed)
+CHANGE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _change)
 """Column of a difference or a trend."""
 
 WINDOWS: Final[Column] = ("windows counted", "n_windows", str)
@@ -27,62 +45,59 @@ COUNTS: Final[tuple[Column, ...]] = (
 """Columns that groups and changes have in common."""
 
 
-def _film_share(value: float, low: float, high: float) -> str:
-    """Write a film's share with its interval; one that is counted over all of its windows has none."""
+def _film_share(value: float, low: float, high: float, n_judged: int) -> str:
+    """Write a film's share with its interval; one that is counted over all of its windows has none.
+
+    Of a film without a share: whether nobody judged it, or too few of its windows were judged.
+    """
+    if math.isnan(value):
+        return "too few judged" if n_judged else "not judged"
     return number(value) if math.isnan(low) else interval(value, low, high)
 
 
-FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high"), _film_share)
+FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high", "n_judged"), _film_share)
 """Column of a film's own share."""
 
 
-def notes_of_shares(compared: FilmComparison) -> list[Said]:
+def notes_of_shares(compared: FilmComparison) -> list[Message]:
     """Explain the shares of a comparison: of which time they are, and how to read the columns beside them."""
-    of_what = "_concept" if compared.positive.is_concept else ""
-    notes = [said(f"note_share{of_what}")]
-    if compared.is_of_labels:
-        who = judge_name(compared.model)
-        alone, together = said("note_labels_alone", who=who), said("note_together_labels", who=who)
-    else:
-        alone, together = said("note_alone"), said("note_together")
-    if len(compared.groups) and compared.groups["value"].notna().any():
-        notes.append(together)
-    notes += [said("note_worth"), alone]
+    suffix = "_concept" if compared.positive.is_concept else ""  # of the keys of texts on a concept
+    notes = [message(f"note_share{suffix}")]
+    has_share = len(compared.groups) > 0 and bool(compared.groups["value"].notna().any())
+    if has_share:
+        notes.append(_note_on_judged_shares(compared))
+    notes.append(message("note_worth"))
+    notes.append(_note_on_expected_shares(compared))
     if any(film.windows_of_share != film.windows_of_group for film in compared.films):
-        notes.append(said(f"note_windows{of_what}"))
+        notes.append(message(f"note_windows{suffix}"))
     if any(film.judges_left_out for film in compared.films):
-        notes.append(said(f"note_judges{of_what}"))
+        notes.append(message(f"note_judges{suffix}"))
     return notes
+
+
+def _note_on_judged_shares(compared: FilmComparison) -> Message:
+    """Explain that shares come from judgements and a model, or an annotator's labels, together."""
+    if compared.is_of_labels:
+        return message("note_together_labels", who=judge_name(compared.model))
+    return message("note_together")
+
+
+def _note_on_expected_shares(compared: FilmComparison) -> Message:
+    """Explain the column of what a model, or an annotator's labels, give without judgements."""
+    if compared.is_of_labels:
+        return message("note_labels_alone", who=judge_name(compared.model))
+    return message("note_alone")
 
 
 def comparison_report(compared: FilmComparison) -> Report:
     """Make a report: a table of groups, one of differences and the trend, and one of films by year."""
-    group: Column = (compared.by, "group", str)
-    worth: Column = ("worth", "worth", _worth)
-    alone = f"{judge_name(compared.model)} alone" if compared.is_of_labels else "model alone"
-    expected: Column = (alone, ("expected", "n_expected", "n_films"), _expected)
-    of_groups: list[Column] = [group, *COUNTS, WINDOWS, SHARE, worth, expected, ("no rate", "reason", str)]
-    if len(compared.groups) and compared.groups["note"].astype(bool).any():
-        of_groups.append(("note", "note", str))
-    of_changes: list[Column] = [
-        ("change", "change", str),
-        *COUNTS,
-        CHANGE,
-    ]
-    if len(compared.changes) and compared.changes[["reason", "note"]].astype(bool).to_numpy().any():
-        of_changes.append(("note", ("reason", "note"), _note))
-    of_films: list[Column] = [
-        ("year", "year", str),
-        ("film", "title", str),
-        *([] if compared.by == ALL else [group]),
-        ("by", ("judges", "judges_left_out"), _of_whom),
-        WINDOWS,
-        FILM_SHARE,
-        (alone, "expected", number),
-    ]
     films = _films(compared)
     tables = {"Groups": compared.groups, "Changes": compared.changes, "Films": films}
-    columns = {"Groups": of_groups, "Changes": of_changes, "Films": of_films}
+    columns = {
+        "Groups": _columns_of_groups(compared),
+        "Changes": _columns_of_changes(compared),
+        "Films": _columns_of_films(compared),
+    }
     title = counted(len(compared.films), "film")
     if compared.by != ALL:
         title = f"{title} by {compared.by}"
@@ -91,13 +106,13 @@ def comparison_report(compared: FilmComparison) -> Report:
     for name, table in tables.items():
         data.append(table.assign(table=name))
         if len(table):
-            blocks.append(block(name, columns[name], table.to_dict("records")))
+            blocks.append(block(name, columns[name], _rows(name, table, compared)))
     claims = group_claims(compared)
     record = {"by": compared.by, "positive": str(compared.positive.text), "model": compared.model}
     return Report(
         name="film-compare",
         title=title,
-        notes=(*notes_of_shares(compared), *compared.notes),
+        notes=(*notes_of_shares(compared), *_notes_of_films(compared), *compared.notes),
         blocks=tuple(blocks),
         data=pd.concat(data, ignore_index=True),
         record={**record, "claims": [document(claim) for claim in claims]},
@@ -105,10 +120,85 @@ def comparison_report(compared: FilmComparison) -> Report:
     )
 
 
+def _columns_of_groups(compared: FilmComparison) -> list[Column]:
+    """List the columns of the table of groups; those of notes only if there are any."""
+    columns: list[Column] = [
+        (compared.by, "group", str),
+        *COUNTS,
+        WINDOWS,
+        SHARE,
+        ("worth", "worth", _worth),
+        (_expected_heading(compared), ("expected", "n_expected", "n_films"), _expected),
+        ("no rate", "reason", str),
+    ]
+    if len(compared.groups) and compared.groups["note"].astype(bool).any():
+        columns.append(("note", "note", str))
+    return columns
+
+
+def _columns_of_changes(compared: FilmComparison) -> list[Column]:
+    """List the columns of the table of differences and the trend."""
+    columns: list[Column] = [("change", "change", str), *COUNTS, CHANGE]
+    if len(compared.changes) and compared.changes[["reason", "note"]].astype(bool).to_numpy().any():
+        columns.append(("note", ("reason", "note"), _note))
+    return columns
+
+
+def _columns_of_films(compared: FilmComparison) -> list[Column]:
+    """List the columns of the table of films; the group only if there are several."""
+    columns: list[Column] = [("year", "year", str), ("film", "title", str)]
+    if compared.by != ALL:
+        columns.append((compared.by, "group", str))
+    columns += [
+        ("by", ("judges", "judges_left_out"), _of_whom),
+        WINDOWS,
+        FILM_SHARE,
+        (_expected_heading(compared), "expected", _film_expected),
+    ]
+    return columns
+
+
+def _expected_heading(compared: FilmComparison) -> str:
+    """Name the column of the shares that a model, or an annotator's labels, give without judgements."""
+    return f"{judge_name(compared.model)} alone" if compared.is_of_labels else "model alone"
+
+
+def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict[Hashable, Any]]:
+    """Return the rows of a table as it is printed; those of films say how many windows anybody judged."""
+    rows = table.to_dict("records")
+    if name == "Films":
+        for row, film in zip(rows, compared.films, strict=True):
+            row["n_judged"] = 0 if film.counts is None else film.counts.judged
+    return rows
+
+
+def _notes_of_films(compared: FilmComparison) -> list[str]:
+    """Say why the model has no share of films, and of whose judges' agreement a film's share is doubtful."""
+    words = Words("en")
+    notes: list[str] = []
+    for film in compared.films:
+        claim = compared_share(film, compared)
+        title = film.facts["title"]
+        if isinstance(claim, JudgedShare):
+            told = words["semicolon"].join(panel_doubts(claim, words))
+            whose = words.listed([words.judge(name) for name in claim.who])
+        else:
+            told = no_share_phrase(claim, words) if claim.number is None else ""
+            whose = "model alone"
+        if told:
+            notes.append(message("note_of", movie=f"{title}, {whose}", notice=told))
+    return notes
+
+
+def _film_expected(value: float) -> str:
+    """Write the share that a model expects of a film, or that it has none: a note says why."""
+    return NO_RATE if math.isnan(value) else number(value)
+
+
 def _expected(value: float, n_expected: int, n_films: int) -> str:
     """Write the mean of the shares that a model expects, with the number of films if it is not of all."""
     is_of_some = 0 < n_expected < n_films
-    text = number(value)
+    text = NO_RATE if math.isnan(value) else number(value)
     return f"{text} ({n_expected} of {n_films} films)" if is_of_some else text
 
 

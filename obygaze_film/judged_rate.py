@@ -1,6 +1,6 @@
 """Estimate a film's rate from blind judgements; a model, right or wrong, narrows the interval."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -17,7 +17,7 @@ from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
 from obygaze_film.agreement import kappa, kappa_of
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.coverage import SLACK_S
-from obygaze_film.draws import SUCCESSIVE, Law
+from obygaze_film.draws import SUCCESSIVE
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
     LEAST_SURE,
@@ -25,10 +25,12 @@ from obygaze_film.judged_windows import (
     JudgedWindows,
     WindowCounts,
     judged_film,
+    least_sure,
+    left_out_message,
     needed_windows,
     votes,
 )
-from obygaze_film.notes import said
+from obygaze_film.notes import Message, message
 from obygaze_film.positive import positive_of
 from obygaze_film.rate_estimates import LEVEL, Estimates, estimate_rate
 from obygaze_film.schema import (
@@ -48,8 +50,8 @@ MOST_PAIRS: Final = 100
 KAPPA_DRAWS: Final = 10_000
 """Draws from the posterior of a kappa, of which its interval is made."""
 
-MOST_ADVISED: Final = 30
-"""Windows that a film without a rate is advised to have judged, if it has so many."""
+N_ADVISED: Final = 30
+"""How many windows to judge an error advises, if the film has so many."""
 
 
 class FilmRates(Struct, frozen=True):
@@ -92,8 +94,7 @@ def correct_rates(
     A judge's number comes from the windows that they judged and were sure of, in the order of the draw up to
     the first one that they did not judge. These must be 10 or more, unless no window is left to judge.
     The panel's number, the mean of its judges' shares, comes from the windows that all of them judged and
-    were sure of. Where each of them has a number of the same time, its interval goes no further than the mean
-    of the ends of their own intervals.
+    were sure of. `_cut_at_mean_of_judges` may narrow its interval.
 
     Parameters
     ----------
@@ -109,28 +110,56 @@ def correct_rates(
     """
     film = judged_film(timeline, judgements, key)
     own = {judge: film.of(judge) for judge in film.judges}
-    notices = [*film.notices, *film.gaps()]
+    notices = [*film.notices, *film.notices_of_gaps()]
     if not any(windows.is_enough for windows in own.values()):
         raise _too_few(film, [windows.counts for windows in own.values()], notices)
-    agreement, n_pairs = agreement_of_judges([film])
-    if len(agreement) < n_pairs:
-        notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
+    pairs = agreement_of_judges([film])
+    notices += _notes_of_pairs(pairs)
     estimator = _Estimator(timeline, key, labels)
-    targets = [([judge], windows) for judge, windows in own.items()]
-    if len(film.judges) > 1:
-        targets.append(([*film.judges], film.panel()))
-    rates: list[CorrectedRate] = []
+    rates = _rates_of_judges(estimator, own)
     too_few = []
-    for judges, windows in targets:
-        counts = windows.counts
-        if windows.is_enough:
-            rate = estimator.rate(windows, judges)
-            if len(judges) > 1:  # the panel comes last: `rates` are those of its judges
-                rate = _cut_at_mean_of_judges(rate, rates)
-            rates.append(structs.replace(rate, agreement=_pairs_of_target(agreement, judges)))
+    for judge, windows in own.items():
+        if not windows.is_enough:
+            too_few.append(TooFewJudged(judges=[judge], **windows.counts._asdict()))
+    if len(film.judges) > 1:
+        panel = film.panel()
+        if panel.is_enough:
+            rates.append(_rate_of_panel(estimator, panel, film.judges, rates))
         else:
-            too_few.append(TooFewJudged(judges=judges, **counts._asdict()))
-    return FilmRates(tuple(rates), tuple(agreement), alpha_of_judges([film]), tuple(too_few), tuple(notices))
+            too_few.append(TooFewJudged(judges=[*film.judges], **panel.counts._asdict()))
+    rates = [_with_agreement(rate, pairs) for rate in rates]
+    alpha = alpha_of_judges([film])
+    return FilmRates(tuple(rates), tuple(pairs.agreement), alpha, tuple(too_few), tuple(notices))
+
+
+def _rates_of_judges(estimator: "_Estimator", own: Mapping[str, JudgedWindows]) -> list[CorrectedRate]:
+    """Estimate the rate of each judge who judged enough windows, of judge -> their own windows."""
+    return [estimator.rate(windows, [judge]) for judge, windows in own.items() if windows.is_enough]
+
+
+def _rate_of_panel(
+    estimator: "_Estimator", windows: JudgedWindows, judges: Sequence[str], rates: Sequence[CorrectedRate]
+) -> CorrectedRate:
+    """Estimate the mean rate of several judges.
+
+    Parameters
+    ----------
+    estimator : _Estimator
+    windows : JudgedWindows
+        Windows that all of them judged.
+    judges : sequence of str
+    rates : sequence of CorrectedRate
+        Those of single judges, of all who have one.
+    """
+    return _cut_at_mean_of_judges(estimator.rate(windows, judges), rates)
+
+
+def _notes_of_pairs(pairs: "JudgePairs") -> list[str]:
+    """Note that only some pairs of judges were compared, as a list of one note; [] if all were."""
+    n_compared = len(pairs.agreement)
+    if n_compared == pairs.n_pairs:
+        return []
+    return [message("note_pairs", n=n_compared, pairs=f"{pairs.n_pairs:,}")]
 
 
 def rates_by_definition(
@@ -139,10 +168,18 @@ def rates_by_definition(
     key: str | None = None,
     *,
     labels: Manifest | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> FilmRates:
-    """Correct a film's rate as `correct_rates` does, apart for each definition that it was judged under.
+    """Correct a film's rate as `correct_rates` does, for each definition that it was judged under by itself.
 
-    Where there are several, judgements that do not say under which they were made are left out and counted.
+    If there are several, judgements that do not say under which they were made are left out and counted.
+
+    Parameters
+    ----------
+    timeline, judgements, key, labels
+        As in `correct_rate`.
+    names : mapping of str to str, optional
+        Digest of a definition -> its name (`Meanings.names`).
 
     Raises
     ------
@@ -151,41 +188,56 @@ def rates_by_definition(
     """
     own = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
     definitions = [*judgements_of(own).definitions]
+    names = names or {}
     if len(definitions) < 2:
+        # With the judgements of other films, as their number is noted.
         found = correct_rates(timeline, judgements, key, labels=labels)
-        return _with_definition(found, definitions[0] if definitions else "")
+        definition = definitions[0] if definitions else ""
+        return _with_definition(found, definition, names.get(definition, ""))
     rates: list[CorrectedRate] = []
     too_few: list[TooFewJudged] = []
     agreement: list[JudgesAgreement] = []
     notices: list[str] = []
     for definition in definitions:
+        under = definition_phrase(definition, names.get(definition, ""))
         clips = [clip for clip in own if clip.extras.get(DEFINITION) == definition]
         try:
             film_rates = correct_rates(timeline, own.with_clips(clips), key, labels=labels)
         except FilmError as error:
-            notices.append(said("note_definition", definition=definition[:12], notice=error.args[0]))
+            notices += _notices_of_definition(under, [error.args[0]])
             continue
-        film_rates = _with_definition(film_rates, definition)
+        film_rates = _with_definition(film_rates, definition, names.get(definition, ""))
         rates += film_rates.rates
         too_few += film_rates.too_few
         agreement += film_rates.agreement
-        short = definition[:12]
-        notices += [said("note_definition", definition=short, notice=text) for text in film_rates.notices]
+        notices += _notices_of_definition(under, film_rates.notices)
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in own)
     if n_unknown:
-        s = "" if n_unknown == 1 else "s"
-        notices.append(said("note_left_out", n=n_unknown, s=s, why=said("why_definition")))
+        notices.append(left_out_message(n_unknown, message("why_definition")))
     if not rates:
-        raise FilmError(said("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
+        raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
     alpha = None  # alpha is of judgements under one definition
     return FilmRates(tuple(rates), tuple(agreement), alpha, tuple(too_few), tuple(notices), len(definitions))
 
 
-def _with_definition(found: FilmRates, definition: str) -> FilmRates:
-    """Set the definition in rates, agreements and counts of too few windows: what they were judged under."""
-    rates = tuple(structs.replace(rate, definition=definition) for rate in found.rates)
-    too_few = tuple(structs.replace(few, definition=definition) for few in found.too_few)
-    agreement = tuple(structs.replace(pair, definition=definition) for pair in found.agreement)
+def definition_phrase(definition: str, name: str) -> Message:
+    """Name a definition by its codebook and version; by the start of its digest where these are not known."""
+    if name:
+        return message("definition_named", name=name)
+    return message("definition_digest", digest=definition[:12])
+
+
+def _notices_of_definition(definition: Message, notices: Sequence[str]) -> list[str]:
+    """Add to notices the definition that they are of (`definition_phrase`)."""
+    return [message("note_definition", definition=definition, notice=notice) for notice in notices]
+
+
+def _with_definition(found: FilmRates, definition: str, name: str) -> FilmRates:
+    """Set the definition of the judgements, and its name, in all rates, agreements and missing rates."""
+    named = {"definition": definition, "definition_name": name}
+    rates = tuple(structs.replace(rate, **named) for rate in found.rates)
+    too_few = tuple(structs.replace(few, **named) for few in found.too_few)
+    agreement = tuple(structs.replace(pair, **named) for pair in found.agreement)
     return structs.replace(found, rates=rates, too_few=too_few, agreement=agreement)
 
 
@@ -208,7 +260,7 @@ def correct_rate(
     key : str, optional
         The model whose probabilities are corrected; by default the first with logits.
     judge : str, optional
-        Whose rate is asked for; by default that of all who judged, from the windows that all of them judged.
+        The judge whose rate is corrected; by default all who judged, by the windows that all of them judged.
     labels : Manifest, optional
         Labels of the film's windows by one annotator, such as a machine, which are corrected in their place.
 
@@ -227,30 +279,28 @@ def correct_rate(
         They were made under two definitions.
     """
     film = judged_film(timeline, judgements, key)
-    notices = [*film.notices, *film.gaps()]
-    if judge is None:
-        windows, judges = film.panel(), film.judges
-        has_rate = windows.is_enough
-    elif judge in film.judges:
-        windows, judges = film.of(judge), (judge,)
-        has_rate = windows.counts.sure > 0
-    else:
+    notices = [*film.notices, *film.notices_of_gaps()]
+    if judge is not None and judge not in film.judges:
         raise _too_few(film, [], notices)
+    if judge is None:
+        judges = film.judges
+        windows = film.panel()
+        has_rate = windows.is_enough
+    else:
+        judges = (judge,)
+        windows = film.of(judge)
+        has_rate = windows.counts.sure > 0  # a judge who is named has a rate, however few they judged
     if not has_rate:
         raise _too_few(film, [windows.counts], notices)
     estimator = _Estimator(timeline, key, labels)
-    rate = estimator.rate(windows, judges)
     if len(judges) > 1:
-        windows_of_judges = {name: film.of(name) for name in judges}
-        rates_of_judges = []
-        for name, own_windows in windows_of_judges.items():
-            if own_windows.is_enough:
-                rates_of_judges.append(estimator.rate(own_windows, [name]))
-        rate = _cut_at_mean_of_judges(rate, rates_of_judges)
-    agreement, n_pairs = agreement_of_judges([film])
-    if len(agreement) < n_pairs:
-        notices.append(said("note_pairs", n=len(agreement), pairs=f"{n_pairs:,}"))
-    return structs.replace(rate, agreement=_pairs_of_target(agreement, rate.annotators)), notices
+        rates = _rates_of_judges(estimator, {name: film.of(name) for name in judges})
+        rate = _rate_of_panel(estimator, windows, judges, rates)
+    else:
+        rate = estimator.rate(windows, judges)
+    pairs = agreement_of_judges([film])
+    notices += _notes_of_pairs(pairs)
+    return _with_agreement(rate, pairs), notices
 
 
 def main_rate(rates: Sequence[CorrectedRate]) -> CorrectedRate:
@@ -271,45 +321,50 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     notices : sequence of str
         What was left out, and why.
     """
-    no_windows = JudgedWindows(film.cells, by_cell={}, unsure=(), law=film.law)
-    most = max(counts, key=lambda judge: (judge.sure, judge.judged), default=no_windows.counts)
-    left_out = "; ".join(notices) or said("rate_none_out")
-    known = {"movie": film.movie, "counted": counted_windows(most), "notices": left_out}
-    if not most.left:
-        return FilmError(said("rate_none_left", **known))
-    n_windows = most.judged + most.left
-    n_advised = min(n_windows, max(MOST_ADVISED, most.judged + most.least))
-    needed = needed_windows(most.judged, most.left, most.least)
-    return FilmError(said("rate_few", **known, needed=needed, more=n_advised))
+    n_windows = int((film.cells.content_s > 0).sum())
+    none_judged = WindowCounts(judged=0, sure=0, left=n_windows, least=least_sure(film.cells))
+    best = max(counts, key=lambda of_judge: (of_judge.sure, of_judge.judged), default=none_judged)
+    left_out = "; ".join(notices) or message("rate_none_out")
+    known = {"movie": film.movie, "counted": counted_windows(best), "notices": left_out}
+    if not best.left:
+        return FilmError(message("rate_none_left", **known))
+    n_advised = min(best.judged + best.left, max(N_ADVISED, best.judged + best.least))
+    needed = needed_windows(best.judged, best.left, best.least)
+    return FilmError(message("rate_few", **known, needed=needed, more=n_advised))
 
 
 def counted_windows(counts: WindowCounts) -> str:
-    """Say how many windows were judged blindly, and how many of them surely if not all."""
+    """Say how many windows were judged blindly and, if not all, of how many the judges were sure."""
     key = "counted" if counts.are_all_sure else "counted_sure"
     if counts.judged < 2:
         key += f"_{counts.judged}"
-    return said(key, judged=counts.judged, sure=counts.sure)
+    return message(key, judged=counts.judged, sure=counts.sure)
 
 
 def estimate_windows(windows: JudgedWindows) -> Estimates:
-    """Estimate the mean share of the judges of some windows, each of which all of them judged.
+    """Estimate the mean share of some judges from windows that all of them judged.
 
-    The estimates are arrays of one draw, shape [1].
+    The arrays of the estimates have the shape [1]: these judgements are one draw.
     """
-    judged, y, _ = votes(windows.by_cell)
-    cells, judges = windows.sure_cells, windows.common_judges
-    return estimate_rate(cells, judged[None], y[None], law=windows.law, judges=judges)
+    found = votes(windows.by_cell)
+    return estimate_rate(
+        windows.sure_cells,
+        found.cells[None, :],
+        found.positive_shares[None, :],
+        sampling=windows.sampling,
+        denominator=windows.denominator,
+    )
 
 
 def _cut_at_mean_of_judges(panel: CorrectedRate, rates: Sequence[CorrectedRate]) -> CorrectedRate:
-    """Cut the interval of a panel at the mean of its judges' own ends, if these are all of one time.
+    """Cut the interval of a panel at the mean of the ends of its judges' own intervals.
 
-    They are not where a judge has no number, or where some were not sure of windows that others were sure of.
-    The panel's share is the mean of its judges' shares, and the standard deviation of a mean is no more than
-    the mean of the standard deviations, whichever windows each of them judged. Planted: two judges, alike or
-    opposed, who mark .08 to .5 of films of 21 to 100 windows; one judged 21 to 40 of them, the other the
-    first 10 to 15 of these. The interval that is cut so holds the mean of their shares in .98 or more of 250
-    draws, as that of the common windows does, and is half to three quarters as wide.
+    The panel's share is the mean of its judges' shares, and the standard deviation of a mean is at most the
+    mean of the standard deviations. A judge's own interval is of more windows than the panel's, which all of
+    them judged. `benchmarks/planted/judges.py` measures how often the cut interval holds the share.
+
+    The interval is not cut if a judge has no rate, or if the rates are of different time, as some judges were
+    not sure of windows that others were sure of.
 
     Parameters
     ----------
@@ -317,9 +372,9 @@ def _cut_at_mean_of_judges(panel: CorrectedRate, rates: Sequence[CorrectedRate])
     rates : sequence of CorrectedRate
         Those of its judges who have one.
     """
-    time_s = panel.content_s or 0.0
-    are_of_one_time = all(abs((rate.content_s or 0.0) - time_s) <= SLACK_S for rate in rates)
-    if len(rates) < len(panel.annotators) or not are_of_one_time:
+    panel_s = panel.content_s or 0.0
+    are_of_same_time = all(abs((rate.content_s or 0.0) - panel_s) <= SLACK_S for rate in rates)
+    if len(rates) < len(panel.annotators) or not are_of_same_time:
         return panel
     low = max(panel.low, float(np.mean([rate.low for rate in rates])))
     high = min(panel.high, float(np.mean([rate.high for rate in rates])))
@@ -334,7 +389,7 @@ class _Estimator:
     name : str
         The model's key, or the labels' annotator.
     expected : float or None
-        The rate that the model expects, or that the labels have; None if the model has none.
+        The film's rate without judgements, by the model or the labels; None if the model gives none.
     expected_s : float
         Seconds of the film that `expected` is a rate of.
     positive : Positive
@@ -343,6 +398,7 @@ class _Estimator:
     """
 
     def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
+        """Take what is corrected from the labels if there are any, else from the model."""
         model = timeline.model(key)
         self.positive = positive_of(model)
         self.labelled: Cells | None = None
@@ -353,51 +409,52 @@ class _Estimator:
         else:
             cells = self.labelled = cells_by(labels, timeline, key)
             self.name = labels.clips[0].annotator or "labels"
-            self.expected = float(np.average(cells.p, weights=cells.content))
-        self.expected_s = float(cells.counted.sum())
+            self.expected = float(np.average(cells.p, weights=cells.content_s))
+        self.expected_s = float(cells.counted_s.sum())
 
     def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
         """Estimate the mean share of some judges from windows that all of them judged."""
         if self.labelled is not None:
-            cells = replace(windows.cells, p=self.labelled.p, counted=self.labelled.counted)
+            cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
-        judged, positive_shares, _ = votes(windows.by_cell)
+        n_judged = len(windows.by_cell)
+        positive_shares = votes(windows.by_cell).positive_shares
         estimates = estimate_windows(windows)
-        uses_model = estimates.gain[0] > 0
-        method = "census" if windows.is_census else _method(uses_model, windows.law, positive_shares)
-        calls_of_cells = windows.by_cell.values()
-        content = windows.sure_cells.content
-        n_windows = int((content > 0).sum())
+        answers_of_cells = windows.by_cell.values()
+        content_s = windows.sure_cells.content_s
+        n_windows = int((content_s > 0).sum())
         return CorrectedRate(
             model=self.name,
             value=float(estimates.value[0]),
             low=float(estimates.low[0]),
             high=float(estimates.high[0]),
             level=LEVEL,
-            method=method,
-            n=len(judged),
+            method=_method(windows, positive_shares, uses_model=bool(estimates.gain[0] > 0)),
+            n=n_judged,
             n_positive_by_all=int((positive_shares == 1).sum()),
-            n_rows=int((windows.cells.content > 0).sum()),
-            worth=_worth(estimates, len(judged), n_windows),
+            n_rows=int((windows.cells.content_s > 0).sum()),
+            worth=_n_needed_without_model(estimates, n_judged, n_windows),
             expected=self.expected,
             expected_s=self.expected_s,
             is_of_labels=self.labelled is not None,
             annotators=[*judges],
-            positives=[sum(calls[judge] for calls in calls_of_cells) for judge in judges],
+            positives=[sum(answers[judge] for answers in answers_of_cells) for judge in judges],
             positive=self.positive.text,
             is_of_concept=self.positive.is_concept,
-            content_s=float(content.sum()),
+            content_s=float(content_s.sum()),
             n_unsure=len(windows.unsure),
-            unsure_s=float(windows.cells.content[[*windows.unsure]].sum()),
+            unsure_s=float(windows.cells.content_s[[*windows.unsure]].sum()),
+            unread_s=windows.cells.unread_s,
         )
 
 
-def _worth(estimates: Estimates, n: int, n_windows: int) -> float | None:
+def _n_needed_without_model(estimates: Estimates, n: int, n_windows: int) -> float | None:
     """Compute how many windows, judged without the model, would give as narrow an interval.
 
-    The squared width of the interval from n of a film's N windows is proportional to 1 / n - 1 / N. The
-    number m that is asked for solves 1 / m - 1 / N = (1 / n - 1 / N) (width / width_alone)^2, and is never
-    above N. None if m is no more than n: then the model saves nothing.
+    The squared width of an interval from n of a film's N windows is proportional to 1 / n - 1 / N. That of
+    the interval from the judgements alone is too, and so the number m of windows that would make it as narrow
+    solves 1 / m - 1 / N = (1 / n - 1 / N) (width / width_alone)^2. It is at most N. None if m is no more than
+    n: then the model saves nothing.
 
     Parameters
     ----------
@@ -412,82 +469,94 @@ def _worth(estimates: Estimates, n: int, n_windows: int) -> float | None:
     width_alone = float(estimates.alone_high[0] - estimates.alone_low[0])
     if n == n_windows or width >= width_alone:
         return None
-    worth = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_alone) ** 2)
-    return round(worth, 1) if round(worth) > n else None
+    n_needed = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_alone) ** 2)
+    return n_needed if round(n_needed) > n else None
 
 
-def _pairs_of_target(agreement: Sequence[JudgesAgreement], judges: Sequence[str]) -> list[JudgesAgreement]:
-    """Keep the pairs of judges within a panel; of a single judge, the pairs with any other."""
-    if len(judges) > 1:
-        return [pair for pair in agreement if set(pair.annotators) <= set(judges)]
-    return [pair for pair in agreement if judges[0] in pair.annotators]
+def _with_agreement(rate: CorrectedRate, pairs: "JudgePairs") -> CorrectedRate:
+    """Add to a panel's rate the agreement of its judges, and to a judge's rate that with any other judge."""
+    if len(rate.annotators) > 1:
+        panel = set(rate.annotators)
+        agreement = [pair for pair in pairs.agreement if set(pair.annotators) <= panel]
+    else:
+        agreement = [pair for pair in pairs.agreement if rate.annotators[0] in pair.annotators]
+    return structs.replace(rate, agreement=agreement)
 
 
-def _method(uses_model: bool, law: Law, y: Floats) -> str:
-    """Name the way an interval was found, as `CorrectedRate.method` has it, from judgements y [n], 0 to 1."""
+def _method(windows: JudgedWindows, positive_shares: Floats, *, uses_model: bool) -> str:
+    """Name the method by which an interval was computed, as `CorrectedRate.method` has it.
+
+    The interval is exact if all judged windows [n] are positive, or none is, unless they were drawn by
+    sequential Poisson sampling.
+    """
+    if windows.is_census:
+        return "census"
     if uses_model:
         return "difference"
-    none_is_positive = not y.any()
-    all_are_positive = bool((y == 1).all())
-    is_exact = (none_is_positive or all_are_positive) and law == SUCCESSIVE
+    none_is_positive = not positive_shares.any()
+    all_are_positive = bool((positive_shares == 1).all())
+    is_exact = (none_is_positive or all_are_positive) and windows.sampling == SUCCESSIVE
     return "exact" if is_exact else "wilson"
 
 
-class _NamedCalls(NamedTuple):
-    """What J judges who have a name say of each of W windows.
+class _AnswersOfNamed(NamedTuple):
+    """The answers of J judges who have a name for each of W windows.
 
     Attributes
     ----------
     names : list of str
         Of the judges.
-    called : ndarray, shape [J, W]
+    answers : ndarray, shape [J, W]
         1 (positive), 0, or NaN where a judge is not sure or did not judge.
     judged : ndarray of bool, shape [J, W]
         Whether they judged it, sure or not.
     """
 
     names: list[str]
-    called: Floats
+    answers: Floats
     judged: NDArray[np.bool_]
 
 
-def _named_calls(films: Sequence[JudgedFilm]) -> _NamedCalls:
-    """Gather what each judge who has a name says of each window of some films, one film after the other."""
+def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
+    """Gather the answers of each judge who has a name for the windows of some films, film after film."""
     names = list(dict.fromkeys(name for film in films for name in film.judges if name))
     windows = []
     for film in films:
-        places = sorted(film.cell_at, key=lambda place: film.cell_at[place])
-        windows += [(film, place) for place in places]
-    called = np.full((len(names), len(windows)), np.nan)
-    judged = np.zeros(called.shape, dtype=np.bool_)
+        places_in_time_order = sorted(film.cell_of_place, key=lambda place: film.cell_of_place[place])
+        windows += [(film, place) for place in places_in_time_order]
+    answers = np.full((len(names), len(windows)), np.nan)
+    judged = np.zeros(answers.shape, dtype=np.bool_)
     for row, name in enumerate(names):
         for column, (film, place) in enumerate(windows):
-            calls = film.calls.get(name, {})
-            judged[row, column] = place in calls
-            call = calls.get(place)
-            if call is not None:
-                called[row, column] = call
-    return _NamedCalls(names, called, judged)
+            answers_of_judge = film.answers.get(name, {})
+            if place not in answers_of_judge:
+                continue
+            judged[row, column] = True
+            answer = answers_of_judge[place]
+            if answer is not None:
+                answers[row, column] = answer
+    return _AnswersOfNamed(names, answers, judged)
 
 
 def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
-    """Compute Krippendorff's alpha of three judges or more of some films; of two there is kappa.
+    """Compute Krippendorff's alpha of all judges of some films.
 
-    None of fewer than `LEAST_SURE` windows that two judges or more were sure of.
+    None of fewer than three judges (two have a kappa), and of fewer than `LEAST_SURE` windows of which two
+    judges or more were sure.
     """
-    calls = _named_calls(films)
-    n_sure = (~np.isnan(calls.called)).sum(axis=0)  # [W]: judges who were sure of each window
+    found = _answers_of_named(films)
+    n_sure = (~np.isnan(found.answers)).sum(axis=0)  # [W]: judges who were sure of each window
     n_windows = int((n_sure >= 2).sum())
-    if len(calls.names) < 3 or n_windows < LEAST_SURE:
+    if len(found.names) < 3 or n_windows < LEAST_SURE:
         return None
     from obygaze_features.manifest import krippendorff_alpha  # noqa: PLC0415 - films are opened without it
 
-    value = krippendorff_alpha(calls.called)
+    value = krippendorff_alpha(found.answers)
     if value is None:
         return None
-    n_judges = calls.judged.sum(axis=0)  # [W]: judges of each window
+    n_judges = found.judged.sum(axis=0)  # [W]: judges of each window
     n_unsure = int(((n_judges >= 2) & (n_sure < 2)).sum())
-    return JudgesAlpha(len(calls.names), n_windows, value, n_unsure)
+    return JudgesAlpha(len(found.names), n_windows, value, n_unsure)
 
 
 class KappaInterval(NamedTuple):
@@ -499,7 +568,7 @@ class KappaInterval(NamedTuple):
 
 
 NO_KAPPA: Final = KappaInterval(np.nan, np.nan, np.nan)
-"""Of two judges who judged too few windows together, or whose calls define none."""
+"""Of two judges who judged too few windows together, or whose answers define no kappa."""
 
 
 class JudgePairs(NamedTuple):
@@ -522,26 +591,26 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
 
     Of fewer than `LEAST_SURE` such cells there is no kappa.
     """
-    calls = _named_calls(films)
-    is_sure = ~np.isnan(calls.called)  # [J judges, W windows]
-    n_common = is_sure.astype(np.float64) @ is_sure.T  # [J, J]: windows of which both were sure
+    found = _answers_of_named(films)
+    is_sure = ~np.isnan(found.answers)  # [J judges, W windows]
+    n_common = is_sure.astype(np.float64) @ is_sure.T  # [J, J]: number of windows of which both were sure
     pairs = np.argwhere(np.triu(n_common, 1))  # [pairs, 2]: judges with a common window, each pair once
-    # Of too many pairs some are drawn: the seed is fixed, so that they are the same ones each time.
+    # At most `MOST_PAIRS` are drawn; the seed is fixed, so that they are the same ones each time.
     drawn = np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS]
     agreements = []
     for pair in pairs[np.sort(drawn)]:
         are_sure = is_sure[pair].all(axis=0)
-        first, second = calls.called[pair][:, are_sure] == 1
+        first, second = found.answers[pair][:, are_sure] == 1
         kappa_of_pair = kappa_interval(first, second) if len(first) >= LEAST_SURE else NO_KAPPA
         value, low, high = (None if np.isnan(figure) else figure for figure in kappa_of_pair)
         agreement = JudgesAgreement(
-            annotators=[calls.names[judge] for judge in pair],
+            annotators=[found.names[judge] for judge in pair],
             n=len(first),
             alike=int((first == second).sum()),
             kappa=value,
             low=low,
             high=high,
-            n_unsure=int((calls.judged[pair].all(axis=0) & ~are_sure).sum()),
+            n_unsure=int((found.judged[pair].all(axis=0) & ~are_sure).sum()),
         )
         agreements.append(agreement)
     return JudgePairs(agreements, len(pairs))
@@ -550,19 +619,20 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
 def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> KappaInterval:
     """Compute Cohen's kappa of two annotators of the same cells [n] and its 95 % interval.
 
-    The interval is that of the posterior under Jeffreys' prior of the shares of the four pairs of calls. The
-    jackknife over cells covers too little of rare calls, and has none where annotators agree on all.
+    The interval is that of the posterior of kappa, with Jeffreys' prior of the shares of the four pairs of
+    answers. A jackknife over cells would cover too seldom if positive answers are rare, and give no interval
+    if the annotators agree on all cells.
     """
     value = kappa(a, b)
     if np.isnan(value):
         return NO_KAPPA
-    # 2 a + b of calls is 0 where neither, 1 where b alone does, 2 where a alone does, 3 where both.
+    # 2 a + b of a cell: 0 if neither marks it, 1 if b alone does, 2 if a alone does, 3 if both do.
     counts = np.bincount(2 * a + b, minlength=4)
     shares = np.random.default_rng(0).dirichlet(counts + 0.5, KAPPA_DRAWS)  # Jeffreys' prior is 0.5 of each
     neither, only_b, only_a, both = shares.T
     kappas = kappa_of(first=both + only_a, second=both + only_b, alike=both + neither)
     low, high = np.quantile(kappas, (0.025, 0.975))
-    return KappaInterval(value, min(float(low), value), max(float(high), value))
+    return KappaInterval(value, min(float(low), value), max(float(high), value))  # it contains the kappa
 
 
 class _Rates(Struct, kw_only=True):

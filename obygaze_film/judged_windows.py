@@ -1,7 +1,7 @@
-"""Gather the blind judgements of a film as one object: what each judge says of each window that was drawn."""
+"""Gather the blind judgements of a film: each judge's answer for each window that was drawn."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -24,10 +24,11 @@ from obygaze_features.manifest import (
 from obygaze_features.text import first_few, number_of
 from obygaze_film.cells import Cells, Floats, cells_of
 from obygaze_film.coverage import SLACK_S
-from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Law
+from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Sampling
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import Said, judge_name, said, said_counted
+from obygaze_film.notes import Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
+from obygaze_film.schema import ModelRecord
 from obygaze_film.timeline import Timeline
 
 LEAST_SURE: Final = 10
@@ -37,8 +38,8 @@ judge), and for a kappa of two judges."""
 JUDGED_AT: Final = "judged_at"
 """Column of judgements: when they were made, for people (ISO 8601, in UTC)."""
 
-ByCell = dict[int, dict[str, bool]]
-"""Cell -> judge -> whether they call it positive: the cells in the order of the draw, sure judges alone."""
+AnswersByCell = dict[int, dict[str, bool]]
+"""Cell -> judge -> whether it is positive, of the judges who were sure; cells in the order of the draw."""
 
 
 class WindowCounts(NamedTuple):
@@ -76,158 +77,169 @@ class JudgedWindows:
     cells : Cells
         All cells of the film; judged ones have the content that they had when they were drawn.
     by_cell : dict
-        Judged cell -> judge -> whether they call it positive, of the judges who were sure.
+        Judged cell -> judge -> whether it is positive, of the judges who were sure.
     unsure : tuple of int
         Cells that were judged too, and of which nobody (of a panel: not everybody) was sure.
-    law : str
-        By which the cells were drawn.
+    sampling : str
+        Method by which the cells were drawn.
     """
 
     cells: Cells
-    by_cell: ByCell
+    by_cell: AnswersByCell
     unsure: tuple[int, ...]
-    law: Law
+    sampling: Sampling
 
     @property
     def sure_cells(self) -> Cells:
-        """The cells to which a rate refers: all but those of which nobody was sure."""
+        """The cells to which a rate refers: those in `unsure` have no content, others are as in `cells`."""
         return self.cells.without(self.unsure)
 
     @property
     def counts(self) -> WindowCounts:
         """How many were judged, judged surely, and are left."""
-        with_content = np.flatnonzero(self.cells.content > 0).tolist()
+        with_content = np.flatnonzero(self.cells.content_s > 0).tolist()
         judged = {*self.by_cell, *self.unsure}
         n_left = sum(cell not in judged for cell in with_content)
-        return WindowCounts(len(judged), len(self.by_cell), n_left, least_judged(self.cells))
+        return WindowCounts(len(judged), len(self.by_cell), n_left, least_sure(self.cells))
 
     @property
     def is_census(self) -> bool:
-        """Whether all windows that a rate refers to were judged: then it is counted, not estimated."""
-        n_to_judge = int((self.sure_cells.content > 0).sum())
-        return len(self.by_cell) > 0 and len(self.by_cell) == n_to_judge
+        """Whether all windows that a rate refers to were judged: then it is counted, not estimated.
+
+        A rate does not refer to windows of which nobody was sure (`sure_cells`).
+        """
+        n_windows = int((self.sure_cells.content_s > 0).sum())
+        return len(self.by_cell) > 0 and len(self.by_cell) == n_windows
 
     @property
     def is_enough(self) -> bool:
-        """Whether a rate comes from them: they were sure of the least number, or no window is left."""
+        """Whether a rate can be given: judges were sure of enough windows, or no window is left to judge."""
         return self.is_census or self.counts.sure >= self.counts.least
 
     @property
-    def common_judges(self) -> int:
-        """The least common multiple of the numbers of judges who were sure of each cell.
+    def denominator(self) -> int:
+        """The common denominator of the cells' positive shares: of 2 and of 3 sure judges, 6.
 
-        Every cell's share of positive calls is then a whole multiple of 1 / `common_judges`: of cells with 2
-        and with 3 sure judges it is 6, and shares are sixths.
+        It is the least common multiple of the numbers of judges who were sure of each cell, so that every
+        cell's share of positive answers is a whole multiple of 1 / `denominator`.
         """
-        return math.lcm(*{len(calls) for calls in self.by_cell.values()})
+        return math.lcm(*{len(answers) for answers in self.by_cell.values()})
 
 
-Calls = Mapping[int, bool | None]
-"""Place in the draw -> whether a judge calls the window there positive; None where they are not sure."""
+Answers = Mapping[int, bool | None]
+"""A judge's answers: place in the draw -> whether the window is positive; None where they are not sure."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class JudgedFilm:
-    """The blind judgements of a film: what each judge says of each window that was drawn.
+    """The blind judgements of a film: each judge's answer for each window that was drawn.
 
-    A number is made from the windows `of` one judge, of the `panel` (windows that all of them judged), or of
-    all `together` (windows that anybody judged), where the estimate accounts for who judged.
+    Rates are estimated from the windows `of` one judge, from those of the `panel` (all judges judged them),
+    or from all `together` (any judge did), where the estimate accounts for who judged which window.
 
     Attributes
     ----------
     movie : str
     cells : Cells
         With the content that judged cells had when they were drawn.
-    law : str
-        By which the windows were drawn.
-    cell_at : dict
-        Place in the draw -> cell.
-    asked : dict
+    sampling : str
+        Method by which the windows were drawn.
+    cell_of_place : dict
+        Place in the draw, from 1 on -> cell.
+    judged_places : dict
         Judge -> places of the windows that they judged, also of those that are no cells of the film any more.
-    calls : dict
-        Judge -> place in the draw -> whether they call the window positive; None where they are not sure.
+    answers : dict
+        Judge -> place in the draw -> whether the window is positive; None where the judge is not sure.
     notices : tuple of str
         What was left out, and why.
     """
 
     movie: str
     cells: Cells
-    law: Law
-    cell_at: Mapping[int, int]
-    asked: Mapping[str, frozenset[int]]
-    calls: Mapping[str, Calls]
+    sampling: Sampling
+    cell_of_place: Mapping[int, int]
+    judged_places: Mapping[str, frozenset[int]]
+    answers: Mapping[str, Answers]
     notices: tuple[str, ...]
 
     @property
     def judges(self) -> tuple[str, ...]:
         """Names of all who judged."""
-        return tuple(self.calls)
+        return tuple(self.answers)
 
     @property
     def has_unsure(self) -> bool:
         """Whether one of the judges was not sure of a window, though another may have been."""
-        return any(call is None for calls in self.calls.values() for call in calls.values())
+        return any(None in answers.values() for answers in self.answers.values())
 
     def of(self, judge: str) -> JudgedWindows:
-        """Return what one judge judged, up to the first window of the draw that they did not."""
-        return self._windows(_places_before_a_gap(self.asked[judge]), [judge])
+        """Return what one judge judged, up to the first window of the draw that they did not judge."""
+        return self._windows_at(_places_before_a_gap(self.judged_places[judge]), [judge])
 
     def panel(self) -> JudgedWindows:
-        """Return the windows that all judges judged; those of which not all were sure are `unsure`."""
-        judged_by_all = frozenset.intersection(*self.asked.values()) if self.asked else frozenset()
-        windows = self._windows(_places_before_a_gap(judged_by_all), self.judges)
+        """Return the windows that all judges judged, up to the first of the draw that one of them did not.
+
+        Windows of which not all judges were sure are `unsure`.
+        """
+        judged_by_all = frozenset[int]()
+        if self.judged_places:
+            judged_by_all = frozenset.intersection(*self.judged_places.values())
+        windows = self._windows_at(_places_before_a_gap(judged_by_all), self.judges)
         by_cell = {}
         unsure = [*windows.unsure]
-        for cell, calls in windows.by_cell.items():
-            if len(calls) == len(self.judges):
-                by_cell[cell] = calls
+        for cell, answers in windows.by_cell.items():
+            if len(answers) == len(self.judges):
+                by_cell[cell] = answers
             else:
                 unsure.append(cell)
         return replace(windows, by_cell=by_cell, unsure=tuple(unsure))
 
     def together(self) -> JudgedWindows:
-        """Return the windows that anybody judged, up to the first of the draw that nobody did."""
-        judged_by_any = frozenset[int]().union(*self.asked.values())
-        return self._windows(_places_before_a_gap(judged_by_any), self.judges)
+        """Return the windows that any judge judged, up to the first of the draw that nobody judged."""
+        return self._windows_at(_places_before_a_gap(self._places_judged_by_any()), self.judges)
 
-    def gaps(self, *, by_any: bool = False) -> list[str]:
-        """Say of each judge how many judgements do not count: those after the first window not judged.
+    def notices_of_gaps(self, *, by_any: bool = False) -> list[str]:
+        """Note for each judge how many judgements do not count, as an earlier window was not judged.
 
-        It is the first that the judge did not judge, as in `of`; with `by_any` the first that nobody judged,
-        as in `together`.
+        By default this is the first window that the judge did not judge (see `of`); with `by_any`, the first
+        window that nobody judged (see `together`).
         """
         notices: list[str] = []
-        judged_by_any = frozenset[int]().union(*self.asked.values())
-        for judge, places in self.asked.items():
-            n_before_gap = len(_places_before_a_gap(judged_by_any if by_any else places))
+        for judge, places in self.judged_places.items():
+            n_before_gap = len(_places_before_a_gap(self._places_judged_by_any() if by_any else places))
             n_left_out = sum(place > n_before_gap for place in places)
             if n_left_out:
-                why = said("why_gap", column=PLACE, gap=n_before_gap + 1)
-                notice = _left_out(n_left_out, why)
+                why = message("why_gap", column=PLACE, gap=n_before_gap + 1)
+                notice = left_out_message(n_left_out, why)
                 if len(self.judges) > 1:
-                    notice = said("note_of", movie=judge, notice=notice)
+                    # The note begins with the name of what it is of, here the judge.
+                    notice = message("note_of", movie=judge, notice=notice)
                 notices.append(notice)
         return notices
 
-    def _windows(self, places: Iterable[int], judges: Iterable[str]) -> JudgedWindows:
-        """Gather what some judges say of the windows at some places of the draw.
+    def _places_judged_by_any(self) -> frozenset[int]:
+        """Return the places of the draw that at least one judge judged."""
+        return frozenset[int]().union(*self.judged_places.values())
+
+    def _windows_at(self, places: Iterable[int], judges: Sequence[str]) -> JudgedWindows:
+        """Gather the answers of some judges for the windows at some places of the draw.
 
         Left out are windows that none of them judged, and windows that are no cells of the film any more.
         """
-        names = [*judges]
-        by_cell: ByCell = {}
+        by_cell: AnswersByCell = {}
         unsure = []
         for place in places:
-            cell = self.cell_at.get(place)
-            calls = {name: self.calls[name][place] for name in names if place in self.calls[name]}
-            if cell is None or not calls:
+            cell = self.cell_of_place.get(place)
+            # Judge -> answer; None if the judge is not sure.
+            answers = {name: self.answers[name][place] for name in judges if place in self.answers[name]}
+            if cell is None or not answers:
                 continue
-            sure_calls = {name: call for name, call in calls.items() if call is not None}
-            if sure_calls:
-                by_cell[cell] = sure_calls
+            sure_answers = {name: answer for name, answer in answers.items() if answer is not None}
+            if sure_answers:
+                by_cell[cell] = sure_answers
             else:
                 unsure.append(cell)
-        return JudgedWindows(self.cells, by_cell, tuple(unsure), self.law)
+        return JudgedWindows(self.cells, by_cell, tuple(unsure), self.sampling)
 
 
 def _places_before_a_gap(places: Collection[int]) -> list[int]:
@@ -236,13 +248,13 @@ def _places_before_a_gap(places: Collection[int]) -> list[int]:
     return [*range(1, first_missing)]
 
 
-def least_judged(cells: Cells) -> int:
-    """Return the least number of sure judgements for a rate: `LEAST_SURE`, or all windows if fewer."""
-    n_with_content = int((cells.content > 0).sum())
+def least_sure(cells: Cells) -> int:
+    """Return how many windows judges must be sure of for a rate: `LEAST_SURE`, or all if there are fewer."""
+    n_with_content = int((cells.content_s > 0).sum())
     return min(LEAST_SURE, n_with_content)
 
 
-def needed_windows(judged: int, left: int, least: int) -> Said:
+def needed_windows(judged: int, left: int, least: int) -> Message:
     """Say how many windows must be judged for a share: `least` of them surely, or else all of the film.
 
     Parameters
@@ -252,38 +264,46 @@ def needed_windows(judged: int, left: int, least: int) -> Said:
     """
     n_windows = judged + left
     if n_windows > least:
-        return said("windows_needed", least=least, all=n_windows)
+        return message("windows_needed", least=least, all=n_windows)
     key = "windows_needed_all" if judged else "windows_needed_none"
-    return said_counted(key, left, all=n_windows)
+    return counted_message(key, left, all=n_windows)
 
 
-def votes(by_cell: ByCell) -> tuple[NDArray[np.int64], Floats, dict[str, Floats]]:
-    """Turn the calls of n judged cells into arrays, in the order of the draw.
+class Votes(NamedTuple):
+    """The answers for n judged cells, as arrays in the order of the draw.
 
-    Returns
-    -------
-    judged : ndarray of int, shape [n]
-        The cells.
-    positive : ndarray, shape [n]
-        Share of a cell's sure judges who call it positive.
-    shares : dict of str to ndarray, shape [n]
-        Judge -> their share of a cell's judgements: 1 / the number of its sure judges, 0 if they are none of
-        them.
+    Attributes
+    ----------
+    cells : ndarray of int, shape [n]
+    positive_shares : ndarray, shape [n]
+        Share of each cell's sure judges who answer that it is positive.
+    judge_shares : dict of str to ndarray, shape [n]
+        Judge -> their part of each cell's answers: of a cell with 3 sure judges, 1/3 for each of them and 0
+        for any other judge.
     """
-    judged = np.array(list(by_cell), dtype=np.int64)
-    positive = np.array([np.mean(list(calls.values())) for calls in by_cell.values()])
-    n_judges = np.array([len(calls) for calls in by_cell.values()])
-    shares: dict[str, Floats] = {}
+
+    cells: NDArray[np.int64]
+    positive_shares: Floats
+    judge_shares: dict[str, Floats]
+
+
+def votes(by_cell: AnswersByCell) -> Votes:
+    """Turn the answers for judged cells into arrays."""
+    cells = np.array(list(by_cell), dtype=np.int64)
+    positive_shares = np.array([np.mean(list(answers.values())) for answers in by_cell.values()])
+    n_judges = np.array([len(answers) for answers in by_cell.values()])
+    judge_shares: dict[str, Floats] = {}
     for name in sorted(set().union(*by_cell.values())):
-        has_called = np.array([name in calls for calls in by_cell.values()])
-        shares[name] = has_called / n_judges
-    return judged, positive, shares
+        has_answered = np.array([name in answers for answers in by_cell.values()])
+        judge_shares[name] = has_answered / n_judges
+    return Votes(cells, positive_shares, judge_shares)
 
 
 def judged_at(clip: Clip) -> float:
-    """Return when a clip was judged, in seconds; minus infinity if its row does not say it as ISO 8601 does.
+    """Return when a clip was judged, in seconds since 1970.
 
-    A time without a zone is taken as UTC, which the desk writes.
+    Minus infinity if its column `judged_at` holds no time in ISO 8601. A time without a zone is taken as UTC,
+    which the desk writes.
     """
     try:
         moment = datetime.fromisoformat(clip.extras.get(JUDGED_AT, "").strip())
@@ -297,8 +317,8 @@ def is_blind(clip: Clip) -> bool:
     return clip.extras.get(SEEN_SCORE) == "0" and place_in(clip) > 0
 
 
-def named_law(clip: Clip) -> str:
-    """Return the law that a window names; sequential Poisson if it names none, as in earlier versions."""
+def named_sampling(clip: Clip) -> str:
+    """Return the method of sampling that a window names; `SEQUENTIAL_POISSON` if it names none."""
     return clip.extras.get(LAW, "").strip().lower() or SEQUENTIAL_POISSON
 
 
@@ -311,20 +331,24 @@ def named_seed(clip: Clip) -> int | None:
     return int(number) if number.is_integer() and number >= 0 else None
 
 
-def law_of(clips: Iterable[Clip]) -> Law:
-    """Find the law by which a film's windows were drawn.
+def sampling_of(clips: Iterable[Clip]) -> Sampling:
+    """Find the method of sampling by which a film's windows were drawn.
 
-    It is sequential Poisson sampling if any blind judgement was drawn by it, or names no law: a film that was
-    begun by it goes on by it.
+    Earlier versions drew by sequential Poisson sampling and named no method. A film of which any window was
+    judged blindly by that method keeps it, so that all of its windows are of one draw.
     """
-    names = {named_law(clip) for clip in clips if is_blind(clip)}
+    names = {named_sampling(clip) for clip in clips if is_blind(clip)}
     return SEQUENTIAL_POISSON if SEQUENTIAL_POISSON in names else SUCCESSIVE
 
 
 def content_at_draw(clip: Clip) -> float | None:
-    """Read the seconds of content that a window had when it was drawn; None if its row does not say.
+    """Read how many seconds of content a window had when it was drawn, from its column `content_s`.
 
-    NaN if the row says what is impossible: no number above 0, or more seconds than the window has.
+    Returns
+    -------
+    float or None
+        None if the cell is empty. NaN if its value is impossible: no number, not above 0, or longer than the
+        window.
     """
     text = clip.extras.get(CONTENT_S, "").strip()
     if not text:
@@ -355,107 +379,117 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     model = timeline.model(key)
     cells = cells_of(timeline, key)
     positive = positive_of(model)
-    unknown_level = positive.unknown_to(judgements.codebook)
-    if unknown_level:
-        books = {"codebook": judgements.codebook.name, "expected": model.codebook}
-        raise FilmError(said("rate_level", model=model.key, level=unknown_level, **books))
-    sieve = _Sieve(judgements.spelled_as([timeline.movie]))
+    _refuse_unknown_level(judgements, model, positive)
+    sieve = Sieve(judgements.spelled_as([timeline.movie]), left_out_message)
     if model.is_trained_on:
-        # It may have learnt these very judgements, and so be right in judged windows more often than in the
-        # others. One probability for all windows corrects nothing: the judgements alone count.
-        mean = np.average(cells.p, weights=np.maximum(cells.content, 1e-9))  # weights must not all be 0
+        # The model may have learnt from these judgements, and then errs less in judged windows than in
+        # others. With one probability for all windows it corrects nothing: the judgements alone count.
+        mean = np.average(cells.p, weights=np.maximum(cells.content_s, 1e-9))  # weights must not all be 0
         cells = replace(cells, p=np.full_like(cells.p, mean))
-        sieve.notices.append(said("note_trained"))
-    law = _keep_drawn(sieve, timeline.movie)
-    _leave_out_who_names_no_concept(sieve, positive)
-    judged = judgements_of(judgements.with_clips(sieve.clips))
-    judged.refuse_two_definitions()
-    places_of: dict[str, set[int]] = {name: set() for name in judged.judges}
-    for judgement in judged.every:
-        places_of[judgement.judge].add(judgement.place)
-    _keep_windows(sieve, cells)
+        sieve.notices.append(message("note_trained"))
+    sampling = _keep_drawn(sieve, timeline.movie)
+    _drop_judges_without_concepts(sieve, positive)
+    blind = judgements_of(judgements.with_clips(sieve.clips))
+    blind.refuse_two_definitions()
+    judged_places: dict[str, set[int]] = {name: set() for name in blind.judges}
+    for judgement in blind.every:
+        judged_places[judgement.judge].add(judgement.place)
+    _keep_cells_with_content(sieve, cells)
     clip_of_cell = _first_clips(sieve.clips, cells)
-    content, n_changed = _content_when_drawn(cells, clip_of_cell)
-    calls = _calls_by_judge(sieve, judged.judges, judgements.codebook.labels, positive)
+    content_s = _content_when_drawn(cells, clip_of_cell)
+    answers = _answers_by_judge(sieve, blind.judges, judgements.codebook.labels, positive)
+    n_changed = int((content_s != cells.content_s).sum())
     if n_changed:
-        sieve.notices.append(said("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
-    if sieve.clips and law == SEQUENTIAL_POISSON and not _is_alike(cells.content):
-        sieve.notices.append(said("note_law"))
+        sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
+    if sieve.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(cells.content_s):
+        sieve.notices.append(message("note_law"))
     return JudgedFilm(
         movie=timeline.movie,
-        cells=replace(cells, content=content),
-        law=law,
-        cell_at={place_in(clip): cell for cell, clip in clip_of_cell.items()},
-        asked={judge: frozenset(places) for judge, places in places_of.items()},
-        calls=calls,
+        cells=replace(cells, content_s=content_s, unread_s=_unread_when_drawn(cells, content_s)),
+        sampling=sampling,
+        cell_of_place={place_in(clip): cell for cell, clip in clip_of_cell.items()},
+        judged_places={judge: frozenset(places) for judge, places in judged_places.items()},
+        answers=answers,
         notices=tuple(sieve.notices),
     )
 
 
-class _Sieve:
-    """Judgements from which those that do not count are taken out, step by step.
+def _refuse_unknown_level(judgements: Manifest, model: ModelRecord, positive: Positive) -> None:
+    """Refuse judgements whose codebook lacks a level or concept that the model finds."""
+    unknown_level = positive.unknown_to(judgements.codebook)
+    if unknown_level:
+        books = {"codebook": judgements.codebook.name, "expected": model.codebook}
+        raise FilmError(message("rate_level", model=model.key, level=unknown_level, **books))
+
+
+class Sieve:
+    """Judgements of which those that do not count are left out, step by step, with a note on each step.
 
     Attributes
     ----------
     clips : list of Clip
         The judgements that are left.
     notices : list of str
-        How many were taken out at each step, and why.
+        How many were left out at each step, and why.
     """
 
-    def __init__(self, clips: Iterable[Clip]) -> None:
+    def __init__(self, clips: Iterable[Clip], note_of: Callable[[int, str], str]) -> None:
+        """Begin with all clips; `note_of` writes the note that n judgements are left out, and why."""
         self.clips = list(clips)
         self.notices: list[str] = []
+        self._note_of = note_of
 
-    def keep(self, counts: Callable[[Clip], bool], why: str) -> None:
-        """Keep the clips for which `counts` is true; note how many others there were, and why not they."""
-        clips = [clip for clip in self.clips if counts(clip)]
-        self.note_left_out(len(self.clips) - len(clips), why)
+    def keep(self, is_kept: Callable[[Clip], bool], why_not: str) -> None:
+        """Keep the clips for which `is_kept` is true; note how many others are left out, and why."""
+        clips = [clip for clip in self.clips if is_kept(clip)]
+        self.note_left_out(len(self.clips) - len(clips), why_not)
         self.clips = clips
 
     def note_left_out(self, n: int, why: str) -> None:
         """Note how many judgements are left out, and why; nothing if there are none."""
         if n:
-            self.notices.append(_left_out(n, why))
+            self.notices.append(self._note_of(n, why))
 
 
-def _left_out(n: int, why: str) -> Said:
-    """Say how many judgements are left out, and why."""
-    return said("note_left_out", n=n, s="" if n == 1 else "s", why=why)
+def left_out_message(n: int, why: str) -> Message:
+    """Say how many judgements are left out, and why; a reason may have words of its own for one of them."""
+    if isinstance(why, Message):
+        why = counted_message(why.key, n, **why.values)
+    return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
-def _keep_drawn(sieve: _Sieve, movie: str) -> Law:
-    """Keep the judgements of a film's windows that were drawn and judged blindly; return the draw's law."""
+def _keep_drawn(sieve: Sieve, movie: str) -> Sampling:
+    """Keep the blind judgements of a film's drawn windows; return the method by which they were drawn."""
     movies = dict.fromkeys(clip.movie for clip in sieve.clips)
     other_movies = [name for name in movies if name != movie]
-    if movie not in movies:  # else no other name is a misspelling of this film's
+    if movie not in movies:  # one of the other names may be a misspelling of this film's
         other_movies = [f"{name}{name_hint(name, [movie])}" for name in other_movies]
-    sieve.keep(lambda clip: clip.movie == movie, f"{said('why_film')} ({first_few(other_movies, 3)})")
-    sieve.keep(lambda clip: clip.level is not None, said("why_level"))
-    sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", said("why_seen"))
-    sieve.keep(lambda clip: place_in(clip) > 0, said("why_place", column=PLACE))
-    law = law_of(sieve.clips)
-    sieve.keep(lambda clip: named_law(clip) == law, said("why_law", law=law))
+    sieve.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
+    sieve.keep(lambda clip: clip.level is not None, message("why_level"))
+    sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
+    sieve.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
+    sampling = sampling_of(sieve.clips)
+    sieve.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))
     _refuse_two_draws(movie, sieve.clips)
-    return law
+    return sampling
 
 
-def _leave_out_who_names_no_concept(sieve: _Sieve, positive: Positive) -> None:
-    """Leave out judges who name no concept in any window, if what is positive is a concept.
+def _drop_judges_without_concepts(sieve: Sieve, positive: Positive) -> None:
+    """Leave out the judges who name no concept in any window, if the model finds a concept.
 
-    Whoever judges levels alone does not say where a concept is absent.
+    A judge who gives levels alone does not say where a concept is absent.
     """
     clips_of: dict[str, list[Clip]] = {}
     for clip in sieve.clips:
         clips_of.setdefault(clip.annotator, []).append(clip)
     for judge, clips in clips_of.items():
         if positive.never_named(clips):
-            why = said("why_no_concept", who=judge_name(judge), concept=positive.text)
+            why = message("why_no_concept", who=judge_name(judge), concept=positive.text)
             sieve.keep(partial(_is_by_another, judge), why)
 
 
 def _is_by_another(judge: str, clip: Clip) -> bool:
-    """Whether a clip was judged by anybody else than this judge."""
+    """Whether a clip was judged by anybody but this judge."""
     return clip.annotator != judge
 
 
@@ -471,88 +505,94 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
             seeds.add(seed)
         has_another_span = place in span_at and span_at[place] != span
         if has_another_span or len(seeds) > 1:
-            raise FilmError(said("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
+            raise FilmError(message("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
         span_at[place] = span
 
 
-def _keep_windows(sieve: _Sieve, cells: Cells) -> None:
-    """Keep the judgements of the film's cells with content, and put them in the order of the draw."""
-    cell_at = cache(cells.at)  # many judge the same windows
+def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
+    """Keep the judgements of cells that have content, or had it when drawn, in the order of the draw."""
+    index_of = cache(cells.index_of)  # many judge the same windows
 
-    def is_window(clip: Clip) -> bool:
-        """Whether a clip is a cell that has content now, or names the content that it had when drawn."""
+    def is_cell_with_content(clip: Clip) -> bool:
         if clip.start_s is None or clip.end_s is None:
             return False
-        cell = cell_at(clip.start_s, clip.end_s)
-        return cell is not None and (content_at_draw(clip) is not None or cells.content[cell] > 0)
+        cell = index_of(clip.start_s, clip.end_s)
+        if cell is None:
+            return False
+        states_content = content_at_draw(clip) is not None
+        return states_content or bool(cells.content_s[cell] > 0)
 
     def has_possible_content(clip: Clip) -> bool:
         seconds = content_at_draw(clip)
         return seconds is None or not math.isnan(seconds)
 
     cell_s = cells.spans[0, 1]  # the first cell begins at 0
-    sieve.keep(is_window, said("why_grid", seconds=f"{cell_s:g}"))
-    sieve.keep(has_possible_content, said("why_content", column=CONTENT_S))
+    sieve.keep(is_cell_with_content, message("why_grid", seconds=f"{cell_s:g}"))
+    sieve.keep(has_possible_content, message("why_content", column=CONTENT_S))
     sieve.clips.sort(key=place_in)
 
 
 def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
-    """Return the first clip of each cell that has any, in the order of the clips."""
-    cell_at = cache(cells.at)  # many judge the same windows
+    """Return the first of the clips of each cell that has any, in the order of the clips."""
+    index_of = cache(cells.index_of)  # many judge the same windows
     clip_of_cell: dict[int, Clip] = {}
     for clip in clips:
-        cell = cell_at(clip.start_s, clip.end_s)
+        cell = index_of(clip.start_s, clip.end_s)
         if cell is not None:
             clip_of_cell.setdefault(cell, clip)
     return clip_of_cell
 
 
-def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> tuple[Floats, int]:
-    """Return the content [C] with that of judged cells as it was when drawn, and how many have changed."""
-    content = cells.content.copy()
-    n_changed = 0
+def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> Floats:
+    """Return the content [C] of all cells, of judged cells as it was when they were drawn."""
+    content_s = cells.content_s.copy()
     for cell, clip in clip_of_cell.items():
         seconds = content_at_draw(clip)
-        if seconds is not None and abs(seconds - content[cell]) > SLACK_S:
-            content[cell] = seconds
-            n_changed += 1
-    return content, n_changed
+        if seconds is not None and abs(seconds - content_s[cell]) > SLACK_S:
+            content_s[cell] = seconds
+    return content_s
 
 
-def _calls_by_judge(
-    sieve: _Sieve, judges: Iterable[str], labels: Collection[str], positive: Positive
+def _unread_when_drawn(cells: Cells, content_when_drawn: Floats) -> float:
+    """Return the seconds that could not be read, less those [C] that were content when they were judged."""
+    content_since_lost = np.maximum(content_when_drawn - cells.content_s, 0.0)
+    return max(cells.unread_s - float(content_since_lost.sum()), 0.0)
+
+
+def _answers_by_judge(
+    sieve: Sieve, judges: Iterable[str], labels: Collection[str], positive: Positive
 ) -> dict[str, dict[int, bool | None]]:
-    """Gather what each judge says of the window at each place of the draw.
+    """Gather each judge's answers for the windows of the draw.
 
-    Judgements that are not sure, and windows that a judge calls both ways, are noted in the sieve.
+    A judge may have several rows for one window: the latest in which the judge is sure counts. Rows are in
+    the order of `judged_at`, those without a time first; rows of one time are in the order of the table.
 
-    A judge may have several rows for one window: the latest in which they are sure counts. Which one is later
-    says the column `judged_at`; of rows that do not say it, the later row is.
+    How many judgements are not sure, and how many contradict an earlier one, is noted in the sieve.
 
     Returns
     -------
     dict
-        Judge -> place -> whether they call the window positive; None if they are sure in no row of it.
+        Judge -> place -> whether the window is positive; None if the judge is sure in no row of it.
     """
-    calls_by_judge: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
+    answers_by_judge: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
     n_unsure = 0
     n_contradictions = 0
     for clip in sorted(sieve.clips, key=judged_at):
-        calls = calls_by_judge[clip.annotator]
+        answers = answers_by_judge[clip.annotator]
         place = place_in(clip)
-        call = positive.calls(clip, labels)
-        if call is None:
+        answer = positive.is_positive(clip, labels)
+        if answer is None:
             n_unsure += 1
-            calls.setdefault(place, None)  # an earlier sure call stays
+            answers.setdefault(place, None)  # an earlier sure answer stays
             continue
-        earlier_call = calls.get(place)
-        if earlier_call is not None and earlier_call != call:
+        earlier_answer = answers.get(place)
+        if earlier_answer is not None and earlier_answer != answer:
             n_contradictions += 1
-        calls[place] = call
-    sieve.note_left_out(n_unsure, said("why_unsure"))
+        answers[place] = answer
+    sieve.note_left_out(n_unsure, message("why_unsure"))
     if n_contradictions:
-        sieve.notices.append(said_counted("note_twice", n_contradictions, column=JUDGED_AT))
-    return calls_by_judge
+        sieve.notices.append(counted_message("note_twice", n_contradictions, column=JUDGED_AT))
+    return answers_by_judge
 
 
 def _is_alike(content: Floats) -> bool:

@@ -4,11 +4,11 @@ A judged span becomes a clip with the features of the film's windows in it. Judg
 score are trained on and never tested; a film that is tested is left out whole, with its judgements.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,13 +36,15 @@ from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.errors import FilmError
 from obygaze_film.film_stores import stores_near, windows_store
-from obygaze_film.notes import said, said_counted
+from obygaze_film.judged_windows import Sieve
+from obygaze_film.notes import counted_message, message
 from obygaze_film.rows import overlaps, windows_of
-from obygaze_film.schema import FORMER
+from obygaze_film.schema import FORMER, ModelRecord, Spans
 from obygaze_film.score import FilmFacts, score_film
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, folders_of, write_films
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import copy_decisions
+from obygaze_film.workspace.definitions import Meanings
 from obygaze_film.workspace.judged_tables import read_judged
 from obygaze_models.dataset import Dataset, find_group, read_features
 from obygaze_models.evaluation import Interval, Run, auc, t_interval
@@ -136,8 +138,8 @@ class Learnt:
 def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     """Add to a film scored by a new model the rows of the former one, with the film's other tables.
 
-    The rows are added only where both models have the same rows and concepts: other curves cannot be
-    compared.
+    They are added only if the new model has rows at the same times and all columns of the former one:
+    otherwise the two curves cannot be compared.
 
     Parameters
     ----------
@@ -151,9 +153,10 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     key = f"{scored.model().key}{FORMER}"
     rows = film.rows(former.key)
     has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), rows["start_s"].to_numpy())
-    has_same_columns = set(rows) <= set(scored.table)
-    if not has_same_rows or not has_same_columns or key in scored.keys:
+    has_all_columns = set(rows) <= set(scored.table)
+    if not has_same_rows or not has_all_columns or key in scored.keys:
         return scored
+    # Columns that the former model lacks are empty in its rows.
     former_rows = rows.assign(model=key).reindex(columns=scored.table.columns).astype(scored.table.dtypes)
     models = [*scored.record.models, structs.replace(former, key=key)]
     record = structs.replace(scored.record, models=models)
@@ -163,11 +166,11 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
 def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
     """Average over films (`Learnt.films`) the AUC with the judgements minus the AUC without them.
 
-    The films are those of the corpus, or with `judged` the judged ones.
+    The films are those of the corpus, or with `judged` the judged ones. Each film was tested by models that
+    were trained without it.
 
-    Two trained models are compared film by film, each left out whole. The interval is of this way of
-    learning, with both models trained anew: models of nearly the same films differ together, which their
-    differences by film do not show.
+    The interval says how the change would vary if both models were trained anew on other films. It is wider
+    than the differences by film suggest: models trained on nearly the same films err alike.
     """
     films_of_kind = films[(films["judged"] > 0) == judged]
     return t_interval(films_of_kind["after"] - films_of_kind["before"], covers="method", possible=(-1.0, 1.0))
@@ -176,8 +179,8 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
 def learnt_claims(model: str, films: pd.DataFrame) -> list[FilmClaim]:
     """Claim how the AUC changed (`Learnt.films`) on the films of the corpus, and on judged ones.
 
-    Each judged film was left out, with its judgements. Where none was tested, or only one film was judged, so
-    that nothing was learnt where it was left out, there is no claim on judged films.
+    There is a claim on judged films if one of them was tested, and at least two were judged: a judged film is
+    tested by a model that did not learn from it, and that of an only judged film learnt from no judgement.
     """
     claims: list[FilmClaim] = [learnt_change(model, change_of(films), is_of_judged=False)]
     of_judged = change_of(films, judged=True)
@@ -187,7 +190,7 @@ def learnt_claims(model: str, films: pd.DataFrame) -> list[FilmClaim]:
 
 
 def _n_judged_films(films: pd.DataFrame) -> int:
-    """Count the films (`Learnt.films`) of which people judged something."""
+    """Count the films (`Learnt.films`) that have judged clips."""
     return int((films["judged"] > 0).sum())
 
 
@@ -206,9 +209,10 @@ def learn_from_judgements(
 ) -> Learnt:
     """Train a model of scored films anew, on its corpus and on what people judged in the films.
 
-    Model, backbone, task and tests are those that scored the films. A judged span gets the mean of the film's
-    windows that lie in it by more than half (of all that overlap, where there is none), weighted by overlap.
-    Models that read concepts do not learn from judgements that agree and name none.
+    Model, backbone, task and tests are those that scored the films. The features of a judged span are the
+    mean of the film's windows that lie in it by more than half, weighted by overlap; if there is no such
+    window, of all windows that overlap it. A model that reads concepts does not learn from judgements that
+    agree with it and name no concept.
 
     Parameters
     ----------
@@ -253,83 +257,129 @@ def learn_from_judgements(
     scored = films[0].model(key)
     spec = find_model(scored.model)
     if spec.reads != "pooled":
-        raise FilmError(said("learn_pooled", model=spec.name, reads=spec.reads))
+        raise FilmError(message("learn_pooled", model=spec.name, reads=spec.reads))
     expected = (scored.model, scored.backbone, scored.task, manifest.codebook.name)
     labelled = {clip.movie for clip in manifest if clip.level}
     for film in films:
         _refuse_another_model(film, key, expected)
         if film.movie in labelled:
-            raise FilmError(said("learn_twice", movie=film.movie))
+            raise FilmError(message("learn_twice", movie=film.movie))
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
-    named = judgements.spelled_as(film.movie for film in films)
-    named = _as_the_corpus_defines(named, manifest.codebook, same_meaning)
-    scored_movies = {film.movie for film in films}
-    sieve = _Sieve([*named])
-    sieve.keep(lambda clip: clip.movie in scored_movies, "of other films")
-    sieve.keep(lambda clip: clip.level in manifest.codebook.labels, "of a level that does not count")
-    if "present" in spec.requests():  # who agrees by a key names no concepts
-        why = "that agree and name no concept"
-        sieve.keep(lambda clip: bool(clip.concepts) or clip.extras.get("judgement") != "agree", why)
-    usable = sieve.clips
-    judged: list[Clip] = []
-    X = [data.X]
-    for film in films:
-        clips_of_film = [clip for clip in usable if clip.movie == film.movie]
-        if clips_of_film:
-            features = _features(clips_of_film, windows_store(film, windows), data)
-            has_features = ~np.isnan(features[:, 0])
-            judged += [clips_of_film[index] for index in np.flatnonzero(has_features).tolist()]
-            X.append(features[has_features].astype(np.float32))
-    if not judged:
-        movies = ", ".join(film.movie for film in films)
-        n = said_counted("n_judgements", len(judgements))
-        raise FilmError(said("learn_none", judgements=n, movies=movies))
-    joined = _joined(manifest, judged)
-    row_of = {clip.clip_id: row for row, clip in enumerate(joined)}
-    names = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged)]
-    labels = labels_of(joined).take(np.array([row_of[name] for name in names], dtype=np.intp))
-    counts = {**data.counts, "manifest": len(joined), "with_features": len(names)}
-    joined_data = replace(
-        data, X=np.vstack(X), labels=labels, counts=counts, seconds=_joined_lengths(data, judged)
-    )
-    # Both models are tested on the targets that the former one was tested on: the `task` of a metric of its
-    # card is `TRAINED>TESTED`.
-    tested = dict.fromkeys(str(row.get("task")).partition(">")[2] for row in scored.metrics)
-    test_targets = [target for target in tested if target]
-
-    def evaluated(dataset: Dataset, clips: Manifest) -> Run:
+    movies = [film.movie for film in films]
+    named = judgements.spelled_as(movies)
+    named = _with_definition_of_corpus(named, manifest.codebook, same_meaning)
+    sieve = Sieve(named, _note_left_out)
+    _keep_usable(sieve, movies, manifest.codebook, reads_concepts="present" in spec.requests())
+    judged = _judged_features(films, sieve.clips, windows, data)
+    if not judged.clips:
+        n = counted_message("n_judgements", len(judgements))
+        raise FilmError(message("learn_none", judgements=n, movies=", ".join(movies)))
+    joined = _joined(manifest, judged.clips)
+    joined_data = _joined_data(data, joined, judged)
+    test_targets = _test_targets(scored)
+    runs = []
+    for dataset, clips in ((data, manifest), (joined_data, joined)):
         origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
-        return om.evaluate(dataset, [spec.name], scored.task, test_targets, origin=origin, progress=progress)
-
-    before = evaluated(data, manifest)
-    after = evaluated(joined_data, joined)
-    judged_ids = {clip.clip_id for clip in judged}
+        run = om.evaluate(dataset, [spec.name], scored.task, test_targets, origin=origin, progress=progress)
+        runs.append(run)
+    before, after = runs
+    judged_ids = {clip.clip_id for clip in judged.clips}
     sieve.keep(lambda clip: clip.clip_id in judged_ids, "without features")
     by_film = _by_film(spec.name, data, joined_data, before, after)
-    return Learnt(spec.name, joined, joined_data, before, after, by_film, tuple(sieve.notes))
+    return Learnt(spec.name, joined, joined_data, before, after, by_film, tuple(sieve.notices))
 
 
-class _Sieve:
-    """Keep the judgements that a model can learn from, and note how many of the others are left out, and why.
+def _keep_usable(sieve: Sieve, movies: Sequence[str], book: Codebook, *, reads_concepts: bool) -> None:
+    """Keep the judgements that a model can learn from.
+
+    Parameters
+    ----------
+    sieve : Sieve
+    movies : sequence of str
+        The films that are scored.
+    book : Codebook
+        Of the corpus.
+    reads_concepts : bool
+        Whether the model learns from concepts; a person who agrees by a key names none.
+    """
+    sieve.keep(lambda clip: clip.movie in movies, "of other films")
+    sieve.keep(lambda clip: clip.level in book.labels, "of a level that does not count")
+    if reads_concepts:
+        why_not = "that agree and name no concept"
+        sieve.keep(lambda clip: bool(clip.concepts) or clip.extras.get("judgement") != "agree", why_not)
+
+
+def _note_left_out(n: int, why: str) -> str:
+    """Write the note that n judgements are left out, and why."""
+    return f"{counted(n, 'judgement')} left out: {why}"
+
+
+class _JudgedFeatures(NamedTuple):
+    """The N judged clips that have features.
 
     Attributes
     ----------
     clips : list of Clip
-    notes : list of str
-        A note for each reason for which any was left out.
+    X : ndarray of float32, shape [N, D]
+        Their features.
     """
 
-    def __init__(self, clips: list[Clip]) -> None:
-        self.clips = clips
-        self.notes: list[str] = []
+    clips: list[Clip]
+    X: NDArray[np.float32]
 
-    def keep(self, counts: Callable[[Clip], bool], why: str) -> None:
-        """Leave out the judgements that do not count, for one reason."""
-        clips = [clip for clip in self.clips if counts(clip)]
-        n_lost = len(self.clips) - len(clips)
-        if n_lost:
-            self.notes.append(f"{counted(n_lost, 'judgement')} left out: {why}")
-        self.clips = clips
+
+def _judged_features(
+    films: Sequence[Timeline], judgements: Sequence[Clip], windows: Sequence[Store], data: Dataset
+) -> _JudgedFeatures:
+    """Average the features of films' windows over their judged clips; clips without features are left out.
+
+    Parameters
+    ----------
+    films : sequence of Timeline
+    judgements : sequence of Clip
+    windows : sequence of Store
+        The stores that the films were scored from.
+    data : Dataset
+        The corpus.
+    """
+    clips: list[Clip] = []
+    X = [np.empty((0, data.X.shape[1]), dtype=np.float32)]
+    for film in films:
+        clips_of_film = [clip for clip in judgements if clip.movie == film.movie]
+        if not clips_of_film:
+            continue
+        features = _features(clips_of_film, windows_store(film, windows), data)
+        has_features = ~np.isnan(features[:, 0])
+        clips += [clips_of_film[index] for index in np.flatnonzero(has_features).tolist()]
+        X.append(features[has_features].astype(np.float32))
+    return _JudgedFeatures(clips, np.vstack(X))
+
+
+def _joined_data(data: Dataset, joined: Manifest, judged: _JudgedFeatures) -> Dataset:
+    """Add judged clips, which the manifest `joined` has too, after the clips of the corpus."""
+    clip_ids = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged.clips)]
+    index_of = {clip.clip_id: index for index, clip in enumerate(joined)}
+    indices = np.array([index_of[clip_id] for clip_id in clip_ids], dtype=np.intp)
+    return replace(
+        data,
+        X=np.vstack([data.X, judged.X]),
+        labels=labels_of(joined).take(indices),
+        counts={**data.counts, "manifest": len(joined), "with_features": len(clip_ids)},
+        seconds=_joined_lengths(data, judged.clips),
+    )
+
+
+def _test_targets(scored: ModelRecord) -> list[str]:
+    """List the targets that a model was tested on.
+
+    The `task` of a metric of its card is `TRAINED>TESTED`.
+    """
+    targets: list[str] = []
+    for row in scored.metrics:
+        _, _, tested = str(row.get("task")).partition(">")
+        if tested and tested not in targets:
+            targets.append(tested)
+    return targets
 
 
 def _refuse_another_model(film: Timeline, key: str | None, expected: tuple[str, ...]) -> None:
@@ -347,7 +397,7 @@ def _refuse_another_model(film: Timeline, key: str | None, expected: tuple[str, 
     settings = (model.model, model.backbone, model.task, model.codebook)
     if settings != expected:
         difference = {"found": ", ".join(settings), "expected": ", ".join(expected)}
-        raise FilmError(said("learn_model", movie=film.movie, **difference))
+        raise FilmError(message("learn_model", movie=film.movie, **difference))
 
 
 def learn_films(
@@ -399,13 +449,13 @@ def learn_films(
         Name of the model's file.
     """
     clips, (store,) = corpus
-    names = (JUDGEMENTS, PASSAGES)
-    tables = read_judged(films, clips.codebook, names, judged, settled=True, root=clips.root)
-    definitions = judgements_of(tables.manifest).definitions
-    meaning_of_corpus = tables.meanings.of(clips.codebook.definition())
-    with_same_meaning = [*definitions]
+    table_names = (JUDGEMENTS, PASSAGES)
+    tables = read_judged(films, clips.codebook, table_names, judged, settled=True, root=clips.root)
+    definition_of_corpus = clips.codebook.definition()
+    meaning_of_corpus = tables.meanings.of(definition_of_corpus)
+    accepted = [*judgements_of(tables.manifest).definitions]  # definitions whose judgements count
     if not same_meaning:
-        with_same_meaning = [name for name in definitions if tables.meanings.of(name) == meaning_of_corpus]
+        accepted = [name for name in accepted if tables.meanings.of(name) == meaning_of_corpus]
     stores = [open_store(path) for path in windows]
     for folder, film in films.items():
         stores += stores_near(folder, film)
@@ -418,12 +468,12 @@ def learn_films(
             store,
             key=key,
             policy=policy,
-            same_meaning=with_same_meaning,
+            same_meaning=accepted,
             progress=progress,
         )
         report = learning_report(replace(learnt, notes=(*tables.notices, *notes, *learnt.notes)))
-        declared = [name for name in with_same_meaning if name != clips.codebook.definition()]
-        report = replace(report, record={**report.record, "same_meaning": declared})
+        other_definitions = [definition for definition in accepted if definition != definition_of_corpus]
+        report = replace(report, record={**report.record, "same_meaning": other_definitions})
         write_report(report, folder)
         model = learnt.write(folder, [*films.values()], stores, licence)
         new_folder_of = folders_of([film.movie for film in films.values()], folder / "scored")
@@ -432,8 +482,10 @@ def learn_films(
         return report, model
 
 
-def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> Manifest:
-    """Set the corpus's definition in judgements under one that means the same; those without one have none.
+def _with_definition_of_corpus(judged: Manifest, book: Codebook, same_meaning: Collection[str]) -> Manifest:
+    """Write the corpus's definition into judgements that were made under another one of the same meaning.
+
+    Judgements that name no definition stay as they are.
 
     Parameters
     ----------
@@ -446,7 +498,7 @@ def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Colle
     Raises
     ------
     FilmError
-        Judgements were made under other definitions; says how many.
+        Judgements were made under definitions of another meaning.
     """
     definition_of_corpus = book.definition()
     n_by_other_definition = {
@@ -455,9 +507,11 @@ def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Colle
         if definition != definition_of_corpus and definition not in same_meaning
     }
     if n_by_other_definition:
-        n = said_counted("n_judgements", sum(n_by_other_definition.values()))
-        digests = ", ".join(definition[:12] for definition in n_by_other_definition)
-        raise FilmError(said("learn_definition", n=n, digests=digests, corpus=definition_of_corpus[:12]))
+        n = counted_message("n_judgements", sum(n_by_other_definition.values()))
+        meanings = Meanings((), [book])
+        names = "; ".join(map(meanings.name, n_by_other_definition))
+        corpus = meanings.name(definition_of_corpus)
+        raise FilmError(message("learn_definition", n=n, names=names, corpus=corpus))
     clips = []
     for clip in judged:
         extras = dict(clip.extras)
@@ -468,7 +522,7 @@ def _as_the_corpus_defines(judged: Manifest, book: Codebook, same_meaning: Colle
 
 
 def _joined_lengths(data: Dataset, judged: Sequence[Clip]) -> Floats | None:
-    """Return the seconds of the corpus's clips and of judged ones [N]; None if the corpus has none."""
+    """Return the lengths in seconds of the corpus's clips and of judged ones [N]; None if it has none."""
     if data.seconds is None:
         return None
     lengths = [clip.duration_s or np.nan for clip in judged]
@@ -498,40 +552,54 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     different_fields = same_numerics(data.group.provenance if data.group else {}, group.provenance)
     if different_fields or data.features not in group.arrays:
         difference = ", ".join(different_fields[:3]) or f"no {data.features}"
-        raise FilmError(said("learn_features", store=store.name, group=group.name, fields=difference))
+        raise FilmError(message("learn_features", store=store.name, group=group.name, fields=difference))
     windows = windows_of(store)[clips[0].movie]
     row_of = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    rows = np.array([row_of[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
-    spans = windows.spans[group.usable[rows]]
-    rows = rows[group.usable[rows]]
+    all_rows = np.array([row_of[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
+    is_usable = group.usable[all_rows]
+    rows = all_rows[is_usable]  # of the group, [windows]
     if not len(rows):
         return np.full((len(clips), data.X.shape[1]), np.nan)
-    # [N, windows]: seconds of each window in each clip.
-    seconds = overlaps(np.array([[clip.start_s, clip.end_s] for clip in clips]), spans).toarray()
-    is_mostly_inside = seconds > (spans[:, 1] - spans[:, 0]) / 2 + SLACK_S
-    has_such_windows = is_mostly_inside.any(axis=1, keepdims=True)
-    seconds = np.where(has_such_windows & ~is_mostly_inside, 0.0, seconds)
-    # The pool of vectors that are stored pooled is "as stored": another is given here, and not used.
+    seconds = _seconds_of_windows(clips, windows.spans[is_usable])
+    # Pooled vectors are read as they are stored; a pool must be named, and is not used then.
     pool: Any = "mean" if data.features == "pooled" else data.pool
-    sums = csr_array(seconds) @ read_features(group, data.features, pool, rows).astype(np.float64)
-    with np.errstate(invalid="ignore"):
+    features = read_features(group, data.features, pool, rows).astype(np.float64)  # [windows, D]
+    sums = csr_array(seconds) @ features
+    with np.errstate(invalid="ignore"):  # a clip without windows has 0 / 0
         means: Floats = sums / seconds.sum(axis=1, keepdims=True)
     return means
+
+
+def _seconds_of_windows(clips: Sequence[Clip], spans: Spans) -> Floats:
+    """Compute with how many seconds each window counts in each clip, [clips, windows].
+
+    Windows that lie in a clip by half or less do not count, unless none lies in it by more.
+
+    Parameters
+    ----------
+    clips : sequence of Clip
+    spans : ndarray, shape [windows, 2]
+    """
+    seconds: Floats = overlaps(np.array([[clip.start_s, clip.end_s] for clip in clips]), spans).toarray()
+    is_mostly_inside = seconds > (spans[:, 1] - spans[:, 0]) / 2 + SLACK_S
+    has_such_windows = is_mostly_inside.any(axis=1, keepdims=True)
+    return np.where(has_such_windows & ~is_mostly_inside, 0.0, seconds)
 
 
 def _joined(manifest: Manifest, judged: Sequence[Clip]) -> Manifest:
     """Add judged clips to the corpus; every clip says whether it was judged in sight of a score.
 
-    Videos are left out: their paths would be of this machine, and the features are in the stores.
+    All clips have the extra columns of both. Videos are left out: their paths would be of this machine, and
+    the features are in the stores.
     """
-    clips = [*manifest, *judged]
-    default_of_column = dict.fromkeys((*clips[0].extras, *judged[0].extras), "") | {SEEN_SCORE: "0"}
-
-    def with_all_columns(clip: Clip) -> Clip:
+    all_clips = [*manifest, *judged]
+    default_of_column = dict.fromkeys([*all_clips[0].extras, *judged[0].extras], "")
+    default_of_column[SEEN_SCORE] = "0"  # nobody saw a score of the corpus's clips
+    clips = []
+    for clip in all_clips:
         extras = {name: clip.extras.get(name, default) for name, default in default_of_column.items()}
-        return replace(clip, video="", extras=extras)
-
-    return manifest.with_clips(map(with_all_columns, clips))
+        clips.append(replace(clip, video="", extras=extras))
+    return manifest.with_clips(clips)
 
 
 def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after: Run) -> pd.DataFrame:
@@ -547,17 +615,18 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
         Evaluations of the model on them.
     """
     task = after.predictions.table["task"].iloc[0]
+    # Tables of clips with the scores of models that did not see their films.
     scores_before = om.side(om.saved(before), model, task).predictions.table
     scores_after = om.side(om.saved(after), model, task).predictions.table
     tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
-    judged = joined_data.labels.take(np.arange(len(data), len(joined_data)))
     if len(tested):
-        # A model of the whole corpus scores the judged films, which the corpus does not have.
+        # The evaluation before has no scores of judged films: the model of the whole corpus scores them.
         with TemporaryDirectory() as folder:
             corpus_model = om.load_model(om.save_models(before, data, [model], folder)[model])
         logits = corpus_model.logits(joined_data.X[joined_data.rows(tested["clip_id"].tolist())])
         scores_before = pd.concat([scores_before, tested.assign(score=logits)])
-    judged_clips = pd.DataFrame({"movie": judged.movies, "in_sight": judged.seen_score})
+    labels_of_judged = joined_data.labels.take(np.arange(len(data), len(joined_data)))
+    judged_clips = pd.DataFrame({"movie": labels_of_judged.movies, "in_sight": labels_of_judged.seen_score})
     films = pd.DataFrame(
         {
             "judged": judged_clips.groupby("movie").size(),
@@ -588,11 +657,13 @@ def learning_report(learnt: Learnt) -> Report:
         ("AUC after", "after", number),
     ]
     claims = learnt.claims
-    alone = [ONLY_JUDGED_FILM] if _n_judged_films(learnt.films) == 1 else []
+    notes = [RULES]
+    if _n_judged_films(learnt.films) == 1:
+        notes.append(ONLY_JUDGED_FILM)
     return Report(
         name="learn",
         title=f"{learnt.model} before and after {counted(int(learnt.films['judged'].sum()), 'judgement')}",
-        notes=(RULES, *alone, *learnt.notes),
+        notes=(*notes, *learnt.notes),
         blocks=(block("Films", columns, learnt.films.to_dict("records")),),
         data=learnt.films,
         record={

@@ -1,4 +1,4 @@
-"""Write notes in English that pages and the desk can say in other languages (`claims.Words.again`)."""
+"""Write messages in English that pages and the desk can show in other languages (`claims.Words.again`)."""
 
 import tomllib
 from collections.abc import Mapping
@@ -7,15 +7,15 @@ from functools import cache
 from obygaze_features.templates import packaged_text
 
 
-class Said(str):
-    """A note in English that can be said in another language.
+class Message(str):
+    """A text in English that can be written in another language: it keeps what it was made of.
 
     Attributes
     ----------
     key : str
-        Of its text in the notes of each language (`texts`).
+        Key of the text in each language (`texts`).
     values : mapping of str to object
-        What is filled into the text's fields.
+        Field of the text -> value that is filled in.
     """
 
     __slots__ = ("key", "values")
@@ -23,20 +23,20 @@ class Said(str):
     values: Mapping[str, object]
 
 
-def said(key: str, **values: object) -> Said:
-    """Write the note of a key in English, with values in its fields."""
-    text = Said(texts("en")[key].format(**values))
+def message(key: str, **values: object) -> Message:
+    """Write the text of a key in English, with values in its fields."""
+    text = Message(texts("en")[key].format(**values))
     text.key = key
     text.values = values
     return text
 
 
-def said_counted(key: str, n: int, **values: object) -> Said:
-    """Write a note on n things; on one thing by the key with `_1` at its end, if there is such a note."""
+def counted_message(key: str, n: int, **values: object) -> Message:
+    """Write a message about n things; if n is 1, that of the key with `_1` at its end, if there is one."""
     singular = f"{key}_1"
     if n == 1 and singular in texts("en"):
-        return said(singular, n=n, **values)
-    return said(key, n=n, **values)
+        return message(singular, n=n, **values)
+    return message(key, n=n, **values)
 
 
 def judge_name(name: str) -> str:
@@ -46,9 +46,9 @@ def judge_name(name: str) -> str:
 
 @cache
 def texts(language: str) -> dict[str, str]:
-    """Read the notes of a language: key -> text with fields in braces."""
+    """Read the texts of a language: key -> text with fields in braces."""
     return tomllib.loads(packaged_text("obygaze_film", "assets", f"notes.{language}.toml"))
 
 
-LATER = said("later_name")
+LATER = message("later_name")
 """Name of the trend of years."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from obygaze_features.manifest import PLANTED, Clip, Codebook
-from obygaze_film.codebook_names import beside, composed, in_languages, names_of
+from obygaze_film.codebook_names import beside, composed_text, in_languages, names_of
 from obygaze_film.schema import ModelRecord
 
 
@@ -22,8 +22,8 @@ class Meaning(NamedTuple):
 
     @property
     def titled(self) -> str:
-        """The name with its title."""
-        return composed(beside, self.name, self.title)
+        """The name with its title, such as `S (Sure)`; the name alone if it has no other title."""
+        return composed_text(beside, self.name, self.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,16 @@ class Positive:
         Of its positive levels, or of its concept.
     is_concept : bool
         Whether it is a concept: then clips of any level are positive that have it.
-    otherwise : str
-        What to call it without any meaning: the title of the model's task. A bank of concepts calls nothing
-        positive.
+    task_title : str
+        Title of the model's task. It stands for the names where there are none: a bank of concepts finds
+        nothing positive.
     is_planted : bool
         Whether the labels that the model was trained on were planted by a program (`PLANTED`).
     """
 
     meanings: tuple[Meaning, ...]
     is_concept: bool
-    otherwise: str
+    task_title: str
     is_planted: bool = False
 
     @property
@@ -56,19 +56,19 @@ class Positive:
     @property
     def text(self) -> str:
         """The names as one text."""
-        return composed(_joined, *self.names) if self.names else self.otherwise
+        return composed_text(_joined, *self.names) if self.names else self.task_title
 
     @property
     def titled(self) -> str:
         """The names with their titles as one text."""
         titled = [meaning.titled for meaning in self.meanings]
-        return composed(_joined, *titled) if titled else self.otherwise
+        return composed_text(_joined, *titled) if titled else self.task_title
 
-    def calls(self, clip: Clip, labels: Collection[str]) -> bool | None:
-        """Say whether a labelled clip is positive; None where it has no level, or its level does not count.
+    def is_positive(self, clip: Clip, labels: Collection[str]) -> bool | None:
+        """Say whether a labelled clip is positive; None if it has no level, or its level does not count.
 
-        Whoever was not sure of the level may still say whether a concept is there: of a concept, every clip
-        with a level counts, whatever level it is.
+        For a concept, any level counts, also "not sure": an annotator who is not sure of the level may still
+        say whether the concept is there.
 
         Parameters
         ----------
@@ -106,8 +106,8 @@ def positive_of(model: ModelRecord) -> Positive:
     >>> import obygaze_features as of
     >>> import obygaze_film
     >>> film = obygaze_film.score_film(of.open_store("stores/more"), ["kept/linear.model"], movie="film6")
-    >>> found = positive_of(film.model())
-    >>> found.titled, found.calls(of.Clip("c", "film6", level="HN"), ("EN", "HN", "S"))
+    >>> positive = positive_of(film.model())
+    >>> positive.titled, positive.is_positive(of.Clip("c", "film6", level="HN"), ("EN", "HN", "S"))
     ('S (Sure)', False)
     """
     names = names_of(model)
@@ -123,13 +123,13 @@ def positive_of(model: ModelRecord) -> Positive:
     return Positive(
         meanings=tuple(meanings),
         is_concept=bool(model.concept),
-        otherwise=model.task_title,
+        task_title=model.task_title,
         is_planted=model.labelled_by == [PLANTED],
     )
 
 
-def people_beside_planted(model: ModelRecord) -> tuple[str, ...]:
-    """Return who labelled the clips that a program did not label; empty unless both gave labels."""
+def people_besides_program(model: ModelRecord) -> tuple[str, ...]:
+    """Return the annotators besides the program, if both gave labels that a model was trained on; else ()."""
     if PLANTED not in model.labelled_by:
         return ()
     return tuple(name for name in model.labelled_by if name != PLANTED)

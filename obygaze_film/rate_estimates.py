@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from obygaze_film.cells import Cells, Floats
-from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Law, inclusion_chances
+from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Sampling, inclusion_chances
 from obygaze_film.judged_windows import LEAST_SURE
 
 LEVEL: Final = 0.95
@@ -21,7 +21,7 @@ MIN_VARIANCE: Final = 1e-12
 """Variance of p below which a model says the same of every cell."""
 
 BISECTIONS: Final = 42
-"""Halvings of the unit interval: a root is then known to 2e-13, and is rounded to 12 decimals."""
+"""Halvings of the unit interval by which a root is found: it is then known to 2e-13."""
 
 ROUNDING: Final = 1e-9
 """By how much an end lies beyond a possible share, so that rounding does not put this share outside."""
@@ -54,105 +54,114 @@ class Estimates:
 
 
 def estimate_rate(
-    cells: Cells, judged: NDArray[np.int64], y: Floats, *, law: Law = SUCCESSIVE, judges: int = 1
+    cells: Cells,
+    judged: NDArray[np.int64],
+    y: Floats,
+    *,
+    sampling: Sampling = SUCCESSIVE,
+    denominator: int = 1,
 ) -> Estimates:
-    """Estimate the share of a film's content that is positive from draws of its cells (`Cells.drawn`).
+    """Estimate the positive share of a film's content from draws of its cells.
 
-    Of cells drawn by successive sampling each weighs its content over its chance to be among those drawn
-    (`inclusion_chances`, `difference_estimate`). The interval is then corrected by four facts:
+    Of cells drawn by successive sampling:
 
-    - Judgements are counts. With few of them, a score interval holds some shares far less often than others:
-      with 10 of 130 windows judged, a share of .4 in 91 % of draws. Its ends are moved out to those of an
-      exact interval (`moved_out`).
-    - A judge calls a cell as a whole. Where the cells that are not judged have few different contents, only
-      some shares are possible, and the ends of an interval are moved to the nearest of these.
-    - Where none of the judged cells is positive, or all are, the exact interval is known (`most_unseen`).
-    - What was judged is certain: the share is at least that of the judged positives, and at most that of all
-      but the judged negatives. The interval always leaves open that the longest cell that is not judged is
-      called otherwise than expected, whatever the model says of it (`PossibleShares.interval`).
+    - `difference_estimate` computes the estimate and a score interval. Each cell is weighted by its content
+      over its chance to be among those drawn (`inclusion_chances`).
+    - `widened_to_exact` widens the interval to an exact one. Of few judgements a score interval holds some
+      shares too seldom: with 10 of 130 windows judged, a share of .4 in 91 % of draws.
+    - `PossibleShares` moves its ends to the nearest possible shares: what was judged is certain, and each
+      other cell is positive as a whole, or not at all. It also keeps the interval wide enough that the
+      longest cell left may be judged otherwise than the model expects.
 
-    Cells drawn by sequential Poisson sampling are estimated as in earlier versions, and only the last fact is
-    used. Cells so large that they are certain to be drawn count by their content; the others' share is the
-    plain mean of those drawn.
+    Cells drawn by sequential Poisson sampling are estimated as in earlier versions
+    (`_estimate_sequential_poisson`): of these steps, only that what was judged is certain.
 
     Parameters
     ----------
     cells : Cells
         Those of which nobody was sure have no content here (`Cells.without`).
     judged : ndarray of int, shape [B, n]
-        The cells of B draws, each in the order of its draw.
+        The cells of B draws, each in the order of its draw (`Cells.order_of_draw`).
     y : ndarray, shape [B, n]
         Their judgements, 0 to 1.
-    law : str
-        By which they were drawn.
-    judges : int
-        The judgements are multiples of 1 / judges.
+    sampling : str
+        Method by which they were drawn.
+    denominator : int
+        The judgements are multiples of 1 / `denominator`.
     """
-    if law == SEQUENTIAL_POISSON:
+    if sampling == SEQUENTIAL_POISSON:
         return _within_the_possible(_estimate_sequential_poisson(cells, judged, y), cells, judged, y)
-    chances = inclusion_chances(cells.content, judged.shape[1])
-    weights = np.divide(cells.content, chances, out=np.zeros_like(chances), where=chances > 0)
-    film_p = float(np.average(cells.p, weights=cells.content))
-    variance = float(np.average((cells.p - film_p) ** 2, weights=cells.content))
+    chances = inclusion_chances(cells.content_s, judged.shape[1])
+    weights = np.divide(cells.content_s, chances, out=np.zeros_like(chances), where=chances > 0)
+    film_p = float(np.average(cells.p, weights=cells.content_s))
+    film_variance = float(np.average((cells.p - film_p) ** 2, weights=cells.content_s))
     by_score = difference_estimate(
-        y, cells.p[judged], weights[judged], chances[judged], film_p=film_p, film_variance=variance
+        y, cells.p[judged], weights[judged], chances[judged], film_p=film_p, film_variance=film_variance
     )
-    estimates = moved_out(by_score, y, weights[judged], chances[judged])
-    return _within_the_possible(estimates, cells, judged, y, judges=judges)
+    estimates = widened_to_exact(by_score, y, weights[judged], chances[judged])
+    return _within_the_possible(estimates, cells, judged, y, denominator=denominator)
 
 
 def _within_the_possible(
-    estimates: Estimates, cells: Cells, judged: NDArray[np.int64], y: Floats, *, judges: int | None = None
+    estimates: Estimates,
+    cells: Cells,
+    judged: NDArray[np.int64],
+    y: Floats,
+    *,
+    denominator: int | None = None,
 ) -> Estimates:
-    """Move estimates and the ends of their intervals to what the judged cells leave possible.
+    """Move estimates and the ends of their intervals to shares that are possible (`PossibleShares`).
 
-    With a number of `judges` each cell counts as a whole. Without, as for a draw by the earlier law, any part
-    of the cells that are not judged may be positive.
+    Parameters as of `estimate_rate`; without a `denominator`, any part of a cell may be positive.
     """
-    value, alone_value = estimates.value.copy(), estimates.alone_value.copy()
-    low, high = estimates.low.copy(), estimates.high.copy()
-    alone_low, alone_high = estimates.alone_low.copy(), estimates.alone_high.copy()
+    with_model = []
+    alone = []
     for draw, (order, labels) in enumerate(zip(judged, y, strict=True)):
-        possible = PossibleShares(cells.content, order, labels, judges)
-        value[draw] = possible.within(value[draw])
-        alone_value[draw] = possible.within(alone_value[draw])
-        low[draw], high[draw] = possible.interval(value[draw], low[draw], high[draw])
-        ends = possible.interval(alone_value[draw], alone_low[draw], alone_high[draw])
-        alone_low[draw], alone_high[draw] = ends
+        possible = PossibleShares(cells.content_s, order, labels, denominator)
+        with_model.append(possible.estimate(estimates.value[draw], estimates.low[draw], estimates.high[draw]))
+        alone.append(
+            possible.estimate(
+                estimates.alone_value[draw], estimates.alone_low[draw], estimates.alone_high[draw]
+            )
+        )
+    values, lows, highs = np.array(with_model).T
+    alone_values, alone_lows, alone_highs = np.array(alone).T
     return replace(
         estimates,
-        value=value,
-        low=np.minimum(low, value),
-        high=np.maximum(high, value),
-        alone_value=alone_value,
-        alone_low=alone_low,
-        alone_high=alone_high,
+        value=values,
+        low=np.minimum(lows, values),
+        high=np.maximum(highs, values),
+        alone_value=alone_values,
+        alone_low=alone_lows,
+        alone_high=alone_highs,
     )
 
 
-def moved_out(estimates: Estimates, y: Floats, weights: Floats, chances: Floats) -> Estimates:
-    """Widen intervals where an exact one of `LEAST_LEVEL` goes further.
+def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: Floats) -> Estimates:
+    """Widen intervals that do not contain the exact interval of level `LEAST_LEVEL` (`exact_interval`).
 
-    The interval from the judgements alone is widened to hold the exact interval of its share, from the number
-    of independent draws that would have the same variance. The interval with a model is stretched in the same
-    proportion, each side by itself.
+    The exact interval is that of as many independent draws as would have the same variance. It widens the
+    interval from the judgements alone; the interval with a model is stretched in the same proportion, each
+    side by itself.
 
     Parameters
     ----------
     estimates : Estimates
         By `difference_estimate`.
     y, weights, chances : ndarray, shape [B, n]
-        As there.
+        As in `difference_estimate`.
     """
     parts = weights / weights.sum(axis=1)[:, None]
-    alone = np.clip((parts * y).sum(axis=1), 0, 1)
-    # The variance is R (1 - R) times this correction, and R (1 - R) / n of n independent draws.
-    n_independent = 1 / np.maximum(_correction(parts, y, chances).at(alone), 1e-9)
-    exact_low, exact_high = exact_interval(alone, n_independent)
+    share = np.clip((parts * y).sum(axis=1), 0, 1)
+    # The variance is share (1 - share) times this correction; that of n independent draws is
+    # share (1 - share) / n.
+    correction = _correction(parts, y, chances).at(share)
+    n_independent = 1 / np.maximum(correction, 1e-9)
+    exact_low, exact_high = exact_interval(share, n_independent)
     alone_low = np.minimum(estimates.alone_low, exact_low)
     alone_high = np.maximum(estimates.alone_high, exact_high)
-    stretch_below = _stretch(alone - alone_low, alone - estimates.alone_low)
-    stretch_above = _stretch(alone_high - alone, estimates.alone_high - alone)
+    stretch_below = _stretch(share - alone_low, share - estimates.alone_low)
+    stretch_above = _stretch(alone_high - share, estimates.alone_high - share)
     return replace(
         estimates,
         low=np.maximum(estimates.value - stretch_below * (estimates.value - estimates.low), 0),
@@ -170,132 +179,153 @@ def _stretch(widened: Floats, former: Floats) -> Floats:
 def exact_interval(share: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     """Compute the exact interval of a share, of level `LEAST_LEVEL`, from n independent draws.
 
-    Clopper and Pearson (Biometrika 26, 1934). Of draws that are not independent, n is the number of
-    independent ones that would have the same variance, which need not be whole (Korn and Graubard, Survey
-    Methodology 24, 1998).
+    The interval of Clopper and Pearson (Biometrika 26, 1934). For draws that are not independent, n is the
+    number of independent draws with the same variance (Korn and Graubard, Survey Methodology 24, 1998).
 
     Parameters
     ----------
     share : array-like, shape [B]
         Share of the n draws that is positive.
     n : array-like, shape [B]
-        Number of draws.
+        Number of draws; it need not be whole.
 
     Examples
     --------
     >>> low, high = exact_interval([0.4], [10])
     >>> print(low.round(2), high.round(2))
-    [0.14] [0.72]
+    [0.13] [0.72]
     """
     from scipy.special import betaincinv  # noqa: PLC0415 - slow, and films are opened without it
 
-    shares, number = np.asarray(share, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    shares = np.asarray(share, dtype=np.float64)
+    n_draws = np.asarray(n, dtype=np.float64)
+    n_positive = shares * n_draws
+    n_negative = (1 - shares) * n_draws
     tail = (1 - LEAST_LEVEL) / 2
-    positive, negative = shares * number, (1 - shares) * number
-    low = betaincinv(np.maximum(positive, ROUNDING), negative + 1, tail)
-    high = betaincinv(positive + 1, np.maximum(negative, ROUNDING), 1 - tail)
+    # Quantiles of beta distributions, whose parameters must be above 0.
+    low = betaincinv(np.maximum(n_positive, ROUNDING), n_negative + 1, tail)
+    high = betaincinv(n_positive + 1, np.maximum(n_negative, ROUNDING), 1 - tail)
     return np.where(shares > 0, low, 0.0), np.where(shares < 1, high, 1.0)
 
 
 class PossibleShares:
-    """What a film's share can be, given the cells that were judged in one draw.
+    """The positive shares that a film can have, given the cells that were judged in one draw.
 
     Parameters
     ----------
-    content : ndarray, shape [C]
+    content_s : ndarray, shape [C]
         Seconds of each cell.
-    order : ndarray of int, shape [n]
+    judged : ndarray of int, shape [n]
         Judged cells, in the order of their draw.
     labels : ndarray, shape [n]
-        Their judgements, multiples of 1 / `judges`.
-    judges : int or None
-        The positive part of each cell that is not judged is a multiple of 1 / `judges`; None if it may be any
-        part.
+        Their judgements, multiples of 1 / `denominator`.
+    denominator : int or None
+        The positive part of each cell that is not judged is a multiple of 1 / `denominator`; None if it may
+        be any part.
     """
 
     def __init__(
-        self, content: Floats, order: NDArray[np.int64], labels: Floats, judges: int | None = 1
+        self, content_s: Floats, judged: NDArray[np.int64], labels: Floats, denominator: int | None = 1
     ) -> None:
-        self._content = content
-        self._order = order
+        """Compute the seconds that are judged positive, and those of the cells left to judge."""
+        self._content_s = content_s
+        self._judged = judged
         self._labels = labels
-        self._whole_s = float(content.sum())  # of all cells
-        self._positive_s = float(content[order] @ labels)  # of judged cells
-        is_judged = np.zeros(len(content), dtype=np.bool_)
-        is_judged[order] = True
-        left_cells = content[~is_judged & (content > 0)]  # seconds of each cell that is not judged
-        self._left_s = float(left_cells.sum())
-        self._longest_left_s = float(left_cells.max(initial=0.0))
-        self._is_by_whole_cells = judges is not None
-        # What the positive seconds of the cells not judged may add up to; None if it may be anything.
-        self._sums = None if judges is None else sums_of_whole(left_cells, judges)
+        self._whole_s = float(content_s.sum())  # of all cells
+        self._positive_s = float(content_s[judged] @ labels)  # of judged cells
+        is_judged = np.zeros(len(content_s), dtype=np.bool_)
+        is_judged[judged] = True
+        left_cells_s = content_s[~is_judged & (content_s > 0)]  # seconds of each cell that is not judged
+        self._left_s = float(left_cells_s.sum())
+        self._longest_left_s = float(left_cells_s.max(initial=0.0))
+        self._is_by_whole_cells = denominator is not None
+        # The possible positive seconds of the cells left to judge, in rising order. None if they may be any
+        # number, or so many that any number is near one of them.
+        self._sums_s = None if denominator is None else sums_of_whole(left_cells_s, denominator)
 
-    def within(self, share: float) -> float:
-        """Cut a share [0, 1] to what is possible: all that is not judged negative, or all of it positive."""
-        return min(max(share, self._share_of(0.0)), self._share_of(self._left_s))
+    def estimate(self, value: float, low: float, high: float) -> tuple[float, float, float]:
+        """Move an estimate and the ends of its interval to possible shares; return all three."""
+        least_share = self._share_of(0.0)
+        largest_share = self._share_of(self._left_s)
+        possible_value = min(max(value, least_share), largest_share)
+        return possible_value, *self.interval(possible_value, low, high)
 
     def interval(self, value: float, low: float, high: float) -> tuple[float, float]:
         """Move the ends of an interval to the nearest possible shares.
 
-        Where none of the judged cells is positive, or all are, the exact interval takes its place. In either
-        case the interval is widened by the longest cell that is not judged to both sides of the estimate
-        (`value`): no model knows what the last of 13 windows will be called.
+        If no judged cell is positive, or all are, the exact interval replaces it. In any case it reaches to
+        either side of the estimate (`value`) by the longest cell left: no model knows how that one is judged.
         """
         if self._left_s == 0:
-            return self._share_of(0.0), self._share_of(0.0)
-        # Shares as seconds of the cells that are not judged.
-        value_s = value * self._whole_s - self._positive_s
-        low_s = low * self._whole_s - self._positive_s
-        high_s = high * self._whole_s - self._positive_s
-        if self._is_by_whole_cells and not self._labels.any():
-            low_s, high_s = 0.0, self._unseen_s()
-        elif self._is_by_whole_cells and (self._labels == 1).all():
-            low_s, high_s = self._left_s - self._unseen_s(), self._left_s
-        low_s = self._nearest(min(low_s, value_s - self._longest_left_s))
-        high_s = self._nearest(max(high_s, value_s + self._longest_left_s))
+            known_share = self._share_of(0.0)
+            return known_share, known_share
+        ends = self._exact_ends_s()
+        low_s, high_s = ends if ends is not None else (self._left_s_of(low), self._left_s_of(high))
+        value_s = self._left_s_of(value)
+        low_s = self._nearest_s(min(low_s, value_s - self._longest_left_s))
+        high_s = self._nearest_s(max(high_s, value_s + self._longest_left_s))
         return max(0.0, self._share_of(low_s) - ROUNDING), min(1.0, self._share_of(high_s) + ROUNDING)
 
-    def _share_of(self, seconds: float) -> float:
-        """Return the film's share if so many seconds of the cells that are not judged are positive."""
-        return min(1.0, (self._positive_s + seconds) / self._whole_s)
+    def _share_of(self, left_s: float) -> float:
+        """Return the film's share if so many seconds of the cells left to judge are positive."""
+        return min(1.0, (self._positive_s + left_s) / self._whole_s)
 
-    def _nearest(self, seconds: float) -> float:
-        """Find the possible positive seconds of the cells that are not judged nearest to some seconds."""
-        if self._sums is None:
-            return min(max(seconds, 0.0), self._left_s)
-        return float(self._sums[np.abs(self._sums - seconds).argmin()])
+    def _left_s_of(self, share: float) -> float:
+        """Return how many seconds of the cells left are positive if the film's share is this one."""
+        return share * self._whole_s - self._positive_s
 
-    def _unseen_s(self) -> float:
-        """Bound the seconds of one label if all judged cells have the other (`most_unseen`).
+    def _nearest_s(self, left_s: float) -> float:
+        """Return the possible positive seconds of the cells left that are nearest to a number of seconds."""
+        if self._sums_s is None:
+            return min(max(left_s, 0.0), self._left_s)
+        return float(self._sums_s[np.abs(self._sums_s - left_s).argmin()])
 
-        Where only some sums of cells are possible, it is the largest of these that is not refuted.
+    def _exact_ends_s(self) -> tuple[float, float] | None:
+        """Return the exact bounds of the positive seconds of the cells left.
+
+        They are known if all judged cells have the same label; else, and if cells need not be positive as a
+        whole, it is None.
         """
-        seconds = most_unseen(self._content, self._order)
-        if self._sums is None:
-            return seconds
-        is_possible = self._sums <= seconds + 1e-6  # so that rounding does not exclude the bound itself
-        return float(self._sums[is_possible].max())
+        if self._is_by_whole_cells and not self._labels.any():
+            return 0.0, self._most_unseen_s()
+        if self._is_by_whole_cells and (self._labels == 1).all():
+            return self._left_s - self._most_unseen_s(), self._left_s
+        return None
+
+    def _most_unseen_s(self) -> float:
+        """Return an upper bound of the seconds with a label that no judged cell has (`most_unseen`).
+
+        It is the largest possible number of seconds up to that bound.
+        """
+        bound_s = most_unseen(self._content_s, self._judged)
+        if self._sums_s is None:
+            return bound_s
+        is_possible = self._sums_s <= bound_s + 1e-6  # so that rounding does not exclude the bound itself
+        return float(self._sums_s[is_possible].max())
 
 
-def sums_of_whole(content: Floats, judges: int = 1) -> Floats | None:
-    """List the positive seconds that cells [C] may have, each positive by a multiple of 1 / judges.
+def sums_of_whole(content: Floats, denominator: int = 1) -> Floats | None:
+    """List the positive seconds that cells [C] may have together, if each is positive as a whole or not.
+
+    Of two cells of 46 s and one of 20 s these are 0, 20, 46, 66, 92 and 112 s.
 
     Parameters
     ----------
     content : ndarray, shape [C]
         Seconds of each cell.
-    judges : int
+    denominator : int
+        Each cell may also be positive by a multiple of 1 / `denominator`, as several judges may differ.
 
     Returns
     -------
     ndarray, shape [S], or None
-        Possible sums in rising order, those alike to a millisecond once; None if there are more than
+        Possible sums in rising order, of those equal to a millisecond one; None if there are more than
         `MOST_SUMS`.
     """
     sums = np.zeros(1)
     for cell_s, n_cells in _sizes(content):
-        positive_s = np.arange(n_cells * judges + 1) * (cell_s / judges)
-        all_sums = np.add.outer(sums, positive_s).ravel()
+        positive_s = np.arange(n_cells * denominator + 1) * (cell_s / denominator)
+        all_sums = np.add.outer(sums, positive_s).ravel()  # each sum so far plus each of these
         _, first_of_each = np.unique(np.round(all_sums, 3), return_index=True)
         sums = all_sums[first_of_each]
         if len(sums) > MOST_SUMS:
@@ -304,18 +334,21 @@ def sums_of_whole(content: Floats, judges: int = 1) -> Floats | None:
 
 
 def _sizes(content: Floats) -> list[tuple[float, int]]:
-    """List the contents of cells in seconds, those alike to a millisecond once, with the number of cells."""
+    """List the different contents of cells in seconds, each with the number of cells that have it.
+
+    Contents that are equal to a millisecond are one.
+    """
     _, first_of_each, counts = np.unique(np.round(content, 3), return_index=True, return_counts=True)
     return list(zip(content[first_of_each].tolist(), counts.tolist(), strict=True))
 
 
 def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
-    """Bound the positive seconds of a film of which no judged cell is positive, at .975.
+    """Compute an upper bound of a film's positive seconds, of level .975, if no judged cell is positive.
 
-    If S seconds are positive, the k-th cell drawn is one of the others with chance 1 - S / left, where left
-    is the content of all that were not drawn before it. The product of these chances is below .025 in at most
-    .025 of draws that meet none of the positive cells: what has a product below .025 is refuted. Of cells
-    alike in content the product is the chance itself (hypergeometric).
+    If S seconds are positive, the k-th cell drawn is negative with chance 1 - S / left[k], where left[k] are
+    the seconds of the cells not drawn before. The bound is the largest S for which the product of these
+    chances is at least .025: a larger S is rejected in at most .025 of draws. Of cells of equal content, the
+    product is the chance of the draw (hypergeometric).
 
     Parameters
     ----------
@@ -327,18 +360,18 @@ def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
     Returns
     -------
     float
-        The largest number of seconds that is not refuted.
+        The largest number of seconds that is not rejected.
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - slow, and films are opened without it
 
     drawn_s = content[order]
     left_s = content.sum() - np.concatenate([[0.0], np.cumsum(drawn_s)[:-1]])  # [n]: before each draw
     log_least_chance = float(np.log((1 - LEVEL) / 2))
-    never_drawn_s = max(float(left_s[-1] - drawn_s[-1]), 0.0)
+    never_drawn_s = max(float(left_s[-1] - drawn_s[-1]), 0.0)  # all that can be positive
 
     def excess(positive_s: float) -> float:
-        """Say how far the logarithm of the product of chances lies above that of .025; below 0 is refuted."""
-        positive_shares = np.minimum(positive_s / left_s, 1 - 1e-12)  # below 1, which has no logarithm
+        """Return the logarithm of the product of chances less that of .025: seconds below 0 are rejected."""
+        positive_shares = np.minimum(positive_s / left_s, 1 - 1e-12)  # log(1 - share) needs a share below 1
         return float(np.log1p(-positive_shares).sum()) - log_least_chance
 
     if excess(never_drawn_s) >= 0:
@@ -349,43 +382,45 @@ def most_unseen(content: Floats, order: NDArray[np.int64]) -> float:
 def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
     """Estimate rates from draws by sequential Poisson sampling; parameters as those of `estimate_rate`.
 
-    A rate has two parts: what is counted of the cells that are certain to be drawn, and what is estimated of
-    the others, which are drawn by chance.
+    Long cells are certain to be drawn: their positive share of the film is counted. The rate of the other
+    cells, which are drawn by chance, is estimated:
+
+        rate = counted share + (1 - share of certain cells) * rate of the others
     """
-    chances = inclusion_chances(cells.content, judged.shape[1], SEQUENTIAL_POISSON)
-    is_open = chances < 1
+    chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
+    is_by_chance = chances < 1
     # Shares of the film's content: of each judged cell that was certain to be drawn, of those among them that
     # are positive, and of all cells that were not certain.
-    certain_share = np.where(is_open, 0.0, cells.content / cells.content.sum())[judged]
+    certain_share = np.where(is_by_chance, 0.0, cells.content_s / cells.content_s.sum())[judged]
     counted_share = (certain_share * y).sum(axis=1)
-    open_share = 1 - certain_share.sum(axis=1)
-    if not cells.content[is_open].any():
-        counted_share /= 1 - open_share  # exactly 1 where all are positive
+    share_by_chance = 1 - certain_share.sum(axis=1)
+    if not cells.content_s[is_by_chance].any():
+        rate = counted_share / (1 - share_by_chance)  # exactly 1 where all are positive
         no_gain = np.zeros(len(y))
-        rate = low = high = counted_share
-        return Estimates(rate, low, high, no_gain, rate, low, high)
-    open_p, seconds = cells.p[is_open], cells.content[is_open]
-    mean = float(np.average(open_p, weights=seconds))
-    of_open = difference_estimate(
-        y, cells.p[judged], is_open[judged], chances[judged],
-        film_p=mean, film_variance=float(np.average((open_p - mean) ** 2, weights=seconds)),
+        return Estimates(rate, rate, rate, no_gain, rate, rate, rate)
+    p = cells.p[is_by_chance]
+    seconds = cells.content_s[is_by_chance]
+    mean_p = float(np.average(p, weights=seconds))
+    weights = is_by_chance[judged].astype(np.float64)
+    others = difference_estimate(
+        y,
+        cells.p[judged],
+        weights,
+        chances[judged],
+        film_p=mean_p,
+        film_variance=float(np.average((p - mean_p) ** 2, weights=seconds)),
         is_chance_by_label=False,
-    )  # fmt: skip
-    if y.shape[1] < LEAST_SURE:  # of so few, earlier versions gave no interval that would have to stay
-        of_open = moved_out(of_open, y, np.where(is_open[judged], 1.0, 0.0), chances[judged])
-
-    def of_film(open_rate: Floats) -> Floats:
-        rate: Floats = counted_share + open_share * open_rate
-        return rate
-
+    )
+    if y.shape[1] < LEAST_SURE:  # earlier versions gave no interval of so few, which would have to stay
+        others = widened_to_exact(others, y, weights, chances[judged])
     return replace(
-        of_open,
-        value=of_film(of_open.value),
-        low=of_film(of_open.low),
-        high=of_film(of_open.high),
-        alone_value=of_film(of_open.alone_value),
-        alone_low=of_film(of_open.alone_low),
-        alone_high=of_film(of_open.alone_high),
+        others,
+        value=counted_share + share_by_chance * others.value,
+        low=counted_share + share_by_chance * others.low,
+        high=counted_share + share_by_chance * others.high,
+        alone_value=counted_share + share_by_chance * others.alone_value,
+        alone_low=counted_share + share_by_chance * others.alone_low,
+        alone_high=counted_share + share_by_chance * others.alone_high,
     )
 
 
@@ -402,22 +437,26 @@ def difference_estimate(
     """Estimate the positive share of the cells that may be drawn from those that were.
 
     The difference estimate (Cassel, Särndal and Wretman, Biometrika 1976; prediction-powered inference:
-    Angelopoulos et al., Science 2023) of a rate R is the judged cells' mean of y - g p plus g times the
-    film's mean of p. It is nearly unbiased for any model and any g; the g with the smallest variance is
-    cov(y, p) / V (power tuning: Angelopoulos, Duchi and Zrnic 2023), here within 0 and 1, where V is the
-    film's variance of p. It is 0 for a useless model and 1 for a calibrated one.
+    Angelopoulos et al., Science 2023) with power tuning (Angelopoulos, Duchi and Zrnic 2023) corrects a
+    model's mean probability by the judged cells. It is nearly unbiased for any model. With weighted means
+    over the judged cells, and the mean and the variance V of p over the film:
 
-    The interval is that of a score test: the rates R at most z standard errors from their estimate. A rate R
-    gives cov(y, p) = R (1 - R) D, with D the difference of the mean p of judged positives and negatives, and
-    the variance R (1 - R) - 2 g cov + g^2 V of y - g p. To each of the two means one cell is added that has
-    the mean p of all judged cells: D is 0 without a positive or without a negative.
+        rate     R    = mean(y) + g (film's mean of p - mean(p))
+        gain     g    = cov / V, within 0 and 1: 0 for a useless model, 1 for a calibrated one
+                 cov  = R (1 - R) D
+                 D    = mean(p) of judged positives - mean(p) of judged negatives
+        variance var  = R (1 - R) - 2 g cov + g^2 V, of y - g p
+        error    se^2 = var C, where C is the finite-population correction
+                 C    = (1 - R) C1 + R C0
+                 C1   = mean of (1 - chance) weight over judged positives; C0: over judged negatives
 
-    The squared standard error is this variance times the mean of (1 - chance) weight over the cells (Hájek's
-    finite-population correction). Positive cells may be longer or shorter than others and so be drawn more or
-    less often: the mean is (1 - R) times that of judged positives and R times that of negatives, as their
-    squared distances from R are (1 - R)^2 and R^2; one cell with the mean of all is added to each. For a
-    useless model and equal cells this is Wilson's interval. `benchmarks/planted/rates.py` measures coverage
-    and width.
+    The interval is that of a score test: the rates that lie at most z standard errors from the estimate, the
+    errors computed at these rates. For a useless model and equal cells it is Wilson's interval.
+
+    C1 and C0 differ, as positive cells may be longer or shorter than others and so be drawn more or less
+    often; (1 - R)^2 and R^2 are the squared distances of their labels from R. To each mean by label one cell
+    with the mean of all is added, so that D is 0 if one label is missing.
+    `benchmarks/planted/rates.py` measures coverage and width.
 
     Parameters
     ----------
@@ -432,7 +471,7 @@ def difference_estimate(
     film_p, film_variance : float or ndarray, shape [B]
         Mean and variance of p over all cells that may be drawn, weighted by content.
     is_chance_by_label : bool
-        Whether (1 - chance) weight has a mean of its own for positives and for negatives.
+        Whether C1 and C0 are computed for positives and negatives; else both are the mean over all.
     """
     from scipy.special import ndtri  # noqa: PLC0415 - slow, and films are opened without it
 
@@ -440,50 +479,85 @@ def difference_estimate(
     judged_p = np.asarray(p, dtype=np.float64)
     raw_weights = np.asarray(weights, dtype=np.float64)
     parts = raw_weights / raw_weights.sum(axis=1)[:, None]
-    z_squared = float(ndtri((1 + LEVEL) / 2)) ** 2
-    mean_y = (parts * labels).sum(axis=1)
-    mean_p = (parts * judged_p).sum(axis=1)
     means_p = _means_by_label(parts, labels, judged_p)
     variance_p = np.maximum(film_variance, MIN_VARIANCE)
-    # D of the docstring; 0 for a model that says the same of every cell, or the contrary of the judges.
+    # 0 for a model that says the same of every cell, or the contrary of the judges.
     difference_p = np.maximum(means_p.positives - means_p.negatives, 0)
     difference_p = np.where(variance_p > MIN_VARIANCE, difference_p, 0)
-    correction = _correction(parts, labels, np.asarray(chances, dtype=np.float64))
+    with_model = _ScoreTest(
+        mean_y=(parts * labels).sum(axis=1),
+        mean_p=(parts * judged_p).sum(axis=1),
+        film_p=film_p,
+        variance_p=variance_p,
+        difference_p=difference_p,
+        correction=_correction(parts, labels, np.asarray(chances, dtype=np.float64)),
+        z_squared=float(ndtri((1 + LEVEL) / 2)) ** 2,
+        is_chance_by_label=is_chance_by_label,
+    )
+    alone = replace(with_model, uses_model=False)
+    value, low, high = with_model.interval()
+    alone_value, alone_low, alone_high = alone.interval()
+    return Estimates(value, low, high, with_model.gain(value), alone_value, alone_low, alone_high)
 
-    def factor(rate: Floats) -> Floats:
-        """Give the mean of (1 - chance) weight if the rate is this one."""
-        return correction.at(rate) if is_chance_by_label else correction.all_cells
 
-    def best_gain(rate: Floats) -> Floats:
-        """Give g = cov(y, p) / V, within 0 and 1."""
-        return np.asarray(np.clip(rate * (1 - rate) * difference_p / variance_p, 0, 1))
+@dataclass(frozen=True, eq=False, slots=True)
+class _ScoreTest:
+    """The score test of rates R [B], by the formulas of `difference_estimate`.
 
-    def no_gain(rate: Floats) -> Floats:
-        return np.zeros_like(rate)
+    Attributes
+    ----------
+    mean_y, mean_p : ndarray, shape [B]
+        Weighted means over the judged cells.
+    film_p : float or ndarray, shape [B]
+        The film's mean of p.
+    variance_p : ndarray, shape [B]
+        V, the film's variance of p.
+    difference_p : ndarray, shape [B]
+        D.
+    correction : _MeansByLabel
+        C1 of positives and C0 of negatives, and the mean over all cells.
+    z_squared : float
+        Square of the number of standard errors of the interval.
+    is_chance_by_label : bool
+    uses_model : bool
+        Whether g is the best gain; else it is 0.
+    """
 
-    def interval(gain: Callable[[Floats], Floats]) -> tuple[Floats, Floats, Floats]:
-        """Estimate the rate, and both ends of its interval, by a weight g of p."""
+    mean_y: Floats
+    mean_p: Floats
+    film_p: float | Floats
+    variance_p: Floats
+    difference_p: Floats
+    correction: "_MeansByLabel"
+    z_squared: float
+    is_chance_by_label: bool
+    uses_model: bool = True
 
-        def distance(rate: Floats) -> Floats:
-            """Say how far a rate lies above its estimate."""
-            return np.asarray(rate - mean_y + gain(rate) * (mean_p - film_p))
-
-        def error(rate: Floats) -> Floats:
-            """Give z standard errors of the estimate if the rate is this one."""
-            variance_y = rate * (1 - rate)
-            g = gain(rate)
-            variance = variance_y - 2 * g * variance_y * difference_p + g * g * variance_p
-            return np.asarray(np.sqrt(z_squared * factor(rate) * np.maximum(variance, 0)))
-
-        zeros, ones = np.zeros(len(labels)), np.ones(len(labels))
-        value = _root(distance, zeros, ones)
-        high = _root(lambda rate: distance(rate) - error(rate), value, ones)
-        low = _root(lambda rate: distance(rate) + error(rate), zeros, value)
+    def interval(self) -> tuple[Floats, Floats, Floats]:
+        """Return the estimate, and the low and the high end of its interval."""
+        zeros, ones = np.zeros(len(self.mean_y)), np.ones(len(self.mean_y))
+        value = _root(self.distance, zeros, ones)
+        high = _root(lambda rate: self.distance(rate) - self.margin(rate), value, ones)
+        low = _root(lambda rate: self.distance(rate) + self.margin(rate), zeros, value)
         return value, low, high
 
-    value, low, high = interval(best_gain)
-    alone_value, alone_low, alone_high = interval(no_gain)
-    return Estimates(value, low, high, best_gain(value), alone_value, alone_low, alone_high)
+    def gain(self, rate: Floats) -> Floats:
+        """Return g, the weight of p."""
+        if not self.uses_model:
+            return np.zeros_like(rate)
+        return np.asarray(np.clip(rate * (1 - rate) * self.difference_p / self.variance_p, 0, 1))
+
+    def distance(self, rate: Floats) -> Floats:
+        """Return how far a rate lies above its estimate; the estimate depends on the rate by g."""
+        return np.asarray(rate - self.mean_y + self.gain(rate) * (self.mean_p - self.film_p))
+
+    def margin(self, rate: Floats) -> Floats:
+        """Return z standard errors of the estimate if the rate is this one."""
+        variance_y = rate * (1 - rate)
+        g = self.gain(rate)
+        variance = variance_y - 2 * g * variance_y * self.difference_p + g * g * self.variance_p
+        correction = self.correction.at(rate) if self.is_chance_by_label else self.correction.all_cells
+        return np.asarray(np.sqrt(self.z_squared * correction * np.maximum(variance, 0)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -508,6 +582,7 @@ def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansBy
     """Average values [B, n] by weights [B, n] that add up to 1 in each draw, over all cells and by label.
 
     To the positives, and to the negatives, one cell with the mean of all is added, so that neither is empty.
+    The added cell weighs as much as a judged cell on average, 1 / n.
     """
     n = (weights > 0).sum(axis=1)
     positive_share = (weights * labels).sum(axis=1)
@@ -521,7 +596,10 @@ def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansBy
 
 
 def _root(function: Callable[[Floats], Floats], below: Floats, above: Floats) -> Floats:
-    """Bisect for the roots of a function that is at most 0 at `below` and at least 0 at `above`, [B]."""
+    """Find the roots [B] of a function that is at most 0 at `below` and at least 0 at `above`.
+
+    They are rounded to 12 decimals.
+    """
     for _ in range(BISECTIONS):
         middle = (below + above) / 2
         is_below = function(middle) <= 0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -62,6 +62,12 @@ cut a picture earlier or later, and windows are rounded to milliseconds."""
 
 NO_HOLES = np.zeros((0, 2))
 
+SHOT_SLACK = 0.01
+"""Part of a window's length by which a shot may be longer than a window without being cut."""
+
+LONGEST_LAST_STEP = 1.5
+"""Length of the last step of a film, in hops, from which on another step is cut off."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Windows:
@@ -72,11 +78,11 @@ class Windows:
     clip_ids : tuple of str, length N
     spans : ndarray, shape [N, 2]
     holes : ndarray, shape [H, 2]
-        Stretches of the film without pictures, as far as windows that were read in part have them.
+        Starts and ends in seconds of the stretches of the film without pictures, as its windows record them.
     scarcely_read : tuple of int
-        Numbers of the windows of which less than half has pictures.
+        Indices of the windows of which less than half has pictures.
     with_holes : tuple of int
-        Numbers of the windows that have a stretch without pictures.
+        Indices of the windows that have a stretch without pictures.
     """
 
     clip_ids: tuple[str, ...]
@@ -97,17 +103,20 @@ class Windows:
 
     @property
     def hop_s(self) -> float | None:
-        """Median time between two starts in seconds; None for a single window.
+        """Median time between the starts of two windows in seconds; None for a single window.
 
-        The last window is moved back where it would go on behind the film. Where all others begin at equal
-        steps, the shorter step to it is left out.
+        The last window is moved back if it would end after the film. The step to it is then shorter than the
+        others, and is ignored if these are equal.
         """
         steps = np.diff(self.spans[:, 0])
-        if not len(steps):
+        if len(steps) == 0:
             return None
-        others = steps[:-1]
-        if len(others) and np.ptp(others) <= SLACK_S and steps[-1] < others[0] - SLACK_S:
-            steps = others
+        earlier_steps = steps[:-1]
+        if len(earlier_steps) > 0:
+            are_equal = np.ptp(earlier_steps) <= SLACK_S
+            is_last_shorter = steps[-1] < earlier_steps[0] - SLACK_S
+            if are_equal and is_last_shorter:
+                steps = earlier_steps
         return round(float(np.median(steps)), 3)
 
 
@@ -138,19 +147,25 @@ def windows_of(store: Store) -> dict[str, Windows]:
             rows_of[movie], key=lambda row: (table.start_s[row], table.end_s[row], table.clip_ids[row])
         )
         spans = np.column_stack([table.start_s[rows], table.end_s[rows]])
-        stretches = [table.without_pictures_s.get(row, ()) for row in rows]
-        clip_ids = tuple(table.clip_ids[row] for row in rows)
-        with_holes = tuple(number for number, of_window in enumerate(stretches) if of_window)
+        holes_of_windows = [table.without_pictures_s.get(row, ()) for row in rows]
         windows[movie] = Windows(
-            clip_ids, spans, _holes(stretches), _scarcely_read(spans, stretches), with_holes
+            clip_ids=tuple(table.clip_ids[row] for row in rows),
+            spans=spans,
+            holes=_joined_holes(holes_of_windows),
+            scarcely_read=_scarcely_read(spans, holes_of_windows),
+            with_holes=tuple(index for index, holes in enumerate(holes_of_windows) if holes),
         )
     return windows
 
 
-def _holes(stretches: Sequence[Sequence[tuple[float, float]]]) -> Spans:
-    """Join the stretches without pictures of overlapping windows."""
+Holes = Sequence[tuple[float, float]]
+"""Starts and ends in seconds of the stretches of one window without pictures."""
+
+
+def _joined_holes(holes_of_windows: Sequence[Holes]) -> Spans:
+    """Return the holes [H, 2] of all windows in time order; those that overlap or touch are joined."""
     joined: list[list[float]] = []
-    for start, end in sorted(chain.from_iterable(stretches)):
+    for start, end in sorted(chain.from_iterable(holes_of_windows)):
         if joined and start <= joined[-1][1] + HOLE_SLACK_S:
             joined[-1][1] = max(joined[-1][1], end)
         else:
@@ -158,14 +173,14 @@ def _holes(stretches: Sequence[Sequence[tuple[float, float]]]) -> Spans:
     return np.array(joined, dtype=np.float64).reshape(-1, 2)
 
 
-def _scarcely_read(spans: Spans, stretches: Sequence[Sequence[tuple[float, float]]]) -> tuple[int, ...]:
-    """List the windows of which less than half has pictures."""
-    numbers = []
-    for number, stretches_of_window in enumerate(stretches):
-        missing_s = sum(end - start for start, end in stretches_of_window)
-        if missing_s > (spans[number, 1] - spans[number, 0]) / 2:
-            numbers.append(number)
-    return tuple(numbers)
+def _scarcely_read(spans: Spans, holes_of_windows: Sequence[Holes]) -> tuple[int, ...]:
+    """Return the indices of the windows of which less than half has pictures."""
+    indices = []
+    for index, holes in enumerate(holes_of_windows):
+        missing_s = sum(end - start for start, end in holes)
+        if missing_s > (spans[index, 1] - spans[index, 0]) / 2:
+            indices.append(index)
+    return tuple(indices)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -220,14 +235,14 @@ def _cut_at(rows: Spans, holes: Spans) -> Spans:
 
 
 def _covered(rows: Spans, windows: Windows) -> csr_array:
-    """Compute how many seconds of each row each window covers, as `RowGrid` counts them."""
+    """Compute how many seconds [R, N] of each row each window covers, as `RowGrid` counts them."""
     covered = overlaps(rows, windows.spans)
     if not len(windows.holes):
         return covered
-    in_hole = _seconds_in_holes(rows, windows) > (rows[:, 1] - rows[:, 0]) / 2
+    has_pictures = _seconds_in_holes(rows, windows) <= (rows[:, 1] - rows[:, 0]) / 2
     is_read = np.ones(len(windows.spans), dtype=np.bool_)
     is_read[[*windows.scarcely_read]] = False
-    return _kept(_kept(covered, ~in_hole[:, None]), is_read[None])
+    return _only_windows(_only_rows(covered, has_pictures), is_read)
 
 
 def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
@@ -235,18 +250,18 @@ def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
     return np.asarray(overlaps(rows, windows.holes).sum(axis=1), np.float64)
 
 
-def _partly_read(grid: RowGrid, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mark the rows [R] that could be read in part only, of windows [N] of which some are `cut`.
+def _partly_read(grid: RowGrid, is_window_partial: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mark the rows [R] of which pictures are, or may be, missing.
 
-    Of a window whose stretches without pictures are known, a row is read in part if these lie in the row. Of
-    one that says only that something was lost, it is unknown where: every row that it covers counts.
+    A row is marked in two cases: it has a stretch without pictures; or a window that covers it was read in
+    part (`is_window_partial` [N]) and does not record where, so that any of its rows may lack pictures.
     """
-    lost_somewhere = cut.copy()
-    lost_somewhere[[*grid.windows.with_holes]] = False
-    may_lack = _kept(grid.covered, lost_somewhere[None]).sum(axis=1) > 0
+    lacks_somewhere = is_window_partial.copy()
+    lacks_somewhere[[*grid.windows.with_holes]] = False
+    may_lack = _only_windows(grid.covered, lacks_somewhere).sum(axis=1) > 0
     is_covered = grid.covered.sum(axis=1) > 0
-    lacks = is_covered & (_seconds_in_holes(grid.spans, grid.windows) > HOLE_SLACK_S)
-    return np.asarray(may_lack | lacks, np.bool_)
+    has_hole = is_covered & (_seconds_in_holes(grid.spans, grid.windows) > HOLE_SLACK_S)
+    return np.asarray(may_lack | has_hole, np.bool_)
 
 
 def rows_of_model(
@@ -255,9 +270,9 @@ def rows_of_model(
     """Compute the rows of one model.
 
     The logits of the windows that cover a row are averaged with their overlap as weights; so are concepts'
-    values and contributions, so that contributions still add up to the logit. Windows that are unlike any
-    training clip are left out of the average of a row that others cover for at least half of what is covered;
-    otherwise the row itself is unlike. A row that is unlike, missing, black or credits has a logit alone.
+    values and contributions, so that contributions still add up to the logit. `_weights_of` says which
+    windows are averaged. A row that is unlike the training, missing, black or credits has a logit, but no
+    probability.
 
     Parameters
     ----------
@@ -276,40 +291,18 @@ def rows_of_model(
     DataFrame
         The columns of `timeline.csv` that this model has.
     """
+    # Windows [N] without a prediction have NaN in all columns: `eq(True)` is False of them.
     table = table.reindex(list(grid.windows.clip_ids))
-    # Of the windows [N]: predicted at all, unlike the training, read in part, trained on.
-    has = table["movie"].notna().to_numpy()
-    far = table["far"].eq(True).to_numpy()
-    cut = table["cut"].eq(True).to_numpy()
-    in_training = table["seen"].eq(True).to_numpy()
-    # Seconds of each row that each window covers [R, N]: all, those like the training, those averaged.
-    every = _kept(grid.covered, has[None])
-    near = _kept(grid.covered, (has & ~far)[None])
-    total = every.sum(axis=1)
-    missing = total <= 0
-    unlike = ~missing & (near.sum(axis=1) < total / 2)
-    used = _kept(near, ~unlike[:, None]) + _kept(every, unlike[:, None])
-    partial = _partly_read(grid, cut)
-
-    def averaged(name: str) -> Floats:
-        return _average(used, table[name].to_numpy(dtype=np.float64))
-
-    undefined = unlike | missing | np.any([grid.flags[flag] for flag in NO_CONTENT], axis=0)
-
-    def told(values: Floats) -> Floats:
-        return np.where(undefined, np.nan, values)
-
-    n = len(grid.spans)
-    logit = averaged("logit")
-    p = low = high = np.full(n, np.nan)
-    if model.calibration is not None:
-        filled = np.where(np.isnan(logit), 0.0, logit)
-        p = model.calibration.probability(filled)
-        low, high = model.calibration.band(filled)
-    called = (logit >= model.card.threshold).astype(np.float64) if model.decides else np.full(n, np.nan)
-    flags = {**grid.flags, UNLIKE: unlike, MISSING: missing, PARTIAL: partial}
-    flags[NO_SKILL] = np.full(n, model.card.no_skill)
-    flags[TRAINED_ON] = is_trained_on | (_kept(grid.covered, in_training[None]).sum(axis=1) > 0)
+    is_seen = table["seen"].eq(True).to_numpy()
+    weights = _weights_of(grid, table["movie"].notna().to_numpy(), table["far"].eq(True).to_numpy())
+    partial = _partly_read(grid, table["cut"].eq(True).to_numpy())
+    has_no_content = np.any([grid.flags[flag] for flag in NO_CONTENT], axis=0)
+    has_no_p = weights.unlike | weights.missing | has_no_content
+    n_rows = len(grid.spans)
+    flags = {**grid.flags, UNLIKE: weights.unlike, MISSING: weights.missing, PARTIAL: partial}
+    flags[NO_SKILL] = np.full(n_rows, model.card.no_skill)
+    flags[TRAINED_ON] = is_trained_on | (_only_windows(grid.covered, is_seen).sum(axis=1) > 0)
+    logit = _average(weights.used, table["logit"])
     columns: dict[str, Any] = {
         "movie": grid.movie,
         "start_s": grid.spans[:, 0],
@@ -317,48 +310,132 @@ def rows_of_model(
         "level_task": model.card.target["name"],
         "model": key,
         "logit": logit,
-        "p": told(p),
-        "p_low": told(low),
-        "p_high": told(high),
-        "called": told(called),
-        "unlike": _average(every, table["unlike"].to_numpy(dtype=np.float64)),
-        "flags": _joined_flags(flags, n),
     }
-    from obygaze_models.concepts import ConceptBottleneck  # noqa: PLC0415 - slow, and a desk trains nothing
-
-    by_concepts = isinstance(model.estimator, ConceptBottleneck) and bool(model.likely_concepts)
-    values = np.array([averaged(f"{concept}_value") for concept in model.likely_concepts]).T
-    shares = model.probabilities_of(values)
-    for index, concept in enumerate(model.likely_concepts):
-        columns[f"{concept}_value"] = values[:, index]
-        columns[f"{concept}_p"] = told(shares[:, index])
-        if by_concepts:
-            columns[f"{concept}_contribution"] = told(averaged(f"{concept}_contribution"))
-    if by_concepts:
-        columns["base_contribution"] = told(averaged("base_contribution"))
-    columns["n_windows"] = (used > 0).sum(axis=1)
-    columns["status"] = np.select([missing, partial], ["missing", "partial"], "ok")
+    for name, values in _probability_columns(model, logit).items():
+        columns[name] = np.where(has_no_p, np.nan, values)
+    columns["unlike"] = _average(weights.predicted, table["unlike"])
+    columns["flags"] = _joined_flags(flags, n_rows)
+    columns |= _concept_columns(model, table, weights.used, has_no_p)
+    columns["n_windows"] = (weights.used > 0).sum(axis=1)
+    columns["status"] = np.select([weights.missing, partial], ["missing", "partial"], "ok")
     return pd.DataFrame(columns)
 
 
+class _Weights(NamedTuple):
+    """Which windows are averaged over a film's rows, and with what weight.
+
+    Attributes
+    ----------
+    predicted : sparse array, shape [R, N]
+        Seconds of each row that each window with a prediction covers.
+    used : sparse array, shape [R, N]
+        The same, of the windows that are averaged: 0 for the others.
+    missing : ndarray of bool, shape [R]
+        Rows that no window with a prediction covers.
+    unlike : ndarray of bool, shape [R]
+        Rows that count as unlike any training clip.
+    """
+
+    predicted: csr_array
+    used: csr_array
+    missing: NDArray[np.bool_]
+    unlike: NDArray[np.bool_]
+
+
+def _weights_of(grid: RowGrid, is_predicted: NDArray[np.bool_], is_unlike: NDArray[np.bool_]) -> _Weights:
+    """Weigh the windows of a film [N] for the averages over its rows.
+
+    A window that is unlike any training clip does not count in a row if others cover at least half of the
+    time that windows cover. Otherwise the row itself is unlike the training, and all its windows count.
+    """
+    predicted = _only_windows(grid.covered, is_predicted)
+    like_training = _only_windows(grid.covered, is_predicted & ~is_unlike)
+    total_s = predicted.sum(axis=1)
+    missing = total_s <= 0
+    unlike = ~missing & (like_training.sum(axis=1) < total_s / 2)
+    used = _only_rows(like_training, ~unlike) + _only_rows(predicted, unlike)
+    return _Weights(predicted, used, missing, unlike)
+
+
+def _probability_columns(model: "Model", logit: Floats) -> dict[str, Floats]:
+    """Compute the probability of logits [R], its band, and whether they reach the threshold (`called`).
+
+    They are NaN where the model has no calibration, or decides nothing.
+    """
+    p = low = high = np.full(len(logit), np.nan)
+    if model.calibration is not None:
+        filled = np.where(np.isnan(logit), 0.0, logit)
+        p = model.calibration.probability(filled)
+        low, high = model.calibration.band(filled)
+    called = np.full(len(logit), np.nan)
+    if model.decides:
+        called = (logit >= model.card.threshold).astype(np.float64)
+    return {"p": p, "p_low": low, "p_high": high, "called": called}
+
+
+def _concept_columns(
+    model: "Model", table: pd.DataFrame, weights: csr_array, has_no_p: NDArray[np.bool_]
+) -> dict[str, Floats]:
+    """Compute each concept's value, probability and, of a model made of concepts, contribution to the logit.
+
+    Parameters
+    ----------
+    model : Model
+    table : DataFrame, N rows
+        Its predictions for windows.
+    weights : sparse array, shape [R, N]
+    has_no_p : ndarray of bool, shape [R]
+        Rows whose probabilities and contributions are NaN.
+    """
+    from obygaze_models.concepts import ConceptBottleneck  # noqa: PLC0415 - slow, and a desk trains nothing
+
+    if not model.concepts_with_probability:
+        return {}
+    is_made_of_concepts = isinstance(model.estimator, ConceptBottleneck)
+    names = model.concepts_with_probability
+    values = np.array([_average(weights, table[f"{name}_value"]) for name in names]).T
+    probabilities = model.probabilities_of(values)
+    columns = {}
+    for index, concept in enumerate(names):
+        columns[f"{concept}_value"] = values[:, index]
+        columns[f"{concept}_p"] = np.where(has_no_p, np.nan, probabilities[:, index])
+        if is_made_of_concepts:
+            contribution = _average(weights, table[f"{concept}_contribution"])
+            columns[f"{concept}_contribution"] = np.where(has_no_p, np.nan, contribution)
+    if is_made_of_concepts:
+        base_contribution = _average(weights, table["base_contribution"])
+        columns["base_contribution"] = np.where(has_no_p, np.nan, base_contribution)
+    return columns
+
+
 def _joined_flags(flags: Mapping[str, NDArray[np.bool_]], n_rows: int) -> list[str]:
-    """Write the flags that hold in each row, in their order, as tables have them."""
-
-    def flags_of(row: int) -> str:
-        return ";".join(name for name in FLAGS if flags[name][row])
-
-    return [*map(flags_of, range(n_rows))]
-
-
-def _kept(weights: csr_array, which: NDArray[np.bool_]) -> csr_array:
-    """Keep the weights [R, N] of some windows [1, N], or of some rows [R, 1]."""
-    return csr_array(weights.multiply(which.astype(np.float64)))
+    """Write the flags of each row, such as `black;short`, in the order of `FLAGS`."""
+    cells = []
+    for row in range(n_rows):
+        names = [name for name in FLAGS if flags[name][row]]
+        cells.append(";".join(names))
+    return cells
 
 
-def _average(weights: csr_array, values: Floats) -> Floats:
-    """Average the values of windows [N] over rows [R]; NaN where no window covers a row."""
+def _only_windows(weights: csr_array, is_kept: NDArray[np.bool_]) -> csr_array:
+    """Set the weights [R, N] of windows [N] that are not kept to 0."""
+    return csr_array(weights.multiply(is_kept.astype(np.float64)[None, :]))
+
+
+def _only_rows(weights: csr_array, is_kept: NDArray[np.bool_]) -> csr_array:
+    """Set the weights [R, N] of rows [R] that are not kept to 0."""
+    return csr_array(weights.multiply(is_kept.astype(np.float64)[:, None]))
+
+
+def _average(weights: csr_array, column: pd.Series) -> Floats:
+    """Average a column of windows [N] over rows [R], with weights [R, N].
+
+    NaN where no window has a weight, or if all values are NaN: the model has no such number.
+    """
+    values = column.to_numpy(dtype=np.float64)
     total = weights.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
+        # NaN of windows without a prediction becomes 0: their weight is 0 too, but 0 times NaN is NaN.
         means: Floats = (weights @ np.nan_to_num(values)) / total
     if np.isnan(values).all():
         means[:] = np.nan
@@ -368,9 +445,9 @@ def _average(weights: csr_array, values: Floats) -> Floats:
 def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[RowKind, Spans]:
     """Cut a film into rows that do not overlap and cover it.
 
-    With shots, a row is a shot; one longer than a window is cut into equal parts. Without, a row is a window
-    where windows do not overlap, and otherwise a step from one window's start to the next, the last steps as
-    long as the hop. What neither shots nor windows reach is a row of its own.
+    With shots, a row is a shot, or an equal part of a shot that is longer than a window. Without shots, a row
+    is a window; if windows overlap, it is a step from one window's start to the next. A gap that neither
+    shots nor windows cover is a row of its own.
 
     Parameters
     ----------
@@ -383,48 +460,64 @@ def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[RowKind, Spans
         "shots", "windows" or "steps".
     rows : ndarray, shape [R, 2]
     """
-    spans = windows.spans
-    window_s = windows.window_s
+    end_s = windows.end_s
     if shots is not None and len(shots):
-        parts = [
-            _equal_parts(start, end, max(1, int(np.ceil((end - start) / window_s - 0.01))))
-            for start, end in shots
-        ]
-        return "shots", _filled(np.concatenate(parts), windows.end_s)
-    if len(spans) == 1 or (spans[1:, 0] >= spans[:-1, 1] - SLACK_S).all():
-        return "windows", _filled(spans, windows.end_s)
-    hop_s = windows.hop_s or window_s
-    starts = [float(spans[0, 0])]
-    for start in spans[1:, 0].tolist():
-        if start - starts[-1] >= hop_s - SLACK_S:  # the last window is moved back: its start is no step
-            starts.append(start)
-    while windows.end_s - starts[-1] >= 1.5 * hop_s:
-        starts.append(starts[-1] + hop_s)
-    edges = np.round([*starts, windows.end_s], 3)
-    return "steps", _filled(np.column_stack([edges[:-1], edges[1:]]), windows.end_s)
+        return "shots", _with_gaps(_parts_of_shots(shots, windows.window_s), end_s)
+    starts, ends = windows.spans.T
+    are_disjoint = (starts[1:] >= ends[:-1] - SLACK_S).all()
+    if are_disjoint:
+        return "windows", _with_gaps(windows.spans, end_s)
+    return "steps", _with_gaps(_steps(windows), end_s)
+
+
+def _parts_of_shots(shots: Spans, window_s: float) -> Spans:
+    """Cut shots [S, 2] that are longer than a window into equal parts that are not."""
+    parts = []
+    for start, end in shots:
+        n_parts = int(np.ceil((end - start) / window_s - SHOT_SLACK))
+        parts.append(_equal_parts(start, end, max(1, n_parts)))
+    return np.concatenate(parts)
 
 
 def _equal_parts(start: float, end: float, n: int) -> Spans:
+    """Cut a span into n parts [n, 2] of equal length, up to rounding to milliseconds."""
     edges = np.round(np.linspace(start, end, n + 1), 3) if n > 1 else np.array([start, end])
     edges[0] = start
     edges[-1] = end
     return np.column_stack([edges[:-1], edges[1:]])
 
 
-def _filled(spans: Spans, end_s: float) -> Spans:
-    """Add the gaps between spans, and before and after them, as spans."""
-    ends = np.concatenate([[0.0], spans[:, 1]])
-    starts = np.concatenate([spans[:, 0], [max(end_s, spans[-1, 1])]])
-    gaps = np.column_stack([ends, starts])[starts - ends > SLACK_S]
-    every = np.concatenate([spans, gaps])
-    return every[np.argsort(every[:, 0], kind="stable")]
+def _steps(windows: Windows) -> Spans:
+    """Cut a film from one window's start to the next; after the last start, at each hop.
+
+    Of windows of 10 s at 0, 5, 10 and 15 s, the steps are 0-5, 5-10, 10-15, 15-20 and 20-25 s.
+    """
+    hop_s = windows.hop_s or windows.window_s
+    starts = [float(windows.spans[0, 0])]
+    for start in windows.spans[1:, 0].tolist():
+        if start - starts[-1] >= hop_s - SLACK_S:  # the last window is moved back: its start is no step
+            starts.append(start)
+    while windows.end_s - starts[-1] >= LONGEST_LAST_STEP * hop_s:
+        starts.append(starts[-1] + hop_s)
+    edges = np.round([*starts, windows.end_s], 3)
+    return np.column_stack([edges[:-1], edges[1:]])
+
+
+def _with_gaps(spans: Spans, end_s: float) -> Spans:
+    """Add the gaps before, between and after spans, up to a film's end, as spans; in time order."""
+    gap_starts = np.concatenate([[0.0], spans[:, 1]])
+    gap_ends = np.concatenate([spans[:, 0], [max(end_s, spans[-1, 1])]])
+    is_gap = gap_ends - gap_starts > SLACK_S
+    gaps = np.column_stack([gap_starts, gap_ends])[is_gap]
+    all_spans = np.concatenate([spans, gaps])
+    return all_spans[np.argsort(all_spans[:, 0], kind="stable")]
 
 
 def overlaps(rows: Spans, windows: Spans) -> csr_array:
     """Compute how many seconds of each row each window covers, [R, N]."""
     coverage = find_coverage(rows, windows)
-    places = coverage.span, coverage.other
-    return csr_array((coverage.seconds, places), shape=(len(rows), len(windows)))
+    indices = (coverage.span_index, coverage.other_index)
+    return csr_array((coverage.seconds, indices), shape=(len(rows), len(windows)))
 
 
 def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> dict[str, pd.DataFrame]:
@@ -446,11 +539,13 @@ def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> 
     ManifestError
         As `read_parts`; or there is one film and a table is of others.
     """
-    only = movies if len(movies) == 1 else None
-    parts_of = {find_film(name, movies) or name: parts for name, parts in read_parts(path, only).items()}
-    shots = {movie: _shot_table(movie, parts, path.name) for movie, parts in parts_of.items()}
+    only_movies = movies if len(movies) == 1 else None
+    shots = {}
+    for name, parts in read_parts(path, only_movies).items():
+        movie = find_film(name, movies) or name
+        shots[movie] = _shot_table(movie, parts, path.name)
     if flags is not None:
-        for name, parts in read_parts(flags, only, flagged=True).items():
+        for name, parts in read_parts(flags, only_movies, flagged=True).items():
             movie = find_film(name, movies) or name
             if movie not in shots:
                 raise FilmError(f"{flags}: movie {movie!r} has no shots in {path}")
@@ -458,7 +553,7 @@ def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> 
     return shots
 
 
-def read_said(
+def read_subtitles_of(
     files: Sequence[Path],
     movies: Sequence[str],
     encoding: str = "",
@@ -467,7 +562,23 @@ def read_said(
 ) -> dict[str, pd.DataFrame]:
     """Read the subtitles of films, each from a file that is named as its film's id, or is the only one.
 
-    `tell` gets a line for each file: what was read and left out, and what begins behind its `windows`.
+    Parameters
+    ----------
+    files : sequence of Path
+        Files of subtitles, or films with a track of them.
+    movies : sequence of str
+        The films.
+    encoding : str
+        Of files of subtitles; "" if it is not known.
+    tell : callable
+        Gets a line for each file: what was read and left out, and how many subtitles begin after its windows.
+    windows : mapping of str to Windows, optional
+        Film -> its windows.
+
+    Returns
+    -------
+    dict of str to DataFrame
+        Film -> `TEXT_COLUMNS`.
 
     Raises
     ------
@@ -477,18 +588,25 @@ def read_said(
         A file has no subtitles.
     """
     tables = {}
-    for movie, path in files_of(movies, files).items():
-        lines, notice = read_words(path, encoding)
+    for movie, path in match_files(movies, files).items():
+        lines, notice = read_subtitle_lines(path, encoding)
         tell(notice)
-        end_s = windows[movie].end_s if windows else lines[-1][1]
-        if late := sum(start_s >= end_s for start_s, *_ in lines):
-            tell(f"{path.name}: {late:,} begin behind the last window, {end_s:g} s: are they of another cut?")
+        if windows:
+            end_s = windows[movie].end_s
+            n_late = sum(start_s >= end_s for start_s, _, _ in lines)
+            if n_late:
+                tell(
+                    f"{path.name}: {n_late:,} begin behind the last window, {end_s:g} s: "
+                    "are they of another cut?"
+                )
         tables[movie] = pd.DataFrame(lines, columns=list(TEXT_COLUMNS))
     return tables
 
 
-def files_of(movies: Sequence[str], files: Sequence[Path]) -> dict[str, Path]:
-    """Find the films whose ids files are named by; the only file of an only film may have any name.
+def match_files(movies: Sequence[str], files: Sequence[Path]) -> dict[str, Path]:
+    """Match files to films by their names: a file is named as its film's id, with any suffix.
+
+    If there is one file and one film, the file may have any name.
 
     Raises
     ------
@@ -497,11 +615,13 @@ def files_of(movies: Sequence[str], files: Sequence[Path]) -> dict[str, Path]:
     """
     if len(movies) == len(files) == 1:
         return {movies[0]: files[0]}
-    names = {file_name(movie): movie for movie in movies}
+    movie_by_file_name = {file_name(movie): movie for movie in movies}
     file_of = dict[str, Path]()
     for path in files:
-        ways = (find_film(name, movies) for name in (path.stem, path.name))
-        movie = names.get(file_name(path.stem)) or next(filter(None, ways), None)
+        movie = movie_by_file_name.get(file_name(path.stem))
+        if movie is None:
+            # Another spelling of the id, or an id with a dot in it.
+            movie = find_film(path.stem, movies) or find_film(path.name, movies)
         if movie is None:
             raise FilmError(f"{path}: no scored film has this name: {', '.join(movies)}; rename the file")
         earlier = file_of.setdefault(movie, path)
@@ -510,8 +630,14 @@ def files_of(movies: Sequence[str], files: Sequence[Path]) -> dict[str, Path]:
     return file_of
 
 
-def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float, str]], str]:
-    """Read what is said in a film, of a file of subtitles or of the film's own track; say what was read.
+def read_subtitle_lines(path: Path, encoding: str = "") -> tuple[list[tuple[float, float, str]], str]:
+    """Read the subtitles of a film, from a file of subtitles or from the film's own track.
+
+    Returns
+    -------
+    lines : list of (start_s, end_s, text)
+    notice : str
+        How many subtitles were read and left out.
 
     Raises
     ------
@@ -523,12 +649,20 @@ def read_words(path: Path, encoding: str = "") -> tuple[list[tuple[float, float,
     if path.suffix.lower() in SUBTITLE_SUFFIXES:
         spans = read_subtitles(path, encoding=encoding, account=account)
     else:
-        from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
+        spans = _spans_of_track(path, account)
+    return [(span.start_s, span.end_s, span.text) for span in spans], account.line()
 
-        track = enumerate(read_subtitle_track(path, account.note), start=1)
-        spans = account.spans(RawSpan(f"line {n}, {line[2][:40]!r}", *line) for n, line in track)
-        account.used = len(spans)
-    return [(line.start_s, line.end_s, line.text) for line in spans], account.line()
+
+def _spans_of_track(path: Path, account: Account) -> list[RawSpan]:
+    """Read the subtitles of a film's own track; those that cannot be used are noted in the account."""
+    from obygaze_features.video import read_subtitle_track  # noqa: PLC0415 - scores alone need no FFmpeg
+
+    raw_spans = []
+    for number, (start_s, end_s, text) in enumerate(read_subtitle_track(path, account.note), start=1):
+        raw_spans.append(RawSpan(f"line {number}, {text[:40]!r}", start_s, end_s, text))
+    spans = account.spans(raw_spans)
+    account.used = len(spans)  # `read_subtitles` sets it for files
+    return spans
 
 
 def read_variables(
@@ -547,26 +681,30 @@ def read_variables(
     measures = [name for name in table.columns if name not in FIELDS]
     rows = list(table.pointed(measures).timed())
     tables = _windows_by_film(path, rows, ["start_s", "end_s", *measures], films)
-    used = [name for name in measures if _is_measured(name, tables.values())]
+    used = [name for name in measures if _has_numbers(name, tables.values())]
     if not used:
         raise FilmError(f"{path}: it has no window of {', '.join(films)}, or no column of numbers")
-    n_others = len(rows) - sum(map(len, tables.values()))
+    n_windows = sum(len(windows) for windows in tables.values())
     left_out = [name for name in table.columns if name not in {"clip_id", "movie", "start_s", "end_s", *used}]
-    if n_others:
-        left_out.append(f"{counted(n_others, 'row')} of other films, or behind a film's end")
-    account = f"{path.name}: {', '.join(used)}"
+    if n_windows < len(rows):
+        others = counted(len(rows) - n_windows, "row")
+        left_out.append(f"{others} of other films, or behind a film's end")
+    notice = f"{path.name}: {', '.join(used)}"
     if left_out:
-        account += f"; left out {', '.join(left_out)}"
-    tell(account)
+        notice += f"; left out {', '.join(left_out)}"
+    tell(notice)
     return tables
 
 
 def _windows_by_film(
     path: Path, rows: Sequence[Row], names: list[str], films: Mapping[str, Windows]
 ) -> dict[str, pd.DataFrame]:
-    """Read the windows of these films, in order of time; `names` begins with their start and end."""
+    """Read the windows of these films, in order of time; `names` begins with their start and end.
+
+    Windows that begin after the film's end are left out; if they are the most, they are refused.
+    """
     windows_of: dict[str, dict[tuple[float, float], list[float]]] = {}
-    n_behind = Counter[str]()
+    n_after_end = Counter[str]()
     for row in rows:
         numbers = [row.number(name, path) for name in names]
         start_s, end_s = numbers[:2]
@@ -576,14 +714,14 @@ def _windows_by_film(
         if movie is None:
             continue
         if start_s >= films[movie].end_s:
-            n_behind[movie] += 1
+            n_after_end[movie] += 1
             continue
         windows = windows_of.setdefault(movie, {})
         if (start_s, end_s) in windows:
             raise FilmError(f"{path}: film {movie} has two rows of the window at {start_s:g} s")
         windows[start_s, end_s] = numbers
     for movie, windows in windows_of.items():
-        if n_behind[movie] > len(windows):
+        if n_after_end[movie] > len(windows):
             raise FilmError(
                 f"{path}: most windows of film {movie} begin behind its end, {films[movie].end_s:g} s: their "
                 "times should be seconds, not frames or milliseconds, of this film"
@@ -593,8 +731,9 @@ def _windows_by_film(
     }
 
 
-def _is_measured(name: str, tables: Iterable[pd.DataFrame]) -> bool:
-    return any(table[name].notna().any() for table in tables)
+def _has_numbers(column: str, tables: Iterable[pd.DataFrame]) -> bool:
+    """Whether a column holds a number in any row of some tables."""
+    return any(table[column].notna().any() for table in tables)
 
 
 def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:
@@ -607,18 +746,22 @@ def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.Data
 
 def _flagged(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     """Cut shots where a person's flags begin and end, and replace their flags in between."""
-    edges = np.unique(
-        np.concatenate([table[["start_s", "end_s"]].to_numpy().ravel() for table in (shots, flags)])
-    )
+    times = [table[["start_s", "end_s"]].to_numpy().ravel() for table in (shots, flags)]
+    edges = np.unique(np.concatenate(times))
     spans = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:]})
+    of_person = _rows_around(spans, flags)
+    of_detector = _rows_around(spans, shots)
+    flagged = of_person.combine_first(of_detector)  # the detector's row where the person gave none
+    in_a_shot = flagged.dropna()  # spans between shots have a row of neither
+    return in_a_shot.reset_index(drop=True)[list(SHOT_COLUMNS)]
 
-    def at_spans(table: pd.DataFrame) -> pd.DataFrame:
-        """Give each span the row of the table that it lies in, or nothing."""
-        placed = pd.merge_asof(spans, table.rename(columns={"end_s": "until_s"}), on="start_s")
-        return placed[list(SHOT_COLUMNS)].where(placed["until_s"] >= placed["end_s"])
 
-    flagged = at_spans(flags).combine_first(at_spans(shots))
-    return flagged.dropna().reset_index(drop=True)[list(SHOT_COLUMNS)]
+def _rows_around(spans: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """Return for each span the row of a table of shots that it lies in; NaN if it lies in none."""
+    # The last row that begins at the start of the span or before it ...
+    rows = pd.merge_asof(spans, table.rename(columns={"end_s": "until_s"}), on="start_s")
+    # ... if it goes on to the end of the span.
+    return rows[list(SHOT_COLUMNS)].where(rows["until_s"] >= rows["end_s"])
 
 
 def flagged_seconds(rows: Spans, shots: pd.DataFrame, flag: str) -> NDArray[np.float64]:

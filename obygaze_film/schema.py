@@ -175,7 +175,7 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def is_near_chance(self) -> bool:
-        """Whether it was looked for on films left out, and not found better than chance."""
+        """Whether it was tested on films left out, and not found better than chance; False if not tested."""
         return self.ap is not None and not self.is_found
 
 
@@ -368,7 +368,7 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def columns(self) -> list[str]:
-        """Columns of its concepts in `timeline.csv`."""
+        """Columns of the model's concepts in `timeline.csv`."""
         endings = ["value", "p"]
         if self.by_concepts:
             endings.append("contribution")
@@ -377,7 +377,10 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     @property
     def auc(self) -> dict[str, Any]:
         """The row of `metrics` that has its AUC; empty if there is none."""
-        return next((row for row in self.metrics if row.get("metric") == "auc"), {})
+        for row in self.metrics:
+            if row.get("metric") == "auc":
+                return row
+        return {}
 
 
 class StoreRecord(Struct, frozen=True, kw_only=True):
@@ -468,8 +471,10 @@ def refuse_texts(record: Struct) -> None:
             to_check += [*value, *value.values()]
         elif isinstance(value, list | tuple):
             to_check += value
-        elif isinstance(value, str) and (wrong := unsuitable(value, lines=True)):
-            raise FilmError(f"{value!r:.80} {wrong}")
+        elif isinstance(value, str):
+            problem = unsuitable(value, lines=True)  # texts of several lines are allowed
+            if problem:
+                raise FilmError(f"{value!r:.80} {problem}")
 
 
 def read_record(data: bytes, name: str) -> FilmRecord:
@@ -483,10 +488,15 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     try:
         record = msgspec.json.decode(decoded(data), type=FilmRecord)
         refuse_texts(record)
-        Clip("film", record.movie)  # raises if no manifest could have this name of a movie
+        _refuse_movie_name(record.movie)
     except (*UNREADABLE, FilmError, ManifestError) as error:
         raise FilmError(f"{name}: {error}: score the film again (format {NUMBER})") from error
     return record
+
+
+def _refuse_movie_name(movie: str) -> None:
+    """Refuse a name of a movie that no manifest may have (ManifestError)."""
+    Clip("any", movie)  # a clip checks its fields
 
 
 class JudgesAgreement(Struct, frozen=True):
@@ -505,6 +515,8 @@ class JudgesAgreement(Struct, frozen=True):
         Windows that both judged, and left out as not both were sure.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     """
 
     annotators: list[str]
@@ -515,6 +527,7 @@ class JudgesAgreement(Struct, frozen=True):
     high: float | None
     n_unsure: Count = 0
     definition: str = ""
+    definition_name: str = ""
 
 
 class JudgesAlpha(Struct, frozen=True):
@@ -548,6 +561,8 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
         are left to judge; and of how many they must be sure, unless none is left (`WindowCounts`).
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     """
 
     judges: list[str]
@@ -556,6 +571,7 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
     left: Count
     least: Count
     definition: str = ""
+    definition_name: str = ""
 
 
 class CorrectedRate(Struct, frozen=True, kw_only=True):
@@ -598,12 +614,16 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
         Whether it is a concept.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     content_s : float or None
-        Seconds of the film that the share is of: without black and credits, and windows that nobody was
-        sure of.
+        Seconds of the film that the share is of: without black, credits, what could not be read, and windows
+        that nobody was sure of.
     n_unsure, unsure_s : int, float
         Windows that were judged, and left out as their judge (of a panel: one of them) was not sure, and
         their seconds without black and credits.
+    unread_s : float
+        Seconds, neither black nor credits, that the share is not of, as they could not be read.
     agreement : list of JudgesAgreement
         Of every two judges of a panel who judged the same windows, or of a judge with every other.
     """
@@ -624,12 +644,14 @@ class CorrectedRate(Struct, frozen=True, kw_only=True):
     positive: str
     is_of_concept: bool = False
     definition: str = ""
+    definition_name: str = ""
     content_s: Annotated[float, Meta(ge=0)] | None = None
     n_unsure: Count = 0
     unsure_s: Annotated[float, Meta(ge=0)] = 0.0
     expected_s: Annotated[float, Meta(ge=0)] | None = None
     agreement: list[JudgesAgreement] = msgspec.field(default_factory=list)
     is_of_labels: bool = False
+    unread_s: Annotated[float, Meta(ge=0)] = 0.0
 
     @property
     def is_of_panel(self) -> bool:
@@ -673,17 +695,22 @@ def shared_seconds(table: pd.DataFrame) -> NDArray[np.float64]:
     """Compute the seconds of each row [N], those that several rows cover divided equally among them.
 
     They add up to the time that the rows cover together, each second counted once.
+
+    Examples
+    --------
+    >>> shared_seconds(pd.DataFrame({"start_s": [0.0, 6.0], "end_s": [8.0, 10.0]})).tolist()
+    [7.0, 3.0]
     """
     spans = table[["start_s", "end_s"]].to_numpy(dtype=np.float64)
     edges, edge_of = np.unique(spans, return_inverse=True)  # all times where a row begins or ends, rising
-    starts, ends = edge_of.reshape(spans.shape).T
-    n_begun = np.bincount(starts, minlength=len(edges))
-    n_ended = np.bincount(ends, minlength=len(edges))
+    first_edges, last_edges = edge_of.reshape(spans.shape).T  # [N] each: indices of a row's edges
+    n_begun = np.bincount(first_edges, minlength=len(edges))
+    n_ended = np.bincount(last_edges, minlength=len(edges))
     n_rows = np.cumsum(n_begun - n_ended)[:-1]  # that cover the time between each edge and the next
-    n_rows = np.maximum(n_rows, 1)  # where no row is, nothing is shared
-    # A row's share of all time up to each edge, if it covered all of it: its own is a difference of two.
-    shared_until = np.concatenate([[0.0], np.cumsum(np.diff(edges) / n_rows)])
-    return np.asarray(shared_until[ends] - shared_until[starts])
+    n_rows = np.maximum(n_rows, 1)  # between rows there is none, and no time to share
+    seconds_between = np.diff(edges) / n_rows  # of each row that covers the time between two edges
+    seconds_until = np.concatenate([[0.0], np.cumsum(seconds_between)])  # sums up to each edge
+    return np.asarray(seconds_until[last_edges] - seconds_until[first_edges])
 
 
 def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from obygaze_features.manifest import BUILTIN, CodebookTexts, builtin_codebook, 
 from obygaze_features.store import Store
 from obygaze_film.classes import probable_classes
 from obygaze_film.errors import FilmError
-from obygaze_film.rows import RowGrid, flagged_seconds, make_grid, rows_of_model, windows_of
+from obygaze_film.rows import RowGrid, Windows, flagged_seconds, make_grid, rows_of_model, windows_of
 from obygaze_film.schema import (
     COLUMNS,
     FORMAT,
@@ -117,7 +117,10 @@ MOBYGAZE = (
 """Agreement of MObyGaze's annotators 1 and 2 on some levels; recomputed in tests/film/test_agreement.py."""
 
 BOOKS_OF_MOBYGAZE = ("obygaze12", "mobygaze")
-"""Codebooks whose levels are those of MObyGaze."""
+"""Built-in codebooks whose levels are those of MObyGaze, so that its annotators' agreement is of them."""
+
+CONCEPT_TASK = "concept:{}"
+"""The `task` of a metric of a model's card that says how well a concept is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,8 @@ class _Loaded:
     sha256 : str
         Of its file; empty without one.
     windows : DataFrame
-        Its predictions, by clip, as `rows_of_model` takes them.
+        Its predictions, by clip, as `rows_of_model` takes them: with the columns `far` (unlike any training
+        clip), `cut` (read in part) and `seen` (trained on).
     trained_on : set of str
         The store's films that it was trained on, also if their names differ there.
     """
@@ -242,12 +246,8 @@ def score_films(
     ['film10', 'film11']
     """
     windows = windows_of(store)
-    for name, by_movie in (("shots", shots), ("title or year", facts)):
-        # A list of more films is valid; a list without any of these films is an error.
-        if by_movie and not windows.keys() & by_movie.keys():
-            raise FilmError(
-                f"{name} are of {', '.join(by_movie)}; store {store.name} has {', '.join(windows)}"
-            )
+    _refuse_other_films("shots", shots or {}, store, windows)
+    _refuse_other_films("title or year", facts or {}, store, windows)
     loaded = _load(store, models, movies)
     films = []
     for movie in windows if movies is None else movies:
@@ -262,6 +262,14 @@ def score_films(
         )
         films.append(film)
     return films
+
+
+def _refuse_other_films(
+    what: str, by_movie: Mapping[str, object], store: Store, windows: Mapping[str, Windows]
+) -> None:
+    """Refuse shots or facts by movie that are of none of a store's films; they may be of more films."""
+    if by_movie and not windows.keys() & by_movie.keys():
+        raise FilmError(f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(windows)}")
 
 
 def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] | None) -> list[_Loaded]:
@@ -308,24 +316,54 @@ def _score(
     store: Store, loaded: Sequence[_Loaded], grid: RowGrid, shots: pd.DataFrame, facts: FilmFacts
 ) -> Timeline:
     """Score one film by loaded models."""
-    movie, windows = grid.movie, grid.windows
     tables = []
-    for each in loaded:
-        is_trained_on = movie in each.trained_on
-        tables.append(rows_of_model(each.model, each.key, each.windows, grid, is_trained_on=is_trained_on))
-    models = [_describe(each, rows, grid) for each, rows in zip(loaded, tables, strict=True)]
-    concept_columns: dict[str, None] = {}  # of all models, each once, in order
-    for rows in tables:
-        concept_columns |= dict.fromkeys(rows.columns.difference([*COLUMNS, *LAST_COLUMNS], sort=False))
-    table = pd.concat(tables, ignore_index=True).reindex(columns=[*COLUMNS, *concept_columns, *LAST_COLUMNS])
-    predicted_ids = {clip_id for each in loaded for clip_id in each.windows.index}
-    n_missing = sum(clip_id not in predicted_ids for clip_id in windows.clip_ids)
+    models = []
+    traces = []
+    for scorer in loaded:
+        is_trained_on = grid.movie in scorer.trained_on
+        rows = rows_of_model(scorer.model, scorer.key, scorer.windows, grid, is_trained_on=is_trained_on)
+        tables.append(rows)
+        models.append(_describe(scorer, rows, grid))
+        trace = traces_of(scorer.model, scorer.key, store, grid.movie, grid.windows.clip_ids)
+        if len(trace):
+            traces.append(_with_content(trace, shots))
+    table = pd.concat(tables, ignore_index=True).reindex(columns=_columns_of(tables))
+    predicted_ids = {clip_id for scorer in loaded for clip_id in scorer.windows.index}
+    n_missing = sum(clip_id not in predicted_ids for clip_id in grid.windows.clip_ids)
+    return Timeline(
+        _film_record(store, models, grid, shots, facts, n_missing=n_missing),
+        table=table.astype({"called": "Int64", "n_windows": "Int64"}),
+        shots=shots.assign(movie=grid.movie)[list(SHOT_COLUMNS)],
+        frames=pd.concat(traces, ignore_index=True) if traces else NO_TRACES,
+        classes=probable_classes(store, grid.windows),
+    )
+
+
+def _columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
+    """List the columns of a timeline: those of all models, with those of their concepts between them."""
+    concept_columns: dict[str, None] = {}  # each once, in order
+    for table in tables:
+        concept_columns |= dict.fromkeys(table.columns.difference([*COLUMNS, *LAST_COLUMNS], sort=False))
+    return [*COLUMNS, *concept_columns, *LAST_COLUMNS]
+
+
+def _film_record(
+    store: Store,
+    models: list[ModelRecord],
+    grid: RowGrid,
+    shots: pd.DataFrame,
+    facts: FilmFacts,
+    *,
+    n_missing: int,
+) -> FilmRecord:
+    """Make the record of a film; `n_missing` of its windows have no prediction by any model."""
+    windows = grid.windows
     detector = "+".join(dict.fromkeys(shots["detector"].tolist()))
-    record = FilmRecord(
+    return FilmRecord(
         format=FORMAT,
         number=NUMBER,
-        movie=movie,
-        title=facts.title or movie,
+        movie=grid.movie,
+        title=facts.title or grid.movie,
         year=facts.year,
         duration_s=float(grid.spans[-1, 1]),
         source_sha256=facts.source_sha256,
@@ -340,15 +378,6 @@ def _score(
         shots=ShotsRecord(detector=detector, n=len(shots)) if len(shots) else None,
         models=models,
         versions={name: version(name) for name in PACKAGES},
-    )
-    traces = [traces_of(each.model, each.key, store, movie, windows.clip_ids) for each in loaded]
-    traces = [_with_content(trace, shots) for trace in traces if len(trace)]
-    return Timeline(
-        record,
-        table=table.astype({"called": "Int64", "n_windows": "Int64"}),
-        shots=shots.assign(movie=movie)[list(SHOT_COLUMNS)],
-        frames=pd.concat(traces, ignore_index=True) if traces else NO_TRACES,
-        classes=probable_classes(store, windows),
     )
 
 
@@ -373,29 +402,21 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     model, card = loaded.model, loaded.model.card
     is_trained_on = grid.movie in loaded.trained_on
     classes = [list(levels) for levels in card.target["classes"]]  # the levels of each class, negative first
-    calibration = threshold_p = None
-    if (fitted := model.calibration) is not None:
-        population: Any = card.population or {"n_movies": len(card.movies), "clips": {}}
-        calibration = CalibrationRecord(
-            draws=[(slope, intercept) for slope, intercept in fitted.draws.tolist()],
-            **{name: getattr(fitted, name) for name in CALIBRATION_FIELDS},
-            n_movies=population["n_movies"],
-            clips=dict(population["clips"]),
-            clip_s=population.get("clip_s"),
-        )
-        threshold_p = float(fitted.probability([card.threshold])[0])
     concept = card.target["concept"]
     negative: list[str] = []
     positive: list[str] = []
     if classes and not concept:  # clips with a concept, and clips without it, may have any level
         negative, positive = classes[0], classes[-1]
-    name = card.codebook["name"]
+    codebook = card.codebook["name"]
     construct, means = card.codebook.get("construct", ""), card.codebook.get("means", {})
-    if name in BUILTIN:
-        construct, means = builtin_codebook(name).construct, builtin_codebook(name).means
-    modalities = [perceived(each["provenance"]) for each in card.inputs]
-    all_are_known = all(modalities)
-    called_positive = [concept] if concept else positive
+    if codebook in BUILTIN:
+        construct, means = builtin_codebook(codebook).construct, builtin_codebook(codebook).means
+    names_of_positive = [concept] if concept else positive
+    threshold_p = None
+    if model.calibration is not None:
+        threshold_p = float(model.calibration.probability([card.threshold])[0])
+    thresholds = zip(model.concepts_with_probability, model.concept_thresholds, strict=False)
+    concepts = [_concept(model, name, float(threshold)) for name, threshold in thresholds]
     return ModelRecord(
         **{name: getattr(card, name) for name in CARD_FIELDS},
         key=loaded.key,
@@ -406,20 +427,17 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         negative=negative,
         positive=positive,
         concept=concept,
-        codebook=name,
+        codebook=codebook,
         construct=construct,
-        means={name: means[name] for name in called_positive if name in means},
+        means={name: means[name] for name in names_of_positive if name in means},
         titles=dict(card.codebook.get("titles", {})),
         translations=msgspec.convert(card.codebook.get("translations", {}), dict[str, CodebookTexts]),
-        perceives=sorted({name for names in modalities for name in names}) if all_are_known else [],
-        concepts=[
-            _concept(model, name, float(threshold))
-            for name, threshold in zip(model.likely_concepts, model.concept_thresholds, strict=False)
-        ],
+        perceives=_perceived_by_all_inputs(card.inputs),
+        concepts=concepts,
         decides=model.decides,
         by_concepts="base_contribution" in rows,
         threshold_p=threshold_p,
-        calibration=calibration,
+        calibration=_calibration_record(model),
         n_movies=len(card.movies),
         metrics=[dict(row) for row in card.metrics],
         is_trained_on=is_trained_on,
@@ -428,9 +446,35 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         evidence=None if card.evidence is None else EvidenceRecord(**card.evidence),
         no_skill=card.no_skill,
         levels_left_out=list(card.levels_left_out or ()),
-        human=None if card.has_planted else agreement_of_people(name, positive),
+        human=None if card.has_planted else agreement_of_people(codebook, positive),
         labelled_by=list(card.labelled_by),
     )
+
+
+def _calibration_record(model: Model) -> CalibrationRecord | None:
+    """Make the record of a model's calibration, with the films that it was fitted on; None without one."""
+    fitted = model.calibration
+    if fitted is None:
+        return None
+    population: Any = model.card.population or {"n_movies": len(model.card.movies), "clips": {}}
+    return CalibrationRecord(
+        draws=[(slope, intercept) for slope, intercept in fitted.draws.tolist()],
+        **{name: getattr(fitted, name) for name in CALIBRATION_FIELDS},
+        n_movies=population["n_movies"],
+        clips=dict(population["clips"]),
+        clip_s=population.get("clip_s"),
+    )
+
+
+def _perceived_by_all_inputs(inputs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List what a model perceives of a film, such as pictures; [] if it is not known of one of its inputs."""
+    perceived_names: set[str] = set()
+    for model_input in inputs:
+        names = perceived(model_input["provenance"])
+        if not names:
+            return []
+        perceived_names.update(names)
+    return sorted(perceived_names)
 
 
 def agreement_of_people(codebook: str, positive: Sequence[str]) -> HumanRecord | None:
@@ -447,7 +491,7 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
     """Make the record of a concept; figures that the model's card does not have are None."""
     metrics: Mapping[str, Any] = {}
     for row in model.card.metrics:
-        if row.get("task") == f"concept:{name}" and "movie_chance" in row:
+        if row.get("task") == CONCEPT_TASK.format(name) and "movie_chance" in row:
             metrics = row
             break
     usual = _usual(model, name)
@@ -464,47 +508,55 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
     )
 
 
-def _usual(model: Model, concept: str) -> float | None:
-    """Return the value of a concept at which a linear head adds nothing: the training clips' mean.
+def _linear_bottleneck(model: Model) -> ConceptBottleneck | None:
+    """Return the estimator of a model whose logit is a sum of concepts' contributions; None of any other."""
+    estimator = model.estimator
+    if isinstance(estimator, ConceptBottleneck) and hasattr(estimator.head_, "coef_"):
+        return estimator
+    return None
 
-    None without such a head.
+
+def _usual(model: Model, concept: str) -> float | None:
+    """Return the value of a concept at which it contributes 0: the mean of the training clips (`centre_`).
+
+    None if the model is no linear concept bottleneck.
     """
-    bottleneck = model.estimator
-    if not isinstance(bottleneck, ConceptBottleneck) or not hasattr(bottleneck.head_, "coef_"):
+    bottleneck = _linear_bottleneck(model)
+    if bottleneck is None:
         return None
     return float(bottleneck.centre_[model.concepts.index(concept)])
 
 
 def _probability_at(model: Model, concept: str, value: float) -> float | None:
-    """Return the probability of a concept at one of its values; None if it has none there."""
+    """Return the probability of a concept at a value; None if the model gives the concept no probability."""
     # A concept's probability depends on its own value alone: the other concepts have 0.
-    values = np.zeros((1, len(model.likely_concepts)))
-    column = list(model.likely_concepts).index(concept)
+    values = np.zeros((1, len(model.concepts_with_probability)))
+    column = list(model.concepts_with_probability).index(concept)
     values[0, column] = value
     p = float(model.probabilities_of(values)[0, column])
     return None if np.isnan(p) else p
 
 
 def _absent(model: Model, concept: str) -> float | None:
-    """Return what a concept adds to a linear head's logit where it is absent; None without such a head.
+    """Return a concept's contribution to the logit where it is absent.
 
-    Absent is the 5th percentile of its values in the training clips.
+    Absent means the 5th percentile of its values in the training clips. None if the model is no linear
+    concept bottleneck.
     """
-    bottleneck = model.estimator
-    if not isinstance(bottleneck, ConceptBottleneck) or not hasattr(bottleneck.head_, "coef_"):
+    bottleneck = _linear_bottleneck(model)
+    if bottleneck is None:
         return None
     column = model.concepts.index(concept)
-    value = np.quantile(bottleneck.train_values_[:, column], 0.05)
-    return float(bottleneck.head_.coef_[0, column] * (value - bottleneck.centre_[column]))
+    absent_value = np.quantile(bottleneck.train_values_[:, column], 0.05)
+    # A contribution is the coefficient times the distance of the value from the mean.
+    return float(bottleneck.head_.coef_[0, column] * (absent_value - bottleneck.centre_[column]))
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_trained_on: bool) -> Rate:
-    """Compute sum(duration * p) / sum(duration) over the counted rows, or the reason why it is refused.
+    """Compute the share of a film's time that a model expects to be positive, or say why it is refused.
 
-    It is refused if the model was trained on the film, has no calibration, was calibrated without a level of
-    its codebook, or more than 20 % of the film's time (without black pictures and credits) is unlike any
-    training clip or missing, and of a film that is black pictures or credits alone. The calibration's band
-    holds 80 % of the rates under sigmoids drawn from their posterior.
+    The share is sum(duration * p) / sum(duration) over the counted rows. `_why_no_rate` lists the reasons to
+    refuse it. The calibration's band holds 80 % of the shares under sigmoids drawn from their posterior.
 
     Parameters
     ----------
@@ -515,51 +567,85 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
         Length of the film's windows: a film of few of them has a wider bracket.
     is_trained_on : bool
     """
-    seconds, counted = durations(rows), is_counted(rows)
-    content = ~has_flag(rows, *NO_CONTENT)
-    unreliable = has_flag(rows, UNLIKE, MISSING)
-    content_s = float(seconds[content].sum())
-    unreliable_share = float(seconds[content & unreliable].sum()) / content_s if content_s else 0.0
+    seconds = durations(rows)
+    counted = is_counted(rows)
+    has_content = ~has_flag(rows, *NO_CONTENT)
+    content_s = float(seconds[has_content].sum())
+    unreliable_s = float(seconds[has_content & has_flag(rows, UNLIKE, MISSING)].sum())
+    unreliable_share = unreliable_s / content_s if content_s else 0.0
     counted_s = float(seconds[counted].sum())
-    left_out = model.card.levels_left_out
-    left_out_names = ", ".join(left_out or ())
-    save_again = "save it again by evaluate with a --test of all levels"
-    # Whether each reason to refuse the rate holds, and its words; the first that holds is told.
-    refusals = (
-        (not model.decides, "the model finds concepts and decides nothing"),
-        (is_trained_on, "the model was trained on this film"),
-        (not content_s, "the film is black pictures or credits alone"),
-        (unreliable_share > MOST_UNRELIABLE,
-         f"more than a fifth of what the film shows {_what_is_unreliable(rows)}"),
-        (model.calibration is None, "the model has no calibration"),
-        (left_out is None, "the model's file does not say which levels it was calibrated on: save it again"),
-        (left_out,
-         f"the model was calibrated without clips of {left_out_names}, which films have: {save_again}"),
-        (not counted_s, "no part of the film is counted"),
-    )  # fmt: skip
-    reason = next((words for holds, words in refusals if holds), "")
-    value = calibration_low = calibration_high = bracket_low = bracket_high = n_windows = None
-    if not reason and model.calibration is not None:
-        logits = rows.loc[counted, "logit"].to_numpy(dtype=np.float64)
-        shares = model.calibration.expected_share(logits, seconds[counted])
-        value, calibration_low, calibration_high = shares
-        n_windows = counted_s / window_s
-        extra = _extra_variance(model, rows.loc[counted, "p"], seconds[counted], n_windows)
-        bracket_low, bracket_high = model.calibration.bracket(value, extra)
-        usual_low, usual_high = model.calibration.bracket(value)
-        if max(usual_low - bracket_low, bracket_high - usual_high) < LEAST_WIDER:
-            n_windows = None  # the few windows hardly widen the bracket
+    reason = _why_no_rate(rows, model, unreliable_share, is_trained_on=is_trained_on)
+    if reason or model.calibration is None:
+        return Rate(
+            value=None,
+            bracket_low=None,
+            bracket_high=None,
+            calibration_low=None,
+            calibration_high=None,
+            reason=reason,
+            unreliable=unreliable_share,
+            counted_s=counted_s,
+            n_windows=None,
+        )
+    logits = rows.loc[counted, "logit"].to_numpy(dtype=np.float64)
+    value, band_low, band_high = model.calibration.expected_share(logits, seconds[counted])
+    n_windows = counted_s / window_s
+    extra_variance = _extra_variance(model, rows.loc[counted, "p"], seconds[counted], n_windows)
+    bracket_low, bracket_high = model.calibration.bracket(value, extra_variance)
+    usual_low, usual_high = model.calibration.bracket(value)
+    is_wider = max(usual_low - bracket_low, bracket_high - usual_high) >= LEAST_WIDER
     return Rate(
         value=value,
         bracket_low=bracket_low,
         bracket_high=bracket_high,
-        calibration_low=calibration_low,
-        calibration_high=calibration_high,
-        reason=reason,
+        calibration_low=band_low,
+        calibration_high=band_high,
+        reason="",
         unreliable=unreliable_share,
         counted_s=counted_s,
-        n_windows=n_windows,
+        n_windows=n_windows if is_wider else None,  # named only where they are so few that it matters
     )
+
+
+def _why_no_rate(rows: pd.DataFrame, model: Model, unreliable_share: float, *, is_trained_on: bool) -> str:
+    """Say why a model gives no rate of a film; "" if it gives one.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The model's rows.
+    model : Model
+    unreliable_share : float
+        Share of the film's content that is unlike any training clip or missing.
+    is_trained_on : bool
+    """
+    if not model.decides:
+        return "the model finds concepts and decides nothing"
+    if is_trained_on:
+        return "the model was trained on this film"
+    if has_flag(rows, *NO_CONTENT).all():
+        return "the film is black pictures or credits alone"
+    if unreliable_share > MOST_UNRELIABLE:
+        return f"more than a fifth of what the film shows {_what_is_unreliable(rows)}"
+    uncalibrated = _why_uncalibrated(model)
+    if uncalibrated:
+        return uncalibrated
+    return "" if is_counted(rows).any() else "no part of the film is counted"
+
+
+def _why_uncalibrated(model: Model) -> str:
+    """Say why a model's probabilities cannot be averaged over a film; "" if they can."""
+    if model.calibration is None:
+        return "the model has no calibration"
+    left_out = model.card.levels_left_out
+    if left_out is None:
+        return "the model's file does not say which levels it was calibrated on: save it again"
+    if left_out:
+        return (
+            f"the model was calibrated without clips of {', '.join(left_out)}, which films have: "
+            "save it again by evaluate with a --test of all levels"
+        )
+    return ""
 
 
 def _what_is_unreliable(rows: pd.DataFrame) -> str:
@@ -616,19 +702,16 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
         `TRACE_COLUMNS`, one row for each step that has frames, in time order; empty if the model cannot read
         the store's frames, or gives them no probabilities.
     """
-    if model.concepts != model.likely_concepts or not reads_frames(model, store):
+    all_have_probability = model.concepts == model.concepts_with_probability
+    if not all_have_probability or not reads_frames(model, store):
         return NO_TRACES
     group = store[model.card.backbone]
     wanted = set(clip_ids)
     rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted and group.usable[row]]
     frames = frames_of(model, store, np.array(rows, dtype=np.intp))
     frames = frames[frames["time_s"].notna()]
-    gaps_s = frames.groupby("clip_id")["time_s"].diff()
-    typical_gap_s = float(gaps_s[gaps_s > 0].median())  # NaN if no clip has two frames
-    step_s = 1.0
-    if np.isfinite(typical_gap_s):
-        step_s = min(max(1.0, np.ceil(typical_gap_s)), LONGEST_STEP_S)
-    concept_columns = [f"{concept}_p" for concept in model.likely_concepts]
+    step_s = _step_length_s(frames)
+    concept_columns = [f"{concept}_p" for concept in model.concepts_with_probability]
     frames = frames.assign(step=np.floor(frames["time_s"] / step_s), n_frames=1)
     steps = frames.groupby("step", sort=True)
     table = steps[["weight", "contribution", *concept_columns]].mean()
@@ -637,3 +720,12 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     table = table.reset_index(drop=True)
     table = table.assign(movie=movie, model=key, start_s=start_s, end_s=start_s + step_s)
     return table[[*TRACE_COLUMNS, *concept_columns]]
+
+
+def _step_length_s(frames: pd.DataFrame) -> float:
+    """Return the length of a step of a trace: the typical time between frames, from 1 to 60 whole seconds."""
+    gaps_s = frames.groupby("clip_id")["time_s"].diff()
+    typical_gap_s = float(gaps_s[gaps_s > 0].median())  # NaN if no clip has two frames
+    if not np.isfinite(typical_gap_s):
+        return 1.0
+    return float(min(max(1.0, np.ceil(typical_gap_s)), LONGEST_STEP_S))

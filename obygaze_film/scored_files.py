@@ -5,9 +5,9 @@ import os
 import shutil
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,6 +32,7 @@ from obygaze_film.schema import (
     read_record,
     refuse_texts,
 )
+from obygaze_film.segments import as_in_files
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -112,22 +113,28 @@ def write_films(films: Sequence["Timeline"], out: Path | str) -> dict[str, Path]
     """
     out = local_path(out)
     folders = folders_of([film.movie for film in films], out)
-    # What is replaced in `out`: the files of the one film that it is of, or the folders of several.
-    replaced = FILES if out in folders.values() else {folder.name for folder in folders.values()}
+    is_one_film = out in folders.values()
+    replaced_names = FILES if is_one_film else {folder.name for folder in folders.values()}
     with whole_folder(out) as partial:
-        for present in out.iterdir() if out.is_dir() else ():
-            if present.name in replaced:
-                continue
-            if present.is_dir() and not present.is_symlink():
-                shutil.copytree(present, partial / present.name, symlinks=True, copy_function=link)
-            else:
-                link(present, partial / present.name)
+        if out.is_dir():
+            _link_others(out, partial, replaced_names)
         for film in films:
             folder = partial / folders[film.movie].relative_to(out)
             folder.mkdir(exist_ok=True)
             for name, data in files_of(film).items():
                 write_new(folder / name, data)
     return folders
+
+
+def _link_others(source: Path, target: Path, left_out: Collection[str]) -> None:
+    """Link (or copy) all files and folders of a folder into another one, but for those of some names."""
+    for path in source.iterdir():
+        if path.name in left_out:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.copytree(path, target / path.name, symlinks=True, copy_function=link)
+        else:
+            link(path, target / path.name)
 
 
 def files_of(film: "Timeline") -> dict[str, bytes]:
@@ -146,14 +153,13 @@ def files_of(film: "Timeline") -> dict[str, bytes]:
         CLASSES: film.classes,
     }
     tables |= {name: table for name, table in optional_tables.items() if len(table)}
+    written = {}
     for name, table in tables.items():
         is_within = len(table) == 0 or bool(table["end_s"].max() <= MOST_S)
         if not is_within:
             raise FilmError(
                 f"film {film.movie}, {name}: a time of {table['end_s'].max():g} s: {MOST_S:g} s is the most"
             )
-    written = {}
-    for name, table in tables.items():
         written[name] = table.to_csv(index=False, lineterminator="\n").encode()
     digests = {name: sha256_of(data) for name, data in written.items()}
     record = msgspec.structs.replace(film.record, tables=digests)
@@ -163,7 +169,7 @@ def files_of(film: "Timeline") -> dict[str, bytes]:
 
 def _segments_of_models(film: "Timeline") -> pd.DataFrame:
     """Return the segments of all models of a film as one table."""
-    tables = [film.segments(model.key) for model in film.record.models]
+    tables = [as_in_files(film.segments(model.key)) for model in film.record.models]
     with_rows = [table for table in tables if len(table)]
     # An empty table among others would change the types of their columns.
     return pd.concat(with_rows) if with_rows else tables[0]
@@ -177,15 +183,21 @@ def link(source: str | Path, target: str | Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
+class ScoredTables(NamedTuple):
+    """The tables of a scored film, with the columns of its files; optional ones may be empty."""
+
+    timeline: pd.DataFrame
+    shots: pd.DataFrame
+    frames: pd.DataFrame
+    subtitles: pd.DataFrame
+    variables: pd.DataFrame
+    classes: pd.DataFrame
+
+
+def read_scored(folder: Path) -> tuple[FilmRecord, ScoredTables]:
     """Read the files of a scored film.
 
-    Returns
-    -------
-    record : FilmRecord
-        Without digests of the tables.
-    tables : list of DataFrame
-        Timeline, shots, frames, subtitles, variables and classes; optional ones that are not there are empty.
+    The record is returned without the digests of the tables, which are those of the files.
 
     Raises
     ------
@@ -200,13 +212,23 @@ def read_scored(folder: Path) -> tuple[FilmRecord, list[pd.DataFrame]]:
     timeline_columns = (*COLUMNS, *concept_columns, *LAST_COLUMNS)
     timeline = _read_table(folder / TIMELINE, timeline_columns, record, end_s=record.duration_s)
     _check_rows(timeline, record, folder / TIMELINE)
-    tables = [timeline, _read_table(folder / SHOTS, SHOT_COLUMNS, record)]
-    for name, empty_table in OPTIONAL.items():
-        if name in record.tables:
-            tables.append(_read_table(folder / name, [*empty_table], record))
-        else:
-            tables.append(empty_table)
+    tables = ScoredTables(
+        timeline=timeline,
+        shots=_read_table(folder / SHOTS, SHOT_COLUMNS, record),
+        frames=_read_optional(folder / FRAMES, record),
+        subtitles=_read_optional(folder / SUBTITLES, record),
+        variables=_read_optional(folder / VARIABLES, record),
+        classes=_read_optional(folder / CLASSES, record),
+    )
     return msgspec.structs.replace(record, tables={}), tables
+
+
+def _read_optional(path: Path, record: FilmRecord) -> pd.DataFrame:
+    """Read a table that a film may have; an empty one if the record does not list it."""
+    empty_table = OPTIONAL[path.name]
+    if path.name not in record.tables:
+        return empty_table
+    return _read_table(path, [*empty_table], record)
 
 
 def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:
@@ -217,9 +239,10 @@ def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:
     """
     try:
         return read_bytes(path, MOST_BYTES, within=None if is_listed else path.parent)
-    except (OSError, InputError) as error:
-        why = error.strerror or error if isinstance(error, OSError) else error
-        raise FilmError(f"{path}: {why}: score the film again") from error
+    except OSError as error:
+        raise FilmError(f"{path}: {error.strerror or error}: score the film again") from error
+    except InputError as error:
+        raise FilmError(f"{path}: {error}: score the film again") from error
 
 
 def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: float = MOST_S) -> pd.DataFrame:
@@ -259,9 +282,9 @@ def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: fl
 
 
 def _plain_table(data: bytes) -> pd.DataFrame | None:
-    """Read a table whose numbers are all written in digits, six times as fast as cell by cell, as exactly.
+    """Read a table at once, which is six times as fast as cell by cell and as exact.
 
-    None for a table that must be read cell by cell: one that is damaged, or may hold words for numbers.
+    None if the table must be read cell by cell: it is damaged, or may hold words for numbers, such as `inf`.
     """
     lowered = data.lower()
     if any(word in lowered for word in WORDS_FOR_NUMBERS):
@@ -272,7 +295,7 @@ def _plain_table(data: bytes) -> pd.DataFrame | None:
         # Of numbers an empty cell alone is missing; no word of a text is.
         missing = {name: [""] for name in columns if name not in TEXT_COLUMNS}
         with warnings.catch_warnings():
-            # Before pandas 4 numbers are read exactly only where that is asked for.
+            # Before pandas 4, numbers are only read exactly by an option, which later versions warn of.
             warnings.simplefilter("ignore", DeprecationWarning)
             table: pd.DataFrame = pd.read_csv(
                 io.BytesIO(data), dtype=types, keep_default_na=False, na_values=missing, **EXACT_NUMBERS
@@ -285,16 +308,16 @@ def _plain_table(data: bytes) -> pd.DataFrame | None:
 def _texts(cells: "pd.Series[str]") -> "pd.Series[str]":
     """Return a column of texts as it is; raise ValueError if one has control characters."""
     for text in cells.unique():
-        if wrong := unsuitable(str(text)):
-            raise ValueError(f"{text!r:.80} {wrong}")
+        problem = unsuitable(str(text))
+        if problem:
+            raise ValueError(f"{text!r:.80} {problem}")
     return cells
 
 
 def _numbers(cells: "pd.Series[Any]", end_s: float) -> Any:
-    """Turn a column into numbers; raise ValueError at one that is out of its column's bounds.
+    """Turn a column into numbers; raise ValueError if one is outside the bounds of its column (`_bounds`).
 
-    Times are from 0 to `end_s` and never missing, probabilities from 0 to 1, whole numbers from 0 on, others
-    finite. Cells are texts, or numbers already (`_plain_table`), of which those that are empty are NaN.
+    Cells are texts, or numbers already (`_plain_table`), of which empty ones are NaN. Times may not be empty.
     """
     if cells.dtype == np.float64:
         numbers = cells.to_numpy()
@@ -305,13 +328,7 @@ def _numbers(cells: "pd.Series[Any]", end_s: float) -> Any:
         numbers = np.array([float(text) if text else np.nan for text in texts], dtype=np.float64)
         is_filled = np.array([text != "" for text in texts], dtype=np.bool_)
     name = str(cells.name)
-    low, high = -LARGEST_FLOAT, LARGEST_FLOAT
-    if name in TIME_COLUMNS:
-        low, high = 0.0, end_s
-    elif name in PROBABILITY_COLUMNS or name.endswith("_p"):
-        low, high = 0.0, 1.0
-    elif name in WHOLE_COLUMNS:
-        low, high = 0.0, LARGEST_WHOLE
+    low, high = _bounds(name, end_s)
     to_check = numbers if name in TIME_COLUMNS else numbers[is_filled]
     is_wrong = ~((to_check >= low) & (to_check <= high))  # also of NaN
     if name in WHOLE_COLUMNS:
@@ -319,6 +336,17 @@ def _numbers(cells: "pd.Series[Any]", end_s: float) -> Any:
     if is_wrong.any():
         raise ValueError(f"{to_check[is_wrong][0]:g} is none of its numbers, from {low:g} to {high:g}")
     return pd.Series(numbers).astype("Int64") if name in WHOLE_COLUMNS else numbers
+
+
+def _bounds(column: str, end_s: float) -> tuple[float, float]:
+    """Return the least and the largest number of a column; times go up to `end_s`."""
+    if column in TIME_COLUMNS:
+        return 0.0, end_s
+    if column in PROBABILITY_COLUMNS or column.endswith("_p"):
+        return 0.0, 1.0
+    if column in WHOLE_COLUMNS:
+        return 0.0, LARGEST_WHOLE
+    return -LARGEST_FLOAT, LARGEST_FLOAT
 
 
 def _check_rows(table: pd.DataFrame, record: FilmRecord, path: Path) -> None:

@@ -22,11 +22,15 @@ length where it goes on over rows without one; reaches: 1 if it reaches the thre
 concepts that are seen.
 
 concepts: those that are seen, all that are a reason (`Reason.moves`), and those that weigh most whether seen
-or not. Names are separated by semicolons, heaviest first. The next columns have one value for each of these:
-concepts_p: its probability; usual_p: its probability at its usual value, where it adds nothing; amounts:
-whether there is more or less of it than usual, or mixed, as rows differ; contributions: its contribution to
-the logit; changes: how much of the segment's probability is due to it, which is p minus what p would be at
-its usual value. Values that rest on the usual value are empty where there is none, as of a tree."""
+or not. Names are separated by semicolons, the largest contribution first. The next columns have one value
+for each of these: concepts_p: its probability; usual_p: its probability at its usual value, where it adds
+nothing; amounts: whether there is more or less of it than usual, or mixed, as rows differ; contributions: its
+contribution to the logit; changes: how much of the segment's probability is due to it, which is p minus what
+p would be at its usual value. Values that rest on the usual value are empty where there is none, as of
+a tree."""
+
+COLUMNS_OF_REASONS = ("concepts", "concepts_p", "contributions", "usual_p", "amounts", "changes")
+"""Columns of a table of segments that have a value for each concept."""
 
 DROP = 0.1
 """How far below the threshold a probability may fall without ending a segment."""
@@ -44,7 +48,10 @@ N_CONCEPTS = 3
 """Concepts that a segment names because they weigh most, whether or not they are seen or a reason."""
 
 DECIMALS = 4
-"""Decimals of the numbers of concepts in tables of segments."""
+"""Decimals of the numbers of concepts in files of segments (`as_in_files`)."""
+
+LISTS_OF_NUMBERS = ("concepts_p", "usual_p", "contributions", "changes")
+"""Columns of segments that have a number for each concept."""
 
 LEAST_CHANGE = 0.01
 """Change of the probability from which on a concept is a reason."""
@@ -83,36 +90,38 @@ class Reason:
 
     @property
     def is_for(self) -> bool:
-        """Whether it raises the probability."""
+        """Whether the concept raises the probability."""
         return (self.contribution if self.change is None else self.change) > 0
 
     @property
     def goes_both_ways(self) -> bool:
         """Whether its mean change and its mean contribution contradict each other: one is above 0, one below.
 
-        This happens where it raises the probability in some rows and lowers it in others: it is then neither
-        for nor against.
+        This happens if it raises the probability in some rows and lowers it in others: it is then neither for
+        nor against.
         """
-        return self.change is not None and self.change * self.contribution < 0
+        if self.change is None:
+            return False
+        return round(self.change, DECIMALS) * round(self.contribution, DECIMALS) < 0
 
     @property
     def moves(self) -> bool:
-        """Whether it moves the probability enough to be a reason."""
+        """Whether the concept changes the probability enough to be a reason."""
         return is_reason(self.contribution, self.change)
 
 
 def is_reason(contribution: float, change: float | None) -> bool:
-    """Tell whether a concept moves the probability of a time enough to be a reason, for it or against it.
+    """Whether a concept changes the probability of a span enough to be a reason, for it or against it.
 
-    Both numbers are rounded to four decimals, as in tables, so that a reason that was read from a table
-    is decided as when it was computed.
+    Both numbers are rounded to four decimals, as in tables: read from a table, they give the same result, and
+    the last digits, which differ between machines, decide nothing.
 
     Parameters
     ----------
     contribution : float
-        Mean of what it adds to the logit; it decides where no `change` is known.
+        Mean of what the concept adds to the logit; it is used if `change` is not known.
     change : float, optional
-        Mean of how much of the probability is due to it.
+        Mean of how much of the probability is due to the concept.
     """
     if change is None:
         return abs(round(contribution, DECIMALS)) >= LEAST_CONTRIBUTION
@@ -120,21 +129,25 @@ def is_reason(contribution: float, change: float | None) -> bool:
 
 
 def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
-    """Read the concepts of a row of `SEGMENT_COLUMNS`, the heaviest first."""
+    """Read the concepts of a row of `SEGMENT_COLUMNS`, the largest contribution first.
+
+    A cell holds a value for each concept, such as `Body;Look`; its n-th value is of the n-th concept.
+    """
     if not segment["concepts"]:
         return ()
-    columns = ("concepts", "concepts_p", "contributions", "usual_p", "amounts", "changes")
-    cells = [str(segment[name]).split(";") for name in columns]
+    values_of = {name: str(segment[name]).split(";") for name in COLUMNS_OF_REASONS}
     present = str(segment["present"]).split(";")
     reasons_of_row = []
-    for name, p, contribution, usual_p, amount, change in zip(*cells, strict=True):
+    for index, concept in enumerate(values_of["concepts"]):
+        usual_p = values_of["usual_p"][index]
+        change = values_of["changes"][index]
         reason = Reason(
-            concept=name,
-            p=float(p),
-            contribution=float(contribution),
-            is_present=name in present,
+            concept=concept,
+            p=float(values_of["concepts_p"][index]),
+            contribution=float(values_of["contributions"][index]),
+            is_present=concept in present,
             usual_p=float(usual_p) if usual_p else None,
-            amount=amount,
+            amount=values_of["amounts"][index],
             change=float(change) if change else None,
         )
         reasons_of_row.append(reason)
@@ -144,15 +157,15 @@ def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
 def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> pd.DataFrame:
     """Find the segments of one model in a film.
 
-    A segment is a stretch where the probability stays above the threshold less 0.1 (of a threshold below 0.2:
-    above half of it) and somewhere reaches the threshold. Segments at most 5 s apart are one; shorter ones
-    than 5 s are dropped. A stretch that reaches the threshold nowhere is joined to none. Where fewer than
-    `top` are found, the highest places that stay below the threshold are listed too, cut out by the same rule
-    with their own peak as the threshold.
+    A segment is a stretch where the probability stays at or above a lower threshold (`_lower_threshold`) and
+    reaches the threshold somewhere. Segments that are at most 5 s apart are one; those shorter than 5 s are
+    left out.
 
-    A segment has the same number whatever `top` is: those that reach the threshold are numbered by time, the
-    others apart from them. Of these, as many as fill a list of `LISTED` are numbered by time first, and then
-    those that a larger `top` adds.
+    If there are fewer than `top`, stretches around the highest peaks below the threshold are added: each is
+    cut out by the same rule, with its peak as the threshold.
+
+    The `number` of a segment does not depend on `top`. Those that reach the threshold are numbered by time.
+    Of the others, those in a list of `LISTED` segments are numbered by time first, then the rest by time.
 
     Parameters
     ----------
@@ -168,21 +181,25 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
         others in the same order. Empty for a model without probabilities.
     """
     threshold = model.threshold_p
-    counted = is_counted(rows)
-    if threshold is None or not counted.any():
+    has_p = is_counted(rows)
+    if threshold is None or not has_p.any():
         return pd.DataFrame(columns=SEGMENT_COLUMNS)
-    p = np.where(counted, rows["p"].to_numpy(dtype=np.float64), -1.0)  # below every threshold if not counted
+    p = np.where(has_p, rows["p"].to_numpy(dtype=np.float64), np.nan)
     start_s = rows["start_s"].to_numpy(dtype=np.float64)
     end_s = rows["end_s"].to_numpy(dtype=np.float64)
     reaching = _reaching(p, threshold, start_s, end_s)
-    n_weaker = max(top, LISTED) - len(reaching)
-    weaker = _peaks(np.where(p < threshold, p, -1.0), reaching, start_s, end_s, n_weaker)
-    n_first = max(LISTED - len(reaching), 0)
-    numbers = _by_time(weaker[:n_first]) + [n_first + number for number in _by_time(weaker[n_first:])]
-    segments = []
-    for run, number in zip(reaching, _by_time(reaching), strict=True):
-        segments.append(_row(rows, run, model) | {"reaches": 1, "number": str(number)})
+    is_free = p < threshold
+    for first, after in reaching:
+        is_free[first:after] = False
+    n_in_list = max(LISTED - len(reaching), 0)
     n_shown = max(top - len(reaching), 0)
+    weaker = _peaks(p, is_free, start_s, end_s, max(n_in_list, n_shown))
+    segments = []
+    for run, number in zip(reaching, _numbers_by_time(reaching), strict=True):
+        segments.append(_row(rows, run, model) | {"reaches": 1, "number": str(number)})
+    numbers_in_list = _numbers_by_time(weaker[:n_in_list])
+    further_numbers = [n_in_list + number for number in _numbers_by_time(weaker[n_in_list:])]
+    numbers = [*numbers_in_list, *further_numbers]
     for run, number in zip(weaker[:n_shown], numbers[:n_shown], strict=True):
         segments.append(_row(rows, run, model) | {"reaches": 0, "number": f"w{number}"})
     table = pd.DataFrame(segments, columns=SEGMENT_COLUMNS)
@@ -199,13 +216,13 @@ def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int
         The rows of the model, in time order.
     model : ModelRecord
     column : str
-        The curve: ``p``, or an edge of its band, ``p_low`` or ``p_high``. A higher curve may join
-        passages, and so have fewer.
+        The curve: ``p``, or an edge of its band, ``p_low`` or ``p_high``. A higher curve may join two
+        passages into one, and so have fewer.
     """
-    counted = is_counted(rows)
-    if model.threshold_p is None or not counted.any():
+    has_p = is_counted(rows)
+    if model.threshold_p is None or not has_p.any():
         return 0
-    curve = np.where(counted, rows[column].to_numpy(dtype=np.float64), -1.0)
+    curve = np.where(has_p, rows[column].to_numpy(dtype=np.float64), np.nan)
     start_s = rows["start_s"].to_numpy(dtype=np.float64)
     end_s = rows["end_s"].to_numpy(dtype=np.float64)
     return len(_reaching(curve, model.threshold_p, start_s, end_s))
@@ -214,23 +231,23 @@ def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int
 def _reaching(
     p: NDArray[np.float64], threshold: float, start_s: NDArray[np.float64], end_s: NDArray[np.float64]
 ) -> list[Run]:
-    """Find the runs of rows [N] that are segments: those that reach a threshold and last long enough."""
+    """Find the segments that reach a threshold, as runs of rows [N]; `p` is NaN of rows without one."""
     reaching = []
-    for first, after in runs(p >= _floor(threshold)):
+    for first, after in runs(p >= _lower_threshold(threshold)):
         if p[first:after].max() >= threshold:
             reaching.append((first, after))
     joined = _joined(reaching, start_s, end_s)
     return [(first, after) for first, after in joined if end_s[after - 1] - start_s[first] >= MIN_S]
 
 
-def _by_time(segments: Sequence[Run]) -> list[int]:
+def _numbers_by_time(segments: Sequence[Run]) -> list[int]:
     """Return the number of each segment in the order of time, from 1 on."""
     in_order = sorted(segments)
     return [in_order.index(segment) + 1 for segment in segments]
 
 
-def _floor(threshold: float) -> float:
-    """Return the probability down to which a segment goes on."""
+def _lower_threshold(threshold: float) -> float:
+    """Return the probability down to which a segment goes on: .1 below the threshold, or half of it."""
     return max(threshold - DROP, threshold / 2)
 
 
@@ -249,7 +266,7 @@ def _joined(separate: Sequence[Run], start_s: NDArray[np.float64], end_s: NDArra
 
 def _peaks(
     p: NDArray[np.float64],
-    reaching: Sequence[Run],
+    is_free: NDArray[np.bool_],
     start_s: NDArray[np.float64],
     end_s: NDArray[np.float64],
     n: int,
@@ -259,31 +276,39 @@ def _peaks(
     Parameters
     ----------
     p : ndarray, shape [N]
-        Probabilities; -1 where a row is to be in none.
-    reaching : sequence of Run
-        Segments that reach the threshold, whose rows are in none either.
+        Probabilities.
+    is_free : ndarray of bool, shape [N]
+        Rows that may be in a run: they have a probability and are in no other segment.
     start_s, end_s : ndarray, shape [N]
         Of the rows.
     n : int
     """
-    p_left = p.copy()
-    for first, after in reaching:
-        p_left[first:after] = -1.0
+    is_left = is_free.copy()
     peaks: list[Run] = []
-    while len(peaks) < n:
-        peak = int(np.argmax(p_left))
-        if p_left[peak] <= 0:
+    while len(peaks) < n and is_left.any():
+        peak = int(np.argmax(np.where(is_left, p, -1.0)))
+        if p[peak] <= 0:
             break
-        high_enough = runs(p_left >= _floor(float(p_left[peak])))
-        first, after = next((first, after) for first, after in high_enough if first <= peak < after)
-        p_left[first:after] = -1.0
+        first, after = _run_around(peak, is_left & (p >= _lower_threshold(float(p[peak]))))
+        is_left[first:after] = False
         if end_s[after - 1] - start_s[first] >= MIN_S:
             peaks.append((first, after))
     return peaks
 
 
+def _run_around(row: int, is_in: NDArray[np.bool_]) -> Run:
+    """Return the run of rows that are `in` [N] to which a row belongs."""
+    first = row
+    while first > 0 and is_in[first - 1]:
+        first -= 1
+    after = row + 1
+    while after < len(is_in) and is_in[after]:
+        after += 1
+    return first, after
+
+
 def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
-    """Make the row of one segment, a run of a model's rows, but for its `number`, `rank` and `reaches`."""
+    """Make the row of one segment, a run of a model's rows, without its `number`, `rank` and `reaches`."""
     first, after = run
     segment = rows.iloc[first:after]
     counted = segment[is_counted(segment)]
@@ -303,47 +328,54 @@ def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
 def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
     """Average rows that are counted by weights [N]; return a part of `SEGMENT_COLUMNS`.
 
-    It is the probability with its band, and the concepts that are to be named: all that are seen, all that
-    are a reason, and those that weigh most.
+    It is the probability with its band, and the concepts to name: those that are seen, those that are a
+    reason, and the `N_CONCEPTS` that contribute most.
     """
-
-    def mean(column: str) -> float:
-        return float(np.average(rows[column], weights=weights))
-
-    every = []  # a reason for each concept
-    changes = _changes(rows, weights, model)
-    for concept in model.concepts if model.by_concepts else ():
-        p = mean(f"{concept.name}_p")
-        amount = ""
-        if concept.usual is not None:
-            amount = _amount(rows, weights, concept, changes.get(concept.name))
-        reason = Reason(
-            concept=concept.name,
-            p=p,
-            contribution=mean(f"{concept.name}_contribution"),
-            is_present=p >= concept.threshold_p,
-            usual_p=concept.usual_p,
-            amount=amount,
-            change=changes.get(concept.name),
-        )
-        every.append(reason)
-    every.sort(key=lambda reason: -abs(reason.contribution))
-    present = [reason for reason in every if reason.is_present]
-    weighing = [reason for reason in every[:N_CONCEPTS] if reason.contribution]
-    named = [reason for reason in every if reason.is_present or reason.moves or reason in weighing]
+    all_reasons = _reasons_by_contribution(rows, weights, model) if model.by_concepts else []
+    present = [reason for reason in all_reasons if reason.is_present]
+    heaviest = [reason for reason in all_reasons[:N_CONCEPTS] if reason.contribution]
+    named = [reason for reason in all_reasons if reason.is_present or reason.moves or reason in heaviest]
     low, high = band_of_mean(rows, weights, model)
     return {
-        "p": mean("p"),
+        "p": _mean(rows, "p", weights),
         "p_low": low,
         "p_high": high,
         "present": ";".join(reason.concept for reason in present),
         "concepts": ";".join(reason.concept for reason in named),
-        "concepts_p": ";".join(f"{reason.p:.4f}" for reason in named),
+        "concepts_p": ";".join(_cell(reason.p) for reason in named),
         "usual_p": ";".join(_cell(reason.usual_p) for reason in named),
         "amounts": ";".join(reason.amount for reason in named),
-        "contributions": ";".join(f"{reason.contribution:.4f}" for reason in named),
+        "contributions": ";".join(_cell(reason.contribution) for reason in named),
         "changes": ";".join(_cell(reason.change) for reason in named),
     }
+
+
+def _mean(rows: pd.DataFrame, column: str, weights: NDArray[np.float64]) -> float:
+    """Average a column of rows by weights [N]."""
+    return float(np.average(rows[column], weights=weights))
+
+
+def _reasons_by_contribution(
+    rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord
+) -> list[Reason]:
+    """Average each concept over rows by weights [N]; those that contribute most, up or down, come first."""
+    changes = _mean_changes(rows, weights, model)
+    reasons_of_rows = []
+    for concept in model.concepts:
+        p = _mean(rows, f"{concept.name}_p", weights)
+        change = changes.get(concept.name)
+        reason = Reason(
+            concept=concept.name,
+            p=p,
+            contribution=_mean(rows, f"{concept.name}_contribution", weights),
+            is_present=p >= concept.threshold_p,
+            usual_p=concept.usual_p,
+            amount="" if concept.usual is None else _amount(rows, weights, concept, change),
+            change=change,
+        )
+        reasons_of_rows.append(reason)
+    reasons_of_rows.sort(key=lambda reason: -abs(reason.contribution))
+    return reasons_of_rows
 
 
 def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> tuple[float, float]:
@@ -351,49 +383,61 @@ def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelR
 
     Without a calibration they are the means of the ends of the rows' own bands.
     """
-    p = float(np.average(rows["p"], weights=weights))
+    p = _mean(rows, "p", weights)
     if model.calibration is None:
-        low, high = (float(np.average(rows[name], weights=weights)) for name in ("p_low", "p_high"))
-        return low, high
+        return _mean(rows, "p_low", weights), _mean(rows, "p_high", weights)
     logits = rows["logit"].to_numpy(dtype=np.float64)
     from obygaze_models.prediction import mean_and_band  # noqa: PLC0415 - slow, and films are opened without it
 
     _, low, high = mean_and_band(np.array(model.calibration.draws), logits, weights)
-    return min(low, p), max(high, p)
+    return min(low, p), max(high, p)  # so that the band contains the mean probability itself
 
 
 def _amount(
     rows: pd.DataFrame, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None
 ) -> str:
-    """Tell whether rows [N] have more or less of a concept than usual, by weights [N].
+    """Say whether rows [N] have more or less of a concept than usual, by weights [N].
 
-    The mean of its values decides. Where values lie on both sides of the usual one, the mean of its
-    probabilities, or what it changes, may say the opposite: then it is ``mixed``.
+    The mean of its values decides. If some values are above the usual one and some below, it is ``mixed``
+    where another mean says the opposite: that of its probabilities, or its `change` of the probability.
     """
     values = rows[f"{concept.name}_value"].to_numpy(dtype=np.float64)
     is_more = bool(np.average(values, weights=weights) > concept.usual)
+    amount = "more" if is_more else "less"
     counted_values = values[weights > 0]
     is_on_both_sides = counted_values.min() < concept.usual < counted_values.max()
-    if is_on_both_sides:
-        p = float(np.average(rows[f"{concept.name}_p"], weights=weights))
-        contribution = float(np.average(rows[f"{concept.name}_contribution"], weights=weights))
-        usual_p = concept.usual_p
-        # The mean probability says the opposite of the mean value.
-        if usual_p is not None and p != usual_p and (p > usual_p) != is_more:
-            return "mixed"
-        # The mean change says the opposite of the mean contribution.
-        if change and contribution and (change > 0) != (contribution > 0):
-            return "mixed"
-    return "more" if is_more else "less"
+    if not is_on_both_sides:
+        return amount
+    p = _mean(rows, f"{concept.name}_p", weights)
+    usual_p = concept.usual_p
+    if usual_p is not None and p != usual_p and (p > usual_p) != is_more:
+        return "mixed"
+    contribution = _mean(rows, f"{concept.name}_contribution", weights)
+    if change and contribution and (change > 0) != (contribution > 0):
+        return "mixed"
+    return amount
 
 
 def _cell(value: float | None) -> str:
-    """Write a number for a table with four decimals; empty for None."""
-    return "" if value is None else f"{value:.4f}"
+    """Write a number for a table, not rounded: whoever prints it rounds it once; empty for None."""
+    return "" if value is None else repr(float(value))
 
 
-def _changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
-    """Average how much of the probability of rows [N] is due to each concept, by name, by weights [N]."""
+def as_in_files(segments: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of segments as files have it: the numbers of concepts with four decimals."""
+    columns: dict[str, list[str]] = {}
+    for name in LISTS_OF_NUMBERS:
+        columns[name] = [_rounded_list(str(cell)) for cell in segments[name]]
+    return segments.assign(**columns)
+
+
+def _rounded_list(cell: str) -> str:
+    """Round the numbers of a list to four decimals; what is empty stays so."""
+    return ";".join(f"{float(text):.{DECIMALS}f}" if text else "" for text in cell.split(";"))
+
+
+def _mean_changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
+    """Average by weights [N] how much of the probability of rows [N] is due to each concept, by name."""
     changes = changes_of_rows(rows, model)
     return {name: float(np.average(change, weights=weights)) for name, change in changes.items()}
 
@@ -401,15 +445,16 @@ def _changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
 def changes_of_rows(rows: pd.DataFrame, model: ModelRecord) -> dict[str, NDArray[np.float64]]:
     """Compute how much of the probability of each row [N] is due to each concept, by name.
 
-    It is the probability minus that with the concept at its usual value, where its contribution to the logit
-    is 0. Concepts without a usual value are left out.
+    It is the probability less the probability with the concept at its usual value, where its contribution to
+    the logit is 0. Concepts without a usual value are left out.
     """
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     if not (names and model.by_concepts and model.calibration):
         return {}
     logits = rows["logit"].to_numpy(dtype=np.float64)
     contributions = rows[[f"{name}_contribution" for name in names]].to_numpy(dtype=np.float64).T
-    all_logits = np.concatenate([logits[None], logits - contributions])  # [1 + concepts, N]
+    # [1 + concepts, N]: the logits as they are, then those without each concept's contribution.
+    all_logits = np.concatenate([logits[None], logits - contributions])
     from obygaze_models.prediction import mean_probability  # noqa: PLC0415 - slow, and films are opened without it
 
     draws = np.array(model.calibration.draws)

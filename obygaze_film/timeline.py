@@ -73,7 +73,7 @@ class Timeline:
         return tuple(model.key for model in self.record.models)
 
     def model(self, key: str | None = None) -> ModelRecord:
-        """Find a model by its key; by default the first with logits.
+        """Find a model by its key; by default the first that decides, or else the first.
 
         Raises
         ------
@@ -82,7 +82,10 @@ class Timeline:
         """
         models = self.record.models
         if key is None:
-            return next((model for model in models if model.decides), models[0])
+            for model in models:
+                if model.decides:
+                    return model
+            return models[0]
         if key in self.keys:
             return models[self.keys.index(key)]
         raise FilmError(f"film {self.movie} has no model {key!r}: it has {', '.join(self.keys)}")
@@ -126,7 +129,15 @@ class Timeline:
             It is not such a folder, or a file is damaged; names file and column.
         """
         record, tables = read_scored(local_path(folder))
-        return cls(record, *tables)
+        return cls(
+            record=record,
+            table=tables.timeline,
+            shots=tables.shots,
+            frames=tables.frames,
+            subtitles=tables.subtitles,
+            variables=tables.variables,
+            classes=tables.classes,
+        )
 
 
 @checked

@@ -1,9 +1,12 @@
 """Choose the windows to judge next."""
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.manifest import (
     CONTENT_S,
@@ -16,8 +19,8 @@ from obygaze_film.cells import Cells, cells_of
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import content_at_draw, is_blind, law_of, named_law, named_seed
-from obygaze_film.notes import said
+from obygaze_film.judged_windows import content_at_draw, is_blind, named_sampling, named_seed, sampling_of
+from obygaze_film.notes import counted_message, message
 from obygaze_film.timeline import Timeline
 
 DRAW = "draw"
@@ -42,10 +45,16 @@ def choose_next(
 ) -> list[Clip]:
     """Choose windows to judge: cells of each film's grid (`cells_of`), never a fragment of one.
 
-    Up to two thirds are those about which the model is least certain (nearest to its threshold) but for
-    neighbours of one that was chosen before, in turn from each film, none that is mostly flagged; the others
-    are drawn at random. `blind` takes all of them from each film's random order (`Cells.drawn`), cells unlike
-    the training films too, so that a film's rate can be estimated from them.
+    Without `blind`:
+
+    - up to two thirds are those about which the model is least certain, nearest to its threshold, one from
+      each film in turn; no two of them are neighbours;
+    - the others are drawn at random;
+    - cells of which the model says too little are left out (`Cells.is_known`).
+
+    With `blind`, all are taken from each film's random order (`Cells.order_of_draw`), also cells unlike the
+    training films, so that a film's rate can be estimated from them. Cells of which more than half could not
+    be read are never chosen.
 
     Parameters
     ----------
@@ -87,10 +96,10 @@ def choose_next(
 
 
 def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
-    """Draw all windows of a film that people judge blindly, or go on with the draw of those judged before.
+    """Draw all windows of a film that people judge blindly, or continue the draw of those judged before.
 
-    A film with a blind judgement that names no law goes on by sequential Poisson sampling (`law_of`), and one
-    whose windows name a seed by that.
+    Windows that were judged blindly determine how the others are drawn: by the same method of sampling
+    (`sampling_of`) and by the seed that they name.
 
     Parameters
     ----------
@@ -106,22 +115,33 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
         The judged windows were drawn with several seeds.
     """
     blind = [clip for clip in judged if clip.movie == film.movie and is_blind(clip)]
-    law = law_of(blind)
+    sampling = sampling_of(blind)
     seeds: set[int] = set()
     for clip in blind:
-        named = named_seed(clip)
-        if named is not None and named_law(clip) == law:
-            seeds.add(named)
+        seed_of_clip = named_seed(clip)
+        if seed_of_clip is not None and named_sampling(clip) == sampling:
+            seeds.add(seed_of_clip)
     if len(seeds) > 1:
-        raise FilmError(said("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
+        raise FilmError(message("next_seeds", movie=film.movie, seeds=", ".join(map(str, sorted(seeds)))))
     if seeds:
         seed = seeds.pop()
-    content = tuple(cells_of(film).content.tolist())
-    return Draw(law=law, seed=seed, movie=film.movie, content=content)
+    content = tuple(cells_of(film).content_s.tolist())
+    return Draw(sampling=sampling, seed=seed, movie=film.movie, content=content)
+
+
+def unread_notices(films: Sequence[Timeline]) -> list[str]:
+    """Note for each film how many windows are never drawn, since more than half of each could not be read."""
+    notices: list[str] = []
+    for film in films:
+        n_unread = cells_of(film).n_unread
+        if n_unread:
+            notice = counted_message("note_unread", n_unread)
+            notices.append(message("note_of", movie=film.movie, notice=notice))
+    return notices
 
 
 def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[str]:
-    """Say of which films blindly judged windows have another content now than when they were drawn."""
+    """Note for each film how many blindly judged windows had another content when they were drawn."""
     clips = list(judged)
     notices: list[str] = []
     for film in films:
@@ -130,16 +150,16 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
         for clip in clips:
             if clip.movie != film.movie or not is_blind(clip):
                 continue
-            cell = cells.at(clip.start_s, clip.end_s)
-            seconds = content_at_draw(clip)  # None if the row does not say, NaN if what it says is impossible
-            if cell is None or seconds is None:
+            cell = cells.index_of(clip.start_s, clip.end_s)
+            seconds_when_drawn = content_at_draw(clip)
+            if cell is None or seconds_when_drawn is None:
                 continue
-            is_same = abs(seconds - cells.content[cell]) <= SLACK_S
-            if not is_same:
+            is_impossible = math.isnan(seconds_when_drawn)
+            if is_impossible or abs(seconds_when_drawn - cells.content_s[cell]) > SLACK_S:
                 changed.add(cell)
         if changed:
-            notice = said("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
-            notices.append(said("note_of", movie=film.movie, notice=notice))
+            notice = message("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
+            notices.append(message("note_of", movie=film.movie, notice=notice))
     return notices
 
 
@@ -148,18 +168,34 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
     cells = cells_of(film)
-    judged_cells = {cells.at(clip.start_s, clip.end_s) for clip in judged_of_film}
+    judged_cells = {cells.index_of(clip.start_s, clip.end_s) for clip in judged_of_film}
     order = draw.order()
     cells_left = [cell for cell in order if cell not in judged_cells]
-    if draw.law == SUCCESSIVE:
-        # Cells that are left get the places that no judgement has: those that they have in the order, unless
-        # content changed since the judged ones were drawn.
-        taken = {place_in(clip) for clip in judged_of_film}
-        free_places = (place for place in count(1) if place not in taken)
-        place_of = dict(zip(cells_left, free_places, strict=False))
+    if draw.sampling == SUCCESSIVE:
+        places = _free_places(judged_of_film, len(cells_left))
     else:
-        place_of = {cell: place for place, cell in enumerate(order, 1)}
-    return [_clip(film.movie, cells, cell, extras_of(draw, cell, place_of[cell])) for cell in cells_left]
+        place_of = {cell: place for place, cell in enumerate(order, start=1)}
+        places = [place_of[cell] for cell in cells_left]
+    clips = []
+    for cell, place in zip(cells_left, places, strict=True):
+        clips.append(_clip(film.movie, cells, cell, extras_of(draw, cell, place)))
+    return clips
+
+
+def _free_places(judged: Sequence[Clip], n: int) -> list[int]:
+    """List the first n places of a draw, from 1 on, that no judged window has.
+
+    These are the places that the windows left have in the order of the draw, unless the content of windows
+    changed since the judged ones were drawn.
+    """
+    taken = {place_in(clip) for clip in judged}
+    places: list[int] = []
+    for place in count(1):
+        if len(places) == n:
+            break
+        if place not in taken:
+            places.append(place)
+    return places
 
 
 def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
@@ -168,7 +204,7 @@ def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
         DRAW: RANDOM,
         SEEN_SCORE: "0",
         PLACE: str(place),
-        LAW: draw.law,
+        LAW: draw.sampling,
         SEED: str(draw.seed),
         CONTENT_S: f"{round(draw.content[cell], 3):.10g}",
     }
@@ -178,34 +214,54 @@ def _next_in_sight(
     films: Sequence[Timeline], n: int, key: str | None, judged: Sequence[Clip], seed: int
 ) -> list[Clip]:
     """Choose windows to judge in sight of their scores: uncertain ones, and a third at random."""
-    cells_by_film: list[Cells] = []
-    fresh_by_film: list[list[int]] = []  # cells that nobody judged, in random order
-    uncertain_by_film: list[list[int]] = []  # those among them that may be chosen, the least certain first
-    for film in films:
-        cells = cells_of(film, key)
-        # Windows seen with their score have an order of their own: blind ones should be new to the judge.
-        order = cells.drawn(f"{film.movie} in sight", seed)
-        judged_of_film = [clip for clip in judged if clip.movie == film.movie]
-        judged_cells = {cells.find(clip.start_s, clip.end_s) for clip in judged_of_film}
-        fresh = [cell for cell in order if cell not in judged_cells]
-        cells_by_film.append(cells)
-        fresh_by_film.append(fresh)
-        uncertain_by_film.append(_uncertain(cells, fresh, film.model(key).threshold_p))
+    choices = [_choice_of(film, key, judged, seed) for film in films]
     n_random = n // 3
-    reason_of: dict[Window, str] = dict.fromkeys(_in_turn(uncertain_by_film)[: n - n_random], UNCERTAIN)
-    is_known = [cells.is_known for cells in cells_by_film]
+    uncertain = _in_turn([choice.uncertain for choice in choices])[: n - n_random]
+    reason_of = dict.fromkeys(uncertain, UNCERTAIN)
     others = []
-    for window in _in_turn(fresh_by_film):
-        film_index, cell = window
-        if is_known[film_index][cell] and window not in reason_of:
-            others.append(window)
-    reason_of |= dict.fromkeys(others[: n - len(reason_of)], RANDOM)
+    for film_index, cell in _in_turn([choice.fresh for choice in choices]):
+        is_known = choices[film_index].is_known[cell]
+        if is_known and (film_index, cell) not in reason_of:
+            others.append((film_index, cell))
+    reason_of |= dict.fromkeys(others[: n - len(uncertain)], RANDOM)
     clips = []
     for (film_index, cell), reason in sorted(reason_of.items()):
-        cells = cells_by_film[film_index]
+        cells = choices[film_index].cells
         extras = {DRAW: reason, SEEN_SCORE: "1", "p": f"{cells.p[cell]:.2f}"}
         clips.append(_clip(films[film_index].movie, cells, cell, extras))
     return clips
+
+
+class _Choice(NamedTuple):
+    """The cells of a film that may be chosen.
+
+    Attributes
+    ----------
+    cells : Cells
+    is_known : ndarray of bool, shape [C]
+        As of `Cells`.
+    fresh : list of int
+        Cells that nobody judged, in random order.
+    uncertain : list of int
+        Those among them that may be chosen as uncertain, the least certain first.
+    """
+
+    cells: Cells
+    is_known: NDArray[np.bool_]
+    fresh: list[int]
+    uncertain: list[int]
+
+
+def _choice_of(film: Timeline, key: str | None, judged: Sequence[Clip], seed: int) -> _Choice:
+    """Find the cells of a film that may be chosen to be judged in sight of their scores."""
+    cells = cells_of(film, key)
+    # Windows seen with their score have an order of their own: blind ones should be new to the judge.
+    order = cells.order_of_draw(f"{film.movie} in sight", seed)
+    judged_of_film = [clip for clip in judged if clip.movie == film.movie]
+    judged_cells = {cells.index_with_content(clip.start_s, clip.end_s) for clip in judged_of_film}
+    fresh = [cell for cell in order if cell not in judged_cells]
+    uncertain = _uncertain(cells, fresh, film.model(key).threshold_p)
+    return _Choice(cells, cells.is_known, fresh, uncertain)
 
 
 def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
@@ -228,7 +284,7 @@ def _in_turn(orders: Sequence[Sequence[int]]) -> list[Window]:
 def _uncertain(cells: Cells, fresh: Collection[int], threshold: float | None) -> list[int]:
     """Order cells by how near they are to the threshold, the nearest first, on the logit's scale.
 
-    Left out are neighbours of a nearer one, cells that are no more `fresh` (judged before), and those of
+    Left out are neighbours of a nearer one, cells that were judged before (not in `fresh`), and those of
     which the model says too little (`Cells.is_known`). Without a threshold there are none.
     """
     from scipy.special import logit  # noqa: PLC0415 - slow, and films are opened without it

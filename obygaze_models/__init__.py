@@ -13,7 +13,7 @@ from typing import Any
 
 import lazy_loader
 
-_public, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_import_public, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
 
 
@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # noqa: PLC0415 - slow, and needed here alone
 
         return version("obygaze")
-    return _public(name)
+    return _import_public(name)
 
 
 def __dir__() -> list[str]:

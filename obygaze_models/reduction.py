@@ -33,10 +33,12 @@ TOKENS_OF_TILE = 200
 """Tokens converted at once, which fit a core's second cache."""
 
 GRAMMAR = "mean, mean:STEPS, top:K, project:SIZE, project:SIZE:SEED, or mean+project:SIZE, top:K+project:SIZE"
-_RULE = re.compile(
-    r"(?:(?P<take>mean(?=$|[:+])|top(?=:))(?::(?P<n>\d{1,6}))?)?"
-    r"(?P<plus>\+)?(?:project:(?P<size>\d{1,6})(?::(?P<seed>\d{1,9}))?)?"
-)
+_MEAN = r"(?P<take>mean)(:(?P<n>\d{1,6}))?"
+_TOP = r"(?P<take>top):(?P<n>\d{1,6})"
+_PROJECT = r"project:(?P<size>\d{1,6})(:(?P<seed>\d{1,9}))?"
+_FORMS = (_MEAN, _TOP, _PROJECT, rf"{_MEAN}\+{_PROJECT}", rf"{_TOP}\+{_PROJECT}")
+_RULES = tuple(re.compile(form) for form in _FORMS)
+"""The forms of a rule, as `GRAMMAR` lists them."""
 
 # --- rules
 # ---------------------------------------------------------------------------
@@ -74,23 +76,16 @@ class TokenRule:
         DatasetError
             The text is not a rule (see `GRAMMAR`).
         """
-        refusal = DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
-        match = _RULE.fullmatch(text)
-        if match is None:
-            raise refusal
-        takes = match["take"] is not None
-        projects = match["size"] is not None
-        if not takes and not projects:
-            raise refusal
-        has_plus = match["plus"] is not None
-        if has_plus != (takes and projects):
-            raise refusal
-        n = int(match["n"]) if match["n"] else None
-        size = int(match["size"]) if projects else None
-        if n == 0 or size == 0:
-            raise refusal
-        take: Any = match["take"] or "all"
-        return cls(take, n, size, int(match["seed"] or 0))
+        for form in _RULES:
+            match = form.fullmatch(text)
+            if match is None:
+                continue
+            fields: dict[str, Any] = match.groupdict()
+            n = int(fields["n"]) if fields.get("n") else None
+            size = int(fields["size"]) if fields.get("size") else None
+            if n != 0 and size != 0:
+                return cls(fields.get("take", "all"), n, size, seed=int(fields.get("seed") or 0))
+        raise DatasetError(f"{text!r} is no rule to reduce tokens by: expected {GRAMMAR}")
 
     def __str__(self) -> str:
         """Write the rule as text that `parse` reads."""
@@ -128,8 +123,8 @@ class ReductionPlan:
     def n_vectors(self) -> int:
         """Count the vectors of a reduced clip.
 
-        A rule with a number (time steps for "mean", tokens for "top") keeps that many. A rule that only
-        projects keeps every token except the class token.
+        A rule that only projects keeps every token except the class token. The other rules always have a
+        number here: time steps for "mean", tokens for "top".
         """
         if self.rule.n is not None:
             return self.rule.n
@@ -158,28 +153,24 @@ class ReductionPlan:
             token, not counting a class token.
         """
         patches = tokens[self.n_class_tokens :]
+        # The index of each vector's first token comes first, and is turned into its time step at the end.
         if self.rule.take == "mean":
             tokens_per_mean = len(patches) // self.n_vectors
             vectors = _step_means(patches, tokens_per_mean)
-            positions = np.arange(self.n_vectors) * tokens_per_mean
+            first_tokens = np.arange(self.n_vectors) * tokens_per_mean
         elif self.rule.take == "top":
-            norms = _squared_norms(patches)
-            by_decreasing_norm = np.argsort(-norms, kind="stable")
-            positions = np.sort(by_decreasing_norm[: self.n_vectors])
-            vectors = patches[positions].astype(np.float32)
-            if not np.isfinite(norms).all():
-                vectors *= np.float32(np.nan)  # norms that are not finite have no order
+            vectors, first_tokens = _largest_tokens(patches, self.n_vectors)
         else:
             vectors = patches.astype(np.float32)
-            positions = np.arange(len(patches))
+            first_tokens = np.arange(len(patches))
         if self.rule.size is not None:
             # Values that are not finite are found by the caller.
             with one_blas_thread(), np.errstate(invalid="ignore"):
                 vectors = vectors @ _projection_matrix(self.n_features, self.rule.size, self.rule.seed)
-        if self.n_steps is not None:
-            tokens_per_step = (self.n_tokens - self.n_class_tokens) // self.n_steps
-            positions = positions // tokens_per_step
-        return vectors, positions.astype(np.int32)
+        if self.n_steps is None:
+            return vectors, first_tokens.astype(np.int32)
+        tokens_per_step = len(patches) // self.n_steps
+        return vectors, (first_tokens // tokens_per_step).astype(np.int32)
 
 
 def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
@@ -207,20 +198,8 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
             f"but {', '.join(group.arrays)}"
         )
     _, n_tokens, width = group.shape("tokens")
-    # The number of time steps that the rule or the store states, which the tokens may not fit.
-    stated_steps = None
-    if rule.take == "mean" and rule.n:
-        stated_steps = rule.n
-    elif "frames" in group.arrays and not group.ragged:
-        stated_steps = group.shape("frames")[1]
-    n_class_tokens = 0
-    # None if the tokens are no whole number of time steps, with or without a class token.
-    n_steps = None
-    if stated_steps is not None and stated_steps <= n_tokens and n_tokens % stated_steps <= 1:
-        n_steps = stated_steps
-        # One token more than whole time steps is a class token, the first.
-        if stated_steps > 1:
-            n_class_tokens = n_tokens % stated_steps
+    stated_steps = _stated_steps(group, rule)
+    n_steps, n_class_tokens = _divide_into_steps(n_tokens, stated_steps)
     if rule.take == "mean":
         if stated_steps is None:
             raise DatasetError(
@@ -239,54 +218,102 @@ def plan_reduction(group: Group, rule: TokenRule) -> ReductionPlan:
     return ReductionPlan(rule, n_tokens, width, n_class_tokens, n_steps)
 
 
+def _stated_steps(group: Group, rule: TokenRule) -> int | None:
+    """Return the number of time steps that a rule, or else the store, states; None if neither does."""
+    if rule.take == "mean" and rule.n:
+        return rule.n
+    if "frames" in group.arrays and not group.ragged:
+        return group.shape("frames")[1]
+    return None
+
+
+def _divide_into_steps(n_tokens: int, stated_steps: int | None) -> tuple[int | None, int]:
+    """Return the numbers of time steps and of class tokens that make up a clip's tokens.
+
+    For instance, 3137 tokens in 16 steps are 196 tokens for each step, and one more: a class token. The
+    number of steps is None if no number is stated or tokens cannot be divided in this way.
+    """
+    if stated_steps is None or stated_steps > n_tokens:
+        return None, 0
+    n_left_over = n_tokens % stated_steps
+    if n_left_over > 1:
+        return None, 0
+    return stated_steps, n_left_over
+
+
 # --- arithmetic
 # ---------------------------------------------------------------------------
-_SCALE = np.float32(2.0**112)
-"""A float16's exponent has a bias of 15, a float32's of 127: the same bits are 2^-112 times as large."""
+_UNDO_SCALE = np.float32(2.0**112)
+"""By this the values of `_scaled_tiles` are multiplied, to be those of the tokens.
+
+A float16's exponent has a bias of 15, a float32's of 127: the same bits are 2^-112 times as large."""
 _FIRST_NOT_FINITE = np.float32(65536 / 2.0**112)
-"""On that scale, finite float16 values are below this: 65536 is where infinity and NaN begin."""
+"""Scaled values of finite tokens are below this: 65536 is where infinity and NaN begin."""
 _WITHOUT_SIGN_COPIES = np.int32(-0x70000001)
 """Bits 0x8FFFFFFF: all but the three copies of the sign that a shift puts between sign and exponent."""
 
 
-def _float32_tiles(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+def _scaled_tiles(tokens: NDArray[np.float16]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
     """Convert tokens [T, D] to float32, `TOKENS_OF_TILE` at a time; all values are multiplied by 2^-112.
 
     Yields the slice of the tokens and their values, which the next tile overwrites. All values of a tile are
     NaN if one of them is not finite.
-
-    If the bits of a float16 are shifted to the positions that they have in a float32, the result is the value
-    times 2^-112, also for subnormal numbers. Shifting integers is three times as fast as numpy's conversion
-    [a clip of 3,137 x 768: .65 ms, 2.3 ms].
     """
     bits = np.empty((TOKENS_OF_TILE, tokens.shape[1]), np.int32)
     for start in range(0, len(tokens), TOKENS_OF_TILE):
         part = tokens[start : start + TOKENS_OF_TILE]
         tile = bits[: len(part)]
-        np.copyto(tile, part.view(np.int16))  # extends the sign
-        np.left_shift(tile, 13, out=tile)  # a float16 has 10 bits after the point, a float32 has 23
-        np.bitwise_and(tile, _WITHOUT_SIGN_COPIES, out=tile)
+        _shift_bits(part, tile)
         values = tile.view(np.float32)
         if values.max() >= _FIRST_NOT_FINITE or values.min() <= -_FIRST_NOT_FINITE:
             values[:] = np.nan
         yield slice(start, start + len(part)), values
 
 
+def _shift_bits(values: NDArray[np.float16], bits: NDArray[np.int32]) -> None:
+    """Write the bits of float16 values to the positions that they have in a float32.
+
+    Read as float32, they are the values times 2^-112, also for subnormal numbers. For instance, -1.5 is
+    1 01111 1000000000 in float16 (sign, exponent, fraction). It becomes 1 00001111 10000000000000000000000,
+    which is -1.5 times 2^(15 - 127). Shifting integers is three times as fast as numpy's conversion [a clip
+    of 3,137 x 768: .65 ms, 2.3 ms].
+    """
+    np.copyto(bits, values.view(np.int16))  # the upper 16 bits become copies of the sign
+    np.left_shift(bits, 13, out=bits)  # a float16 has 10 bits of fraction, a float32 has 23
+    np.bitwise_and(bits, _WITHOUT_SIGN_COPIES, out=bits)
+
+
 def _step_means(patches: NDArray[np.float16], per_step: int) -> NDArray[np.float32]:
     """Compute the mean of the tokens of each time step: [T, D] -> [T', D], with T = T' * `per_step`."""
-    sums = np.zeros((len(patches) // per_step, patches.shape[1]), np.float32)
-    for step in range(len(sums)):
+    scaled_sums = np.zeros((len(patches) // per_step, patches.shape[1]), np.float32)
+    for step in range(len(scaled_sums)):
         tokens_of_step = patches[step * per_step : (step + 1) * per_step]
-        for _, tile in _float32_tiles(tokens_of_step):
-            sums[step] += tile.sum(axis=0)
-    return sums * (_SCALE / np.float32(per_step))
+        for _, tile in _scaled_tiles(tokens_of_step):
+            scaled_sums[step] += tile.sum(axis=0)
+    return scaled_sums * (_UNDO_SCALE / np.float32(per_step))
+
+
+def _largest_tokens(
+    patches: NDArray[np.float16], n_tokens: int
+) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Select the tokens with the largest norms, in their order: vectors [T', D] and their indices [T'].
+
+    The vectors are NaN if a norm is not finite, as such norms have no order.
+    """
+    norms = _squared_norms(patches)
+    by_decreasing_norm = np.argsort(-norms, kind="stable")
+    indices = np.sort(by_decreasing_norm[:n_tokens])
+    vectors = patches[indices].astype(np.float32)
+    if not np.isfinite(norms).all():
+        vectors[:] = np.nan
+    return vectors, indices
 
 
 def _squared_norms(patches: NDArray[np.float16]) -> NDArray[np.float32]:
     """Compute the squared Euclidean norm of each token: [T, D] -> [T]."""
     norms = np.empty(len(patches), np.float32)
-    for rows, tile in _float32_tiles(patches):
-        np.multiply(tile, _SCALE, out=tile)
+    for rows, tile in _scaled_tiles(patches):
+        np.multiply(tile, _UNDO_SCALE, out=tile)
         np.einsum("td,td->t", tile, tile, out=norms[rows])
     return norms
 
@@ -319,13 +346,25 @@ class ReducedTokens:
     group : Group
         The group whose tokens were reduced; row i of the file is of its clip i.
     start : int
-        Number of bytes before the first row of the file.
+        Number of bytes before the first row of the file. A row has the vectors as float32, then the time
+        steps as int32, little-endian, each followed by a checksum.
     """
 
     path: Path
     plan: ReductionPlan
     group: Group
     start: int
+
+    @property
+    def _bytes_of_vectors(self) -> int:
+        """Bytes of the vectors of one clip, with their checksum."""
+        n_vectors, n_dimensions = self.plan.shape
+        return 4 * n_vectors * n_dimensions + CRC_BYTES
+
+    @property
+    def _bytes_of_row(self) -> int:
+        """Bytes of the row of one clip: its vectors, and their time steps."""
+        return self._bytes_of_vectors + 4 * self.plan.n_vectors + CRC_BYTES
 
     @property
     def rule(self) -> str:
@@ -340,8 +379,8 @@ class ReducedTokens:
         DatasetError
             The file's bytes are damaged.
         """
-        vectors = np.empty((len(rows), *self.plan.shape), "<f4")
-        return self._fill_from_file(vectors, rows, after=0)
+        vectors = np.empty((len(rows), *self.plan.shape), "<f4")  # little-endian float32
+        return self._fill_from_file(vectors, rows, offset_in_row=0)
 
     def time_s(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the time in seconds of each vector of some clips [N, T']: the mean of its step's frames.
@@ -349,18 +388,20 @@ class ReducedTokens:
         NaN if the tokens' time steps are not known.
         """
         n_steps = self.plan.n_steps
-        n_vectors, width = self.plan.shape
+        n_vectors = self.plan.n_vectors
+        # The frames must be a whole number for each step.
         if n_steps is None or self.group.ragged or self.group.n_frames % n_steps:
             return np.full((len(rows), n_vectors), np.nan)
-        bytes_of_vectors = 4 * n_vectors * width + CRC_BYTES
-        step_of = np.empty((len(rows), n_vectors), "<i4")
-        self._fill_from_file(step_of, rows, after=bytes_of_vectors)
+        step_of = np.empty((len(rows), n_vectors), "<i4")  # little-endian int32
+        self._fill_from_file(step_of, rows, offset_in_row=self._bytes_of_vectors)
         if ((step_of < 0) | (step_of >= n_steps)).any():
             raise DatasetError(f"{self.path} is damaged (a time step that is none): {HOW_TO_REPAIR}")
         step_times = self.group.time_s[rows].reshape(len(rows), n_steps, -1).mean(axis=2)
         return np.take_along_axis(step_times, step_of.astype(np.intp), axis=1)
 
-    def _fill_from_file(self, array: NDArray[Any], rows: NDArray[np.intp], after: int) -> NDArray[Any]:
+    def _fill_from_file(
+        self, array: NDArray[Any], rows: NDArray[np.intp], offset_in_row: int
+    ) -> NDArray[Any]:
         """Read into `array[i]` what the file stores of clip `rows[i]`, and return the array.
 
         Parameters
@@ -369,7 +410,7 @@ class ReducedTokens:
             Has one entry for each clip, whose type and shape are those of the values to read.
         rows : ndarray of int, shape [N]
             The clips.
-        after : int
+        offset_in_row : int
             Number of bytes in a clip's row before the values to read.
 
         Raises
@@ -377,13 +418,12 @@ class ReducedTokens:
         DatasetError
             The file can't be read, or a checksum does not match.
         """
-        n_vectors, width = self.plan.shape
-        # A row has the vectors and a position each, in 4 bytes a number, both with a checksum.
-        bytes_of_row = 4 * n_vectors * (width + 1) + 2 * CRC_BYTES
         try:
             with open_regular(self.path) as file:
-                for row, part in zip(rows.tolist(), array, strict=True):
-                    if not read_row(file, self.start + row * bytes_of_row + after, row_view(part)):
+                for row, values in zip(rows.tolist(), array, strict=True):
+                    offset = self.start + row * self._bytes_of_row + offset_in_row
+                    has_right_checksum = read_row(file, offset, row_view(values))
+                    if not has_right_checksum:
                         raise DatasetError(f"clip {self.group.clip_ids[row]}")
         except (OSError, ObygazeError) as error:
             raise DatasetError(f"{self.path} is damaged ({error}): {HOW_TO_REPAIR}") from None
@@ -422,34 +462,33 @@ def reduce_tokens(
             f"{store.where}: tokens are reduced beside a store: pull it first (obygaze store pull)"
         )
     text = str(plan.rule)
-    file_text = text.replace(":", "-").replace("+", "_")
+    rule_in_file_name = text.replace(":", "-").replace("+", "_")
     store_path = Path(store.where)
-    path = store_path.with_name(f"{store_path.name}.{backbone}.{file_text}{REDUCED_SUFFIX}")
+    path = store_path.with_name(f"{store_path.name}.{backbone}.{rule_in_file_name}{REDUCED_SUFFIX}")
     shape = [len(group), *plan.shape]
-    head = encode_line({"store": store.fingerprint, "backbone": backbone, "rule": text, "shape": shape})
+    first_line = encode_line({"store": store.fingerprint, "backbone": backbone, "rule": text, "shape": shape})
     if not path.exists():
         with shown_progress(progress, "reducing tokens", "clip") as show, whole_file(path) as partial:
-            _write_reduced_tokens(partial, head, group, plan, show)
+            _write_reduced_tokens(partial, first_line, group, plan, show)
     try:
         with open_regular(path) as file:
-            found = file.read(len(head))
+            found = file.read(len(first_line))
     except (OSError, ObygazeError):
         raise DatasetError(f"{path}: not a whole reduction of tokens: {HOW_TO_REPAIR}") from None
-    if found != head:
+    if found != first_line:
         raise DatasetError(f"{path} was not made of {backbone} of this store by {text}: {HOW_TO_REPAIR}")
-    return ReducedTokens(path, plan, group, len(head))
+    return ReducedTokens(path, plan, group, start=len(first_line))
 
 
 def _write_reduced_tokens(
-    path: Path, head: bytes, group: Group, plan: ReductionPlan, show: ShowProgress
+    path: Path, first_line: bytes, group: Group, plan: ReductionPlan, show: ShowProgress
 ) -> None:
     """Reduce the tokens of all clips of a group and write the file that `ReducedTokens` reads.
 
     Parameters
     ----------
     path : Path
-    head : bytes
-        The file's first line.
+    first_line : bytes
     group : Group
         Clips without features get vectors of NaN.
     plan : ReductionPlan
@@ -464,7 +503,7 @@ def _write_reduced_tokens(
     no_vectors = np.full(plan.shape, np.nan, np.float32)
     no_positions = np.zeros(plan.n_vectors, np.int32)
     with path.open("wb") as file:
-        file.write(head)
+        file.write(first_line)
         for start, tokens in group.blocks("tokens"):
             for row, clip in enumerate(tokens, start=start):
                 vectors = no_vectors
@@ -476,5 +515,6 @@ def _write_reduced_tokens(
                             f"backbone {group.name}, tokens of clip {group.clip_ids[row]}: "
                             "a token is not finite; run: obygaze store verify --full"
                         )
-                file.write(with_checksum(row_view(vectors)) + with_checksum(row_view(positions)))
+                file.write(with_checksum(row_view(vectors)))
+                file.write(with_checksum(row_view(positions)))
             show(start + len(tokens), len(group))

@@ -33,3 +33,11 @@ def running_chromium() -> Iterator[Any]:
         running = driver.chromium.launch(executable_path=found, args=list(FLAGS), timeout=LONG_MS)
         yield running
         running.close()
+
+
+def expect(locator: Any) -> Any:
+    """Return Playwright's assertions on a locator, which wait until they hold."""
+    from playwright.sync_api import expect as playwright_expect
+
+    playwright_expect.set_options(timeout=LONG_MS)
+    return playwright_expect(locator)

@@ -106,7 +106,7 @@ def test_a_projection_keeps_lengths_on_average_and_its_seed_is_part_of_the_rule(
 def test_conversion_is_that_of_float16_for_every_finite_value():
     every = np.arange(2**16, dtype=np.uint16).view(np.float16)
     finite = every[np.isfinite(every)][:, None]
-    result = np.concatenate([tile * reduction._SCALE for _, tile in reduction._float32_tiles(finite)])
+    result = np.concatenate([tile * reduction._UNDO_SCALE for _, tile in reduction._scaled_tiles(finite)])
     np.testing.assert_array_equal(result, finite.astype(np.float32))
 
 

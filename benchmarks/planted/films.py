@@ -126,7 +126,7 @@ def compared(rng: np.random.Generator, world: World, *design: int) -> Draw:
         "trend refused": bool(trend.reason),
         "difference": held(difference, truth.difference),
         "difference refused": bool(difference.reason),
-        "worth": mean.worth,
+        "worth": mean.sample_size_ratio,
     }
     if any(world.second):
         unnamed = estimate_contrast([replace(film, judges={}) for film in films], side)

@@ -11,7 +11,7 @@ from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
 from benchmarks.planted.worlds import SECONDS, TWOFOLD, Content, Second
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SUCCESSIVE
-from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, least_judged, votes
+from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, least_sure, votes
 from obygaze_film.rate_estimates import estimate_rate
 
 SIZE: Final = 130
@@ -34,11 +34,11 @@ def judged(rng: np.random.Generator, k: int, second: Second, content: Content) -
     name = str(rng.integers(2**31))
     films = []
     for seed in range(10):
-        order = cells.drawn(name, seed)
+        order = cells.order_of_draw(name, seed)
         calls_of = {FIRST: calls[FIRST][order[:MOST]], SECOND: calls[SECOND][order[:k]]}
         films.append(film_of(cells, order, calls_of))
     panels = [film.panel() for film in films]
-    is_given = len(panels[0].by_cell) >= least_judged(cells)
+    is_given = len(panels[0].by_cell) >= least_sure(cells)
     mean = float(np.mean([*truth.values()]))
     return {
         "first's holds": holds([film.of(FIRST) for film in films], truth[FIRST]),
@@ -53,12 +53,12 @@ def film_of(cells: Cells, order: list[int], judged_by: dict[str, Floats]) -> Jud
     return JudgedFilm(
         movie="tt0000001",
         cells=cells,
-        law=SUCCESSIVE,
-        cell_at=dict(enumerate(order, 1)),
-        asked={
+        sampling=SUCCESSIVE,
+        cell_of_place=dict(enumerate(order, 1)),
+        judged_places={
             judge: frozenset(range(1, len(calls_of_one) + 1)) for judge, calls_of_one in judged_by.items()
         },
-        calls={
+        answers={
             judge: dict(enumerate((calls_of_one == 1).tolist(), 1))
             for judge, calls_of_one in judged_by.items()
         },
@@ -70,8 +70,10 @@ def holds(draws: Sequence[JudgedWindows], truth: float) -> NDArray[np.bool_]:
     """Say whether the intervals from draws of one film hold a share."""
     orders, y, _ = zip(*(votes(windows.by_cell) for windows in draws), strict=True)
     cells = draws[0].sure_cells
-    judges = draws[0].common_judges
-    estimate = estimate_rate(cells, np.array(orders), np.array(y), law=draws[0].law, judges=judges)
+    first = draws[0]
+    estimate = estimate_rate(
+        cells, np.array(orders), np.array(y), sampling=first.sampling, denominator=first.denominator
+    )
     return np.asarray((estimate.low <= truth + 1e-9) & (truth <= estimate.high + 1e-9))
 
 

@@ -30,14 +30,14 @@ def chosen(rng: np.random.Generator, auc: float, films: int, clips: int) -> Draw
     model = LayerClassifier(LINEAR.estimator(0), columns, tuple(map(str, range(N_LAYERS))))
     model.fit(X[train], labels[train], groups=movies[train])
     scores = model.decision_function(X[~train])
-    found = HeldOut(scores, labels[~train], movies[~train]).ordered_pairs()
+    found = HeldOut(scores, labels[~train], movies[~train]).share_of_ordered_pairs()
     if auc == 0.5:
         return {"within one of it": np.nan, "regret": np.nan, "AUC of the chosen": found}
     planted = clone(LINEAR.estimator(0)).fit(layers[best][train], labels[train], groups=movies[train])
     most = HeldOut(planted.decision_function(layers[best][~train]), labels[~train], movies[~train])
     return {
         "within one of it": abs(model.layer_ - best) <= 1,
-        "regret": most.ordered_pairs() - found,
+        "regret": most.share_of_ordered_pairs() - found,
         "AUC of the chosen": found,
     }
 

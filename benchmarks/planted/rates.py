@@ -221,7 +221,7 @@ def rated(rng: np.random.Generator, size: int, n: int, *, share: float, model: s
     seconds = lengths(rng, y)
     cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
     name = str(rng.integers(2**31))
-    drawn = np.array([cells.drawn(name, seed)[:n] for seed in range(20)])
+    drawn = np.array([cells.order_of_draw(name, seed)[:n] for seed in range(20)])
     estimate = estimate_rate(cells, drawn, y[drawn])
     truth = float(np.average(y, weights=seconds))
     width = estimate.high - estimate.low
@@ -260,9 +260,9 @@ def by_content(rng: np.random.Generator, world: World, part: float) -> Draw:
     cells, y = world.draw(rng)
     name = str(rng.integers(2**31))
     n = max(10, round(part * world.size))
-    drawn = np.array([cells.drawn(name, seed)[:n] for seed in range(20)])
+    drawn = np.array([cells.order_of_draw(name, seed)[:n] for seed in range(20)])
     estimate = estimate_rate(cells, drawn, y[drawn])
-    truth = float(np.average(y, weights=cells.content))
+    truth = float(np.average(y, weights=cells.content_s))
     return {
         "holds": (estimate.low <= truth + 1e-9) & (truth <= estimate.high + 1e-9),
         "bias": estimate.value - truth,
@@ -289,8 +289,8 @@ def by_count(_: np.random.Generator, size: int, n: int) -> Draw:
 def at_any_time(rng: np.random.Generator, world: World) -> Draw:
     """Judge all windows of a film at the desk: whether its share was refuted at any time before."""
     cells, y = world.draw(rng)
-    order = np.array(cells.drawn(str(rng.integers(2**31)), 0))
-    truth = float(np.average(y, weights=cells.content))
+    order = np.array(cells.order_of_draw(str(rng.integers(2**31)), 0))
+    truth = float(np.average(y, weights=cells.content_s))
     low, high = anytime_interval(cells, order, y[order])
     early = anytime_interval(cells, order[:30], y[order[:30]])
     is_held = low - 0.001 <= truth <= high + 0.001
@@ -325,9 +325,9 @@ def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> D
     y, p = modelled(rng, size, share, "fair: AUC .76")
     seconds = windows(rng, y)
     cells = Cells(np.zeros((size, 2)), seconds, seconds, p)
-    drawn = np.array(cells.drawn(str(rng.integers(2**31)), 0)[:n])
+    drawn = np.array(cells.order_of_draw(str(rng.integers(2**31)), 0)[:n])
     calls = np.mean([np.abs(y - (rng.random(size) < wrong)) for _ in range(judges)], axis=0)
-    estimate = estimate_rate(cells, drawn[None], calls[drawn][None], judges=judges)
+    estimate = estimate_rate(cells, drawn[None], calls[drawn][None], denominator=judges)
     low, high = anytime_interval(cells, drawn, calls[drawn])
     called = float(np.average(calls, weights=seconds))
     truth = float(np.average(y, weights=seconds))

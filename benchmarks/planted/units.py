@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.measure import cpu_s
 from benchmarks.planted.corpora import smooth
 from benchmarks.planted.row import Cell, Column, Draw, Floats, Row
-from obygaze_models.concepts.dictionary import Dictionary, strongest
+from obygaze_models.concepts.dictionary import Dictionary, strongest_activations
 from obygaze_models.concepts.dictionary_learning import learn_dictionary
 from obygaze_models.evaluation.significance import associate
 
@@ -79,9 +79,8 @@ def of_nothing(rng: np.random.Generator, share: float, order: float) -> Draw:
     latent = np.concatenate([smooth(rng, N_CLIPS, order) for _ in range(N_MOVIES)])
     latent = latent[:, 0] + 0.5 * rng.normal(size=N_MOVIES)[movies]
     present = (latent < np.quantile(latent, share))[:, None]
-    _, p = associate(
-        strongest(dictionary, tokens)[0], present, movies.astype(str), seed=int(rng.integers(2**31))
-    )
+    largest, _ = strongest_activations(dictionary, tokens)
+    _, p = associate(largest, present, movies.astype(str), seed=int(rng.integers(2**31)))
     return {"a unit found": (p <= 0.05).any()}
 
 

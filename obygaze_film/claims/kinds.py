@@ -313,9 +313,9 @@ class Passage(ModelClaim):
     judged_s : float
         Seconds of it that have a probability: what its numbers are of.
     reasons : tuple of Reason
-        The heaviest first: all that move the probability enough to be said, and others.
+        By contribution, the largest first: all that move the probability enough to be said, and others.
     present : tuple of str
-        Concepts that are seen, the heaviest first.
+        Concepts that are seen, the largest contribution first.
     flags : tuple of str
         Flags of rows in it.
     classes : tuple of ClassSeen
@@ -528,6 +528,8 @@ class PairKappa(FilmClaim):
         Windows that both judged, and left out as not both were sure.
     definition : str
         Digest of the definitions that they judged under; empty where a sentence need not name it.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     """
 
     KIND: ClassVar[str] = "agreement of two"
@@ -537,6 +539,7 @@ class PairKappa(FilmClaim):
     alike: int
     n_unsure: int = 0
     definition: str = ""
+    definition_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -598,8 +601,13 @@ class JudgedShare(FilmClaim):
         judge: those of that share.
     is_of_labels : bool
         Whether labels stand in the model's place.
+    is_corrected : bool
+        Whether the model's probabilities, or the labels, move the share away from what the judgements alone
+        give, whether or not they narrow its interval.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     agreement : tuple of PairKappa
         Of every two judges of a panel, or of a judge with every other.
     left_out : tuple of str
@@ -619,7 +627,9 @@ class JudgedShare(FilmClaim):
     expected: float | None
     expected_s: float | None
     is_of_labels: bool = False
+    is_corrected: bool = False
     definition: str = ""
+    definition_name: str = ""
     agreement: tuple[PairKappa, ...] = ()
     left_out: tuple[str, ...] = ()
 
@@ -640,6 +650,8 @@ class NoJudgedShare(FilmClaim):
         sure unless none is left.
     definition : str
         Digest of the definitions that they judged under; empty where a sentence need not name it.
+    definition_name : str
+        Their codebook and its version; empty where that is not known.
     """
 
     KIND: ClassVar[str] = "no judged share"
@@ -649,6 +661,7 @@ class NoJudgedShare(FilmClaim):
     left: int
     least: int
     definition: str = ""
+    definition_name: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

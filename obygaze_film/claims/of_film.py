@@ -53,13 +53,14 @@ from obygaze_film.claims.kinds import (
 )
 from obygaze_film.classes import classes_of_span
 from obygaze_film.codebook_names import names_of
-from obygaze_film.film_time import NOTHING, UNLIKE, UNREAD, FilmTime, film_time, staging_means
+from obygaze_film.film_time import BLACK_OR_CREDITS, UNREAD, FilmTime, film_time, staging_means
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import (
     DETECTORS,
     NO_CLASSES,
     NO_CONTENT,
     PARTIAL,
+    UNLIKE,
     ConceptRecord,
     ModelRecord,
     WindowsRecord,
@@ -104,7 +105,7 @@ OTHER_LENGTH: Final = 0.1
 TOLD_OTHERWISE: Final = ("unlike", "missing", "black", "credits", "trained_on", "no_skill")
 """Flags whose time, or meaning, other claims tell."""
 
-ALL_OF_IT: Final = {NOTHING: ALL_NOTHING, UNREAD: ALL_UNREAD, UNLIKE: ALL_UNLIKE}
+ALL_OF_IT: Final = {BLACK_OR_CREDITS: ALL_NOTHING, UNREAD: ALL_UNREAD, UNLIKE: ALL_UNLIKE}
 """Why nothing of a film is judged -> the condition of what is said of it."""
 
 NOTHING_JUDGED: Final = (ALL_NOTHING, ALL_UNREAD, ALL_UNLIKE)
@@ -180,7 +181,7 @@ def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
         return DECIDES_NOTHING
     if model.calibration is None or model.threshold_p is None:
         return UNCALIBRATED
-    return ALL_OF_IT.get(time.why_nothing, "")
+    return ALL_OF_IT.get(time.why_unjudged, "")
 
 
 def film_title(film: "Timeline", key: str | None = None) -> Title:
@@ -284,8 +285,8 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
             *([PARTLY_READ] if model.flags.get(PARTIAL) else []),
         ),
         judged_s=time.judged_s,
-        unlike_s=time.unlike_s,
-        nothing_s=time.nothing_s,
+        unlike_s=time.unjudged_s,
+        nothing_s=time.black_or_credits_s,
         is_whole=time.is_whole,
         unread_s=time.unread_s,
         unread_from_s=time.unread_from_s,
@@ -300,7 +301,7 @@ def _limits_of_judged(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
 
 def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str, ...]:
     """Tell whether a detector, and not a person, marked any shot as black or credits."""
-    if not time.nothing_s or shots is None or shots.empty:
+    if not time.black_or_credits_s or shots is None or shots.empty:
         return ()
     is_found = has_flag(shots, *NO_CONTENT) & shots["detector"].isin(DETECTORS).to_numpy()
     return (FOUND_BY_DETECTOR,) if is_found.any() else ()

@@ -12,6 +12,7 @@ from obygaze_film.claims.kinds import (
     OF_CONCEPT,
     OF_LABELS,
     OTHER_JUDGES,
+    PARTLY_READ,
     REFUSED,
     Bounds,
     ClaimTime,
@@ -82,6 +83,8 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
     time = CONTENT
     if row["n_unsure"] or row.get("has_unsure"):
         conditions, time = (*conditions, NOT_SURE), SURE
+    if row.get("has_unread"):
+        conditions = (*conditions, PARTLY_READ)
     if row.get("is_mixed"):
         conditions = (*conditions, OTHER_JUDGES)
     if positive.is_concept:

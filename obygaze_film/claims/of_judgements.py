@@ -17,6 +17,7 @@ from obygaze_film.claims.kinds import (
     NO_SCORE,
     NOT_SURE,
     OF_CONCEPT,
+    PARTLY_READ,
     SEVERAL_DEFINITIONS,
     SOME_BY_CHANCE,
     SOME_LESS,
@@ -35,6 +36,7 @@ from obygaze_film.claims.kinds import (
     ShareSoFar,
 )
 from obygaze_film.claims.of_film import LEVEL
+from obygaze_film.film_time import LEAST_SAID_S
 from obygaze_film.judged_windows import LEAST_SURE
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha, TooFewJudged
 
@@ -96,6 +98,7 @@ def no_judged_share(few: TooFewJudged, *, is_one_of_definitions: bool = False) -
         left=few.left,
         least=few.least,
         definition=few.definition if is_one_of_definitions else "",
+        definition_name=few.definition_name,
     )
 
 
@@ -107,6 +110,11 @@ def _time_of(rate: CorrectedRate) -> ClaimTime:
 def _time_of_windows(n_unsure: int) -> ClaimTime:
     """Return the time that an agreement is of: windows of which not both, or two, were sure are left out."""
     return ClaimTime("sure") if n_unsure else CONTENT
+
+
+def _partly_read(rate: CorrectedRate) -> tuple[str, ...]:
+    """Tell whether a part of the film that is worth saying could not be read, and is in no share."""
+    return (PARTLY_READ,) if rate.unread_s >= LEAST_SAID_S else ()
 
 
 def _sure_alone(n_unsure: int) -> tuple[str, ...]:
@@ -133,7 +141,7 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
         Whether the film was judged under several definitions, so that a sentence must name this one.
     """
     agreement = tuple(pair_agreement(pair, rate.positive) for pair in rate.agreement)
-    conditions = [BLIND]
+    conditions = [BLIND, *_partly_read(rate)]
     if rate.is_census:
         conditions.append(ALL_JUDGED)
     if rate.n_unsure:
@@ -161,7 +169,9 @@ def judged_share(rate: CorrectedRate, *, is_one_of_definitions: bool = False) ->
         expected=rate.expected,
         expected_s=rate.expected_s,
         is_of_labels=rate.is_of_labels,
+        is_corrected=rate.method == "difference",
         definition=rate.definition,
+        definition_name=rate.definition_name,
         agreement=agreement,
     )
 
@@ -195,6 +205,7 @@ def pair_agreement(pair: JudgesAgreement, positive: str, *, is_one_of_definition
         alike=pair.alike,
         n_unsure=pair.n_unsure,
         definition=pair.definition if is_one_of_definitions else "",
+        definition_name=pair.definition_name,
     )
 
 
@@ -249,7 +260,7 @@ def share_so_far(
         Whether the windows were drawn by an earlier version, which did not record how it draws.
     """
     low, high = ends
-    conditions = [BLIND]
+    conditions = [BLIND, *_partly_read(rate)]
     if rate.n_unsure:
         conditions.append(NOT_SURE)
     if is_of_earlier_law:

@@ -80,7 +80,7 @@ from obygaze_film.film_time import LEAST_SAID_S
 from obygaze_film.judged_windows import LEAST_SURE, needed_windows
 from obygaze_film.positive import Positive
 from obygaze_film.schema import MOST_UNRELIABLE
-from obygaze_film.segments import LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
+from obygaze_film.segments import DECIMALS, LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
 
 MOST_NAMES: Final = 3
 """Concepts that the sentence on passages names at most."""
@@ -371,6 +371,11 @@ def near_chance_caveat(names: Sequence[str], words: Words) -> str:
     return words.counted("caveat_near_chance", len(names), names=words.listed(names))
 
 
+def without_tier_caveat(names: Sequence[str], words: Words) -> str:
+    """Name the concepts that tiers leave out, as nothing shows that they are found better than chance."""
+    return words.counted("caveat_without_tier", len(names), names=words.listed(names))
+
+
 def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     """Say of what part of a film a model speaks, and which passages it marks there.
 
@@ -437,7 +442,7 @@ def _meanings(positive: Positive, words: Words) -> str:
         text = words["colon"].join(about)
         named.append(words.say("meaning", name=name, text=text) if about else quoted)
     if not named:
-        return words.say("quoted", text=positive.otherwise)
+        return words.say("quoted", text=positive.task_title)
     return f" {words['or']} ".join(named)
 
 
@@ -695,11 +700,18 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
     return words.say("mean_of_windows", mean=mean, windows=known, all=claim.n_windows)
 
 
-def figure_notes(positive: str, model: str, threshold_p: float | None, words: Words) -> list[str]:
-    """Say what a figure's curve is, by whom, what its band is, and from where on passages are marked."""
+def figure_notes(
+    positive: str, model: str, threshold_p: float | None, words: Words, *, without: Sequence[str] = ()
+) -> list[str]:
+    """Say what a figure's curve is, by whom, what its band is, and from where on passages are marked.
+
+    `without` are the concepts that it leaves out, as they are not shown to be found better than chance.
+    """
     notes = [words.say("figure_note", positive=positive, model=model)]
     if threshold_p is not None:
         notes.append(words.say("figure_threshold", value=words.number(threshold_p)))
+    if without:
+        notes.append(words.counted("figure_without", len(without), names=words.listed(without)))
     return notes
 
 
@@ -713,16 +725,17 @@ def threshold_label(p: float, words: Words) -> str:
 def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int | None = None) -> str:
     """Say what speaks for a passage and what against it: more or less than usual of which concepts.
 
-    All concepts are named that move its probability enough; with `most` so many of each side at most, the
-    heaviest, and how many more there are. A concept whose mean contribution has another sign than what it
-    changes is on neither side. Of a model without usual values, as a tree, they
-    are named alone, by what they add to the logit.
+    All concepts are named that move its probability enough, those that move it most first; with `most` so
+    many of each side at most, and how many more there are. A concept whose mean contribution has another
+    sign than what it changes is on neither side. Of a model without usual values, as a tree, they are named
+    alone, by what they add to the logit.
     """
     if not reasons:
         return ""
     parts = []
     for key in ("why_for", "why_against", "why_both"):
         own = [reason for reason in reasons if reason.moves and _side_key(reason) == key]
+        own.sort(key=_by_change)
         if own:
             named = own if most is None else own[:most]
             phrases = [reason_phrase(reason, words) for reason in named]
@@ -734,6 +747,14 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
     if all(reason.number is None for reason in reasons):
         return words.say("why_nothing_weighs", least=words.number(LEAST_CONTRIBUTION))
     return words.say("why_nothing", least=words.number(LEAST_CHANGE))
+
+
+def _by_change(reason: ConceptReason) -> float:
+    """Sort reasons by how much of the probability is due to each; of a model without usual values, the logit.
+
+    In the last digits the numbers differ between machines: equal ones keep their order.
+    """
+    return -round(abs(reason.contribution if reason.number is None else reason.number), DECIMALS)
 
 
 def _side_key(reason: ConceptReason) -> str:
@@ -952,7 +973,7 @@ def experts_caveat(claim: Experts, words: Words) -> str:
 def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
     """Say whose share of a film it is, with its interval, and how often they called windows positive.
 
-    Of a panel whose judges may agree no better than chance that is said too.
+    That a model corrected the share is said, and of a panel that its judges may agree no better than chance.
     """
     interval = claim.interval
     who = "panel" if claim.is_of_panel else "judge"
@@ -969,10 +990,27 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
         all=_all_windows(claim, words),
         windows=_judged_windows(claim, words),
     )
-    text = words["semicolon"].join([text, *_panel_doubts(claim, words)])
+    text = words["semicolon"].join([text, *_corrected_by(claim, words), *panel_doubts(claim, words)])
     if claim.has(SEVERAL_DEFINITIONS):
-        return words.say("rate_under", definition=claim.definition[:12], rate=text)
+        return under_definition(claim, text, words)
     return text
+
+
+def under_definition(claim: JudgedShare | NoJudgedShare | PairKappa, text: str, words: Words) -> str:
+    """Begin a sentence with the definition that people judged under: its codebook and version, if known."""
+    if claim.definition_name:
+        definition = words.say("definition_named", name=claim.definition_name)
+    else:
+        definition = words.say("definition_digest", digest=claim.definition[:12])
+    return words.say("rate_under", definition=definition, rate=text)
+
+
+def _corrected_by(claim: JudgedShare, words: Words) -> list[str]:
+    """Say that a model, or labels in its place, corrected a share; empty if it is of the judgements alone."""
+    if not claim.is_corrected:
+        return []
+    key = "rate_corrected_labels" if claim.is_of_labels else "rate_corrected"
+    return [words.say(key, model=words.judge(claim.model))]
 
 
 def _judged_windows(claim: JudgedShare, words: Words) -> str:
@@ -994,10 +1032,13 @@ def _blindly(claim: FilmClaim, words: Words) -> str:
 def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     """Write of which time a share by judges is: without black, credits and windows they were not sure of.
 
+    Where a part of the film could not be read, it is of what could be.
+
     Where these are more than may be missing of a rate, the time that is left is named and not the film.
     """
+    of_part = "_read" if claim.has(PARTLY_READ) else ""
     if not claim.has(NOT_SURE):
-        return words["of_content"]
+        return words[f"of_content{of_part}"]
     sure_s = claim.time.seconds
     if sure_s is not None and claim.unsure_s > MOST_UNRELIABLE * (sure_s + claim.unsure_s):
         return _little_time_phrase(claim, sure_s, words)
@@ -1005,7 +1046,7 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     who = words.say("unsure_judge", who=words.judge(claim.who[0]))
     if len(claim.who) > 1:
         who = words["unsure_panel"]
-    return words.say("of_sure", windows=windows, who=who)
+    return words.say(f"of_sure{of_part}", windows=windows, who=who)
 
 
 def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: Words) -> str:
@@ -1018,7 +1059,7 @@ def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: W
     return words.say(key, sure=sure, windows=windows, who=words.judge(claim.who[0]))
 
 
-def _panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
+def panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
     """Say how far the judges of a panel agree, or which of them do not, where that is doubtful."""
     doubts = []
     for doubt, text_of in PANEL_DOUBTS.items():
@@ -1077,8 +1118,9 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
         parts.append(words.say("interval_of", level=words.share(claim.interval.level)))
         if claim.worth is not None:
             parts.append(words.say("worth", worth=round(claim.worth)))
+    parts += [f"{text[:1].upper()}{text[1:]}." for text in _corrected_by(claim, words)]
     parts += alone_expected_sentences(claim, words)
-    parts += [f"{text[:1].upper()}{text[1:]}." for text in _panel_doubts(claim, words)]
+    parts += [f"{text[:1].upper()}{text[1:]}." for text in panel_doubts(claim, words)]
     parts += judges_sentences(others, words)
     return " ".join([*parts, *own_shares_sentences([claim, *others], words)])
 
@@ -1195,7 +1237,7 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
         lacks = words.again(needed_windows(claim.judged, claim.left, claim.least))
     text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=lacks)
     if claim.definition:
-        return words.say("rate_under", definition=claim.definition[:12], rate=text)
+        return under_definition(claim, text, words)
     return text
 
 
@@ -1228,7 +1270,7 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
     """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
     if claim.definition:
         text = pair_sentence(replace(claim, definition=""), words)
-        return words.say("rate_under", definition=claim.definition[:12], rate=text)
+        return under_definition(claim, text, words)
     if claim.has(TOO_FEW):
         return _few_windows_of_pair(claim, words)
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
@@ -1287,7 +1329,7 @@ def decision_sentence(claim: DecidedSpan, words: Words) -> str:
 
 def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     """Say how far a model's timelines agree with an annotator."""
-    kappa = words["undefined"] if claim.number is None else words.number(claim.number)
+    kappa = words["undefined_timelines"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
         level = words.share(claim.interval.level)
         kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
@@ -1300,8 +1342,10 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
 def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     """Write the groups' shares, as those who judged them would mark, the trend, and how far judges agree."""
     shares = [claim for claim in claims if isinstance(claim, GroupShare) and claim.number is not None]
+    agreement = [claim for claim in claims if isinstance(claim, PairKappa | PanelAgreement)]
     if not shares:
-        return " ".join([words["no_group"], *_same_shares(claims, words)])
+        no_share = [words["no_group"], *judges_sentences(agreement, words)]
+        return " ".join([*no_share, *_same_shares(claims, words)])
     have_same_judges = len({claim.who for claim in shares}) == 1
     parts = []
     for claim in shares:
@@ -1314,6 +1358,8 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     level = words.share(shares[0].interval.level) if shares[0].interval else ""
     known = {"who": who, "marked": as_positive(shares[0], shares[0].what, words)}
     known |= {"unsure": unsure, "level": level}
+    is_read_in_part = any(claim.has(PARTLY_READ) for claim in shares)
+    known["film"] = words["a_film_read" if is_read_in_part else "a_film"]
     known["mean"] = words["mean_of_judges" if any(len(claim.who) > 1 for claim in shares) else "mean_alone"]
     if any(claim.has(OTHER_JUDGES) for claim in shares):
         template = "would_mark_mixed"
@@ -1322,7 +1368,6 @@ def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     else:
         template = "would_mark_panel"
     text = words.say(template, **known, rates=words["semicolon"].join(parts))
-    agreement = [claim for claim in claims if isinstance(claim, PairKappa | PanelAgreement)]
     return " ".join([text, *judges_sentences(agreement, words), *_same_shares(claims, words)])
 
 
@@ -1361,7 +1406,8 @@ def film_share_value(claim: JudgedShare | ExpectedShare, words: Words) -> str:
 def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
     """Say from how many windows, and whose, the share of one film is, or that it is the model's alone.
 
-    Labels may stand in the model's place.
+    That a model corrected a share, and that its judges may agree no better than chance, is said with it; of a
+    share that the model has not, why. Labels may stand in the model's place.
     """
     if isinstance(claim, JudgedShare):
         who = words.listed([words.judge(name) for name in claim.who])
@@ -1372,12 +1418,20 @@ def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
             everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
             key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
             note = f"{note}{words['semicolon']}{words.say(key, who=everybody)}"
-        return note
+        return words["semicolon"].join([note, *_corrected_by(claim, words), *panel_doubts(claim, words)])
     if claim.number is None:
-        return words["withheld"]
+        return no_share_phrase(claim, words)
     if claim.has(OF_LABELS):
         return words.say("labels_only", who=words.judge(claim.who[0]))
     return words["model_only"]
+
+
+def no_share_phrase(claim: ExpectedShare, words: Words) -> str:
+    """Say in a clause that a film has no share, and why if that is known."""
+    if claim.number is not None or not any(one in NO_SHARE for one in claim.conditions):
+        return words["withheld"]
+    text = no_share_sentence(claim, words).removesuffix(".")
+    return f"{text[:1].lower()}{text[1:]}"
 
 
 def few_windows_note(claim: ExpectedShare, judged: int, sure: int, words: Words) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from obygaze_features.text import rounded
 from obygaze_film.claims.kinds import Bounds
 from obygaze_film.codebook_names import InLanguages, told_in
-from obygaze_film.notes import Said, texts
+from obygaze_film.notes import Message, texts
 from obygaze_film.schema import FLAGS, NO_CONTENT, UNRELIABLE
 from obygaze_models.report import asset
 
@@ -103,9 +103,12 @@ class Words:
         """Write a note, or a name of a codebook, in this language; what is neither stays as it is."""
         if isinstance(note, InLanguages):
             return told_in(note, self.language)
-        if not isinstance(note, Said):
+        if not isinstance(note, Message):
             return note
-        return self.say(note.key, **note.values)
+        # A language may have words of its own for one thing where English has none, as of French participles.
+        singular = f"{note.key}_1"
+        is_singular = note.values.get("n") == 1 and singular in self._texts
+        return self.say(singular if is_singular else note.key, **note.values)
 
     def starting(self, prefix: str) -> dict[str, str]:
         """Return the texts of a script: those whose names begin so, by the rest of their names."""

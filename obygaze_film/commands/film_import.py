@@ -35,10 +35,11 @@ def import_(
 
     FILEs are what `obygaze film export --people` wrote, changed in ELAN, Praat or a spreadsheet, and any file
     that `obygaze manifest import spans` reads. Each annotator's are a sitting of their own, under the
-    codebook that the file or --codebook names. What was changed stands in the place of one's own decision;
-    what was not, or is not there, moves nothing; a file that comes twice changes nothing. A tier says whether
-    the model's score was in sight; of what does not, you say it by --blind or --in-sight. Blind judgements
-    that were changed in a file with the model's scores stand beside the blind ones.
+    codebook that the file or --codebook names. An annotation that was changed replaces its annotator's own
+    decision. Nothing changes by an annotation that says the same, by one that was removed from the file, or
+    by a file that was imported before. If a tier does not say whether the model's score was in sight, say it
+    by --blind or --in-sight. A blind judgement that was changed in a file with the model's scores stays, and
+    the changed one is added beside it.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 done, but annotations were left
@@ -57,11 +58,7 @@ def import_(
 
     if blind and in_sight:
         raise click.UsageError("--blind and --in-sight exclude each other")
-    is_blind: bool | None = None  # each tier says it
-    if blind:
-        is_blind = True
-    elif in_sight:
-        is_blind = False
+    is_blind = blind if blind or in_sight else None  # None: each tier says it
     roles = roles_of_tiers(tiers)
     films = found_films([into])
     lines: list[str] = []
@@ -77,12 +74,12 @@ def import_(
             file = read_annotations(path, book, movie=movie, tiers=roles, annotator=annotator)
             if len(films) > 1:
                 file = file.of_film(film.movie)
-            taken_in = decisions.take_in(file, is_blind=is_blind)
-            lines += lines_of(file, taken_in)
-            notices += [*file.notices, *notices_of(file, taken_in)]
-            for of_annotator in taken_in:
-                n_left_out += of_annotator.left_out.total()
-                documents.append({"file": str(path), "movie": film.movie, **of_annotator.document})
+            results = decisions.take_in(file, is_blind=is_blind)
+            lines += lines_of(file, results)
+            notices += [*file.notices, *notices_of(file, results)]
+            for result in results:  # one for each annotator
+                n_left_out += result.left_out.total()
+                documents.append({"file": str(path), "movie": film.movie, **result.document})
         notices += decisions.notices
     if not documents:
         notices.append("no annotation of these films is in the files")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import click
 
@@ -18,8 +18,9 @@ from obygaze_models.commands import finish, read_inputs, under_policy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from obygaze_features.manifest import Clip
+    from obygaze_features.manifest import Clip, Manifest
     from obygaze_film.judged_rate import FilmRates
+    from obygaze_film.timeline import Timeline
 
 
 @command("next")
@@ -39,15 +40,24 @@ def next_(
     """Choose the windows of scored films that people should judge next.
 
     A window is as long as the clips that the model was trained on; the last one of a film has what is left
-    too, and may be longer. Up to two thirds are those about which the model is least certain, but for
-    neighbours of a window that was chosen before; they are spread over films, and never flagged ones. The
-    others are drawn at random. --blind
-    draws all at random, in proportion to their content (without black and credits), and shows no score: from
-    such judgements `obygaze film rate` estimates each film's rate. The file is a manifest: fill in the
-    columns level, concepts and annotator, with --blind in the order of the list, so that you may stop at any
-    row. Its columns place, law, seed and content_s say how each window was drawn (its place in the order, the
-    law, the random seed and its seconds of content), and definition under which codebook: leave them as they
-    are. The same films give the same windows; a larger --n adds to them; those of --judged are left out.
+    too, and may be longer. Up to two thirds are those about which the model is least certain; they are spread
+    over films, and neither flagged windows nor neighbours of a window chosen before are among them. The
+    others are drawn at random. --blind draws all at random, in proportion to their content (without black,
+    credits and what could not be read), and shows no score: from such judgements `obygaze film rate`
+    estimates each film's rate.
+
+    The file is a manifest: fill in the columns level, concepts and annotator, with --blind in the order of
+    the list, so that you may stop at any row. Leave these columns as they are:
+
+    \b
+      place       the window's place in the order of the draw
+      law         how windows were drawn
+      seed        random seed of the draw
+      content_s   the window's seconds of content
+      definition  digest of the codebook
+
+    Windows of which more than half could not be read are never chosen; how many is printed. The same films
+    give the same windows; a larger --n adds to them; those of --judged are left out.
 
     \b
     Examples:
@@ -57,12 +67,14 @@ def next_(
     """
     from obygaze_features.manifest import DEFINITION, Manifest, counted, write_manifest
     from obygaze_film.judged_windows import LEAST_SURE
-    from obygaze_film.windows_to_judge import choose_next, content_notices
+    from obygaze_film.windows_to_judge import choose_next, content_notices, unread_notices
     from obygaze_film.workspace.decisions import codebook_of
 
     refuse_existing(out, force=force)
     films = obygaze_film.read_films(folders)
     earlier = _read_judged(judged, [film.movie for film in films])
+    for notice in unread_notices(films):
+        click.echo(notice, err=True)
     clips = choose_next(films, n, key=key, blind=blind, judged=earlier)
     if blind:
         for notice in content_notices(films, earlier):
@@ -88,7 +100,8 @@ def _read_judged(files: "Sequence[Path]", movies: "Sequence[str]") -> "list[Clip
 
     judged: list[Clip] = []
     for path in files:
-        judged += read_manifest(path, spreadsheet_safe=True).spelled_as(movies)
+        manifest = read_manifest(path, spreadsheet_safe=True)
+        judged += manifest.spelled_as(movies)  # a movie may be written in another case than in `movies`
     other_movies = dict.fromkeys(clip.movie for clip in judged if clip.movie not in movies)
     if other_movies:
         hinted = [f"{movie}{name_hint(movie, movies)}" for movie in other_movies]
@@ -123,76 +136,145 @@ def rate(
       obygaze film rate scored blind.csv
       obygaze film rate scored blind.csv --labels answers.csv
     """
-    import msgspec
-
     from obygaze_features.manifest import read_manifest
-    from obygaze_film.claims import Words, document, rate_claims, sentence
-    from obygaze_film.claims.of_film import film_title
-    from obygaze_film.claims.phrases import own_shares_sentences, titles_sentence
     from obygaze_film.errors import FilmError
-    from obygaze_film.judged_rate import rates_by_definition, write_rates
-    from obygaze_film.positive import positive_of
+    from obygaze_film.judged_rate import write_rates
     from obygaze_film.timeline import found_films
-    from obygaze_film.workspace.judged_tables import meanings_in, one_definition_a_meaning
+    from obygaze_film.workspace.judged_tables import meanings_in, with_common_definitions
 
     films = found_films([folder])
     movies = {film.movie for film in films.values()}
     judged = read_manifest(judgements, spreadsheet_safe=True).spelled_as(sorted(movies))
-    judged = one_definition_a_meaning(judged, meanings_in([*films]))
+    meanings = meanings_in([*films], [judged.codebook])
+    judged = with_common_definitions(judged, meanings)
     labelled = None if labels is None else read_manifest(labels)
     documents: list[dict[str, Any]] = []
+    claims: list[dict[str, Any]] = []
     lines: list[str] = []
     notes: list[str] = []
-    without_rate: list[str] = []
-    claims: list[dict[str, Any]] = []
-    words = Words("en")
+    reasons_without_rate: list[str] = []
     for scored_folder, timeline in films.items():
         # Judgements of the other films here count for those films: this film must not note them as left out.
-        others = movies - {timeline.movie}
-        judged_here = judged.with_clips(clip for clip in judged if clip.movie not in others)
-        keys = [model.key for model in timeline.record.models if model.decides]
-        estimates: dict[str, FilmRates] = {}
-        for key in keys:
-            # One model may have a rate and another none: clips without concepts count for levels alone.
-            try:
-                estimates[key] = rates_by_definition(timeline, judged_here, key, labels=labelled)
-            except FilmError as error:
-                without_rate.append(f"{key}: {error}" if len(keys) > 1 else str(error))
-        if not estimates:
+        other_movies = movies - {timeline.movie}
+        judged_here = judged.with_clips(clip for clip in judged if clip.movie not in other_movies)
+        estimates = _estimates_of_models(timeline, judged_here, labelled, meanings.names())
+        reasons_without_rate += estimates.reasons_without_rate
+        rates_of_model = estimates.rates_of_model
+        if not rates_of_model:
             continue
-        rates = [rate for film_rates in estimates.values() for rate in film_rates.rates]
         if labels is None:
-            write_rates(scored_folder, [*estimates.values()])
-        documents += [{"movie": timeline.movie, **msgspec.to_builtins(rate, enc_hook=str)} for rate in rates]
-        lines.append(titles_sentence([film_title(timeline, key) for key in estimates], words))
-        for key, film_rates in estimates.items():
-            claims_of_model = rate_claims(film_rates)
-            claims += [{"movie": timeline.movie, **document(claim)} for claim in claims_of_model]
-            if len(keys) > 1:
-                # Labels take the place of its probabilities: the model only says what is asked for.
-                asked = positive_of(timeline.model(key)).text
-                lines.append(f"  model {key}:" if labelled is None else f"  {asked}:")
-            texts = [sentence(claim, words) for claim in claims_of_model]
-            texts += own_shares_sentences(claims_of_model, words)
-            lines += [f"  {text}" for text in texts]
-        notes += _notices_of_models(timeline.movie, estimates)
+            write_rates(scored_folder, [*rates_of_model.values()])
+        documents += _rate_documents(timeline, rates_of_model)
+        claims += _claim_documents(timeline, rates_of_model)
+        lines += _lines_of_rates(timeline, rates_of_model, has_labels=labels is not None)
+        notes += _notices_of_models(timeline.movie, rates_of_model)
     if not documents:
-        raise FilmError("; ".join(without_rate))
-    code = PROBLEMS_FOUND if without_rate else 0
-    return Answer({"rates": documents, "claims": claims}, "\n".join(lines), [*notes, *without_rate], code)
+        raise FilmError("; ".join(reasons_without_rate))
+    return Answer(
+        {"rates": documents, "claims": claims},
+        "\n".join(lines),
+        [*notes, *reasons_without_rate],
+        code=PROBLEMS_FOUND if reasons_without_rate else 0,
+    )
 
 
-def _notices_of_models(movie: str, estimates: "Mapping[str, FilmRates]") -> list[str]:
-    """Write the notices of a film's rates, by each model's key; one not of all models names its models."""
+class ModelEstimates(NamedTuple):
+    """A film's rates by the key of each model that has some, and for each other model why it has none."""
+
+    rates_of_model: "dict[str, FilmRates]"
+    reasons_without_rate: list[str]
+
+
+def _deciding_models(film: "Timeline") -> list[str]:
+    """Return the keys of the models of a film that decide, each of which may have a rate."""
+    return [model.key for model in film.record.models if model.decides]
+
+
+def _estimates_of_models(
+    film: "Timeline",
+    judged: "Manifest",
+    labelled: "Manifest | None",
+    names_of_definitions: "Mapping[str, str]",
+) -> ModelEstimates:
+    """Estimate a film's rate by each of its models.
+
+    One model may have a rate and another none: clips without concepts count for levels alone.
+    `names_of_definitions` maps the digests of definitions to their names, for sentences.
+    """
+    from obygaze_film.errors import FilmError
+    from obygaze_film.judged_rate import rates_by_definition
+
+    keys = _deciding_models(film)
+    rates_of_model: dict[str, FilmRates] = {}
+    reasons = []
+    for key in keys:
+        try:
+            rates_of_model[key] = rates_by_definition(
+                film, judged, key, labels=labelled, names=names_of_definitions
+            )
+        except FilmError as error:
+            reasons.append(f"{key}: {error}" if len(keys) > 1 else str(error))
+    return ModelEstimates(rates_of_model, reasons)
+
+
+def _rate_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]") -> list[dict[str, Any]]:
+    """Describe a film's rates for JSON output."""
+    import msgspec
+
+    rates = [rate for film_rates in rates_of_model.values() for rate in film_rates.rates]
+    return [{"movie": film.movie, **msgspec.to_builtins(rate, enc_hook=str)} for rate in rates]
+
+
+def _claim_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]") -> list[dict[str, Any]]:
+    """Describe what is claimed of a film's rates for JSON output."""
+    from obygaze_film.claims import document, rate_claims
+
+    documents = []
+    for film_rates in rates_of_model.values():
+        documents += [{"movie": film.movie, **document(claim)} for claim in rate_claims(film_rates)]
+    return documents
+
+
+def _lines_of_rates(
+    film: "Timeline", rates_of_model: "Mapping[str, FilmRates]", *, has_labels: bool
+) -> list[str]:
+    """Write a film's title and its rates; of several models each has a line of its own above its rates.
+
+    With labels in place of a model's probabilities, that line says what is asked for, and not the model's
+    key.
+    """
+    from obygaze_film.claims import Words, rate_claims, sentence
+    from obygaze_film.claims.of_film import film_title
+    from obygaze_film.claims.phrases import own_shares_sentences, titles_sentence
+    from obygaze_film.positive import positive_of
+
+    words = Words("en")
+    has_several_models = len(_deciding_models(film)) > 1
+    lines: list[str] = [titles_sentence([film_title(film, key) for key in rates_of_model], words)]
+    for key, film_rates in rates_of_model.items():
+        claims = rate_claims(film_rates)
+        if has_several_models:
+            positive = positive_of(film.model(key)).text
+            lines.append(f"  {positive}:" if has_labels else f"  model {key}:")
+        lines += [f"  {sentence(claim, words)}" for claim in claims]
+        lines += [f"  {text}" for text in own_shares_sentences(claims, words)]
+    return lines
+
+
+def _notices_of_models(movie: str, rates_of_model: "Mapping[str, FilmRates]") -> list[str]:
+    """Write the notices of a film's rates by its models.
+
+    A notice that all models have is written once. A notice of some models alone names them by their keys.
+    """
     models_of: dict[str, list[str]] = {}
-    for key, film_rates in estimates.items():
+    for key, film_rates in rates_of_model.items():
         for notice in film_rates.notices:
             models_of.setdefault(notice, []).append(key)
-    notes = []
+    lines = []
     for notice, models in models_of.items():
-        where = movie if len(models) == len(estimates) else f"{movie}, {', '.join(models)}"
-        notes.append(f"{where}: {notice}")
-    return notes
+        where = movie if len(models) == len(rates_of_model) else f"{movie}, {', '.join(models)}"
+        lines.append(f"{where}: {notice}")
+    return lines
 
 
 @command()
@@ -231,12 +313,12 @@ def compare(
     """Estimate mean rates of groups of films, their differences and a trend.
 
     Blind judgements of windows of some films (judgements.csv in their folders, or --judged) correct the model
-    in all films. Draw the films to judge at random. The 95 % intervals contain both draws, of films and of
-    windows. A group needs 5 judged films, a trend 10; a group with fewer gets no rate, and the films to judge
-    next are drawn and named. Have the same people judge films of all groups: a difference accounts for who
-    judged (column annotator), and is refused where each judged a group. Films that the model was trained on
-    are left out. With --labels an annotator's labels, such as a machine's, stand in the model's place. --html
-    also shows each film's timeline, by year.
+    in all films. Draw the films to judge at random. The 95 % intervals cover the uncertainty of both draws,
+    of films and of windows. A group needs 5 judged films, a trend 10; a group with fewer gets no rate, and
+    the films to judge next are drawn and named. Have the same people judge films of all groups: a difference
+    accounts for who judged (column annotator), and is refused if each of them judged one group alone. Films
+    that the model was trained on are left out. With --labels an annotator's labels, such as a machine's,
+    stand in the model's place. --html also shows each film's timeline, by year.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 done, but a group, a difference
@@ -267,7 +349,7 @@ def compare(
     book = find_codebook(codebook) if codebook else None
     tables = read_judged(films_by_folder, book, (JUDGEMENTS,), judged)
     labelled = None if labels is None else read_manifest(labels)
-    notes = tables.notices
+    notes = [*tables.notices]
     facts = None
     if films is not None:
         facts, unmatched = read_facts(films, timelines)
@@ -315,8 +397,8 @@ def learn(
     """Train the model of scored films anew, on its corpus and on what people judged in the films.
 
     Judgements (judgements.csv and passages.csv in the FOLDERs, and --judged) become clips with the features
-    of the windows in them; what was agreed (agreed.csv) stands in place of what it settles. The model is
-    evaluated strictly before and after: a film is left out whole with its judgements, and those made in
+    of the windows in them; agreed decisions (agreed.csv) replace the judgements that they settle. The model
+    is evaluated strictly before and after: a film is left out whole with its judgements, and those made in
     sight of the score are trained on and never tested. --out gets the model, manifest.csv (the corpus and
     the judged clips) and the runs `before` and `after`.
 

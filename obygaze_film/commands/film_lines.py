@@ -38,7 +38,7 @@ def lines_of_film(film: "Timeline", words: Words) -> list[str]:
     lines = [phrases.titles_sentence(titles, words)]
     lines += [_evidence(model, words) for model in film.record.models]
     lines += [f"  {line}" for line in marked]
-    lines.append(f"  {_windows(film, words)}")
+    lines.append(f"  {_counts_of_rows(film, words)}")
     for model in film.record.models:
         lines += _lines_of_model(film, model, words)
     return lines
@@ -49,8 +49,11 @@ def _evidence(model: "ModelRecord", words: Words) -> str:
     return f"  {model.key}: {phrases.evidence_sentence(model_evidence(model), words)}"
 
 
-def _windows(film: "Timeline", words: Words) -> str:
-    """Write how many windows were scored, and how many rows the timeline has."""
+def _counts_of_rows(film: "Timeline", words: Words) -> str:
+    """Write how many windows were scored, and how many rows the timeline has.
+
+    A row is of a shot, of a window, or of a time step: `rows.kind`.
+    """
     record, windows = film.record, film.record.windows
     text = f"{counted(windows.n, 'window')} of {words.seconds(windows.window_s)} s"
     if windows.n_missing:
@@ -62,19 +65,19 @@ def _windows(film: "Timeline", words: Words) -> str:
 
 def _lines_of_model(film: "Timeline", model: "ModelRecord", words: Words) -> list[str]:
     """Write the share that a model expects, its passages, and the parts of the film's time."""
-    judged = judged_time(model, film.time(model.key), film.shots)
-    expected = phrases.expected_sentence(expected_share(model, film.rows(model.key)), words)
-    line = f"  {model.key} ({model.task}): {expected.removesuffix('.')}"
-    count = counted_passages(film, model, film.segments(model.key))
-    if count is not None:
-        line = f"{line}; {phrases.marked_count(count, words)}"
-    lines = [line]
+    share = phrases.expected_sentence(expected_share(model, film.rows(model.key)), words)
+    first_line = f"  {model.key} ({model.task}): {share.removesuffix('.')}"
+    passages = counted_passages(film, model, film.segments(model.key))
+    if passages is not None:  # in the same sentence
+        first_line += f"; {phrases.marked_count(passages, words)}"
+    lines = [first_line]
     same = same_probability(film, model)
     if same is not None:
         lines.append(f"    {phrases.same_sentence(same, words)}")
     windows = other_windows(model, film.record.windows)
     if windows is not None:
         lines.append(f"    {phrases.windows_sentence(windows, words)}")
+    judged = judged_time(model, film.time(model.key), film.shots)
     lines.append(f"    {phrases.judged_sentence(judged, words)}")
     lines += [f"    {phrases.flagged_sentence(claim, words)}" for claim in flagged_times(model, judged)]
     return lines

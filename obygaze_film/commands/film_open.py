@@ -50,11 +50,12 @@ def open_(
     """Work on scored films in the browser: read and correct, judge blindly, compare.
 
     FOLDERs are what `obygaze film score` wrote. --film is matched by the file's name, which must be the
-    film's in the manifest, unless there is one of each. What you decide is written into the FOLDERs at once:
-    into ledger/, and from it into judgements.csv, passages.csv, notes.csv. Several people may work on a film,
-    also on machines whose folders are synchronised. What was decided when the codebook said otherwise is
-    kept, and not counted with what is decided now, unless --same-meaning declares that the words mean the
-    same, which is recorded. Only this machine can open the address, and only once. Stop with Ctrl-C.
+    film's in the manifest; if there is one film and one file, any name will do. What you decide is written
+    into the FOLDERs at once: into ledger/, and from it into judgements.csv, passages.csv, notes.csv. Several
+    people may work on a film, also on machines whose folders are synchronised. Decisions that were made under
+    other definitions of the codebook are kept, and not counted with today's. With --same-meaning they are:
+    it declares, and records, that the definitions mean the same. Only this machine can open the address, and
+    only once. Stop with Ctrl-C.
 
     \b
     Examples:
@@ -78,7 +79,7 @@ def open_(
     films_by_folder = found_films(folders, tell=lambda folder: print_note(f"reading {folder}"))
     timelines = list(films_by_folder.values())
     book = codebook_of(timelines[0].model().codebook, codebook)
-    video_of = matched(videos, timelines)
+    video_of = match_files(videos, timelines)
     opened = []
     for number, (folder, timeline) in enumerate(films_by_folder.items()):
         decisions = Decisions(folder, timeline, book, same_meaning=same_meaning)
@@ -90,11 +91,13 @@ def open_(
     facts = read_facts(films, timelines)[0] if films is not None else None
     trend = "year" if len(years_of(timelines, facts)) >= LEAST_YEARS else None
     addresses = {film.timeline.movie: f"film/{film.number}/read" for film in opened}
-    given_films = tuple(opened)  # `opened` grows by the films scored anew, if a model learns on the desk
+    # `opened` grows by the films that are scored anew if a model learns on the desk. The comparison is of the
+    # films as they were opened.
+    compared_films = tuple(opened)
 
     def compare() -> "FilmComparison":
         """Compare the films, with the judgements of now."""
-        shown = shown_judgements_of(given_films, book)
+        shown = shown_judgements_of(compared_films, book)
         compared = obygaze_film.compare_films(
             timelines, shown.judged, facts, by=by, trend=trend, hidden=[*shown.notes]
         )
@@ -123,8 +126,8 @@ def learner(
 ) -> "Callable[[Tell], list[Note]]":
     """Return the function by which the desk trains a model anew and opens the films as it scores them.
 
-    The function is told how to show which share of the work is done, and returns what the desk then says:
-    claims of what changed, and the folder of the model.
+    The function gets another one, which it calls with the share of the work that is done. It returns the
+    notes that the desk shows at the end: claims of what changed, and the folder of the model.
 
     Parameters
     ----------
@@ -139,7 +142,7 @@ def learner(
         Folder in which the model gets a folder `learnt-1`, or the next number that is free.
     """
 
-    def learn(tell_share: "Tell") -> "list[Note]":
+    def learn_again(tell_share: "Tell") -> "list[Note]":
         from obygaze_film.learning import learn_films, learnt_claims
         from obygaze_film.timeline import read_films
         from obygaze_film.workspace.decisions import Decisions
@@ -150,13 +153,13 @@ def learner(
         report, _ = learn_films(films, corpus, out, progress=lambda done, total: tell_share(done / total))
         scored_anew = {film.movie: film for film in read_films([out / "scored"])}
         # What people decided stays in the folders of the films as they were scored first.
-        for folder, former in films.items():
-            film = scored_anew[former.movie]
+        for folder, film_before in films.items():
+            film = scored_anew[film_before.movie]
             decisions = Decisions(folder, film, codebook)
             opened.append(OpenFilm(len(opened), film, decisions, video_of[film.movie]))
         return [*learnt_claims(str(report.record["model"]), report.data), str(out)]
 
-    return learn
+    return learn_again
 
 
 def _free_folder(near: Path) -> Path:
@@ -177,16 +180,16 @@ def print_notices(film: "OpenFilm") -> None:
     for notice in film.decisions.notices:
         print_note(notice)
     film.decisions.notices.clear()
-    if film.path and not film.lost and film.played is None:
+    if film.is_unplayable:
         print_note(f"{film.path}: browsers don't play this; the page offers to make a copy")
 
 
 def print_cache() -> None:
     """Print what the desk keeps of films, and where."""
     from obygaze_features.manifest import counted
-    from obygaze_film.workspace.cache import cache_folder, private_cache
+    from obygaze_film.workspace.cache import cache_folder, prepare_cache
 
-    size_of = private_cache(cache_folder())
+    size_of = prepare_cache(cache_folder())
     if size_of:
         megabytes = sum(size_of.values()) / 1e6
         size = f"{counted(len(size_of), 'file')} for the desk, {megabytes:,.0f} MB"
@@ -200,7 +203,7 @@ def make_missing_media(films: "Sequence[OpenFilm]") -> None:
 
     missing: dict[Path, Timeline] = {}
     for film in films:
-        if film.path is not None and film.media and not film.media["media.json"].is_file():
+        if film.path is not None and film.media and not film.has_media:
             missing[film.path] = film.timeline
     if missing:
         print_note(f"making stills, colours and sound of {counted(len(missing), 'film')} in {cache_folder()}")
@@ -217,7 +220,7 @@ def years_of(films: "Iterable[Timeline]", facts: "Facts | None") -> set[object]:
 
 
 def make_media_of_films(films: "Mapping[Path, Timeline]", tell: Callable[[object], object]) -> None:
-    """Make the stills, colours and sound of films, by their files; tell the errors of files that fail."""
+    """Make the stills, colours and sound of films (file -> film); tell the errors of files that fail."""
     from obygaze_features.errors import ObygazeError
     from obygaze_film.workspace.media import make_media
 
@@ -228,13 +231,13 @@ def make_media_of_films(films: "Mapping[Path, Timeline]", tell: Callable[[object
             tell(error)
 
 
-def matched(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
+def match_files(videos: Sequence[Path], films: "Sequence[Timeline]") -> Mapping[str, Path]:
     """Find the film that each file is a copy of; return movie -> file."""
     if not videos:
         return {}
     from obygaze_features.video import check_file
-    from obygaze_film.rows import files_of
+    from obygaze_film.rows import match_files
 
     for path in videos:
         check_file(path)
-    return files_of([film.movie for film in films], videos)
+    return match_files([film.movie for film in films], videos)

@@ -80,7 +80,7 @@ def report(
     refuse_existing(page, force=force)
     films_by_folder = found_films(folders)
     films = list(films_by_folder.values())
-    owned = _owned(films_by_folder, videos, has_people=people, has_stills=stills)
+    owned = _owned_by_movie(films_by_folder, videos, has_people=people, has_stills=stills)
     write_film_page(films, page, force=force, top=top, language=language, owned=owned)
     for film in films:
         for line in first_lines(film, words):
@@ -88,28 +88,36 @@ def report(
     click.echo(page, err=page == STANDARD)
 
 
-def _owned(
+def _owned_by_movie(
     films: "Mapping[Path, Timeline]", videos: Sequence[Path], *, has_people: bool, has_stills: bool
 ) -> "dict[str, Owned]":
-    """Collect what the owner adds to the page of each film, by movie."""
-    from obygaze_film.commands.film_open import matched
+    """Collect what the owner adds to the page of each film: rates, people's decisions, and the copy.
+
+    Notices of what is read are printed. Returns the movie of each film -> what its owner adds.
+    """
+    from obygaze_film.commands.film_open import match_files
     from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import Owned
-    from obygaze_film.workspace.decisions import read_decided
 
-    video_of = matched(videos, list(films.values())) if videos else {}
+    video_of = match_files(videos, list(films.values())) if videos else {}
     owned = {}
     for folder, film in films.items():
-        decided: Sequence[Decided] = []
-        if has_people:
-            decided, notices = read_decided(folder, film)
-            for notice in notices:
-                click.echo(notice, err=True)
+        people = _decided(folder, film) if has_people else []
         copy = None
         if film.movie in video_of:
             copy = _scored_copy(video_of[film.movie], film, has_stills=has_stills)
-        owned[film.movie] = Owned(read_rates(folder), decided, copy)
+        owned[film.movie] = Owned(rates=read_rates(folder), people=people, copy=copy)
     return owned
+
+
+def _decided(folder: Path, film: "Timeline") -> "Sequence[Decided]":
+    """Read what people decided about a film, and print the notices of that."""
+    from obygaze_film.workspace.decisions import read_decided
+
+    decided, notices = read_decided(folder, film)
+    for notice in notices:
+        click.echo(notice, err=True)
+    return decided
 
 
 def _scored_copy(path: Path, film: "Timeline", *, has_stills: bool) -> "ScoredCopy":
@@ -185,8 +193,10 @@ def export(
     markers for video editors; needs the extra `interchange`. markers: a table as Premiere Pro writes it.
     refi-qda: a project of codes and selections for NVivo, MAXQDA, ATLAS.ti and QualCoder, without the film.
     jsonld: W3C Web Annotation. iiif: a manifest with one canvas (Presentation API 3.0). csv: a table for
-    spreadsheets. Every file says who wrote what is in it, and what scores are not (a table
-    in each row: one without passages is its head alone). What a format loses is printed on stderr.
+    spreadsheets. Every file says which model and which people it is from, and how far scores can be trusted
+    (csv and edl beside the first span; where they have none, that is printed instead). Tiers of concepts
+    leave out those that the model is not shown to find better than chance. What a format loses, and which
+    concepts are left out, is printed on stderr.
 
     \b
     Examples:
@@ -224,10 +234,13 @@ def export(
         film, kind, path, tiers=names, people=decided, rate=rate, top=top, model=model, start=start
     )
     notes.append(notice)
-    losses = [KNOWN[kind].loses, KNOWN[kind].loses_of_people if decided else ""]
+    losses = [KNOWN[kind].loses]
+    if decided:
+        losses.append(KNOWN[kind].loses_of_people)
     notes += [f"{kind}: {loss}" for loss in losses if loss]
-    for note in filter(None, notes):
-        click.echo(note, err=True)
+    for note in notes:
+        if note:
+            click.echo(note, err=True)
     click.echo(path, err=path == STANDARD)
 
 

@@ -58,10 +58,10 @@ def score(
 ) -> Answer:
     """Score the films of STORE, whose clips are windows of films, with one or more saved models.
 
-    Writes film.json, timeline.csv (a row for each shot, or for each step from window to window), segments.csv
-    and shots.csv. The logits of the windows that cover a row are averaged. A row that is unlike any clip the
-    model was trained on gets no probability; a film of which more than a fifth is so gets no rate. Black
-    pictures and credits get no probability either.
+    Writes film.json, timeline.csv (a row for each shot, or without shots for each time step between the
+    starts of windows), segments.csv and shots.csv. The logits of the windows that cover a row are averaged. A
+    row that is unlike any clip the model was trained on gets no probability; a film of which more than a
+    fifth is so gets no rate. Black pictures and credits get no probability either.
 
     \b
     Exit codes: 0 done, 1 error, 2 usage, 3 done, but of a film nothing can
@@ -78,7 +78,7 @@ def score(
 
     from obygaze_film.claims import Words
     from obygaze_film.commands.film_lines import lines_of_film
-    from obygaze_film.rows import read_said, read_shots, read_variables, windows_of
+    from obygaze_film.rows import read_shots, read_subtitles_of, read_variables, windows_of
     from obygaze_film.scored_files import RECORD, folders_of, write_films
     from obygaze_models.prediction import refuse_wrong_order
 
@@ -91,7 +91,8 @@ def score(
     store = of.open_store(store_path)
     windows = windows_of(store)
     movies = list(windows)
-    if (title or year) and len(movies) > 1:
+    has_own_facts = bool(title or year)
+    if has_own_facts and len(movies) > 1:
         raise click.UsageError(
             f"--title and --year are for one film, the store has {len(movies)}: use --films FILE.csv"
         )
@@ -100,14 +101,14 @@ def score(
     if out.is_file():
         raise OutputError(f"{out} is a file: --out is a folder")
     facts = _facts(films, movies) if films is not None else {}
-    if title or year:
+    if has_own_facts:
         facts[movies[0]] = _completed(facts.get(movies[0]), title, year)
     print_note = partial(click.echo, err=True)
     scored = obygaze_film.score_films(
         store,
         models,
         shots=read_shots(shots, movies, flags) if shots else None,
-        subtitles=read_said(subtitles, movies, encoding, print_note, windows),
+        subtitles=read_subtitles_of(subtitles, movies, encoding, print_note, windows),
         facts=facts,
         variables=read_variables(variables, windows, print_note) if variables else None,
     )
@@ -127,7 +128,7 @@ def score(
 
 
 def _says_nothing(film: "Timeline") -> bool:
-    """Whether any model, though it could predict, can judge no second of a film."""
+    """Whether any model that is meant to give probabilities has none for the film, in no second of it."""
     from obygaze_film.claims.of_film import NOTHING_JUDGED, why_no_prediction
 
     return any(
@@ -150,7 +151,8 @@ def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
     from obygaze_film.film_groups import match_rows
     from obygaze_film.score import FilmFacts
 
-    rows, notes = match_rows(path, dict.fromkeys(movies, ""))
+    titles = dict.fromkeys(movies, "")  # not known yet: rows are matched by the film's id alone
+    rows, notes = match_rows(path, titles)
     for note in notes:
         click.echo(note, err=True)
     facts = {}
@@ -190,10 +192,10 @@ def evaluate(
 ) -> Answer:
     """Compare scored films with annotations: seconds, segments, boundaries, rates.
 
-    Each annotator of the manifest is the truth once; the others are measured against it as the model is,
-    but for their segments, which are as they were marked. So are
-    trivial timelines (every second, none, the other films' share), and the model's own moved in time
-    (circular shifts, which keep its autocorrelation). Metrics are by film, with 95 % intervals over films.
+    Each annotator of the manifest is the truth once, against which the others are measured as the model is;
+    only their segments are taken as they were marked. Trivial timelines (every second, none, the other films'
+    share) are measured too, and so is the model's own timeline moved in time (circular shifts, which keep its
+    autocorrelation). Metrics are by film, with 95 % intervals over films.
 
     \b
     Examples:

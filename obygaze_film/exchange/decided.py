@@ -41,12 +41,15 @@ class Decided:
 
     @property
     def annotator(self) -> str:
-        """The names of the judges, joined by commas."""
+        """The names of all judges, joined by commas, in one text."""
         return ", ".join(self.judges)
 
     @property
     def how(self) -> str:
-        """How it was decided: `AGREED`, `BLIND` or `IN_SIGHT`; empty for a note without a level."""
+        """How it was decided: `AGREED`, whether blindly or not; else `BLIND` or `IN_SIGHT`.
+
+        Empty for a note without a level.
+        """
         if self.is_agreed:
             return AGREED
         if not self.level:
@@ -60,14 +63,14 @@ class Decided:
         `how` of an agreed decision does not tell whether the score was in sight: `seen_score` does, 0 or 1 as
         in the tables of judgements.
         """
-        facts = {
-            "annotator": self.annotator,
-            "how": self.how,
-            "seen_score": (0 if self.is_blind else 1) if self.level else "",
+        facts: dict[str, object] = {"annotator": self.annotator, "how": self.how}
+        if self.level:
+            facts["seen_score"] = 0 if self.is_blind else 1
+        facts |= {
             "level": self.level,
             "concepts": list(self.concepts),
             "note": self.note,
             "decision": self.id,
             "definition": self.definition,
         }
-        return {name: value for name, value in facts.items() if value or value == 0}
+        return {name: fact for name, fact in facts.items() if fact not in ("", [])}

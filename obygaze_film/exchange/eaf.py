@@ -23,15 +23,15 @@ def to_eaf(exported: Exported) -> str:
     """
     tiers: list[EafTier] = []
     for tier in exported.tiers:
-        if tier.people and tier.people.what == "labels":
-            tiers += _level_and_concepts(tier, tier.people)
-        elif tier.people:
-            spans = [(span.start_s, span.end_s, span.text) for span in tier.spans]
-            tiers.append(EafTier(tier.name, "note", spans, annotator=tier.people.annotator))
-        else:
+        if tier.people is None:
             tiers.append(_model_tier(tier))
-    empty_levels = EafTier(PeopleTier("level").name, "level")
-    empty_concepts = EafTier(PeopleTier("concepts").name, "concepts", parent=empty_levels.name)
+        elif tier.people.what == "labels":
+            tiers += _level_and_concepts(tier, tier.people)
+        else:
+            annotator = tier.people.annotator
+            tiers.append(EafTier(name=tier.name, kind="note", spans=_texts(tier), annotator=annotator))
+    empty_levels = EafTier(name=PeopleTier("level").name, kind="level")
+    empty_concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=empty_levels.name)
     tiers += [empty_levels, empty_concepts]
     codebook = exported.model.codebook
     vocabularies = {"levels": (f"levels of {codebook}", exported.levels)}
@@ -43,12 +43,16 @@ def to_eaf(exported: Exported) -> str:
 def _properties(exported: Exported) -> dict[str, str]:
     """Return the properties of the document's header.
 
-    Names that begin with "obygaze" tell importers that the file holds a model's output.
+    With a model's output they are `obygaze caveats`, `obygaze movie`, `obygaze codebook` and `obygaze model`,
+    by which importers know that it is there. Without it they are `caveats`, `movie` and `codebook`.
     """
-    caveats = " ".join(exported.caveats)
-    properties = {"caveats": caveats, "movie": exported.film.movie, "codebook": exported.model.codebook}
+    prefix = "obygaze " if exported.has_model else ""
+    properties = {
+        f"{prefix}caveats": " ".join(exported.caveats),
+        f"{prefix}movie": exported.film.movie,
+        f"{prefix}codebook": exported.model.codebook,
+    }
     if exported.has_model:
-        properties = {f"obygaze {name}": value for name, value in properties.items()}
         properties["obygaze model"] = f"{exported.model.title} {exported.model.sha256}".strip()
     if exported.definition:
         properties["definition"] = exported.definition
@@ -58,30 +62,52 @@ def _properties(exported: Exported) -> dict[str, str]:
 def _model_tier(tier: Tier) -> EafTier:
     """Write a tier of the model or the film; probabilities are written as ranges (`BINS`)."""
     if tier.kind not in BINNED_KINDS:
-        spans = [(span.start_s, span.end_s, span.text) for span in tier.spans]
-        return EafTier(tier.name, "model", spans)
+        return EafTier(name=tier.name, kind="model", spans=_texts(tier))
     spans = []
     for span in tier.spans:
-        text = span.text if span.p is None else BINS[min(int(5 * span.p), 4)]  # 1 is in the last range
+        text = span.text if span.p is None else _range_of(span.p)
         spans.append((span.start_s, span.end_s, text))
-    return EafTier(tier.name, "probability", spans)
+    return EafTier(name=tier.name, kind="probability", spans=spans)
+
+
+def _range_of(p: float) -> str:
+    """Return the range of `BINS` that a probability is in; 1 is in the last one."""
+    return BINS[min(int(5 * p), 4)]
+
+
+def _texts(tier: Tier) -> list[tuple[float, float, str]]:
+    """Return start, end and text of each span of a tier."""
+    return [(span.start_s, span.end_s, span.text) for span in tier.spans]
 
 
 def _level_and_concepts(tier: Tier, people: PeopleTier) -> list[EafTier]:
-    """Write what a person decided as a tier of levels and, below it, one of concepts."""
+    """Write a tier of people's levels and concepts as one of levels and, below it, one of concepts.
+
+    The names are those of `tier` with "level" and "concepts" in place of "labels".
+    """
     levels = []
     concepts = []
     decision_ids = []
     for span in tier.spans:
-        if span.decided:
-            levels.append((span.start_s, span.end_s, span.decided.level))
-            decision_ids.append(span.decided.id)
-            if span.decided.concepts:
-                concepts.append((span.start_s, span.end_s, ";".join(span.decided.concepts)))
-    level_name = people._replace(what="level").name
-    concepts_name = people._replace(what="concepts").name
-    annotator = people.annotator
-    return [
-        EafTier(level_name, "level", levels, annotator=annotator, decisions=decision_ids),
-        EafTier(concepts_name, "concepts", concepts, parent=level_name, annotator=annotator),
-    ]
+        decision = span.decided
+        if decision is None:
+            continue
+        levels.append((span.start_s, span.end_s, decision.level))
+        decision_ids.append(decision.id)
+        if decision.concepts:
+            concepts.append((span.start_s, span.end_s, ";".join(decision.concepts)))
+    level_tier = EafTier(
+        name=people._replace(what="level").name,
+        kind="level",
+        spans=levels,
+        annotator=people.annotator,
+        decisions=decision_ids,
+    )
+    concepts_tier = EafTier(
+        name=people._replace(what="concepts").name,
+        kind="concepts",
+        spans=concepts,
+        parent=level_tier.name,
+        annotator=people.annotator,
+    )
+    return [level_tier, concepts_tier]

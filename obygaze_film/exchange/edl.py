@@ -27,6 +27,8 @@ def to_edl(exported: Exported) -> str:
     DaVinci Resolve reads the marker's colour, text and length in frames (`|C:... |M:... |D:...`). Avid reads
     the lines `* LOC`, which have no lengths. Time codes count from the film's start time code.
 
+    A list without an event holds no caveats: OpenTimelineIO and pycmx refuse a comment that belongs to none.
+
     Raises
     ------
     FilmError
@@ -34,13 +36,12 @@ def to_edl(exported: Exported) -> str:
     """
     if exported.rate > MOST_RATE:
         raise FilmError("edl: time codes have two digits of frames: give a rate of 100 a second at most")
-    is_dropping, _ = exported.start
     lines = [
         f"TITLE: {ascii_line(exported.film.record.title)[:MOST_TITLE]}",
-        f"FCM: {'DROP FRAME' if is_dropping else 'NON-DROP FRAME'}",
+        f"FCM: {'DROP FRAME' if exported.start.is_dropping else 'NON-DROP FRAME'}",
         "",
     ]
-    in_time_order = sorted(exported.spans, key=lambda placed: placed[1].start_s)
+    in_time_order = sorted(exported.spans, key=lambda placed: placed.span.start_s)
     for number, (tier, span) in enumerate(in_time_order, start=1):
         lines += _event(exported, number, tier, span)
         if number == 1:  # a comment belongs to the event above it; above the first event it is an error
@@ -61,21 +62,26 @@ def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[
     """Write the lines of the event of a span."""
     start = frame_of(span.start_s, exported.rate)
     end = frame_of(span.end_s, exported.rate)
+    n_frames = max(end - start, 1)
     start_code = _time_code(exported, start)
     next_code = _time_code(exported, start + 1)
-    line = tier.people.line(span.text) if tier.people else span.text
-    text = ascii_line(line).replace("|", "/")  # bars divide the parts of Resolve's line
-    movie = ascii_line(exported.film.movie)
-    # Importers read the tier, the text and the film from comments, where letters beyond ASCII are quoted.
-    facts = {"OBYGAZE TIER": tier.name, "OBYGAZE TEXT": span.text, "OBYGAZE FILM": exported.film.movie}
+    # On a tier of people the text begins with the tier's name, which says who decided and how.
+    text = tier.people.line(span.text) if tier.people else span.text
+    label = ascii_line(text).replace("|", "/")  # bars divide the parts of Resolve's line
     colour = COLOURS[tier.kind]
     resolve_colour = RESOLVE_COLOURS.get(colour, colour.title())
+    # Importers read the tier, the text and the film from comments, where letters beyond ASCII are quoted.
+    facts = {"OBYGAZE TIER": tier.name, "OBYGAZE TEXT": span.text, "OBYGAZE FILM": exported.film.movie}
+    comments = [f"* {name}: {quote(' '.join(fact.split()), safe=UNQUOTED)}" for name, fact in facts.items()]
     return [
+        # The event: number, reel, track (V for video), a cut (C), and start and end in source and in record.
         f"{number:03d}  001      V     C        {start_code} {next_code} {start_code} {next_code}  ",
-        f" |C:ResolveColor{resolve_colour} |M:{text} |D:{max(end - start, 1)}",
-        f"* LOC: {start_code} {colour:<7} {text}",
-        f"* FROM CLIP NAME: {movie}",
-        *(f"* {name}: {quote(' '.join(fact.split()), safe=UNQUOTED)}" for name, fact in facts.items()),
+        # Resolve's marker: colour (C), text (M) and length in frames (D).
+        f" |C:ResolveColor{resolve_colour} |M:{label} |D:{n_frames}",
+        # Avid's locator.
+        f"* LOC: {start_code} {colour:<7} {label}",
+        f"* FROM CLIP NAME: {ascii_line(exported.film.movie)}",
+        *comments,
     ]
 
 

@@ -13,7 +13,8 @@ PLACEHOLDER: Final = "https://obygaze.invalid/"
 def to_iiif(exported: Exported) -> str:
     """Write a manifest: one canvas of the film's length with one page of annotations.
 
-    The film itself is not part of it: add a painting annotation if you may publish the film.
+    The film itself is not part of it: add a painting annotation if you may publish the film. The IRIs begin
+    with `PLACEHOLDER`, as the manifest's address is not known.
     """
     manifest_iri = f"{PLACEHOLDER}{uuid_of(exported)}"
     page = {

@@ -47,20 +47,20 @@ def _annotation(exported: Exported, tier: Tier, span: TierSpan) -> dict[str, obj
 
     Its bodies are the tier's name as a tag, the span's text, and numbers or decisions as JSON.
     """
+    is_note = tier.people is not None and tier.people.what == "note"
+    motivation = "commenting" if is_note else "classifying"
     annotation: dict[str, object] = {
         "id": f"urn:uuid:{uuid_of_span(exported, tier, span)}",
         "type": "Annotation",
+        "motivation": motivation,
     }
-    if span.decided and tier.people:
-        is_note = tier.people.what == "note"
-        annotation["motivation"] = "commenting" if is_note else "classifying"
+    if span.decided:
         annotation["creator"] = creators(span)
         facts: dict[str, object] = span.decided.facts
     else:
-        annotation["motivation"] = "classifying"
         annotation["generator"] = model_iri(exported)
         facts = dict(span.numbers)
-    body = [_body(tier.name, "tagging"), _body(span.text, str(annotation["motivation"]))]
+    body = [_body(tier.name, "tagging"), _body(span.text, motivation)]
     if facts:
         body.append(_body(json.dumps(facts, ensure_ascii=False), "describing", "application/json"))
     annotation["body"] = body

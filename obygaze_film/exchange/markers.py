@@ -22,7 +22,7 @@ def to_markers(exported: Exported) -> str:
     # Importers read the rate and the start here, as the table has no place for them.
     notes = " ".join([f"obygaze rate {exported.rate}, start {start_code}.", *exported.caveats])
     lines = ["\t".join(COLUMNS), _line(exported, NOTES, notes, start=0, end=0)]
-    in_time_order = sorted(exported.spans, key=lambda placed: placed[1].start_s)
+    in_time_order = sorted(exported.spans, key=lambda placed: placed.span.start_s)
     for tier, span in in_time_order:
         name = tier.people.line(span.text) if tier.people else f"{tier.name} = {span.text}"
         start = frame_of(span.start_s, exported.rate)

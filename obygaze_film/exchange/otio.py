@@ -23,7 +23,7 @@ def to_timeline(exported: Exported, *, adapter: str) -> str:
     timeline = otio.adapters.read_from_string(json.dumps(timeline_of(exported)), "otio_json")
     try:
         return str(otio.adapters.write_to_string(timeline, adapter))
-    except ValueError:
+    except ValueError:  # of the adapter: it knows no time codes at this rate
         raise FilmError(
             f"no time code has {float(exported.rate):g} frames a second: give another rate"
         ) from None

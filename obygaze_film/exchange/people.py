@@ -13,20 +13,21 @@ def people_tiers(decided: Sequence[Decided]) -> list[Tier]:
     Notes are on tiers of their own. Many formats allow no overlaps on a tier: decisions that overlap are on
     further, numbered tiers.
     """
-    decided_on: dict[PeopleTier, list[Decided]] = {}
+    decisions_on: dict[PeopleTier, list[Decided]] = {}
     for decision in sorted(decided, key=lambda decision: (decision.start_s, decision.end_s, decision.id)):
         if decision.level:
-            people = PeopleTier("labels", decision.how, decision.annotator)
-            decided_on.setdefault(people, []).append(decision)
+            labels = PeopleTier(what="labels", how=decision.how, annotator=decision.annotator)
+            decisions_on.setdefault(labels, []).append(decision)
         if decision.note:
-            people = PeopleTier("note", decision.how, decision.annotator)
-            decided_on.setdefault(people, []).append(decision)
+            notes = PeopleTier(what="note", how=decision.how, annotator=decision.annotator)
+            decisions_on.setdefault(notes, []).append(decision)
     tiers: list[Tier] = []
-    for people in sorted(decided_on, key=_agreed_last):
-        for number, decisions in enumerate(_without_overlaps(decided_on[people]), start=1):
-            numbered = people._replace(number=number)
-            spans = tuple(_span(decision, numbered) for decision in decisions)
-            tiers.append(Tier("people", numbered.name, spans, numbered))
+    for unnumbered in sorted(decisions_on, key=_agreed_last):
+        # Its decisions are on tiers 1, 2 and so on, as many as are needed for those that overlap.
+        for number, decisions in enumerate(_without_overlaps(decisions_on[unnumbered]), start=1):
+            people = unnumbered._replace(number=number)
+            spans = tuple(_span(decision, people) for decision in decisions)
+            tiers.append(Tier(kind="people", name=people.name, spans=spans, people=people))
     return tiers
 
 

@@ -21,10 +21,12 @@ def _coded(tier: Tier, span: TierSpan) -> CodedSpan:
     if tier.people is None or span.decided is None:
         return CodedSpan(span.start_s, span.end_s, [(tier.name, span.text)], MODEL_CODER)
     decided = span.decided
-    people = PeopleTier(tier.people.what, tier.people.how)  # without the annotator, who is the coder
-    if people.what == "note":
-        codes = [(people.name, "note")]
+    # Groups of codes have the names of tiers without an annotator: the annotator is the coder of the span.
+    how = tier.people.how
+    if tier.people.what == "note":
+        codes = [(PeopleTier(what="note", how=how).name, "note")]
         return CodedSpan(span.start_s, span.end_s, codes, decided.annotator, span.text)
-    codes = [(people._replace(what="level").name, decided.level)]
-    codes += [(people._replace(what="concepts").name, concept) for concept in decided.concepts]
+    codes = [(PeopleTier(what="level", how=how).name, decided.level)]
+    group_of_concepts = PeopleTier(what="concepts", how=how).name
+    codes += [(group_of_concepts, concept) for concept in decided.concepts]
     return CodedSpan(span.start_s, span.end_s, codes, decided.annotator)

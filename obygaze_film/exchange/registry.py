@@ -25,9 +25,18 @@ from obygaze_film.exchange.rttm import to_rttm
 from obygaze_film.exchange.srt import to_srt
 from obygaze_film.exchange.table import to_csv
 from obygaze_film.exchange.textgrid import to_textgrid
-from obygaze_film.exchange.tiers import KINDS, PEOPLE, Exported, levels_of, notice_of, tiers_of
+from obygaze_film.exchange.tiers import (
+    KINDS,
+    PEOPLE,
+    Exported,
+    TimeCodeStart,
+    levels_of,
+    notice_of,
+    tiers_of,
+)
 from obygaze_film.exchange.ttml import to_ttml
 from obygaze_film.exchange.vtt import to_vtt
+from obygaze_film.notes import message
 from obygaze_film.schema import refuse_texts
 
 if TYPE_CHECKING:
@@ -57,6 +66,8 @@ class Format:
         Turns the text into the bytes of a file; by default its UTF-8 encoding.
     has_contributions
         Whether it holds the contributions of concepts to the model's logit.
+    holds_notes_alone
+        Whether a file without any span holds the notes too; else they are printed.
     """
 
     write: Callable[[Exported], str]
@@ -66,6 +77,7 @@ class Format:
     loses_of_people: str = ""
     packs: Callable[[str], bytes] = str.encode
     has_contributions: bool = False
+    holds_notes_alone: bool = True
 
     def file_of(self, exported: Exported) -> bytes:
         """Return the content of a file in this format."""
@@ -83,52 +95,66 @@ FRAMES = "times are rounded to frames"
 NO_REASONS = "reasons of passages, with their contributions, are left out"
 SOME_OF_REASONS = "of reasons it has the contributions alone"
 DECIMALS = "probabilities have four decimals"
+TWO_DECIMALS = "probabilities have two decimals"
+BINNED = "probabilities of passages have two decimals, those of rows and concepts are one of five ranges"
+NO_TEXTS = "labels are names of tiers, without probabilities"
 
 # What they lose of people's decisions.
 NO_IDS = "which decision a span shows, so that one whose times are changed comes back beside the first"
 NOTES_STAY = "notes are for people to read: importers leave them out"
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "eaf": Format(to_eaf, ".eaf", ALL_BUT_PEOPLE, f"{MILLISECONDS}; {NO_REASONS}", NOTES_STAY),
-    "vtt": Format(to_vtt, ".vtt", SEGMENTS, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
-    "srt": Format(to_srt, ".srt", SEGMENTS, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
-    "ttml": Format(to_ttml, ".ttml", SEGMENTS, f"{MILLISECONDS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"),
+    "eaf": Format(to_eaf, ".eaf", ALL_BUT_PEOPLE, f"{MILLISECONDS}; {BINNED}; {NO_REASONS}", NOTES_STAY),
+    "vtt": Format(
+        to_vtt, ".vtt", SEGMENTS, f"{MILLISECONDS}; {TWO_DECIMALS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
+    ),
+    "srt": Format(
+        to_srt, ".srt", SEGMENTS, f"{MILLISECONDS}; {TWO_DECIMALS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
+    ),
+    "ttml": Format(
+        to_ttml, ".ttml", SEGMENTS, f"{MILLISECONDS}; {TWO_DECIMALS}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
+    ),
     "otio": Format(
         partial(to_timeline, adapter="otio_json"),
         ".otio",
         SEGMENTS_AND_CONCEPTS,
-        f"{FRAMES}; {NO_REASONS}",
+        f"{FRAMES}; {DECIMALS}; {NO_REASONS}",
         NOTES_STAY,
     ),
     "fcpxml7": Format(
         partial(to_timeline, adapter="fcp_xml"),
         ".xml",
         SEGMENTS_AND_CONCEPTS,
-        f"{FRAMES}; {NO_REASONS}",
+        f"{FRAMES}; {TWO_DECIMALS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
     "markers": Format(
-        to_markers, ".markers.csv", SEGMENTS, f"{FRAMES}; {NO_REASONS}", f"{NO_IDS}; {NOTES_STAY}"
+        to_markers,
+        ".markers.csv",
+        SEGMENTS,
+        f"{FRAMES}; {TWO_DECIMALS}; {NO_REASONS}",
+        f"{NO_IDS}; {NOTES_STAY}",
     ),
     "edl": Format(
         to_edl,
         ".edl",
         SEGMENTS,
-        f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone; {NO_REASONS}",
+        f"{FRAMES}, and texts are ASCII; ends are read by Resolve alone; {TWO_DECIMALS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
+        holds_notes_alone=False,
     ),
     "textgrid": Format(
         to_textgrid,
         ".TextGrid",
         ALL_BUT_PEOPLE,
-        f"times are rounded to microseconds; {NO_REASONS}",
+        f"times are rounded to microseconds; {TWO_DECIMALS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
     "rttm": Format(
         to_rttm,
         ".rttm",
         SEGMENTS_AND_CONCEPTS,
-        f"labels are names of tiers; {MILLISECONDS}; {NO_REASONS}",
+        f"{NO_TEXTS}; {MILLISECONDS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
     "jsonld": Format(to_jsonld, ".jsonld", SEGMENTS_AND_CONCEPTS, f"{NO_REASONS}; {DECIMALS}", NOTES_STAY),
@@ -136,18 +162,25 @@ FORMATS: Final[Mapping[str, Format]] = {
         to_iiif,
         ".iiif.json",
         SEGMENTS_AND_CONCEPTS,
-        f"the film is not part of it; {NO_REASONS}",
+        f"the film is not part of it; {TWO_DECIMALS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
     ),
     "refi-qda": Format(
         to_refi_qda,
         ".qdpx",
         SEGMENTS_AND_CONCEPTS,
-        f"the film is not part of it; {MILLISECONDS}; {NO_REASONS}",
+        f"the film is not part of it; {MILLISECONDS}; {TWO_DECIMALS}; {NO_REASONS}",
         f"{NO_IDS}; {NOTES_STAY}",
         refi_qda_archive,
     ),
-    "csv": Format(to_csv, ".csv", SEGMENTS, f"{SOME_OF_REASONS}; {DECIMALS}", has_contributions=True),
+    "csv": Format(
+        to_csv,
+        ".csv",
+        SEGMENTS,
+        f"{SOME_OF_REASONS}; {DECIMALS}",
+        has_contributions=True,
+        holds_notes_alone=False,
+    ),
     **offered(EXPORTERS, Format),
 }
 """Formats by name, ours and those of other packages (entry points of `obygaze.exporters`)."""
@@ -192,14 +225,12 @@ def collect(
     ManifestError
         The start is no time code at the rate, or the rate has none.
     """
-    refuse_texts(film.record)
+    refuse_texts(film.record)  # with control characters, which the other tool would show or obey
     if kind not in FORMATS:
         raise FilmError(f"format {kind!r}: expected one of {', '.join(FORMATS)}")
     unknown = [name for name in tiers if name not in KINDS]
     if unknown:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
-    is_dropping = ";" in start
-    first_frame = round(Fraction(time_code(start or "0", rate) or 0.0) * rate)
     chosen_model = film.model(model)
     kinds = tuple(tiers) or FORMATS[kind].tiers
     if people is not None and not tiers:
@@ -217,9 +248,19 @@ def collect(
         levels=tuple(levels),
         rate=rate,
         notice=notice_of(film, chosen_model, exported_tiers, kinds),
-        start=(is_dropping, first_frame),
+        start=_time_code_start(start, rate),
         has_contributions=FORMATS[kind].has_contributions,
+        has_concepts="concepts" in kinds,
     )
+
+
+def _time_code_start(start: str, rate: Fraction) -> TimeCodeStart:
+    """Read the time code of the film's first frame, at a rate of frames per second; 0 if it is empty.
+
+    A semicolon before the frames marks drop-frame time codes, as in `01:00:00;00`.
+    """
+    start_s = time_code(start or "0", rate) or 0.0
+    return TimeCodeStart(is_dropping=";" in start, first_frame=round(Fraction(start_s) * rate))
 
 
 class Options(TypedDict, total=False):
@@ -250,10 +291,15 @@ def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpac
     Returns
     -------
     str
-        Why it holds no passage that reaches the threshold, or nothing at all; empty if it does.
+        What must be told of the file: why it holds no passage that reaches the threshold, or nothing at all,
+        and which concepts are left out. Of a file that has no place for notes, as it has no span: all notes.
+        Empty if there is nothing to tell.
     """
-    exported = collect(film, kind, **options)
+    exported = collect(film, kind, **options)  # refuses a kind that is no format
     path = local_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, FORMATS[kind].file_of(exported))
-    return exported.notice
+    form = FORMATS[kind]
+    write_whole(path, form.file_of(exported))
+    if not exported.spans and not form.holds_notes_alone:
+        return message("export_unnoted", notes=" ".join(exported.caveats))
+    return " ".join(filter(None, [exported.notice, *exported.left_out]))

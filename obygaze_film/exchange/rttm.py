@@ -8,12 +8,15 @@ def to_rttm(exported: Exported) -> str:
     """Write turns, each labelled by its tier; what people decided is labelled by tier, level and concepts.
 
     The caveats are in the first turn's field for orthography, with underscores for blanks: pyannote reads no
-    comments.
+    comments. Without a turn they are a comment (`;;`) of one field, which pyannote's reader takes for none.
     """
     turns = []
     for tier, span in exported.spans:
         label = tier.people.line(span.text) if tier.people else tier.name
         turns.append((label, Subtitle(span.start_s, span.end_s, span.text)))
     caveats = "_".join(" ".join(exported.caveats).split())
-    # "<NA>" is what a field without a value has; the first one is the orthography of the first turn.
+    if not turns:
+        return f";;_{caveats}\n"
+    # A turn is "SPEAKER film 1 start length <NA> <NA> label <NA> <NA>". The first field "<NA>" of the first
+    # turn is the one for orthography.
     return write_rttm(turns, exported.film.movie).replace(" <NA> ", f" {caveats} ", 1)

@@ -25,17 +25,23 @@ def to_csv(exported: Exported) -> str:
 
     Cells that a spreadsheet would take for formulas are written so that it does not.
     """
-    lines = [sheet_line(COLUMNS)]
-    caveats = " ".join(exported.caveats)
+    rows = []
     for tier, span in exported.spans:
         cells = _person_cells(tier, span) if tier.people else _model_cells(span)
-        if not cells:
+        if not cells:  # the span needs no row
             continue
-        cells |= {"movie": exported.film.movie, "tier": tier.name, "caveats": caveats}
-        cells |= {"start_s": repr(span.start_s), "end_s": repr(span.end_s), "text": span.text}
-        lines.append(sheet_line([cells.get(name, "") for name in COLUMNS]))
-        caveats = ""
-    return "".join(lines)
+        cells |= {
+            "movie": exported.film.movie,
+            "tier": tier.name,
+            "start_s": repr(span.start_s),
+            "end_s": repr(span.end_s),
+            "text": span.text,
+        }
+        rows.append(cells)
+    if rows:
+        rows[0]["caveats"] = " ".join(exported.caveats)
+    lines = [sheet_line([cells.get(name, "") for name in COLUMNS]) for cells in rows]
+    return "".join([sheet_line(COLUMNS), *lines])
 
 
 def _model_cells(span: TierSpan) -> dict[str, str]:

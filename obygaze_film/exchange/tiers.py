@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,8 @@ from obygaze_film.claims.of_film import (
     why_no_prediction,
 )
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.notes import said
-from obygaze_film.positive import people_beside_planted, positive_of
+from obygaze_film.notes import message
+from obygaze_film.positive import people_besides_program, positive_of
 from obygaze_film.schema import ModelRecord, durations
 
 if TYPE_CHECKING:
@@ -119,6 +119,28 @@ class Tier:
     people: PeopleTier | None = None
 
 
+class PlacedSpan(NamedTuple):
+    """A span, and the tier that it is on."""
+
+    tier: Tier
+    span: TierSpan
+
+
+class TimeCodeStart(NamedTuple):
+    """The time code of a film's first frame.
+
+    Attributes
+    ----------
+    is_dropping : bool
+        Whether time codes are drop-frame.
+    first_frame : int
+        The time code as a number of frames.
+    """
+
+    is_dropping: bool
+    first_frame: int
+
+
 @dataclass(frozen=True, slots=True)
 class Exported:
     """A film, prepared for the writers of formats.
@@ -135,10 +157,12 @@ class Exported:
         Frames per second.
     notice : str
         Why there is no passage that reaches the threshold, or nothing at all; empty if there is one.
-    start : (bool, int)
-        Whether time codes are drop-frame, and the number of the film's first frame in them.
+    start : TimeCodeStart
+        Where the time codes of formats with time codes begin.
     has_contributions : bool
         Whether the format writes the contributions of concepts to the model's logit.
+    has_concepts : bool
+        Whether tiers of concepts were asked for.
     """
 
     film: "Timeline"
@@ -147,17 +171,18 @@ class Exported:
     levels: tuple[str, ...]
     rate: Fraction
     notice: str
-    start: tuple[bool, int]
+    start: TimeCodeStart
     has_contributions: bool = False
+    has_concepts: bool = False
 
     @property
-    def spans(self) -> list[tuple[Tier, TierSpan]]:
+    def spans(self) -> list[PlacedSpan]:
         """All spans, each with its tier."""
-        return [(tier, span) for tier in self.tiers for span in tier.spans]
+        return [PlacedSpan(tier, span) for tier in self.tiers for span in tier.spans]
 
     @property
     def has_model(self) -> bool:
-        """Whether the file holds what a model wrote: whoever changes the file has its scores in sight.
+        """Whether the file holds what a model wrote: judgements that are written into it are not blind then.
 
         It does unless all tiers are of people; a file without any tier counts as the model's.
         """
@@ -187,39 +212,62 @@ class Exported:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Caveats of the scores and of what people decided, one sentence each, for every export."""
-        notice = [self.notice] if self.notice else []
-        decided = self._caveat_of_people()
-        if not self.has_model:
-            return (*decided, said("caveat_span_people", positive=self.positive), *notice)
-        return (*self._caveats_of_scores(has_people=bool(decided)), *decided, *notice)
+        """Caveats of the scores and of what people decided, one sentence each, for every export.
+
+        The order is: the scores if there are any, the people if there are any, and the notice, if any, last.
+        """
+        of_people = self._caveat_of_people()
+        if self.has_model:
+            caveats = [*self._caveats_of_scores(has_people=bool(of_people)), *of_people]
+        else:
+            caveats = [*of_people, message("caveat_span_people", positive=self.positive)]
+        if self.notice:
+            caveats.append(self.notice)
+        return tuple(caveats)
 
     def _caveat_of_people(self) -> list[str]:
         """Name the people whose decisions are in the file, in one sentence; empty if there are none."""
         judges = {name for _, span in self.spans if span.decided for name in span.decided.judges}
         if not judges:
             return []
-        return [said("caveat_decided", film=self.heading, judges=", ".join(sorted(judges)))]
+        return [message("caveat_decided", film=self.heading, judges=", ".join(sorted(judges)))]
 
     def _caveats_of_scores(self, *, has_people: bool) -> list[str]:
         """Say what the scores mean, how far they can be trusted, and what part of the film has none.
 
         `has_people` says whether the file also holds people's decisions.
         """
+        return [
+            *self._caveats_of_labels(has_people=has_people),
+            message("caveat_faces"),
+            *self._caveats_of_p(),
+            *self._caveats_of_tests(),
+            *self._caveats_of_time(),
+        ]
+
+    def _caveats_of_labels(self, *, has_people: bool) -> list[str]:
+        """Say which model the scores are from, what it marks, and whose labels it was trained on.
+
+        Labels may have been planted by a program, all of them or some.
+        """
         model = self.model
         about = {"title": model.title, "task": model.task_title, "digest": model.sha256[:12] or "unknown"}
-        ending = "." if has_people else said("caveat_people")
-        lines: list[str] = [said("caveat_scores", **about, film=self.heading, rest=ending)]
+        ending = "." if has_people else message("caveat_people")  # that no person judged the film
+        lines: list[str] = [message("caveat_scores", **about, film=self.heading, rest=ending)]
         if positive_of(model).is_planted:
-            lines += [said("caveat_span_planted", positive=self.positive), ENGLISH["about_1_planted"]]
+            lines += [message("caveat_span_planted", positive=self.positive), ENGLISH["about_1_planted"]]
         else:
-            lines.append(said("caveat_span", positive=self.positive))
-        people = people_beside_planted(model)
-        if people:
-            lines.append(ENGLISH.say("about_1_partly_planted", names=ENGLISH.listed(people)))
-        lines.append(said("caveat_faces"))
-        lines += self._caveats_of_p()
-        lines += self._caveats_of_tests()
+            lines.append(message("caveat_span", positive=self.positive))
+        people_beside_program = people_besides_program(model)
+        if people_beside_program:
+            names = ENGLISH.listed(people_beside_program)
+            lines.append(ENGLISH.say("about_1_partly_planted", names=names))
+        return lines
+
+    def _caveats_of_time(self) -> list[str]:
+        """Say how far experts agree, which part of the film has no score and why, and the licence."""
+        model = self.model
+        lines: list[str] = []
         experts = corpus_experts(model)
         if experts is not None:
             lines.append(phrases.experts_caveat(experts, ENGLISH))
@@ -229,7 +277,7 @@ class Exported:
         if judged.nothing_s > 0:
             lines.append(phrases.nothing_caveat(judged, ENGLISH))
         if self.licence:
-            lines.append(said("caveat_licence", licence=self.licence))
+            lines.append(message("caveat_licence", licence=self.licence))
         return lines
 
     def _caveats_of_p(self) -> list[str]:
@@ -240,17 +288,17 @@ class Exported:
         model = self.model
         lines: list[str] = []
         if model.calibration is not None:
-            levels = list(model.calibration.clips)
-            if model.levels_left_out and levels:
-                lines.append(said("caveat_p_levels", levels=ENGLISH.listed(levels)))
+            calibrated_levels = list(model.calibration.clips)
+            if model.levels_left_out and calibrated_levels:
+                lines.append(message("caveat_p_levels", levels=ENGLISH.listed(calibrated_levels)))
             else:
-                lines.append(said("caveat_p"))
+                lines.append(message("caveat_p"))
         has_passages = any(tier.kind == "segments" and tier.spans for tier in self.tiers)
         if has_passages and model.threshold_p is not None:
             lines.append(phrases.threshold_caveat(model.threshold_p, ENGLISH))
         has_reasons = any(span.reasons for _, span in self.spans)
         if self.has_contributions and has_reasons:
-            lines.append(said("caveat_contributions"))
+            lines.append(message("caveat_contributions"))
         return lines
 
     def _caveats_of_tests(self) -> list[str]:
@@ -270,7 +318,18 @@ class Exported:
         near_chance = [concept.name for concept in model.concepts if concept.is_near_chance]
         if near_chance:
             lines.append(phrases.near_chance_caveat(near_chance, ENGLISH))
-        return lines
+        return [*lines, *self.left_out]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Say which concepts of the model have no tier among those of concepts; empty if all have one.
+
+        They are those that it is not shown to find better than chance, and those for which nothing says so.
+        """
+        if not self.has_concepts:
+            return []
+        names = [concept.name for concept in self.model.concepts if not concept.is_found]
+        return [phrases.without_tier_caveat(names, ENGLISH)] if names else []
 
 
 def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: int) -> list[Tier]:
@@ -287,16 +346,15 @@ def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: in
     """
     tiers = []
     if "segments" in kinds:
-        tiers.append(_tier("segments", "segments", _passages(film, model, top)))
+        tiers.append(_tier(kind="segments", name="segments", spans=_passages(film, model, top)))
     if "level" in kinds:
-        tiers.append(_tier("level", "level (p)", _levels(film, model)))
+        tiers.append(_tier(kind="level", name="level (p)", spans=_levels(film, model)))
     if "concepts" in kinds:
         tiers += _concepts(film, model)
     if "shots" in kinds:
-        tiers.append(_tier("shots", "shots", _shots(film)))
+        tiers.append(_tier(kind="shots", name="shots", spans=_shots(film)))
     if "subtitles" in kinds and len(film.subtitles):
-        lines = film.subtitles.itertuples(index=False, name=None)
-        tiers.append(_tier("subtitles", "subtitles", [TierSpan(*line) for line in lines]))
+        tiers.append(_tier(kind="subtitles", name="subtitles", spans=_subtitles(film)))
     return tiers
 
 
@@ -317,19 +375,27 @@ def _records(table: pd.DataFrame) -> list[dict[Any, Any]]:
 
 
 def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds: Sequence[str]) -> str:
-    """Say why no passage reaches the threshold, or why the tiers hold nothing at all; empty if neither is so.
+    """Say why a file holds no passage that reaches the threshold, or nothing at all; empty if all is well.
 
-    `kinds` are the kinds of tiers that were asked for.
+    A file without a tier of passages is well if it holds any span. `kinds` are the kinds of tiers that were
+    asked for.
     """
     if any(tier.kind == "segments" for tier in tiers):
-        time = film.time(model.key)
-        if model.threshold_p is None or not time.judged_s:
-            reason = why_no_prediction(model, time)
-            return said("export_no_p", why=phrases.no_place_phrase(reason, ENGLISH))
-        if film.segments(model.key, top=0).empty:
-            return phrases.no_passage_sentence(no_passage(model), ENGLISH)
-    elif not any(tier.spans for tier in tiers):
-        return said("export_nothing", kinds=" or ".join(dict.fromkeys(kinds)))
+        return _why_no_passage(film, model)
+    if not any(tier.spans for tier in tiers):
+        return message("export_nothing", kinds=" or ".join(dict.fromkeys(kinds)))
+    return ""
+
+
+def _why_no_passage(film: "Timeline", model: ModelRecord) -> str:
+    """Say why no passage of a film reaches the threshold; empty if one does."""
+    time = film.time(model.key)
+    if model.threshold_p is None or not time.judged_s:
+        reason = why_no_prediction(model, time)
+        return message("export_no_p", why=phrases.no_place_phrase(reason, ENGLISH))
+    reaching_passages = film.segments(model.key, top=0)  # none below the threshold is added
+    if reaching_passages.empty:
+        return phrases.no_passage_sentence(no_passage(model), ENGLISH)
     return ""
 
 
@@ -375,6 +441,12 @@ def _shots(film: "Timeline") -> list[TierSpan]:
     return [TierSpan(row["start_s"], row["end_s"], row["flags"] or SHOT) for row in _records(film.shots)]
 
 
+def _subtitles(film: "Timeline") -> list[TierSpan]:
+    """Make a span of each subtitle."""
+    lines = film.subtitles.itertuples(index=False, name=None)
+    return [TierSpan(start_s, end_s, text) for start_s, end_s, text in lines]
+
+
 def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
     """Make a tier of each concept that the model finds better than chance: the spans where it is seen.
 
@@ -393,6 +465,7 @@ def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
 def _joined(rows: pd.DataFrame, concept_name: str) -> list[TierSpan]:
     """Join rows that follow each other without a gap to spans; `p` is their mean, weighted by duration."""
     spans = []
+    # Rows that follow each other share an edge exactly: both have the same float.
     begins_anew = rows["start_s"] != rows["end_s"].shift()
     for _, group in rows.groupby(begins_anew.cumsum()):
         mean = float(np.average(group["p"], weights=durations(group)))

@@ -12,7 +12,7 @@ from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 
 
 def uuid_of(exported: Exported, *parts: str) -> str:
-    """Return the UUID of the scores of a film by a model, or of the part of them that `parts` name."""
+    """Return the UUID of the scores of a film by a model; with `parts`, of one span (`uuid_of_span`)."""
     names = [exported.model.sha256, exported.model.key, exported.film.movie, *parts]
     return str(uuid5(NAMESPACE_URL, "\n".join(names)))
 

@@ -33,11 +33,11 @@ def cards(view: "FilmView") -> list[dict[str, Any]]:
         `rank` : int
             Its rank by probability; 1 for the strongest passage.
         `below` : bool
-            Whether it stays below the threshold.
+            Whether all of it stays below the threshold.
         `length`, `value`, `band`, `limit`, `spoken`, `sentence`, `classes`, `flags` : str
             Texts about it; empty if there is nothing to say. `value` and `band` are its probability with the
-            uncertainty, `limit` says that it, or its mean, is below the threshold, `spoken` is for screen
-            readers, and `sentence` gives the reasons.
+            uncertainty, `limit` says that all of it, or only its mean, is below the threshold, `spoken` is
+            for screen readers, and `sentence` gives the reasons.
         `parts` : list of dict
             Its concepts (`concept_bar`).
         `frames` : dict
@@ -85,12 +85,13 @@ def concept_bar(reason: ConceptReason, largest: float, view: "FilmView") -> dict
     positive, to the right of the middle, if the concept speaks for the passage; negative if it speaks against
     it; and 0 if the contribution is unknown.
     """
-    bar = LONGEST_BAR * reason.contribution / largest
+    is_unknown = math.isnan(reason.contribution)
+    bar = 0.0 if is_unknown else round(LONGEST_BAR * reason.contribution / largest, 1)
     return {
         "name": view.words.again(reason.what),
         "p": phrases.reason_p(reason, view.words),
         "value": phrases.reason_weight(reason, view.words),
-        "bar": 0.0 if math.isnan(bar) else round(bar, 1),
+        "bar": bar,
         "doubt": reason.what in view.doubtful,
     }
 
@@ -119,18 +120,18 @@ def traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) ->
     """
     frames, start_s, end_s = view.frames, row["start_s"], row["end_s"]
     inside = frames[(frames["end_s"] > start_s) & (frames["start_s"] < end_s)]
-    columns = []
-    if frames["weight"].notna().any():
-        columns.append((view.words["weight"], "weight"))
-    columns += [(view.words.again(concept), f"{concept}_p") for concept in concepts]
     starts = inside["start_s"].to_numpy(dtype=np.float64).clip(start_s, end_s)
+    # Column of the frames -> its name on the page.
+    name_of_column = {"weight": view.words["weight"]}
+    name_of_column |= {f"{concept}_p": view.words.again(concept) for concept in concepts}
     rows = []
-    for name, column in columns:
-        if column in inside and inside[column].notna().any():
-            values = inside[column].to_numpy(dtype=np.float64)
-            # Weights add up to 1 over a clip, so that most are small: they are shown as shares of the film's
-            # largest one.
-            highest = float(frames[column].max()) if column == "weight" else 1.0
-            best_s = starts[np.nanargmax(values)]
-            rows.append({"name": name, "values": packed_shares(values / highest), "best": clock(best_s)})
+    for column, name in name_of_column.items():
+        if column not in inside or not inside[column].notna().any():
+            continue
+        values = inside[column].to_numpy(dtype=np.float64)
+        best_s = starts[np.nanargmax(values)]
+        if column == "weight":
+            # The weights of a clip add up to 1, so that each is small: the film's largest is shown as 1.
+            values = values / float(frames["weight"].max())
+        rows.append({"name": name, "values": packed_shares(values), "best": clock(best_s)})
     return {"starts": packed_times(starts), "rows": rows} if rows else {}

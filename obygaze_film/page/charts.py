@@ -12,6 +12,9 @@ from obygaze_film.schema import runs
 COLOUR_STEPS: Final = 7
 """Steps of colour from probability 0 to 1."""
 
+NOT_DRAWN: Final = 0
+"""Stands for a step of colour of rows without a probability."""
+
 HEIGHT: Final = 100
 """Height of a line chart, from probability 0 to 1, in units of its SVG."""
 
@@ -60,8 +63,10 @@ def band(rows: pd.DataFrame) -> str:
     """Draw the band of the probability as closed paths: along the upper edge, back along the lower."""
     parts = []
     for run in _runs_with_p(rows):
-        # Back along the lower edge: from the last row to the first, each up to its start.
-        starts, low = run["start_s"].to_numpy()[::-1], run["p_low"].to_numpy()[::-1]
+        # Backwards: from the last row to the first, each up to its start.
+        starts = run["start_s"].to_numpy()[::-1]
+        low = run["p_low"].to_numpy()[::-1]
+        # Along the upper edge, down to the lower one (V), back along it, and up to the first point (Z).
         parts.append(f"{_edge(run, 'p_high')}V{y_of(low[0])}{_steps(starts, low)}Z")
     return "".join(parts)
 
@@ -73,17 +78,17 @@ def _edge(run: pd.DataFrame, column: str) -> str:
 
 
 def _steps(ends: NDArray[np.float64], p: NDArray[np.float64]) -> str:
-    """Continue a path with steps: at the height of each p [N] up to its end [N], in seconds.
+    """Continue a path, which is at the height of p[0], with steps: each p [N] up to its end [N], in seconds.
 
-    The path is at the height of the first p already. Adjacent steps of equal height are joined.
+    Adjacent steps of equal height are joined. The path has commands to go along to an x (H) and up or down to
+    a y (V): three steps may be "H20V30H40V10H50".
     """
     heights = [y_of(value) for value in p.tolist()]
-    parts = []
-    for end, height, next_height in zip(ends.tolist(), heights, [*heights[1:], None], strict=True):
-        if next_height is None:
-            parts.append(f"H{tenths(end)}")
-        elif next_height != height:
-            parts.append(f"H{tenths(end)}V{next_height}")
+    xs = [tenths(end) for end in ends.tolist()]
+    changes = [index for index in range(1, len(heights)) if heights[index] != heights[index - 1]]
+    parts = [f"H{xs[index - 1]}V{heights[index]}" for index in changes]
+    if xs:
+        parts.append(f"H{xs[-1]}")
     return "".join(parts)
 
 
@@ -95,7 +100,9 @@ def _runs_with_p(rows: pd.DataFrame) -> list[pd.DataFrame]:
 def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
     """Draw probabilities as horizontal strokes, whose colour shows the probability.
 
-    Adjacent rows of the same colour are one stroke; rows without a probability, and gaps, are not drawn.
+    Adjacent rows of the same colour are one stroke; rows without a probability, and gaps, are not drawn. A
+    path moves to each stroke, the first one at an absolute x (M) and the others relative to the end of the
+    stroke before (m), and draws it with its length (h): "M0 5h40m20 0h80".
 
     Parameters
     ----------
@@ -109,17 +116,20 @@ def strip(starts: ArrayLike, ends: ArrayLike, p: ArrayLike) -> dict[int, str]:
     dict
         Step of colour, from 1 to `COLOUR_STEPS` -> path of its strokes, at y = 5.
     """
-    starts, ends, p = (np.asarray(each, dtype=np.float64) for each in (starts, ends, p))
-    paths: dict[int, list[str]] = {}
-    last_x: dict[int, int] = {}  # step -> where its path ends so far
+    starts, ends, p = (np.asarray(array, dtype=np.float64) for array in (starts, ends, p))
     steps = np.minimum(np.floor(np.nan_to_num(p) * COLOUR_STEPS), COLOUR_STEPS - 1) + 1
-    step_of_row = np.where(np.isnan(p), 0, steps)  # 0 is not drawn
+    step_of_row = np.where(np.isnan(p), NOT_DRAWN, steps)
+    # Whether a row from the second on begins a stroke: its colour differs, or there is a gap before it.
     begins_stroke = (np.diff(step_of_row) != 0) | (starts[1:] > ends[:-1])
-    for first, after in pairwise([0, *(np.flatnonzero(begins_stroke) + 1).tolist(), len(step_of_row)]):
+    first_rows = [0, *(np.flatnonzero(begins_stroke) + 1).tolist()]
+    paths: dict[int, str] = {}
+    end_of_path: dict[int, int] = {}  # step -> x at which its path ends so far
+    for first, next_first in pairwise([*first_rows, len(step_of_row)]):
         step = int(step_of_row[first])
-        if step:
-            x, end_x = tenths(starts[first]), tenths(ends[after - 1])
-            move = f"m{x - last_x[step]} 0" if step in last_x else f"M{x} 5"
-            paths.setdefault(step, []).append(f"{move}h{end_x - x}")
-            last_x[step] = end_x
-    return {step: "".join(paths[step]) for step in sorted(paths)}
+        if step == NOT_DRAWN:
+            continue
+        start_x, end_x = tenths(starts[first]), tenths(ends[next_first - 1])
+        move = f"m{start_x - end_of_path[step]} 0" if step in paths else f"M{start_x} 5"
+        paths[step] = f"{paths.get(step, '')}{move}h{end_x - start_x}"
+        end_of_path[step] = end_x
+    return dict(sorted(paths.items()))

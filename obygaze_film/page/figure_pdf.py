@@ -17,6 +17,7 @@ from obygaze_models.report import asset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import LineCollection
 
 POINTS: Final = 0.75
 """Points per unit of a figure. 72 points are an inch, and so are 96 units, which are pixels of screens."""
@@ -78,9 +79,10 @@ def figure_pdf(svg: str) -> bytes:
 
 
 def _draw(parent: ET.Element, axes: "Axes", viewport: Viewport) -> None:
-    """Draw the elements of an SVG, each above those before it; `viewport` is the part that they are in.
+    """Draw the elements of an SVG, each above those before it.
 
-    Only paths use the viewport: texts, rectangles and images stand in the figure itself.
+    `viewport` is the part of the figure that they are in. Paths are placed in it and cut off at its edges.
+    Texts, rectangles and images are already in the coordinates of the whole figure.
     """
     for element in parent:
         name = element.tag.rpartition("}")[2]
@@ -147,7 +149,7 @@ def path_lines(path: str) -> list[NDArray[np.float64]]:
                 x, y = lines[-1][0]
         if command in "Mm":  # a new line begins
             lines.append([])
-        lines[-1].append((x, y))
+        lines[-1].append((x, y))  # Z too adds a point, the first one again
     return [np.array(line) for line in lines]
 
 
@@ -156,7 +158,7 @@ def _draw_path(lines: list[NDArray[np.float64]], css_class: str, axes: "Axes", v
 
     The points are in units of the figure; what is outside of `viewport` is cut off.
     """
-    from matplotlib.collections import LineCollection, PolyCollection  # noqa: PLC0415 - slow
+    from matplotlib.collections import PolyCollection  # noqa: PLC0415 - slow
     from matplotlib.patches import Rectangle  # noqa: PLC0415 - slow
 
     style = styles()[css_class]
@@ -164,17 +166,27 @@ def _draw_path(lines: list[NDArray[np.float64]], css_class: str, axes: "Axes", v
     if style.get("fill", "none") != "none":
         drawn = PolyCollection(lines, facecolors=style["fill"], edgecolors="none")
     else:
-        # Strokes are scaled with the coordinates, unless the style says "vector-effect: non-scaling-stroke".
-        scale = 1.0 if "vector-effect" in style else viewport.scale_y
-        width = float(style.get("stroke-width", "1")) * scale * POINTS
-        dashes = [float(length) for length in style.get("stroke-dasharray", "").split()]
-        drawn = LineCollection(lines, colors=style["stroke"], linewidths=width, capstyle="butt")
-        if dashes:  # matplotlib counts them in widths of the line
-            drawn.set_linestyle((0.0, [length * POINTS / width for length in dashes]))
+        drawn = _strokes(lines, style, viewport)
     drawn.set_zorder(len(axes.get_children()))  # above what was drawn before
     axes.add_collection(drawn, autolim=False)
     clip = Rectangle((viewport.left, viewport.top), viewport.width, viewport.height, transform=axes.transData)
     drawn.set_clip_path(clip)
+
+
+def _strokes(
+    lines: list[NDArray[np.float64]], style: Mapping[str, str], viewport: Viewport
+) -> "LineCollection":
+    """Make the strokes of lines [P, 2], with the width, colour and dashes of a style."""
+    from matplotlib.collections import LineCollection  # noqa: PLC0415 - slow
+
+    # Strokes are scaled with the coordinates, unless the style says "vector-effect: non-scaling-stroke".
+    scale = 1.0 if "vector-effect" in style else viewport.scale_y
+    width_points = float(style.get("stroke-width", "1")) * scale * POINTS
+    strokes = LineCollection(lines, colors=style["stroke"], linewidths=width_points, capstyle="butt")
+    dashes = [float(length) for length in style.get("stroke-dasharray", "").split()]
+    if dashes:  # in units; matplotlib counts them in widths of the line
+        strokes.set_linestyle((0.0, [length * POINTS / width_points for length in dashes]))
+    return strokes
 
 
 def _draw_text(element: ET.Element, axes: "Axes") -> None:
@@ -208,24 +220,30 @@ def _without_comments(css: str) -> str:
 def styles() -> Mapping[str, Mapping[str, Any]]:
     """Read the style of each class of `figures.css`: name of a property -> its value.
 
-    The sheet is a list of blocks such as `.c-mean, .c-trend { stroke: var(--c-ink); fill: none }`. Colours
-    that have a name (`--c-ink`) are defined in blocks further up. What follows `@media` is for screens alone.
+    Only the subset of CSS in that sheet is read: blocks such as `.c-mean, .c-trend { stroke: var(--c-ink);
+    fill: none }`. Colours that have a name (`--c-ink`) are defined in blocks further up. What follows
+    `@media` is for screens alone, and left out.
     """
     css = _without_comments(asset("figures.css", "obygaze_film.page"))
-    css_of_paper, _, _ = css.partition("@media")
+    css_without_screens = css.split("@media")[0]
     colours: dict[str, str] = {}  # "var(--c-ink)" -> the colour
     style_of_class: dict[str, dict[str, str]] = {}
-    *blocks, _ = css_of_paper.split("}")
-    for block in blocks:
-        selectors, _, body = block.partition("{")
-        rules = {}
-        for rule in body.split(";"):
-            name, _, value = rule.partition(":")
-            rules[name.strip()] = value.strip()
-        for name, value in rules.items():
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*)\}", css_without_screens):
+        properties = _properties(body)
+        for name, value in properties.items():
             if name.startswith("--"):
                 colours[f"var({name})"] = value
         for selector in selectors.split(","):
-            style = style_of_class.setdefault(selector.strip().removeprefix("."), {})
-            style.update({name: colours.get(value, value) for name, value in rules.items()})
+            css_class = selector.strip().removeprefix(".")
+            style = style_of_class.setdefault(css_class, {})
+            style.update({name: colours.get(value, value) for name, value in properties.items()})
     return style_of_class
+
+
+def _properties(body: str) -> dict[str, str]:
+    """Read the inside of a block of CSS, such as `stroke: black; fill: none`."""
+    properties = {}
+    for declaration in body.split(";"):
+        name, _, value = declaration.partition(":")
+        properties[name.strip()] = value.strip()
+    return properties

@@ -41,6 +41,18 @@ CONTEXT_S: Final = 30.0
 STILLS_HEIGHT: Final = 40
 """Height of the strip of stills, in units."""
 
+ROW_HEIGHTS: Final = {
+    "stills": STILLS_HEIGHT,
+    "passages": 12,
+    "decided": 12,
+    "probability": 120,
+    "concepts": 14,
+}
+"""Kind of rows of a film's figure -> their height, in units."""
+
+ROW_GAP: Final = 4
+"""Room below each row, in units."""
+
 MOST_TIMES: Final = 7
 """Maximum number of times on the axis of a film's figure."""
 
@@ -85,32 +97,15 @@ def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool 
     if len(set(years)) < 2:
         return ""
     groups = _groups_with_share(compared)
-    highest_of_films = [dot.film.rate.high if dot.film.rate else dot.film.expected for dot in dots]
-    highest_share = axis_end(max([*highest_of_films, *(row["high"] for row in groups)]))
+    highest_shares = [dot.film.rate.high if dot.film.rate else dot.film.expected for dot in dots]
+    highest_shares += [group["high"] for group in groups]
     # The axis of years has full decades.
-    first_year, last_year = min(years) // 10 * 10, max(years) // 10 * 10 + 10
+    scale = YearsScale(
+        first_year=min(years) // 10 * 10,
+        last_year=max(years) // 10 * 10 + 10,
+        highest_share=axis_end(max(highest_shares)),
+    )
     trend = _trend(compared)
-    judged = [(dot.year, dot.film.rate.value) for dot in dots if dot.film.rate]
-    mean_year, mean_share = np.mean(judged, axis=0).tolist() if trend else (0.0, 0.0)
-
-    def x(year: float) -> float:
-        return round(
-            YEARS_LEFT + (YEARS_RIGHT - YEARS_LEFT) * (year - first_year) / (last_year - first_year), 1
-        )
-
-    def y(share: float) -> float:
-        height = min(max(share / highest_share, 0.0), 1.0)
-        return round(YEARS_TOP + YEARS_HEIGHT * (1 - height), 1)
-
-    def trend_at(year: float | None, slope: str = "") -> str:
-        """Return x and y in a year of the line with one of the trend's slopes, which are per ten years.
-
-        `slope` is `value`, `low` or `high`. Without a year, return the mean point, which is on all lines.
-        """
-        if year is None or trend is None:
-            return f"{x(mean_year)} {y(mean_share)}"
-        return f"{x(year)} {y(mean_share + trend[slope] * (year - mean_year) / 10)}"
-
     key = "as_concept" if compared.positive.is_concept else "as_level"
     axis = words.say("years_axis", marked=words.say(key, positive=compared.positive.text))
     legend = []
@@ -126,18 +121,62 @@ def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool 
         axis=axis,
         legend=legend,
         bottom=YEARS_HEIGHT + 44,
-        x=x,
-        y=y,
-        trend_at=trend_at,
+        x=scale.x,
+        y=scale.y,
         left=YEARS_LEFT,
         right=YEARS_RIGHT,
         dots=dots,
-        trend=trend,
-        ends=(min(years), max(years)),
-        shares=np.linspace(0, highest_share, 5).tolist(),
-        decades=range(int(first_year), int(last_year) + 1, 10),
+        trend=None if trend is None else _trend_paths(trend, dots, scale),
+        shares=np.linspace(0, scale.highest_share, 5).tolist(),
+        decades=range(int(scale.first_year), int(scale.last_year) + 1, 10),
         blocks=groups if compared.by == "decade" else (),
     )
+
+
+class YearsScale(NamedTuple):
+    """The axes of `years_figure`: years to the right, and shares from 0 up to the highest one."""
+
+    first_year: float
+    last_year: float
+    highest_share: float
+
+    def x(self, year: float) -> float:
+        """Return the x of a year."""
+        n_years = self.last_year - self.first_year
+        return round(YEARS_LEFT + (YEARS_RIGHT - YEARS_LEFT) * (year - self.first_year) / n_years, 1)
+
+    def y(self, share: float) -> float:
+        """Return the y of a share, which points down; shares beyond the axis are drawn at its end."""
+        height = min(max(share / self.highest_share, 0.0), 1.0)
+        return round(YEARS_TOP + YEARS_HEIGHT * (1 - height), 1)
+
+
+class TrendPaths(NamedTuple):
+    """SVG paths of a trend: its line, and the two triangles of its band, which meet in the mean point."""
+
+    line: str
+    band: list[str]
+
+
+def _trend_paths(trend: Mapping[Any, Any], dots: "Sequence[Dot]", scale: YearsScale) -> TrendPaths:
+    """Draw a trend from the first year of the films to the last one.
+
+    `trend` has the slope per ten years as `value`, and the ends of its interval as `low` and `high`.
+    """
+    judged = [(dot.year, dot.film.rate.value) for dot in dots if dot.film.rate]
+    mean_year, mean_share = np.mean(judged, axis=0).tolist()
+    mean_point = f"{scale.x(mean_year)} {scale.y(mean_share)}"
+
+    def point(year: float, slope: float) -> str:
+        """Return x and y in a year of the line through the mean point with this slope."""
+        return f"{scale.x(year)} {scale.y(mean_share + slope * (year - mean_year) / 10)}"
+
+    first, last = min(dot.year for dot in dots), max(dot.year for dot in dots)
+    line = f"M{point(first, trend['value'])}L{point(last, trend['value'])}"
+    band = [
+        f"M{point(year, trend['low'])}L{mean_point}L{point(year, trend['high'])}Z" for year in (first, last)
+    ]
+    return TrendPaths(line, band)
 
 
 def years_legend(compared: "FilmComparison", words: Words) -> str:
@@ -152,15 +191,20 @@ def _legend(compared: "FilmComparison", words: Words) -> list[str]:
     note = words.again(trend["note"]) if trend else ""
     dots_key = "years_dots_concept" if compared.positive.is_concept else "years_dots"
     hollow_key = "years_hollow_labels" if compared.is_of_labels else "years_hollow"
-    is_drawn = {
-        dots_key: any(film.rate for film in drawn),
-        "years_intervals": any(film.rate and not film.rate.is_census for film in drawn),
-        hollow_key: any(film.rate is None for film in drawn),
-        "years_line_noted" if note else "years_line": trend is not None,
-        "years_blocks": compared.by == "decade" and bool(_groups_with_share(compared)),
-    }
-    known = {"who": words.judge(compared.model), "note": note}
-    return [words.say(key, **known) for key, is_there in is_drawn.items() if is_there]
+    line_key = "years_line_noted" if note else "years_line"
+    keys = []
+    if any(film.rate for film in drawn):
+        keys.append(dots_key)
+    if any(film.rate and not film.rate.is_census for film in drawn):
+        keys.append("years_intervals")
+    if any(film.rate is None for film in drawn):
+        keys.append(hollow_key)
+    if trend is not None:
+        keys.append(line_key)
+    if compared.by == "decade" and _groups_with_share(compared):
+        keys.append("years_blocks")
+    facts = {"who": words.judge(compared.model), "note": note}
+    return [words.say(key, **facts) for key in keys]
 
 
 def _wrapped(text: str, figure_width: int) -> list[str]:
@@ -295,41 +339,40 @@ def film_figure(
     part_end_s = min(view.whole_s, end_s + CONTEXT_S)
     # Of a span that begins after the film's end, the figure shows the film's last seconds.
     part_start_s = min(part_start_s, max(0.0, part_end_s - CONTEXT_S))
-    decided = _decided_rows(decisions, part_start_s, part_end_s, words)
+    decisions_of_row = _decided_rows(decisions, part_start_s, part_end_s, words)
     passages = [
         card
         for card in view.cards
         if card["start"] < part_end_s and card["end"] > part_start_s and not card["below"]
     ]
     concepts = [shown for shown in view.concepts if shown.concept.is_found]
-    names = [words["segments"], words["probability"], *decided]
-    names += [shown.name for shown in concepts]
+    names_of_concepts = [shown.name for shown in concepts]
+    # Widths: the names, then the column in which things are drawn, then half of a time at the column's end.
+    names = [words["segments"], words["probability"], *decisions_of_row, *names_of_concepts]
     left = GAP + max(math.ceil(text_width(name)) for name in names)
-    right = math.ceil(text_width(clock(part_end_s)) / 2)  # room for half of a time at the column's end
+    right = math.ceil(text_width(clock(part_end_s)) / 2)
     column = max(WIDTH - right - left, LEAST_COLUMN)
     width = left + column + right
     span_end_s = min(end_s, view.whole_s)
     part = FigurePart(part_start_s, part_end_s, start_s, span_end_s, left=left, width=column)
     heading = _wrapped(f"{view.heading}, {clock_span(start_s, span_end_s)}", width)
-    top = 12 + LINE_HEIGHT * len(heading)
-    rows: dict[str, list[FigureRow]] = {}
-    for kind, names_of_kind, height in (
-        ("stills", [""] if stills else [], STILLS_HEIGHT),
-        ("passages", [words["segments"]] if passages else [], 12),
-        ("decided", [*decided], 12),
-        ("probability", [words["probability"]], 120),
-        ("concepts", [shown.name for shown in concepts], 14),
-    ):
-        rows[kind] = []
-        for name in names_of_kind:
-            rows[kind].append(FigureRow(name, top, height))
-            top += height + 4
-    sentences = phrases.figure_notes(view.positive, view.model_title, model.threshold_p, words)
+    names_of_kind = {
+        "stills": [""] if stills else [],
+        "passages": [words["segments"]] if passages else [],
+        "decided": [*decisions_of_row],
+        "probability": [words["probability"]],
+        "concepts": names_of_concepts,
+    }
+    layout = _layout(names_of_kind, top=12 + LINE_HEIGHT * len(heading))
+    without = [shown.name for shown in view.concepts if not shown.concept.is_found]
+    sentences = phrases.figure_notes(
+        view.positive, view.model_title, model.threshold_p, words, without=without
+    )
     notes = [line for text in sentences for line in _wrapped(text, width)]
     return _figure(
         "film",
         width=width,
-        height=top + 24 + LINE_HEIGHT * len(notes),
+        height=layout.bottom + 24 + LINE_HEIGHT * len(notes),
         title=words.say("named", name=view.heading, what=" ".join(sentences)),
         words=words,
         is_own_file=True,
@@ -337,21 +380,42 @@ def film_figure(
         part=part,
         heading=heading,
         notes=notes,
-        bottom=top,
-        rows=rows,
+        bottom=layout.bottom,
+        rows=layout.rows,
         strip=_strip(stills, part) if stills else (),
         passages=passages,
-        decided=list(decided.values()),
+        decided=list(decisions_of_row.values()),
         concepts=concepts,
         ticks=_tick_times(part),
     )
 
 
+class FigureLayout(NamedTuple):
+    """The rows of a figure of a film, by kind, and the y below the last one."""
+
+    rows: dict[str, list[FigureRow]]
+    bottom: int
+
+
+def _layout(names_of_kind: Mapping[str, Sequence[str]], top: int) -> FigureLayout:
+    """Lay out a row for each name, from `top` down, in the order of the kinds (`ROW_HEIGHTS`)."""
+    rows: dict[str, list[FigureRow]] = {}
+    bottom = top
+    for kind, names in names_of_kind.items():
+        rows[kind] = []
+        for name in names:
+            rows[kind].append(FigureRow(name, bottom, ROW_HEIGHTS[kind]))
+            bottom += ROW_HEIGHTS[kind] + ROW_GAP
+    return FigureLayout(rows, bottom)
+
+
 def _strip(stills: Stills, part: FigurePart) -> list[FigureStill]:
     """Lay stills side by side over a part of a film; each shows the film at its middle.
 
-    There are so many that their proportions are about kept; between them is a gap of one unit.
+    As many are laid as fit at `STILLS_HEIGHT` if each keeps its proportions. They are then stretched a
+    little to fill the width, with a gap of one unit after each.
     """
+    # A still at that height is `STILLS_HEIGHT` * width / height wide.
     n = max(1, round(part.width * stills.height / stills.width / STILLS_HEIGHT))
     width = part.width / n
     strip = []
@@ -382,7 +446,7 @@ def _decided_rows(
     Returns
     -------
     dict
-        Name of the group, which says all three -> its decisions.
+        Name of the group, made of its level, its judge and "blindly" -> its decisions.
     """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for decision in decisions:

@@ -1,5 +1,6 @@
 """Lay out the three figures of a film's page: the share of time, the number of passages, and the AUC."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from obygaze_film.claims import phrases
@@ -20,8 +21,9 @@ class KeyFigure(NamedTuple):
     bar : dict or None
         Both as a bar (`charts.bar`); None without a number or an interval.
     what : str
-        What the number is.
+        What the number is, as the text right under it.
     note : str
+        What it rests on, or why there is none.
     """
 
     value: str
@@ -63,34 +65,51 @@ def _judged_share(view: "FilmView") -> KeyFigure:
 
     If there are several judges and no share of all together, each judge's own share is shown.
     """
-    words = view.words
     shares = [claim for claim in view.judges if isinstance(claim, JudgedShare)]
     shares_of_panel = [claim for claim in shares if claim.is_of_panel]
-    if len(shares) > 1 and not shares_of_panel:
-        rest = [claim for claim in view.judges if claim not in shares]
-        return KeyFigure(
-            value=phrases.shares_side_by_side(shares, words),
-            interval="",
-            bar=None,
-            what=phrases.side_by_side_what(shares, view.positive, words),
-            note=phrases.side_by_side_note(shares, rest, words),
-        )
-    main = (shares_of_panel or shares)[0]
-    rest = [claim for claim in view.judges if claim is not main]
+    if shares_of_panel:
+        return _one_share(shares_of_panel[0], view)
+    if len(shares) == 1:
+        return _one_share(shares[0], view)
+    return _shares_of_judges(shares, view)
+
+
+def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
+    """Show one share of the judges; the note has what else is claimed of their judgements."""
+    words = view.words
+    other_claims = [claim for claim in view.judges if claim is not share]
     return KeyFigure(
-        value=phrases.share_value(main, words),
-        interval=phrases.share_ends(main, words),
-        bar=_bar(main),
-        what=phrases.judged_share_what(main, view.positive, words),
-        note=phrases.judged_share_note(main, rest, words),
+        value=phrases.share_value(share, words),
+        interval=phrases.share_ends(share, words),
+        bar=_bar(share),
+        what=phrases.judged_share_what(share, view.positive, words),
+        note=phrases.judged_share_note(share, other_claims, words),
+    )
+
+
+def _shares_of_judges(shares: Sequence[JudgedShare], view: "FilmView") -> KeyFigure:
+    """Show each judge's own share side by side, without intervals."""
+    words = view.words
+    other_claims = [claim for claim in view.judges if claim not in shares]
+    return KeyFigure(
+        value=phrases.shares_side_by_side(shares, words),
+        interval="",
+        bar=None,
+        what=phrases.side_by_side_what(shares, view.positive, words),
+        note=phrases.side_by_side_note(shares, other_claims, words),
     )
 
 
 def _passages(view: "FilmView") -> KeyFigure:
-    """Show how many passages reach the threshold; the note says how many would at the ends of their bands."""
-    words, marked = view.words, view.marked_count
+    """Show how many passages reach the threshold.
+
+    The note says how many would reach it if all probabilities were at the lower ends of their bands, and how
+    many at the upper ends.
+    """
+    words, marked = view.words, view.counted_passages
     n = 0 if marked is None else round(marked.number or 0)
-    what = words[{0: "segments_number_none", 1: "segments_number_one"}.get(n, "segments_number")]
+    what_keys = {0: "segments_number_none", 1: "segments_number_one"}
+    what = words[what_keys.get(n, "segments_number")]
     if marked is None:
         why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", interval="", bar=None, what=what, note=why)

@@ -7,7 +7,7 @@ from base64 import b64encode
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 MISSING: Final = 255
 """Byte of a share that is missing; the others are 0 to 100."""
@@ -37,8 +37,13 @@ def packed_shares(shares: ArrayLike) -> str:
     >>> packed_shares([0.0, 0.5, 1.0, float("nan")])
     'ADJk/w=='
     """
-    percentages = np.floor(100 * np.asarray(shares, dtype=np.float64) + 0.5)
-    return _in_base64(np.nan_to_num(percentages, nan=MISSING).astype(np.uint8))
+    return _in_base64(np.nan_to_num(whole_percentages(shares), nan=MISSING).astype(np.uint8))
+
+
+def whole_percentages(shares: ArrayLike) -> NDArray[np.float64]:
+    """Round shares to whole percentages, a half up; NaN stays."""
+    percentages: NDArray[np.float64] = np.floor(100 * np.asarray(shares, dtype=np.float64) + 0.5)
+    return percentages
 
 
 def packed_numbers(numbers: ArrayLike) -> str:

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from obygaze_film.group_report import notes_of_shares
 from obygaze_film.page import charts
 from obygaze_film.page.figures import axis_end, years_figure, years_legend
 from obygaze_film.page.html import template_page
+
+NOTES_OF_WINDOWS: Final = ("note_windows", "note_windows_concept")
+"""Notes on a column that the page has not: it says of each film how many windows were judged."""
 
 
 class GroupRow(NamedTuple):
@@ -86,6 +89,7 @@ def comparison_page(
     styles = ["film", "figures"]
     if addresses:
         styles.append("desk")
+    figure_file = years_figure(compared, words, is_own_file=True)
     return template_page(
         "compare.html.j2",
         words,
@@ -102,7 +106,7 @@ def comparison_page(
         scale=scale,
         figure=years_figure(compared, words),
         legend=years_legend(compared, words),
-        file=b64encode(years_figure(compared, words, is_own_file=True).encode()).decode(),
+        file=b64encode(figure_file.encode()).decode(),
         sentence=phrases.groups_sentence(claims, words),
     )
 
@@ -115,7 +119,9 @@ def _heading(compared: FilmComparison, words: Words) -> str:
     if compared.by == ALL:
         return words["all_films"]
     groups = words["groups"]
-    if compared.by.casefold() in {groups.casefold(), groups.casefold().removesuffix("s")}:
+    plural = groups.casefold()
+    singular = plural.removesuffix("s")
+    if compared.by.casefold() in {plural, singular}:
         return groups
     return words.say("groups_by", by=compared.by)
 
@@ -159,7 +165,8 @@ def _uncorrected_heading(compared: FilmComparison, words: Words) -> str:
 
 def _notes(compared: FilmComparison) -> list[str]:
     """List the notes on how to read the numbers, then those on what was left out."""
-    return [*notes_of_shares(compared), *compared.notes]
+    notes = [note for note in notes_of_shares(compared) if note.key not in NOTES_OF_WINDOWS]
+    return [*notes, *compared.notes]
 
 
 def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> FilmRow:
@@ -170,7 +177,7 @@ def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> Fil
     claim = compared_share(film, compared)
     note = phrases.film_share_note(claim, words)
     counts = film.counts
-    is_judged_too_little = counts is not None and counts.judged > 0 and not film.sample.n
-    if is_judged_too_little and counts is not None and isinstance(claim, ExpectedShare):
+    has_judged_share = film.sample.n > 0
+    if counts is not None and counts.judged and not has_judged_share and isinstance(claim, ExpectedShare):
         note = phrases.few_windows_note(claim, counts.judged, counts.sure, words)
     return FilmRow(film, phrases.film_share_value(claim, words), note)

@@ -52,14 +52,14 @@ def _side(levels: Sequence[str], names: CodebookNames, words: Words) -> str:
 
 
 def named_rates(found: "FilmRates", film: "Timeline") -> "FilmRates":
-    """Return a film's rates with names of what people marked that can be written in other languages.
+    """Return a film's rates with translatable names of what people marked.
 
-    Files of rates hold these names in English alone. The names are taken from the models in the film's
-    record, whose codebooks have translations.
+    Files of rates hold these names in English alone. Here they are taken from the models in the film's
+    record, whose codebooks have translations; a rate of another model keeps its name.
     """
-    name_of_model = {model.key: positive_of(model).text for model in film.record.models}
+    positive_of_model = {model.key: positive_of(model).text for model in film.record.models}
     rates = []
     for rate in found.rates:
-        name = name_of_model.get(rate.model, rate.positive)
-        rates.append(msgspec.structs.replace(rate, positive=name))
+        translatable = positive_of_model.get(rate.model, rate.positive)
+        rates.append(msgspec.structs.replace(rate, positive=translatable))
     return msgspec.structs.replace(found, rates=tuple(rates))

@@ -13,11 +13,11 @@ from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.codebook_names import names_of
-from obygaze_film.film_time import NOTHING, UNLIKE, parts_of, told_flags_in
+from obygaze_film.film_time import BLACK_OR_CREDITS, UNJUDGED, informative_flags_in, parts_of
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
 from obygaze_film.page.translated import model_title, named_rates, task_title
-from obygaze_film.positive import people_beside_planted, positive_of
+from obygaze_film.positive import people_besides_program, positive_of
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
@@ -182,7 +182,7 @@ class FilmView:
         Names of those that are not found better than chance.
     time : FilmTime
         How much of the film has a probability, and why the rest has none.
-    why_nothing : str
+    why_no_prediction : str
         Why the model predicts nothing for the film; empty if it predicts.
     judges, judged, marked, model_evidence, expected, experts
         Claims about the film: rates by blind judgements, time with a probability, passages, how well the
@@ -210,7 +210,7 @@ class FilmView:
         self.concepts = self._concepts()
         self.doubtful = {shown.concept.name for shown in self.concepts if not shown.concept.is_found}
         self.time = film.time(self.model.key)
-        self.why_nothing = of_film.why_no_prediction(self.model, self.time)
+        self.why_no_prediction = of_film.why_no_prediction(self.model, self.time)
         # What is claimed of the film.
         self.judged = of_film.judged_time(self.model, self.time, film.shots)
         self.marked = of_film.marked_passages(film, self.model, self.segments)
@@ -245,28 +245,35 @@ class FilmView:
     def windows(self) -> str:
         """How long the windows are, how far apart they begin, and whether the last one was moved back.
 
-        A last window that would end after the film is moved back to end with it.
+        Windows are of 8 s and begin every 4 s, for example. A last window that would end after the film is
+        moved back to end with it.
         """
         windows = self.film.record.windows
         window = self.words.seconds(windows.window_s)
-        # Of two windows nobody can tell whether the second one was moved back.
+        # With only two windows, the distance between them is either the hop or that of a moved window.
         if windows.hop_s is None or windows.n == 2:
             return self.words.say("windows", window=window)
         sentence = self.words.say("windows_hop", window=window, hop=self.words.seconds(windows.hop_s))
-        # By how much the last window would end after the film, if it began a full hop after the one before.
-        beyond_s = (windows.n - 1) * windows.hop_s + windows.window_s - self.whole_s
         # Windows that do not overlap have rows of their own: none of them was moved.
         do_overlap = self.film.record.rows.kind != "windows"
-        is_moved = do_overlap and WINDOW_SLACK_S < beyond_s < windows.hop_s - WINDOW_SLACK_S
-        return f"{sentence}{self.words['windows_moved']}" if is_moved else sentence
+        if do_overlap and self._ends_after_film(windows.n, windows.hop_s, windows.window_s):
+            sentence += self.words["windows_moved"]
+        return sentence
+
+    def _ends_after_film(self, n_windows: int, hop_s: float, window_s: float) -> bool:
+        """Whether the last of the windows, a full hop after the one before, would end after the film."""
+        end_s = (n_windows - 1) * hop_s + window_s
+        beyond_s = end_s - self.whole_s
+        # A whole hop or more after the end there would be no such window.
+        return WINDOW_SLACK_S < beyond_s < hop_s - WINDOW_SLACK_S
 
     @property
-    def sentence(self) -> str:
+    def marked_sentence(self) -> str:
         """Which passages the model marks; empty where it predicts nothing."""
         return "" if self.marked is None else phrases.marked_sentence(self.marked, self.words)
 
     @property
-    def sure(self) -> str:
+    def reliability(self) -> str:
         """How far the share was off on other films, how far experts agree, and what could not be judged."""
         facts = [phrases.error_sentence(self.expected, self.words)]
         if self.experts is not None:
@@ -282,8 +289,8 @@ class FilmView:
             warnings.append(self.words["trained_on"])
         if self.model.calibration is None:
             warnings.append(self.words["uncalibrated"])
-        elif self.why_nothing in of_film.NOTHING_JUDGED:
-            why = phrases.no_prediction_phrase(self.why_nothing, self.words)
+        elif self.why_no_prediction in of_film.NOTHING_JUDGED:
+            why = phrases.no_prediction_phrase(self.why_no_prediction, self.words)
             warnings.append(self.words.say("nothing_printed", why=why))
         same = of_film.same_probability(self.film, self.model)
         if same is not None:
@@ -296,7 +303,7 @@ class FilmView:
     @property
     def why_no_cards(self) -> str:
         """Why no passage is listed, as a clause."""
-        return phrases.no_place_phrase(self.why_nothing, self.words)
+        return phrases.no_place_phrase(self.why_no_prediction, self.words)
 
     @property
     def caveat(self) -> str:
@@ -304,7 +311,7 @@ class FilmView:
         limits = self.words.say("caveat", positive=self.positive)
         if positive_of(self.model).is_planted:
             return f"{limits} {self.words['no_human_planted']}"
-        if people_beside_planted(self.model):
+        if people_besides_program(self.model):
             return f"{limits} {self.words['no_human_partly_planted']}"
         if self.experts is None:
             return f"{limits} {self.words['no_human']}"
@@ -315,7 +322,7 @@ class FilmView:
         """Whose labels the model was trained on, as far as its record tells."""
         if positive_of(self.model).is_planted:
             return self.words["about_1_planted"]
-        people = people_beside_planted(self.model)
+        people = people_besides_program(self.model)
         if people:
             return self.words.say("about_1_partly_planted", names=self.words.listed(people))
         names = self.model.labelled_by
@@ -329,7 +336,7 @@ class FilmView:
         return key_figures(self)
 
     @property
-    def marked_count(self) -> MarkedPassages | None:
+    def counted_passages(self) -> MarkedPassages | None:
         """The number of passages, even if the model was trained on the film; None without a probability."""
         return of_film.counted_passages(self.film, self.model, self.segments)
 
@@ -367,7 +374,7 @@ class FilmView:
         return phrases.threshold_label(self.model.threshold_p, self.words)
 
     @cached_property
-    def staging(self) -> list[Strip]:
+    def staging_strips(self) -> list[Strip]:
         """The variables of staging, such as loudness: each with its values by window and its mean."""
         table = self.film.variables
         starts = table["start_s"].to_numpy(dtype=np.float64)
@@ -396,12 +403,12 @@ class FilmView:
         """
         starts, ends = (self.rows[name].to_numpy(dtype=np.float64) for name in ("start_s", "end_s"))
         strips = []
-        for number, (concept, p, name) in enumerate(self.concepts):
-            if concept.is_found == found:
-                claim = of_film.concept_found(self.model, concept)
+        for number, shown in enumerate(self.concepts):
+            if shown.concept.is_found == found:
+                claim = of_film.concept_found(self.model, shown.concept)
                 note = phrases.concept_label(claim, self.words)
                 key = f"concept-{number}"
-                strips.append(Strip(key, name, note, starts=starts, ends=ends, values=p))
+                strips.append(Strip(key, shown.name, note, starts=starts, ends=ends, values=shown.p))
         return strips
 
     @cached_property
@@ -414,8 +421,8 @@ class FilmView:
         return strips
 
     def legend(self, kind: str) -> str:
-        """Explain how a kind of span is drawn, such as `UNLIKE`: spans that are unlike the training films."""
-        if kind == UNLIKE:
+        """Explain how a kind of span is drawn, such as `UNJUDGED`: spans with content, but no probability."""
+        if kind == UNJUDGED:
             return phrases.unlike_legend(self.judged, self.words)
         return self.words[f"legend_{kind}"]
 
@@ -423,21 +430,23 @@ class FilmView:
     def hatched(self) -> list[dict[str, Any]]:
         """The spans that are hatched because they have no probability or no content.
 
-        Adjacent rows of one kind are joined. Each has `kind` (`UNLIKE` or `NOTHING`), `start` and `end`.
+        Adjacent rows of one kind are joined. Each has `start`, `end` and `kind`: `UNJUDGED` or
+        `BLACK_OR_CREDITS`.
         """
         kinds = parts_of(self.rows)
         starts, ends = self.rows["start_s"].tolist(), self.rows["end_s"].tolist()
         spans = []
-        for kind in (UNLIKE, NOTHING):
+        for kind in (UNJUDGED, BLACK_OR_CREDITS):
             for first, after in runs(kinds == kind):
                 spans.append({"kind": kind, "start": starts[first], "end": ends[after - 1]})
         return spans
 
     def _concepts(self) -> list[ShownConcept]:
-        """Return the concepts of the first model that has probabilities for them, best found first.
+        """Return the concepts of the first model that has probabilities for them, in order.
 
-        The model shown comes first. The concepts of another model can be shown with its rows, because all
-        models of a film have rows at the same times; their names then name that model.
+        The order is that of `_best_found_first`, and the model shown is asked first. The concepts of another
+        model can be shown with its rows, because all models of a film have rows at the same times; their
+        names then name that model.
         """
         for model in (self.model, *self.film.record.models):
             rows, names = self.film.rows(model.key), names_of(model)
@@ -466,7 +475,7 @@ class FilmView:
     def moved(self) -> list[Moved]:
         """Passages whose probability learning changed by `LEAST_MOVED` or more, the largest change first.
 
-        They are passages of the model before it learnt, or after.
+        They are the passages of the model as it is now, and those of the model before it learnt.
         """
         if self.former.empty:
             return []
@@ -477,6 +486,7 @@ class FilmView:
             inside = self.between(start_s, end_s)
             # Weighted by time, as the probability that the desk shows of a passage that is chosen.
             weights = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
+            # Both models have the same rows, with the same index.
             before = _average(self.former.loc[inside.index, "p"], weights)
             after = _average(self.rows.loc[inside.index, "p"], weights)
             if abs(after - before) >= LEAST_MOVED:
@@ -518,21 +528,42 @@ class FilmView:
     def _minute(self, start_s: float) -> Minute:
         """Average the rows in the minute from `start_s` on, each weighted by its seconds in the minute."""
         end_s = min(start_s + MINUTE_S, self.whole_s)
-        least_s = LEAST_OF_MINUTE_S - SUM_SLACK_S
         inside = self.between(start_s, end_s)
         seconds = _seconds_inside(inside, start_s, end_s)
-        counted = is_counted(inside)
-        judged_s = float(seconds[counted].sum())
-        p = p_low = p_high = np.nan
-        if judged_s >= least_s:
-            rows, weights = inside[counted], seconds[counted]
-            p = float(np.average(rows["p"], weights=weights))
-            p_low, p_high = band_of_mean(rows, weights, self.model)
+        is_judged = is_counted(inside)
+        mean = self._mean_with_band(inside[is_judged], seconds[is_judged])
         row_numbers = inside.index.to_numpy()
-        concepts = [_mean_of_known(shown.p[row_numbers], seconds, least_s) for shown in self.concepts]
-        told_flags = told_flags_in(inside)
-        flags = ";".join(flag for flag in FLAGS if flag in told_flags)
-        return Minute(start_s, judged_s, p, p_low, p_high, concepts, flags)
+        flags_of_rows = informative_flags_in(inside)
+        return Minute(
+            start_s,
+            judged_s=float(seconds[is_judged].sum()),
+            p=mean.p,
+            p_low=mean.p_low,
+            p_high=mean.p_high,
+            concepts=[_mean_of_known(shown.p[row_numbers], seconds) for shown in self.concepts],
+            flags=";".join(flag for flag in FLAGS if flag in flags_of_rows),
+        )
+
+    def _mean_with_band(self, rows: pd.DataFrame, weights: Floats) -> "MeanWithBand":
+        """Average rows [N] of one minute, weighted by their seconds in it [N]; NaN if these are too few."""
+        if not _is_enough_of_minute(weights):
+            return MeanWithBand(np.nan, np.nan, np.nan)
+        p = float(np.average(rows["p"], weights=weights))
+        p_low, p_high = band_of_mean(rows, weights, self.model)
+        return MeanWithBand(p, p_low, p_high)
+
+
+class MeanWithBand(NamedTuple):
+    """A mean probability, and the ends of its band."""
+
+    p: float
+    p_low: float
+    p_high: float
+
+
+def _is_enough_of_minute(seconds: Floats) -> bool:
+    """Whether so many seconds of rows are enough for a mean of a minute (`LEAST_OF_MINUTE_S`)."""
+    return float(seconds.sum()) >= LEAST_OF_MINUTE_S - SUM_SLACK_S
 
 
 def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
@@ -541,13 +572,13 @@ def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
     return np.asarray((np.minimum(ends, end_s) - np.maximum(starts, start_s)).clip(0))
 
 
-def _mean_of_known(p: Floats, seconds: Floats, least_s: float) -> float:
-    """Average probabilities [N] that are not NaN, weighted by seconds [N].
+def _mean_of_known(p: Floats, seconds: Floats) -> float:
+    """Average probabilities [N] that are not NaN, weighted by their seconds in a minute [N].
 
-    NaN if they are of less than `least_s` seconds together.
+    NaN if these are too few.
     """
     is_known = ~np.isnan(p) & (seconds > 0)
-    if not is_known.any() or seconds[is_known].sum() < least_s:
+    if not _is_enough_of_minute(seconds[is_known]):
         return float(np.nan)
     return float(np.average(p[is_known], weights=seconds[is_known]))
 
@@ -580,10 +611,12 @@ def _average(values: pd.Series, weights: pd.Series) -> float:
 
 
 def _best_found_first(concept: ConceptRecord) -> tuple[bool, float]:
-    """Return the sort key of a concept: by how far its average precision is above chance.
+    """Return a sort key by which the concept whose average precision is highest above chance comes first.
 
-    Concepts that are not found better than chance come last.
+    Concepts that are not found better than chance come after all others, and in either group those without
+    these numbers come last.
     """
+    is_not_found = not concept.is_found  # False is sorted before True
     if concept.ap is None or concept.chance is None:
-        return not concept.is_found, 1.0  # at the end of its group: chance - ap is at most 1
-    return not concept.is_found, concept.chance - concept.ap
+        return is_not_found, 1.0  # the largest possible value of chance - ap
+    return is_not_found, concept.chance - concept.ap

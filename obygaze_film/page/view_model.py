@@ -14,9 +14,9 @@ from obygaze_film.claims import sentence
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import decision as decision_claim
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.film_time import told_flags
+from obygaze_film.film_time import informative_flags
 from obygaze_film.page import charts
-from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times
+from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times, whole_percentages
 
 if TYPE_CHECKING:
     from obygaze_film.claims import Words
@@ -64,29 +64,39 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         `flags` : list of (int, str)
             Runs of rows with the same warnings: the number of the first row, and the text.
         `concepts` : list of dict
-            `name`, `p`, `seen` (percentage from which it counts as seen) and `found` (whether the model finds
-            it better than chance), best found first.
+            `name`, `p`, `seen` (the percentage of its threshold), `unseen` (the rows that have this
+            percentage and are below the threshold all the same) and `doubt` (that the model is not shown to
+            find it better than chance; empty if it is), best found first.
+        `more` : list of str
+            The text of one more concept that is seen, and of `n` more.
         `staging` : dict
-            `starts`, `ends` and `values`, a list in the order of `FilmView.staging`; empty without variables.
+            `starts`, `ends` and `values`, in the order of `FilmView.staging_strips`; empty without variables.
         `others` : list of dict
             `starts` and `p` of the film's other models, in the order of `FilmView.other_models`.
     """
     rows = view.rows
     concepts = []
     for concept, p, name in view.concepts:
-        # The script has rounded percentages. The bound is rounded up, so that a probability below the
-        # threshold can't reach it by being rounded.
-        seen_percent = int(np.ceil(100 * concept.threshold_p + 0.5))
+        # The script has whole percentages alone: they don't tell which rows of the threshold's are below it.
+        seen_percent = int(whole_percentages(concept.threshold_p))
+        has_percentage_of_threshold = whole_percentages(p) == seen_percent
+        unseen = np.flatnonzero(has_percentage_of_threshold & (np.asarray(p) < concept.threshold_p))
         concepts.append(
-            {"name": name, "p": packed_shares(p), "seen": seen_percent, "found": concept.is_found}
+            {
+                "name": name,
+                "p": packed_shares(p),
+                "seen": seen_percent,
+                "unseen": unseen.tolist(),
+                "doubt": "" if concept.is_found else view.words["near_chance"],
+            }
         )
     staging: dict[str, Any] = {}
-    if view.staging:
-        first = view.staging[0]  # all variables are of the same windows
+    if view.staging_strips:
+        first = view.staging_strips[0]  # all variables are of the same windows
         staging = {
             "starts": packed_times(first.starts),
             "ends": packed_times(first.ends.clip(max=view.whole_s)),
-            "values": [packed_shares(strip.values) for strip in view.staging],
+            "values": [packed_shares(strip.values) for strip in view.staging_strips],
         }
     return {
         "starts": packed_times(rows["start_s"]),
@@ -96,6 +106,7 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
         "former": packed_shares(view.former["p"]) if len(view.former) else "",
         "flags": _flag_runs(rows["flags"], view.words),
         "concepts": concepts,
+        "more": [view.words["more_concepts_1"], view.words["more_concepts"]],
         "staging": staging,
         "others": [
             {"starts": packed_times(strip.starts), "p": packed_shares(strip.values)}
@@ -111,7 +122,7 @@ def _flag_runs(cells: pd.Series, words: "Words") -> list[tuple[int, str]]:
     """
     runs: list[tuple[int, str]] = []
     for row, cell in enumerate(cells):
-        text = words.flags(told_flags(cell))
+        text = words.flags(informative_flags(cell))
         if not runs or runs[-1][1] != text:
             runs.append((row, text))
     return runs
@@ -167,12 +178,6 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
-        if not decision.level:
-            verdict = "note"
-        elif decision.level in view.model.positive:
-            verdict = "agree"
-        else:
-            verdict = "disagree"
         title = str(view.words.again(view.names.titled(decision.level)))
         described.append(
             {
@@ -187,12 +192,22 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "who": decision.annotator,
                 "judges": decision.annotator,
                 "blind": decision.is_blind,
-                "verdict": verdict,
+                "verdict": _verdict(decision, view),
                 "cited": _cited(decision, title, view) if decision.level else "",
-                "history": [],
+                "history": [],  # earlier versions are only shown on the desk
             }
         )
     return described
+
+
+def _verdict(decision: Decided, view: "FilmView") -> str:
+    """Say whether a decision agrees with a model that marks the span: `agree`, `disagree`, or `note`.
+
+    A decision with a level that is none of the model's positive ones disagrees.
+    """
+    if not decision.level:
+        return "note"
+    return "agree" if decision.level in view.model.positive else "disagree"
 
 
 def _cited(decided: Decided, title: str, view: "FilmView") -> str:

@@ -5,8 +5,8 @@ from obygaze_film.workspace.ledger_lines import Line
 from obygaze_film.workspace.rules import name_of, now
 
 Act = tuple[Line, ...]
-"""The lines that one act of a person wrote, usually one. A decision that changes one of another kind is
-followed by a line that takes the other one back."""
+"""The lines that one act of a person wrote, all by that person; usually one line. A decision that changes one
+of another kind is followed by a line that takes the other one back."""
 
 
 class Acts:
@@ -21,50 +21,60 @@ class Acts:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._done: list[Act] = []  # what can be undone, the latest last
-        self._undone: list[Act] = []  # the acts by which something was undone, the latest last
+        self._undoing: list[Act] = []  # the acts by which something was undone, the latest last
 
     @property
     def last_annotator(self) -> str:
         """Who acted last; empty if nobody did."""
         if not self._done:
             return ""
-        last_act = self._done[-1]
-        return last_act[0].annotator
+        return _annotator_of(self._done[-1])
 
     def did(self, *lines: Line) -> None:
         """Remember the lines of an act, so that it can be undone.
 
-        After it the person can no longer do again what they undid before.
+        What the person undid before it can't be redone any more.
         """
         self._done.append(lines)
-        self._undone = [act for act in self._undone if act[0].annotator != lines[0].annotator]
+        self._undoing = [act for act in self._undoing if _annotator_of(act) != _annotator_of(lines)]
 
     def take_back(self, *lines: Line) -> Line:
         """Write a line to the ledger that takes back these lines, which are all of one person."""
-        row = {"annotator": lines[0].annotator, "judged_at": now()}
+        row = {"annotator": _annotator_of(lines), "judged_at": now()}
         return self._ledger.add("undo", row, [line.id for line in lines])
 
     def undo(self, annotator: str) -> Line | None:
         """Take back a person's latest act; return the decision that it was about, None without an act."""
-        return self._step(annotator, self._done, self._undone)
+        return self._reverse_latest(annotator, self._done, self._undoing)
 
     def redo(self, annotator: str) -> Line | None:
-        """Do again what a person undid last; return the decision that it was about."""
-        return self._step(annotator, self._undone, self._done)
+        """Do again what a person undid last; return the decision that it was about, None if nothing was."""
+        return self._reverse_latest(annotator, self._undoing, self._done)
 
-    def _step(self, annotator: str, acts: list[Act], reversed_acts: list[Act]) -> Line | None:
-        """Take back a person's latest act of `acts`, and add the line that does so to `reversed_acts`.
+    def _reverse_latest(self, annotator: str, acts: list[Act], opposite_acts: list[Act]) -> Line | None:
+        """Take back a person's latest act of `acts`; the line that does so is an act of `opposite_acts`.
 
-        Undoing is taking back the act; redoing is taking back the line that took it back. Returns the
-        decision that the act was about; None if the person has no act.
+        To undo line 1, line 2 takes back line 1; to redo it, line 3 takes back line 2; to undo it once more,
+        line 4 takes back line 3. Returns the decision that all of these are about, line 1; None if the person
+        has no act.
         """
-        own_acts = [act for act in acts if act[0].annotator == name_of(annotator)]
+        own_acts = [act for act in acts if _annotator_of(act) == name_of(annotator)]
         if not own_acts:
             return None
         act = own_acts[-1]
-        reversed_acts.append((self.take_back(*act),))
+        opposite_act = (self.take_back(*act),)
+        opposite_acts.append(opposite_act)
         acts.remove(act)
-        decision = act[0]
-        while decision.kind == "undo":  # it takes back a decision, or another line that takes one back
-            decision = self._ledger.lines[decision.replaces[0]]
-        return decision
+        return self._decision_of(act)
+
+    def _decision_of(self, act: Act) -> Line:
+        """Return the decision that an act made, took back, or brought back."""
+        line = act[0]
+        while line.kind == "undo":
+            line = self._ledger.lines[line.replaces[0]]
+        return line
+
+
+def _annotator_of(act: Act) -> str:
+    """Return whose act it is."""
+    return act[0].annotator

@@ -1,6 +1,6 @@
 """Bound a film's share at any number of blind judgements: an interval that is valid whenever one stops."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
     above m or below it, on the judgements themselves or on their differences from the model's probabilities
     (as in `correct_rate`), each with every stake of `STAKES`.
 
-    Each next window is drawn in proportion to content among those left (`Cells.drawn`). If m is right, its
+    Each next window is drawn in proportion to content among those left. If m is right, its
     judgement is expected to be the share that m leaves for them (Shekhar, Xu, Lipton, Liang and Ramdas, UAI
     2023). Of windows drawn by sequential Poisson sampling, as in earlier versions, this holds only if they
     have the same content.
@@ -45,8 +45,8 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
     ----------
     cells : Cells
     judged : ndarray of int, shape [n]
-        Cells in the order of their draw (`Cells.drawn`). Others drawn before the last, of which nobody was
-        sure, must have no content here: the share is of the others.
+        Cells in the order of their draw (`Cells.order_of_draw`). Cells drawn before the last of these, of
+        which nobody was sure, must have no content here: the share is of the others.
     y : ndarray, shape [n]
         Their judgements, 0 to 1.
 
@@ -55,39 +55,124 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
     tuple of float
         The lowest and the highest share that is not refuted.
     """
-    content, p = cells.content[judged], cells.p[judged]  # [n] each
-    sums = np.cumsum(np.column_stack([content, content * p, content * y]), axis=0)
-    sums_before = np.vstack([np.zeros(3), sums[:-1]])  # [n, 3]: without the judgement itself
-    content_before, p_before, y_before = np.split(sums_before, 3, axis=1)  # [n, 1] each
-    total = float(cells.content.sum())
-    # What is left before a judgement holds at least the judged window; rounding may say less.
-    content_left = np.maximum(total - content_before, content[:, None])
-    mean_p_left = (float(cells.content @ cells.p) - p_before) / content_left
+    before = _before_each_judgement(cells, judged, y)
+    # Bets are against the end of the step around a share, so that they refute the whole step.
+    expected_at_most = _expected_judgement(before, SHARES + HALF_STEP)
+    expected_at_least = _expected_judgement(before, SHARES - HALF_STEP)
+    is_impossible = (expected_at_most < 0) | (expected_at_least > 1)
+    expected_at_most = np.clip(expected_at_most, 0, 1)
+    expected_at_least = np.clip(expected_at_least, 0, 1)
+    # The order of the bets decides the rounding of the capital.
+    bets = (
+        _bet_that_share_is_above(before, y, expected_at_most, weight_of_p=0.0),
+        _bet_that_share_is_above(before, y, expected_at_most, weight_of_p=1.0),
+        _bet_that_share_is_below(before, y, expected_at_least, weight_of_p=0.0),
+        _bet_that_share_is_below(before, y, expected_at_least, weight_of_p=1.0),
+    )
     # Rows: after 0, 1, ... n judgements. Columns: against each share of SHARES.
     capital = np.full((len(y) + 1, len(SHARES)), 1.0)
-    n_bets = 4 * len(STAKES)  # each stake on either side, with and without the model's probabilities
-    for sign in (1, -1):  # bets that the true share is above the tested one, and bets that it is below
-        # The bet is against the end of the step around a share, so that it refutes the whole step.
-        expected_y = ((SHARES + sign * HALF_STEP) * total - y_before) / content_left  # [n, shares]
-        is_impossible = expected_y < 0 if sign > 0 else expected_y > 1
-        capital[1:][is_impossible] = np.inf
-        expected_y = np.clip(expected_y, 0, 1)
-        for weight_of_p in (0.0, 1.0):  # on the judgements themselves, or on their differences from p
-            surplus = sign * (y[:, None] - weight_of_p * (p[:, None] - mean_p_left) - expected_y)
-            # The largest possible deficit (y is 0 and p is 1, or y is 1 and p is 0): a stake of 1 would then
-            # lose everything.
-            if sign > 0:
-                worst_deficit = expected_y - weight_of_p * (mean_p_left - 1)
-            else:
-                worst_deficit = 1 + weight_of_p * mean_p_left - expected_y
-            for stake in STAKES:
-                # The lower bounds 1e-9 and 1e-12 only keep rounding from dividing by 0 and from log(0).
-                factor = 1 + stake * surplus / np.maximum(worst_deficit, 1e-9)
-                log_capital = np.cumsum(np.log(np.maximum(factor, 1e-12)), axis=0)
-                capital_of_bet = np.exp(np.minimum(log_capital, HIGHEST_LOG))
-                capital[1:] += (capital_of_bet - 1) / n_bets
+    for bet in bets:
+        for stake in STAKES:
+            capital[1:] += (_capital_of_bet(bet, stake) - 1) / (len(bets) * len(STAKES))
+    capital[1:][is_impossible] = np.inf
     highest_capital = capital.max(axis=0)
     not_refuted = SHARES[highest_capital < 1 / (1 - LEVEL)]
     if not len(not_refuted):
         not_refuted = SHARES[[highest_capital.argmin()]]
     return float(not_refuted[0]), float(not_refuted[-1])
+
+
+class _Before(NamedTuple):
+    """What is known before each of n judgements; all arrays have the shape [n, 1].
+
+    Attributes
+    ----------
+    p : ndarray
+        The model's probability of the window that is judged next.
+    positive_content : ndarray
+        Content of the windows judged so far, each times its judgement.
+    content_left : ndarray
+        Content of the windows that are not yet judged.
+    mean_p_left : ndarray
+        Mean probability of these windows, weighted by their content.
+    total : float
+        Content of all windows.
+    """
+
+    p: Floats
+    positive_content: Floats
+    content_left: Floats
+    mean_p_left: Floats
+    total: float
+
+
+def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
+    """Sum up before each judgement what is judged, and what is left; parameters as of `anytime_interval`."""
+    content, p = cells.content_s[judged], cells.p[judged]  # [n] each
+    sums = np.cumsum(np.column_stack([content, content * p, content * y]), axis=0)
+    sums_before = np.vstack([np.zeros(3), sums[:-1]])  # [n, 3]: without the judgement itself
+    content_before, p_before, y_before = np.split(sums_before, 3, axis=1)  # [n, 1] each
+    total = float(cells.content_s.sum())
+    # What is left before a judgement holds at least the judged window; rounding may say less.
+    content_left = np.maximum(total - content_before, content[:, None])
+    mean_p_left = (float(cells.content_s @ cells.p) - p_before) / content_left
+    return _Before(p[:, None], y_before, content_left, mean_p_left, total)
+
+
+def _expected_judgement(before: _Before, shares: Floats) -> Floats:
+    """Return what each judgement is expected to be if a share of the film is right [n, shares].
+
+    It is the share that the film's share leaves for the windows that are not yet judged. Below 0 or above 1
+    it is impossible, and so is the film's share.
+    """
+    expected: Floats = (shares * before.total - before.positive_content) / before.content_left
+    return expected
+
+
+class _Bet(NamedTuple):
+    """A bet on each judgement, against each tested share; both arrays have the shape [n, shares].
+
+    Attributes
+    ----------
+    gain : ndarray
+        By how much the judgement is on the side of the expected one that the bet is on; negative on the other
+        side.
+    largest_loss : ndarray
+        How negative the gain can become.
+    """
+
+    gain: Floats
+    largest_loss: Floats
+
+
+def _bet_that_share_is_above(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
+    """Bet that judgements are higher than those that the tested shares let expect [n, shares].
+
+    The bet is on the judgements themselves if `weight_of_p` is 0, and on their differences from the model's
+    probabilities if it is 1.
+    """
+    difference_of_p = weight_of_p * (before.p - before.mean_p_left)  # expected to be 0
+    gain = y[:, None] - difference_of_p - expected_y
+    largest_loss = expected_y - weight_of_p * (before.mean_p_left - 1)  # where y is 0 and p is 1
+    return _Bet(gain, largest_loss)
+
+
+def _bet_that_share_is_below(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
+    """Bet that judgements are lower than expected; parameters as of `_bet_that_share_is_above`."""
+    difference_of_p = weight_of_p * (before.p - before.mean_p_left)
+    gain = -(y[:, None] - difference_of_p - expected_y)
+    largest_loss = 1 + weight_of_p * before.mean_p_left - expected_y  # where y is 1 and p is 0
+    return _Bet(gain, largest_loss)
+
+
+def _capital_of_bet(bet: _Bet, stake: float) -> Floats:
+    """Return the capital after each judgement, from a capital of 1 [n, shares].
+
+    Each judgement multiplies it by 1 + stake * gain / largest loss: with a stake of 1 the largest loss would
+    take all of it.
+    """
+    # The lower bounds 1e-9 and 1e-12 only keep rounding from dividing by 0 and from log(0).
+    factor = 1 + stake * bet.gain / np.maximum(bet.largest_loss, 1e-9)
+    log_capital = np.cumsum(np.log(np.maximum(factor, 1e-12)), axis=0)
+    capital: Floats = np.exp(np.minimum(log_capital, HIGHEST_LOG))
+    return capital

@@ -6,7 +6,7 @@ it is taken back, of the same kind. A claim that does not count changes nothing:
 refused claim is reported.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -42,7 +42,9 @@ class RefusedClaim:
 
 
 def standing(lines: Iterable[Line], is_valid: Validity | None = None) -> list[Line]:
-    """Return the valid decisions that nothing replaces or takes back, in the same order on every machine.
+    """Return the decisions that are in force: valid ones that no other line replaces or takes back.
+
+    Their order is the same on every machine (`in_order`).
 
     Parameters
     ----------
@@ -74,50 +76,47 @@ class _Ruling:
     def __init__(self, lines: Iterable[Line], is_valid: Validity | None) -> None:
         ordered = sorted(lines, key=in_order)
         self._line_of: Mapping[str, Line] = {line.id: line for line in ordered}
+        self.standing: list[Line] = []
         self.refused: list[RefusedClaim] = []
         # First what is taken back: a decision that is taken back replaces nothing.
-        taken_back_ids = self._ids_taken_back(ordered)
+        taken_back_ids: set[str] = set()
+        # The latest first: when a line is reached, it is known whether a later one takes it back.
+        for line in reversed(ordered):
+            if line.kind == UNDO and line.id not in taken_back_ids:
+                taken_back_ids.update(self._granted_ids(line))
+                self.refused += self._refused_claims(line)
         decisions = [line for line in ordered if line.kind in DECISIONS and line.id not in taken_back_ids]
         valid = decisions if is_valid is None else [line for line in decisions if is_valid(line)]
         replaced_ids: set[str] = set()
         for line in valid:
-            replaced_ids.update(self._rule_on_claims(line))
+            replaced_ids.update(self._granted_ids(line))
+            self.refused += self._refused_claims(line)
         self.standing = [line for line in valid if line.id not in replaced_ids]
         valid_ids = {line.id for line in valid}
         for line in decisions:
             if line.id not in valid_ids:
-                self._refuse_all(line)
+                self.refused += [RefusedClaim(line, target, "invalid") for target in self._targets(line)]
 
-    def _ids_taken_back(self, ordered: Collection[Line]) -> set[str]:
-        """Return the ids of the lines that are taken back by lines that are not taken back themselves."""
-        taken_back_ids: set[str] = set()
-        # The latest first: when a line is reached, it is known whether a later one takes it back.
-        for line in reversed([*ordered]):
-            if line.kind == UNDO and line.id not in taken_back_ids:
-                taken_back_ids.update(self._rule_on_claims(line))
-        return taken_back_ids
+    def _granted_ids(self, line: Line) -> list[str]:
+        """Return the ids of the lines that a valid line may replace or take back, of those it asks for."""
+        return [target.id for target in self._targets(line) if reason_against(line, target) is None]
 
-    def _rule_on_claims(self, line: Line) -> list[str]:
-        """Return the ids of the lines that a line may replace or take back; add other claims to `refused`."""
-        granted_ids = []
-        for target_id in line.replaces:
-            target = self._line_of.get(target_id)
-            # A line that is unknown here may still come from another machine: its claim is not refused.
-            if target is None or target.kind in HEADERS:
-                continue
+    def _refused_claims(self, line: Line) -> list[RefusedClaim]:
+        """List what a valid line asks to replace or to take back, and may not."""
+        refused = []
+        for target in self._targets(line):
             reason = reason_against(line, target)
-            if reason is None:
-                granted_ids.append(target_id)
-            else:
-                self.refused.append(RefusedClaim(line, target, reason))
-        return granted_ids
+            if reason is not None:
+                refused.append(RefusedClaim(line, target, reason))
+        return refused
 
-    def _refuse_all(self, line: Line) -> None:
-        """Refuse every claim of an invalid line."""
-        for target_id in line.replaces:
-            target = self._line_of.get(target_id)
-            if target is not None and target.kind not in HEADERS:
-                self.refused.append(RefusedClaim(line, target, "invalid"))
+    def _targets(self, line: Line) -> list[Line]:
+        """Return the lines that a line asks to replace or to take back, as far as they are here.
+
+        A line that is not here may still come from another machine. Nobody can replace a header.
+        """
+        targets = [self._line_of.get(target_id) for target_id in line.replaces]
+        return [target for target in targets if target is not None and target.kind not in HEADERS]
 
 
 def reason_against(line: Line, target: Line) -> Reason | None:

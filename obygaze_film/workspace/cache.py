@@ -22,8 +22,8 @@ def cache_folder() -> Path:
     return Path(caches) / "obygaze" / "films"
 
 
-def private_cache(folder: Path) -> dict[Path, int]:
-    """Make the folder of copies so that only its owner can read it, and remove copies unused for `KEPT_S`.
+def prepare_cache(folder: Path) -> dict[Path, int]:
+    """Make the folder of copies for its owner alone, and remove copies unused for `KEPT_S`; list the others.
 
     Returns
     -------

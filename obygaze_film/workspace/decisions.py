@@ -27,8 +27,8 @@ from obygaze_features.manifest import (
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.judged_windows import JUDGED_AT, judged_at, law_of, named_law
-from obygaze_film.notes import said, said_counted
+from obygaze_film.judged_windows import JUDGED_AT, judged_at, named_sampling, sampling_of
+from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.acts import Acts
@@ -41,10 +41,18 @@ from obygaze_film.workspace.definitions import (
     codebook_in,
     stored,
 )
-from obygaze_film.workspace.importing import IMPORT, Annotated, TakenFrom, taken_from
+from obygaze_film.workspace.importing import IMPORT, Annotated, AnnotatorResult, compare_annotations
 from obygaze_film.workspace.ledger import LEDGER, MOST_OF_A_KIND, Ledger
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, in_order
-from obygaze_film.workspace.rules import DEFAULT_PLANNED, PLANNED, FilmRules, Reading, name_of, read_line
+from obygaze_film.workspace.rules import (
+    DEFAULT_PLANNED,
+    PLANNED,
+    Cells,
+    FilmRules,
+    Reading,
+    name_of,
+    read_line,
+)
 from obygaze_film.workspace.settling import (
     DECIMALS,
     Disagreement,
@@ -57,15 +65,21 @@ from obygaze_film.workspace.tables import (
     KINDS,
     NOTES,
     Decision,
+    EditedTable,
     ExportedTable,
     State,
-    TakenIn,
     read_edited,
     state_of,
     table_text,
 )
 
 __all__ = ["COLUMNS", "JUDGEMENTS", "KINDS", "NOTES", "PASSAGES", "Decisions", "State", "state_of"]
+
+Places = frozenset[int]
+"""Places of windows in the draw, from 1 on."""
+
+ALL_PLACES: Final = None
+"""Stands for all places of the draw, where a set of places is expected."""
 
 DRAW_COLUMNS: Final = (SEEN_SCORE, PLACE, LAW, SEED, CONTENT_S, JUDGED_AT)
 """Columns that say how a judged window was drawn, and when it was judged.
@@ -104,10 +118,10 @@ class Decisions:
     rules : FilmRules
         What decisions about this film must be.
     kept : dict
-        Kind -> the valid decisions that stand, in the same order on every machine. Their clip ids are the
-        ids of their lines; columns without a field of `Clip` are in `extras`.
+        Kind -> the valid decisions that stand, as clips, in the same order on every machine. Their clip ids
+        are the ids of their lines; columns without a field of `Clip` are in `extras`.
     lines : dict
-        Id -> line of these decisions.
+        Id -> the ledger's line of each of these decisions; other lines of the ledger are not in it.
     definition : str
         Digest of the codebook's definitions; of several digests that mean the same, the one that represents
         them.
@@ -141,13 +155,9 @@ class Decisions:
         self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
         self._lock = RLock()  # the desk's server decides and reads in several threads
         self._state_when_opened = state_of(folder / RECORD)  # another state: the film was scored again
-        self.refresh(opening=True)
-        # Which other definitions were used is only known once the ledger is read.
-        other_definitions = sorted({self.definition_of(line) for line in self._under_other_definitions()})
-        if same_meaning and other_definitions:
-            self._same_meaning = tuple(other_definitions)
-            self.ledger.begin()  # the header of a new file keeps the declaration
-            self._update()
+        self.refresh(is_opening=True)
+        if same_meaning:  # after the ledger is read: only then it is known which other definitions were used
+            self._declare_same_meaning()
         self._say_other_definitions()
 
     # --- what is there
@@ -165,14 +175,14 @@ class Decisions:
 
     @property
     def draw(self) -> Draw:
-        """The draw of the windows to judge blindly, by the law of those that were judged blindly before."""
-        blind = [clip for clip in self.kept.get("judgement", ()) if self._readings[clip.clip_id].place]
-        return self.rules.draws[law_of(blind)]
+        """The draw of the windows to judge blindly, by the method of those judged blindly before."""
+        blind = [clip for clip in self.kept.get("judgement", ()) if self._place_in_draw(clip) > 0]
+        return self.rules.draws[sampling_of(blind)]
 
     @property
     def windows(self) -> list[tuple[float, float]]:
         """Start and end in seconds of the windows to judge blindly, in the order of the draw."""
-        return self.rules.windows[self.draw.law]
+        return self.rules.windows[self.draw.sampling]
 
     def place_of(self, clip: Clip) -> int:
         """Return the place in the draw, from 1 on, of a window that was judged blindly; 0 for other clips."""
@@ -182,18 +192,23 @@ class Decisions:
         """Return whether a judgement agrees with a model that marks the span (`FilmRules.verdict`)."""
         return self.rules.verdict(level, concepts)
 
+    def _place_in_draw(self, clip: Clip) -> int:
+        """Return the place in the draw, from 1 on, of a standing blind judgement; 0 for other decisions."""
+        return self._readings[clip.clip_id].place
+
     def blind_judgements(self, *, any_definition: bool = False) -> dict[str, dict[int, Clip]]:
         """Return the blind judgements of each person: annotator -> place in the draw -> judgement.
 
-        Judgements under other definitions than today's are left out, unless `any_definition` is set.
+        Judgements by another method of sampling than that of `draw` are left out, and so are those under
+        other definitions than today's, unless `any_definition` is set.
         """
         judged: dict[str, dict[int, Clip]] = {}
-        law = self.draw.law
+        sampling = self.draw.sampling
         for clip in self.kept["judgement"]:
-            place = self._readings[clip.clip_id].place
-            is_blind = place > 0 and named_law(clip) == law
+            place = self._place_in_draw(clip)
+            is_of_draw = place > 0 and named_sampling(clip) == sampling
             has_definition = any_definition or self.is_current(clip.clip_id)
-            if clip.level and is_blind and has_definition:
+            if clip.level and is_of_draw and has_definition:
                 judged.setdefault(clip.annotator, {})[place] = clip
         return judged
 
@@ -217,36 +232,49 @@ class Decisions:
         n_judged = len(self.blind_judgements().get(annotator, ()))
         return self.n_stated_by(annotator) or n_judged or min(DEFAULT_PLANNED, len(self.windows))
 
-    def places_seen_by(self, annotator: str) -> frozenset[int] | None:
-        """Return the places of the draw of which a person may see others' blind judgements; None for all.
+    def places_seen_by(self, annotator: str) -> Places | None:
+        """Return the places of the draw at which a person may see others' blind judgements.
 
-        Whoever judged as many windows as they said, or all of them, may see all. Whoever never said a number,
-        as their list was imported, may go on judging blindly: they may see those of the windows that they
-        judged. Anybody else sees none.
+        - All (`ALL_PLACES`), if they judged as many windows as they said, or all windows of the film.
+        - None of them, if they said a number and have not judged as many yet.
+        - The places that they judged, if they never said a number because their judgements were imported:
+          they may still judge the other windows blindly.
         """
         own = self.blind_judgements().get(annotator, {})
         n_stated = self.n_stated_by(annotator)
-        if own and len(own) >= (n_stated or len(self.windows)):
-            return None
-        return frozenset() if n_stated else frozenset(own)
+        n_to_judge = n_stated or len(self.windows)
+        if own and len(own) >= n_to_judge:
+            return ALL_PLACES
+        if n_stated:
+            return frozenset()
+        return frozenset(own)
 
-    def places_seen_by_all(self) -> frozenset[int] | None:
-        """Return the places of which all judges may see each other's blind judgements; None for all."""
-        common: frozenset[int] | None = None
+    def places_seen_by_all(self) -> Places | None:
+        """Return the places at which every judge may see the others' blind judgements; or `ALL_PLACES`.
+
+        Judgements without the name of a judge keep no place from being seen.
+        """
+        common: Places | None = ALL_PLACES
         for annotator in self.blind_judgements():
-            seen = self.places_seen_by(annotator) if annotator else None
-            if seen is not None:
-                common = seen if common is None else common & seen
+            if not annotator:
+                continue
+            places = self.places_seen_by(annotator)
+            if places is ALL_PLACES:
+                continue
+            common = places if common is ALL_PLACES else common & places
         return common
 
-    def ids_hidden_from(self, annotator: str, places_seen: frozenset[int] | None) -> list[str]:
-        """List the ids of others' blind judgements that are hidden from a person who sees some places."""
-        if places_seen is None:
+    def ids_hidden_from(self, annotator: str, places_seen: Places | None) -> list[str]:
+        """List the ids of others' blind judgements at other places than those that a person may see.
+
+        Judgements under earlier definitions are hidden too.
+        """
+        if places_seen is ALL_PLACES:
             return []
         hidden = []
-        for name, judged in self.blind_judgements(any_definition=True).items():
-            if name != annotator:
-                hidden += [clip.clip_id for place, clip in judged.items() if place not in places_seen]
+        for judge, judgement_at in self.blind_judgements(any_definition=True).items():
+            if judge != annotator:
+                hidden += [clip.clip_id for place, clip in judgement_at.items() if place not in places_seen]
         return hidden
 
     def hides_others_from(self, annotator: str) -> bool:
@@ -259,19 +287,20 @@ class Decisions:
         Either two of them replace the same line, or they are two judgements of one person on one span. Such
         decisions come from machines that did not know of each other, for example.
         """
-        # What only one decision may have (a replaced line, a judged span) -> the first decision that has it.
-        first_with: dict[object, str] = {}
-        conflicting: set[str] = set()
+        # Annotator and replaced line, or kind and judged span -> ids of the decisions on it.
+        ids_by_replaced: dict[tuple[str, str], list[str]] = {}
+        ids_by_span: dict[tuple[str, JudgedSpan], list[str]] = {}
         for clips in self.kept.values():
             for clip in clips:
                 line = self.lines[clip.clip_id]
-                exclusive: list[object] = [(line.annotator, replaced_id) for replaced_id in line.replaces]
+                for replaced_id in dict.fromkeys(line.replaces):
+                    ids_by_replaced.setdefault((line.annotator, replaced_id), []).append(line.id)
                 if line.kind in ONE_PER_SPAN:
-                    exclusive.append((line.kind, _judged_span(clip)))
-                for key in exclusive:
-                    first_id = first_with.setdefault(key, line.id)
-                    if first_id != line.id:
-                        conflicting |= {first_id, line.id}
+                    ids_by_span.setdefault((line.kind, _judged_span(clip)), []).append(line.id)
+        conflicting: set[str] = set()
+        for ids in (*ids_by_replaced.values(), *ids_by_span.values()):
+            if len(ids) > 1:
+                conflicting.update(ids)
         return conflicting
 
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
@@ -288,22 +317,27 @@ class Decisions:
         for clip in self.kept["judgement"] if clips is None else clips:
             if clip.level and self.is_current(clip.clip_id):
                 extras = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
-                # A definition that is not unknown means the same as today's: it is written as today's.
+                # `is_current`: the definition is unknown, or means the same as today's and is written so.
                 is_known = self.definition_of(self.lines[clip.clip_id]) != UNKNOWN
                 extras[DEFINITION] = self.codebook.definition() if is_known else UNKNOWN
                 latest[_judged_span(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
 
     def disagreements(
-        self, shown_ids: Container[str] | None = None, settling_ids: Container[str] | None = None
+        self, shown_ids: Container[str] | None = None, agreed_ids: Container[str] | None = None
     ) -> list[Disagreement]:
         """List the spans that people gave different levels under today's definitions.
 
-        Only decisions whose id is in `shown_ids` are compared; by default all that stand. What was agreed
-        counts if its id is in `settling_ids`, by default any.
+        Parameters
+        ----------
+        shown_ids : container of str, optional
+            Ids of the judgements and passages that are compared; by default all that stand.
+        agreed_ids : container of str, optional
+            Ids of the agreed decisions that may settle a difference; by default all that stand.
         """
         judged = self._current(("judgement", "passage"), shown_ids)
-        return disagreements(judged, self._current(("agreed",), settling_ids))
+        agreed = self._current(("agreed",), agreed_ids)
+        return disagreements(judged, agreed)
 
     def _current(self, kinds: Iterable[str], shown_ids: Container[str] | None) -> list[Clip]:
         """List the standing decisions of some kinds that give a level under today's definitions.
@@ -324,45 +358,52 @@ class Decisions:
         Only decisions whose id is in `shown_ids` are listed; by default all that stand.
         """
         all_decided = []
-        for clip in (clip for clips in self.kept.values() for clip in clips):
-            line = self.lines[clip.clip_id]
-            is_shown = shown_ids is None or line.id in shown_ids
-            if not is_shown or not self.is_current(line.id):
-                continue
-            # The judges of an agreed decision are those whose decisions it settles.
-            settled_judges = {self.lines[parent_id].annotator for parent_id in line.parents}
-            decided = Decided(
-                clip.start_s or 0.0,
-                clip.end_s or 0.0,
-                judges=tuple(sorted(settled_judges)) or (clip.annotator,),
-                level=clip.level or "",
-                concepts=clip.concepts,
-                note=line.row.get("note", ""),
-                is_blind=clip.extras.get(SEEN_SCORE) == "0",
-                is_agreed=line.kind == "agreed",
-                id=line.id,
-                definition=self.definition_of(line) if clip.level else UNKNOWN,
-            )
-            if decided.level or decided.note:
-                all_decided.append(decided)
+        for clips in self.kept.values():
+            for clip in clips:
+                is_shown = shown_ids is None or clip.clip_id in shown_ids
+                if not is_shown or not self.is_current(clip.clip_id):
+                    continue
+                decided = self._decided(clip)
+                if decided.level or decided.note:
+                    all_decided.append(decided)
         return all_decided
+
+    def _decided(self, clip: Clip) -> Decided:
+        """Describe a standing decision for exports."""
+        line = self.lines[clip.clip_id]
+        # The judges of an agreed decision are those whose decisions it settles.
+        settled_judges = {self.lines[parent_id].annotator for parent_id in line.parents}
+        return Decided(
+            clip.start_s or 0.0,
+            clip.end_s or 0.0,
+            judges=tuple(sorted(settled_judges)) or (clip.annotator,),
+            level=clip.level or "",
+            concepts=clip.concepts,
+            note=line.row.get("note", ""),
+            is_blind=clip.extras.get(SEEN_SCORE) == "0",
+            is_agreed=line.kind == "agreed",
+            id=line.id,
+            definition=self.definition_of(line) if clip.level else UNKNOWN,
+        )
 
     # --- under which definitions
     # ---------------------------------------------------------------------------
     def definition_of(self, line: Line) -> str:
         """Return the digest of the definitions that a line was decided under; `UNKNOWN` if nothing states it.
 
-        A line of the desk was decided under the codebook in its file's header. A line that came from a table
-        states its own definition: whoever read the table in need not have decided.
+        A line may state its own definition. Otherwise, if it was decided at the desk, the header of its file
+        has the codebook. The header of an imported table does not count: it has the codebook of the person
+        who imported the table.
         """
         if DEFINITION in line.row:
             return self._meanings.of(line.row[DEFINITION])
+        if self._is_of_table(line):
+            return UNKNOWN
         header = self.ledger.header_of(line)
-        if header is None or header.codebook is None or self._is_of_table(line):
+        stated_codebook = None if header is None else header.codebook
+        if stated_codebook is None or codebook_in(stated_codebook) is None:  # none, or not readable
             return UNKNOWN
-        if codebook_in(header.codebook) is None:
-            return UNKNOWN
-        return self._meanings.of(header.codebook.definition)
+        return self._meanings.of(stated_codebook.definition)
 
     def is_current(self, line_id: str) -> bool:
         """Whether a standing decision was made under today's definitions, or does not say under which."""
@@ -396,6 +437,14 @@ class Decisions:
         """Return the first line, number 1, of a line's file, which says where the file's lines come from."""
         return self.ledger.lines.get(f"{line.sitting}-1")
 
+    def _declare_same_meaning(self) -> None:
+        """Declare in the ledger that all other definitions of standing decisions mean the same as today's."""
+        other_definitions = sorted({self.definition_of(line) for line in self._under_other_definitions()})
+        if other_definitions:
+            self._same_meaning = tuple(other_definitions)
+            self.ledger.begin()  # the header of a new file keeps the declaration
+            self._update()
+
     def _under_other_definitions(self) -> list[Line]:
         """List the lines that stand and were decided under other definitions than today's."""
         return [line for line_id, line in self.lines.items() if not self.is_current(line_id)]
@@ -405,13 +454,13 @@ class Decisions:
         labelled = [line for line in self.lines.values() if line.row.get("level")]
         unknown = [line for line in labelled if self.ledger.header_of(line) is None]
         if unknown:
-            decided = said_counted("n_decisions", len(unknown))
-            self._say(said("defined_unknown", folder=self.folder, decisions=decided))
+            decided = counted_message("n_decisions", len(unknown))
+            self._say(message("defined_unknown", folder=self.folder, decisions=decided))
         others = [line for line in self._under_other_definitions() if line.row.get("level")]
         if others:
-            digests = sorted({self.definition_of(line)[:12] for line in others})
-            facts = {"decisions": said_counted("n_decisions", len(others)), "digests": ", ".join(digests)}
-            self._say(said("defined_otherwise", folder=self.folder, **facts))
+            names = sorted({self._meanings.name(self.definition_of(line)) for line in others})
+            facts = {"decisions": counted_message("n_decisions", len(others)), "names": "; ".join(names)}
+            self._say(message("defined_otherwise", folder=self.folder, **facts))
 
     @property
     def headers(self) -> list[Header]:
@@ -436,7 +485,7 @@ class Decisions:
         n_planned: int = 0,
         parents: Sequence[str] = (),
         mode: str = "read",
-        changes: str = "",
+        changed_id: str = "",
     ) -> str:
         """Write a person's decision on a span to the ledger, and return its id.
 
@@ -463,16 +512,16 @@ class Decisions:
             Of an agreed decision: the ids of the decisions that it settles.
         mode : str
             Mode of the desk: `blind` hides all scores, `read` shows them.
-        changes : str
-            Id of the person's own decision that this one changes: the other no longer stands.
+        changed_id : str
+            Id of the person's own decision that this one takes the place of; empty if there is none.
 
         Raises
         ------
         FilmError
             The decision is not valid, or the decision that it changes does not stand or is somebody else's.
         """
-        is_settled_blindly = (
-            kind == "agreed" and mode == "blind" and self._are_settled_blindly(start_s, end_s, parents)
+        is_agreed_blindly = (
+            kind == "agreed" and mode == "blind" and self._can_agree_blindly(start_s, end_s, parents)
         )
         row = self.rules.row_of(
             kind,
@@ -487,33 +536,53 @@ class Decisions:
             place=place,
             n_planned=n_planned,
             parents=parents,
-            is_blind=is_settled_blindly,
+            is_blind=is_agreed_blindly,
         )
         self.rules.refuse(kind, row, start_s, end_s)
         clip = self.rules.clip_of_new(kind, row, self.folder)
         if kind == "judgement" and place and not self.place_of(clip):
-            raise FilmError(said("no_window", start=start_s, end=end_s, place=place))
+            raise FilmError(message("no_window", start=start_s, end=end_s, place=place))
         with self._lock:
             self._refuse_scored_again()
             self.refresh()  # what others decided meanwhile may be what this decision settles or changes
             if kind == "agreed":
                 self._refuse_unsettled(row)
-            changed = self._own_standing(changes, clip.annotator) if changes else None
-            replaced_ids = []
-            if changed is not None and changed.kind == kind:
-                replaced_ids.append(changed.id)
-            if kind in ONE_PER_SPAN:
-                replaced_ids += [old for old in self._ids_on_span(kind, clip) if old not in replaced_ids]
-            line = self.ledger.add(kind, row, replaced_ids)
-            if changed is None or changed.kind == kind:
-                self._acts.did(line)
-            else:  # a line can only replace one of its own kind: one of another kind is taken back
-                self._acts.did(line, self._acts.take_back(changed))
+            changed = self._own_standing(changed_id, clip.annotator) if changed_id else None
+            line = self._add(kind, row, clip, changed)
             self._update()
             return line.id
 
+    def _add(self, kind: str, row: Cells, clip: Clip, changed: Line | None) -> Line:
+        """Write a checked decision to the ledger, so that it can be undone, and return its line.
+
+        Parameters
+        ----------
+        kind : str
+        row : dict
+            The decision.
+        clip : Clip
+            The same decision as a clip.
+        changed : Line or None
+            The decision that it takes the place of, beside those on its own span (`_ids_on_span`).
+        """
+        # A line can only replace one of its own kind: one of another kind is taken back.
+        is_of_other_kind = changed is not None and changed.kind != kind
+        replaced_ids = []
+        if changed is not None and not is_of_other_kind:
+            replaced_ids.append(changed.id)
+        if kind in ONE_PER_SPAN:
+            replaced_ids += [old_id for old_id in self._ids_on_span(kind, clip) if old_id not in replaced_ids]
+        line = self.ledger.add(kind, row, replaced_ids)
+        if changed is not None and is_of_other_kind:
+            self._acts.did(line, self._acts.take_back(changed))
+        else:
+            self._acts.did(line)
+        return line
+
     def delete(self, line_id: str, annotator: str) -> Line:
         """Take back a decision of the same person, whenever it was made, and return it.
+
+        Its earlier versions are taken back too: otherwise the latest of them would stand again.
 
         Raises
         ------
@@ -523,7 +592,6 @@ class Decisions:
         with self._lock:
             self.refresh()
             line = self._own_standing(line_id, name_of(annotator))
-            # Its earlier versions are taken back too: otherwise the latest of them would stand again.
             self._acts.did(self._acts.take_back(line, *self.replaced(line)))
             self._update()
             return line
@@ -561,17 +629,18 @@ class Decisions:
     def replaced(self, line: Line) -> list[Line]:
         """Find all earlier versions of a line: the lines that it replaced, and those that they replaced.
 
-        The latest comes first. Claims to replace that do not count are passed over (`authority`).
+        The latest comes first. Lines that a version asks to replace and may not (`reason_against`) are none.
         """
         earlier: dict[str, Line] = {}
-        claims = [(line, target_id) for target_id in line.replaces]
-        while claims:
-            claiming, target_id = claims.pop(0)
-            target = self.ledger.lines.get(target_id)
-            if target is None or target.id in earlier or reason_against(claiming, target) is not None:
-                continue
-            earlier[target.id] = target
-            claims += [(target, replaced_id) for replaced_id in target.replaces]
+        to_follow = [line]
+        while to_follow:
+            version = to_follow.pop(0)
+            for target_id in version.replaces:
+                target = self.ledger.lines.get(target_id)
+                is_known = target_id in earlier
+                if target is not None and not is_known and reason_against(version, target) is None:
+                    earlier[target_id] = target
+                    to_follow.append(target)
         return sorted(earlier.values(), key=lambda old: (-old.clock, old.id))
 
     def is_imported(self, line: Line) -> bool:
@@ -583,7 +652,7 @@ class Decisions:
         """Return the standing decision with an id; refuse if there is none, or if it is somebody else's."""
         line = self.lines.get(line_id)
         if line is None or line.annotator != annotator:
-            raise FilmError(said("not_standing"))
+            raise FilmError(message("not_standing"))
         return line
 
     def _ids_on_span(self, kind: str, clip: Clip) -> list[str]:
@@ -594,61 +663,60 @@ class Decisions:
         key_of = _settled_span if kind == "agreed" else _judged_span
         return [old.clip_id for old in self.kept[kind] if key_of(old) == key_of(clip)]
 
-    def _are_settled_blindly(self, start_s: float, end_s: float, parent_ids: Sequence[str]) -> bool:
-        """Whether what is agreed on a span is made without the score, as all decisions were that it settles.
+    def _can_agree_blindly(self, start_s: float, end_s: float, parent_ids: Sequence[str]) -> bool:
+        """Whether an agreed decision on a span counts as blind where the desk hides the scores.
 
-        It is not, if the difference was settled before with the score in sight.
+        The decisions that it settles must all be blind. If people agreed on the span before with the score in
+        sight, they know it, and the decision is not blind.
         """
         span = round(start_s, DECIMALS), round(end_s, DECIMALS)
-        settled = [clip for clip in self.kept["agreed"] if span_key(clip) == span]
-        if any(clip.extras.get(SEEN_SCORE) == "1" for clip in settled):
-            return False
+        for clip in self.kept["agreed"]:
+            if span_key(clip) == span and clip.extras.get(SEEN_SCORE) == "1":
+                return False
         parents = [self.lines.get(parent_id) for parent_id in parent_ids]
         return all(parent is not None and parent.row.get(SEEN_SCORE) == "0" for parent in parents)
 
     def _refuse_scored_again(self) -> None:
         """Refuse to decide if the film was scored again since it was opened: the scores shown are old."""
         if state_of(self.folder / RECORD) != self._state_when_opened:
-            raise FilmError(said("scored_again", folder=self.folder))
+            raise FilmError(message("scored_again", folder=self.folder))
 
     def _refuse_unsettled(self, row: Mapping[str, str]) -> None:
         """Refuse an agreed decision whose parents do not stand, or are not of its span."""
-        # Only the row of this line is checked: its id and clock are placeholders.
-        line = Line(id=f"{'0' * 16}-1", clock=1, kind="agreed", row=row)
-        problem = problem_of(line, self.lines)
-        if problem:
-            raise FilmError(said(f"agreed_{problem}"))
+        problem = problem_of(row, self.lines)
+        if problem is not None:
+            raise FilmError(message(f"agreed_{problem}"))
 
     # --- reading and writing
     # ---------------------------------------------------------------------------
-    def refresh(self, *, opening: bool = False) -> None:
+    def refresh(self, *, is_opening: bool = False) -> None:
         """Read what others appended to the ledger, or edited in the tables.
 
-        With `opening` an edited table that can't be read raises an error. Later the table is held: a notice
-        is given, and its file stays as it is until somebody mends it.
+        An edited table that can't be read raises an error while the decisions are opened (`is_opening`).
+        Later there is only a notice, and the table's file is not written until somebody mends it.
         """
         with self._lock:
             edited_tables = [table for table in self._tables.values() if table.is_edited()]
             lines_before = dict(self.ledger.lines)
             for table in edited_tables:
                 try:
-                    self._take_in(table)
+                    self._read_edits(table)
                 except (ObygazeError, OSError) as error:
-                    if opening:
+                    if is_opening:
                         raise
-                    table.hold()
-                    self._say(said("table_held", error=error))
+                    table.mark_unreadable()
+                    self._say(message("table_held", error=error))
             self.ledger.read()
-            if opening or edited_tables or lines_before != self.ledger.lines:
+            if is_opening or edited_tables or lines_before != self.ledger.lines:
                 self._update()
 
-    def _take_in(self, table: ExportedTable) -> None:
+    def _read_edits(self, table: ExportedTable) -> None:
         """Append the decisions that a person wrote into an exported table to the ledger.
 
         A table that is as it was exported holds none, and neither does one that was deleted.
         """
         state = state_of(table.path)  # before the table is read, so that later edits are noticed
-        table.was_read(state)
+        table.remember(state)
         if state is None:
             return
         data = read_bytes(table.path, MOST_BYTES, within=self.folder)
@@ -657,35 +725,42 @@ class Decisions:
         self._find_standing()
         exported = self.table(table.kind)
         if data == exported.encode():
-            table.was_read(state, exported)
-            return
+            table.remember(state, exported)
+        else:
+            self._add_edits(table, sha256_of(data))
+
+    def _add_edits(self, table: ExportedTable, digest: str) -> None:
+        """Append the new decisions of an edited table, whose content has this digest, to the ledger."""
         lines = [line for line in self.ledger.lines.values() if line.kind == table.kind]
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
         standing_ids = [clip.clip_id for clip in self.kept[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
-        digest = sha256_of(data)
-        n_new = self.ledger.add_table(digest, table.kind, edited.new)
-        if n_new:
-            self._say_what_was_edited(table, edited, n_new, digest=digest[:16])
-        elif any(edited.new):
-            self._say(said("table_known", path=table.path))
+        n_added = self.ledger.add_table(digest, table.kind, edited.new_decisions)
+        if n_added:
+            self._say_what_was_edited(table, edited, n_added, digest=digest[:16])
+        elif any(edited.new_decisions):
+            self._say(message("table_known", path=table.path))
         self._say_missing_rows(table, edited, standing_ids)
 
-    def _say_what_was_edited(self, table: ExportedTable, edited: TakenIn, n_new: int, digest: str) -> None:
+    def _say_what_was_edited(
+        self, table: ExportedTable, edited: EditedTable, n_added: int, digest: str
+    ) -> None:
         """Say how many decisions were taken in from a table, and which of its rows may be mistakes.
 
         Those repeat a concept, or name a decision that they may not replace.
         """
-        decided = said_counted("n_decisions", n_new)
-        self._say(said("table_edited", path=table.path, digest=digest, decisions=decided))
+        decided = counted_message("n_decisions", n_added)
+        self._say(message("table_edited", path=table.path, digest=digest, decisions=decided))
         cells = [(table.path, row.line, row.cells) for row in edited.rows]
         for notice in repeated_concepts(cells).values():
             self._say(f"{table.path}: {notice}")
-        for row in edited.not_replacing:
+        for row in edited.further_rows:
             facts = {"who": row.annotator, "name": row.line.id, "other": row.line.annotator}
-            self._say(said("row_beside", path=table.path, line=row.number, **facts))
+            self._say(message("row_beside", path=table.path, line=row.number, **facts))
 
-    def _say_missing_rows(self, table: ExportedTable, edited: TakenIn, standing_ids: Sequence[str]) -> None:
+    def _say_missing_rows(
+        self, table: ExportedTable, edited: EditedTable, standing_ids: Sequence[str]
+    ) -> None:
         """Say how many standing decisions have no row in an edited table: deleting a row deletes no decision.
 
         Nothing is said if the ledger was written to after the table: the table can't have rows for what was
@@ -694,10 +769,10 @@ class Decisions:
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         if n_missing and table.path.stat().st_mtime > self._ledger_written_at():
-            facts = {"decisions": said_counted("n_decisions", n_missing), "ledger": LEDGER}
-            self._say(said("table_lacked", path=table.path, **facts))
+            facts = {"decisions": counted_message("n_decisions", n_missing), "ledger": LEDGER}
+            self._say(message("table_lacked", path=table.path, **facts))
 
-    def take_in(self, file: Annotated, *, is_blind: bool | None = None) -> list[TakenFrom]:
+    def take_in(self, file: Annotated, *, is_blind: bool | None = None) -> list[AnnotatorResult]:
         """Take the annotations of another tool's file into the ledger; return the result for each annotator.
 
         Parameters
@@ -715,17 +790,27 @@ class Decisions:
         with self._lock:
             self._refuse_scored_again()
             self.refresh()
-            results = taken_from(self, file, is_blind)
-            for taken in results:
-                about = {"annotator": taken.annotator, "file": file.path.name}
-                # Equal files of one annotator, imported in the same way, are taken in once. A file may be of
-                # several films: each has its own sitting, whose name is part of its decisions' ids.
-                content = f"{file.sha256}\n{self.film.movie}\n{taken.annotator}\n{is_blind}"
-                digest = sha256_of(content.encode())
-                if any(taken.rows) and not self.ledger.add_table(digest, IMPORT, taken.rows, about):
-                    self._say(said("import_known", path=file.path, who=taken.annotator))
+            results = compare_annotations(self, file, is_blind)
+            for result in results:
+                self._add_imported(file, result, is_blind)
             self._update()
             return results
+
+    def _add_imported(self, file: Annotated, result: AnnotatorResult, is_blind: bool | None) -> None:
+        """Append the new decisions of one annotator of a file to the ledger, unless they are there already.
+
+        Equal files of one annotator, imported in the same way, are added once. A file may be of several
+        films: each film has its own sitting, whose name is part of its decisions' ids.
+        """
+        has_new_decisions = any(row is not None for row in result.rows)
+        if not has_new_decisions:
+            return
+        content = f"{file.sha256}\n{self.film.movie}\n{result.annotator}\n{is_blind}"
+        digest = sha256_of(content.encode())
+        about = {"annotator": result.annotator, "file": file.path.name}
+        n_added = self.ledger.add_table(digest, IMPORT, result.rows, about)
+        if not n_added:
+            self._say(message("import_known", path=file.path, who=result.annotator))
 
     def _ledger_written_at(self) -> float:
         """Return when a file of the ledger was last written to, in seconds since 1970."""
@@ -747,9 +832,10 @@ class Decisions:
         return reading
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
-        """Find for each law the draw by which most windows were judged blindly, as the ledger's headers say.
+        """Find for each method of sampling the draw by which most windows were judged blindly.
 
-        Of draws by which equally many were judged the one with the lower contents counts, on every machine.
+        If two draws by a method have equally many, the one with the lower contents is taken, so that every
+        machine takes the same.
         """
         n_judged_by: Counter[Draw] = Counter()
         for line in self.ledger.lines.values():
@@ -761,19 +847,19 @@ class Decisions:
         def most_judged_first(draw: Draw) -> tuple[int, tuple[float, ...]]:
             return -n_judged_by[draw], draw.content
 
-        draw_of_law: dict[str, Draw] = {}
+        draw_by_method: dict[str, Draw] = {}
         for draw in sorted(n_judged_by, key=most_judged_first):
-            if self.rules.is_of_film(draw):
-                draw_of_law.setdefault(draw.law, draw)
-        return tuple(draw_of_law.values())
+            if draw.sampling not in draw_by_method and self.rules.is_of_film(draw):
+                draw_by_method[draw.sampling] = draw
+        return tuple(draw_by_method.values())
 
     def _find_standing(self) -> None:
         """Find the decisions that stand (`kept` and `lines`), and say what is wrong in the ledger."""
         recorded = self._recorded_draws()
         if recorded != self.rules.recorded:
             self.rules = replace(self.rules, recorded=recorded)
-            self._readings = {}  # a window has another place in another draw
-        self._meanings = Meanings(self.headers)
+            self._readings = {}  # all lines are read anew: by other draws their windows have other places
+        self._meanings = Meanings(self.headers, [self.codebook])
         self.definition = self._meanings.of(self.codebook.definition())
         kept: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
         lines = {}
@@ -782,29 +868,21 @@ class Decisions:
             if clip is not None:
                 kept[line.kind].append(clip)
                 lines[line.id] = line
-        self._remove_open_agreements(kept, lines)
+        n_left_out = _remove_invalid_agreements(lines)
+        if n_left_out:
+            decisions = counted_message("n_decisions", n_left_out)
+            self._say(message("agreed_left", folder=self.folder, decisions=decisions))
+        kept["agreed"] = [clip for clip in kept["agreed"] if clip.clip_id in lines]
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
         self.kept = {kind: _in_order_of_time(clips) for kind, clips in kept.items()}
-        n_changed = self.rules.n_changed(self.draw.law)
+        n_changed = self.rules.n_changed(self.draw.sampling)
         if n_changed:
-            notice = said("note_content", n=n_changed, s="" if n_changed == 1 else "s")
-            self._say(said("note_of", movie=self.film.movie, notice=notice))
-
-    def _remove_open_agreements(self, kept: dict[str, list[Clip]], lines: dict[str, Line]) -> None:
-        """Remove agreed decisions that don't count (`problem_of`) from `kept` and `lines`; say how many."""
-        n_removed = 0
-        settling = []
-        for clip in kept["agreed"]:
-            if problem_of(lines[clip.clip_id], lines):
-                n_removed += 1
-                del lines[clip.clip_id]
-            else:
-                settling.append(clip)
-        kept["agreed"] = settling
-        if n_removed:
-            decisions = said_counted("n_decisions", n_removed)
-            self._say(said("agreed_left", folder=self.folder, decisions=decisions))
+            notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
+            self._say(message("note_of", movie=self.film.movie, notice=notice))
+        else:  # windows of an earlier draw may be among those that could not be read
+            for unread in self.rules.unread_notices:
+                self._say(unread)
 
     def _update(self) -> None:
         """Find what stands after the ledger changed, say what is wrong in it, and write the tables anew."""
@@ -813,23 +891,24 @@ class Decisions:
         self._say_how_many_more()
         conflicts = self.conflicts()
         if conflicts:
-            self._say(said("beside", folder=self.folder, n=len(conflicts)))
+            self._say(message("beside", folder=self.folder, n=len(conflicts)))
         for kind, table in self._tables.items():
             try:
                 table.write(self.table(kind), is_empty=not self.kept[kind])
             except OSError as error:
                 facts = {"error": error.strerror, "ledger": LEDGER}
-                self._say(said("table_unwritten", path=table.path, **facts))
+                self._say(message("table_unwritten", path=table.path, **facts))
 
     def _say_refused_claims(self) -> None:
         """Say which lines, up to `MOST_OF_A_KIND`, ask to replace or to take back what they may not."""
         claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
         for claim in claims[:MOST_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]
-            act = said("claim_undo" if claim.line.kind == "undo" else "claim_replace")
+            act = message("claim_undo" if claim.line.kind == "undo" else "claim_replace")
             facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
-            reason = said(f"claim_{claim.reason}")
-            self._say(said("claim", path=path, line=number, act=act, reason=reason, **facts))
+            reason = message(f"claim_{claim.reason}")
+            self._say(message("claim", path=path, line=number, act=act, reason=reason, **facts))
+        # All claims were listed anew: the number is set and not added to.
         self._n_notices_of_kind["claims"] = len(claims)
 
     def table(self, kind: str, shown_ids: Container[str] | None = None) -> str:
@@ -856,7 +935,7 @@ class Decisions:
         """Say of each kind how many notices there are beyond the first `MOST_OF_A_KIND`."""
         for kind, n in self._n_notices_of_kind.items():
             if n > MOST_OF_A_KIND:
-                self._say(said_counted(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
+                self._say(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
@@ -909,11 +988,11 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
     """Read what people decided in a film's folder, under the codebook that they used last."""
     tables = [folder / name for name in COLUMNS]
     if not (folder / LEDGER).is_dir() and not any(path.is_file() for path in tables):
-        return PeoplesDecisions([], [said("nobody_decided", folder=folder)])
+        return PeoplesDecisions([], [message("nobody_decided", folder=folder)])
     decisions = Decisions(folder, film, codebook_in_ledger(folder, film.model().codebook))
     decided = decisions.decided()
     if not decided:
-        decisions.notices.append(said("nobody_decided", folder=folder))
+        decisions.notices.append(message("nobody_decided", folder=folder))
     return PeoplesDecisions(decided, decisions.notices)
 
 
@@ -922,11 +1001,22 @@ def _judged_span(clip: Clip) -> JudgedSpan:
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
 
 
-def _in_order_of_time(clips: Sequence[Clip]) -> list[Clip]:
-    """Sort each person's decisions on one span by the time at which they were made; all others stay in order.
+def _remove_invalid_agreements(lines: dict[str, Line]) -> int:
+    """Remove agreed decisions that don't count (`problem_of`) from standing lines; return how many."""
+    n_removed = 0
+    for line in [*lines.values()]:
+        if line.kind == "agreed" and problem_of(line.row, lines) is not None:
+            del lines[line.id]
+            n_removed += 1
+    return n_removed
 
-    Somebody has two decisions on a span who decided on two machines: the ledger's order of these says nothing
-    of their times. Tables list both, and wherever one is taken, the last counts.
+
+def _in_order_of_time(clips: Sequence[Clip]) -> list[Clip]:
+    """Sort the decisions of one person on one span by the time at which they were made.
+
+    A person who decided on two machines may have two such decisions, in an order of the ledger that says
+    nothing of their times. Wherever only one of them is taken, it is the last one. Together they keep the
+    places that they had among the other decisions.
     """
     indices_of: dict[JudgedSpan, list[int]] = {}
     for index, clip in enumerate(clips):

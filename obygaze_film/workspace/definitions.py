@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from functools import cache
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import ENGLISH, Codebook, Concept, Level, codebook_of_text
+from obygaze_features.manifest import (
+    BUILTIN,
+    ENGLISH,
+    Codebook,
+    Concept,
+    Level,
+    builtin_codebook,
+    codebook_of_text,
+)
 from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 
 UNKNOWN = ""
@@ -27,21 +35,58 @@ def codebook_in(stored_book: StoredCodebook) -> Codebook | None:
     return book if book.definition() == stored_book.definition else None
 
 
+@cache
+def _builtin_books() -> tuple[Codebook, ...]:
+    """Return the codebooks that every installation has."""
+    return tuple(builtin_codebook(name) for name in BUILTIN)
+
+
 class Meanings:
     """Groups of definitions that mean the same, as people declared in the headers of a ledger's files.
 
     Parameters
     ----------
     headers : iterable of Header
+    books : iterable of Codebook
+        Further codebooks whose definitions have names (`names`).
     """
 
-    def __init__(self, headers: Iterable[Header]) -> None:
-        # Digest -> a lower digest that means the same; the lowest of a group has no entry.
+    def __init__(self, headers: Iterable[Header], books: Iterable[Codebook] = ()) -> None:
+        # Digest -> a lower digest of the same group. From each digest these lead to the lowest one of its
+        # group, which represents the group and has no entry.
         self._lower_of: dict[str, str] = {}
+        self._books = [*books]
         for header in headers:
             if header.codebook is not None:
+                book = codebook_in(header.codebook)
+                if book is not None:
+                    self._books.append(book)
                 for other in header.same_meaning:
                     self._join(header.codebook.definition, other)
+
+    def names(self) -> dict[str, str]:
+        """Name definitions as sentences do, by the digest that represents them: codebook and version.
+
+        They are those of built-in codebooks, of the headers and of the further codebooks. Where two that do
+        not mean the same have one name and version, as where only the words of a codebook were changed, the
+        digest stands behind them.
+        """
+        book_of: dict[str, Codebook] = {}
+        for book in [*_builtin_books(), *self._books]:
+            definition = book.definition()
+            # Of definitions that mean the same, the one with the representing digest names all.
+            if self.of(definition) not in book_of or self.of(definition) == definition:
+                book_of[self.of(definition)] = book
+        name_of = {definition: f"{book.name}, version {book.version}" for definition, book in book_of.items()}
+        names = {}
+        for definition, name in name_of.items():
+            is_unique = list(name_of.values()).count(name) == 1
+            names[definition] = name if is_unique else f"{name} ({definition[:12]})"
+        return names
+
+    def name(self, definition: str) -> str:
+        """Name a definition as sentences do; one whose codebook is not known by the start of its digest."""
+        return self.names().get(self.of(definition), definition[:12])
 
     def _join(self, definition: str, other: str) -> None:
         """Join the groups of two definitions into one."""
@@ -74,10 +119,9 @@ class ChangedText:
 
 
 def changed_texts(before: Codebook, now: Codebook, language: str = "en") -> list[ChangedText]:
-    """List the levels and concepts that two codebooks define differently, with both texts.
+    """List the levels and concepts whose English texts differ between two codebooks, with both texts.
 
-    The English texts decide what changed. The texts returned are those in `language` if they differ too, else
-    the English ones.
+    The texts are given in `language`. If only the English texts differ, they are given in English.
     """
     english_before = _texts_of(before)
     english_now = _texts_of(now)
@@ -85,14 +129,13 @@ def changed_texts(before: Codebook, now: Codebook, language: str = "en") -> list
     translated_now = _texts_of(now, language)
     changed = []
     for name in dict.fromkeys([*english_now, *english_before]):
-        text_before = english_before.get(name, "")
-        text_now = english_now.get(name, "")
-        if text_before == text_now:
+        if english_before.get(name, "") == english_now.get(name, ""):
             continue
-        if translated_before.get(name) != translated_now.get(name):
-            text_before = translated_before.get(name, "")
-            text_now = translated_now.get(name, "")
-        changed.append(ChangedText(_title(name, now, language), text_before, text_now))
+        is_translation_changed = translated_before.get(name) != translated_now.get(name)
+        shown_before = translated_before if is_translation_changed else english_before
+        shown_now = translated_now if is_translation_changed else english_now
+        title = _title(name, now, language)
+        changed.append(ChangedText(title, shown_before.get(name, ""), shown_now.get(name, "")))
     return changed
 
 
@@ -113,13 +156,24 @@ def _texts_of(book: Codebook, language: str = ENGLISH) -> dict[str, str]:
     texts = {"": book.constructs.get(language, book.construct)}
     for level in book.levels:
         translated = level.in_language(language)
-        texts[level.name] = ": ".join(filter(None, (translated.title, translated.means)))
+        texts[level.name] = _joined(": ", translated.title, translated.means)
     for concept in book.concepts:
-        if language in concept.translations:
-            translated = concept.in_language(language)
-            texts[concept.name] = "; ".join(filter(None, (translated.title, translated.means)))
-            continue
-        instances = [f"{instance.name} ({', '.join(instance.examples)})" for instance in concept.instances]
-        parts = (concept.name, concept.group, concept.definition, concept.means, *instances)
-        texts[concept.name] = "; ".join(filter(None, parts))
+        texts[concept.name] = _text_of_concept(concept, language)
     return texts
+
+
+def _text_of_concept(concept: Concept, language: str) -> str:
+    """Write what a judge reads of a concept.
+
+    A translation has only a title and a meaning; the original also has a group, a definition and instances.
+    """
+    if language in concept.translations:
+        translated = concept.in_language(language)
+        return _joined("; ", translated.title, translated.means)
+    instances = [f"{instance.name} ({', '.join(instance.examples)})" for instance in concept.instances]
+    return _joined("; ", concept.name, concept.group, concept.definition, concept.means, *instances)
+
+
+def _joined(separator: str, *texts: str) -> str:
+    """Join the texts that are not empty."""
+    return separator.join(text for text in texts if text)

@@ -14,7 +14,7 @@ from obygaze_film.claims import Words, phrases
 from obygaze_film.claims.kinds import ClaimTime, Passage
 from obygaze_film.claims.of_film import at_usual, classes_seen, other_windows, passage, unjudged_span
 from obygaze_film.claims.words import clock
-from obygaze_film.film_time import EDGE_S, is_enough, seconds_inside, told_flags_in
+from obygaze_film.film_time import EDGE_S, informative_flags_in, is_enough_judged, seconds_inside
 from obygaze_film.page.cards import concept_bar, largest_contribution
 from obygaze_film.page.translated import model_title
 from obygaze_film.page.view import FilmView
@@ -90,33 +90,25 @@ def span_evidence(
     view = film.view(words.language)
     overlap_s = seconds_inside(view.rows, start_s, end_s)  # [N rows]
     is_inside = overlap_s > 0
-    rows_inside = view.rows[is_inside]
-    is_used = is_counted(view.rows) & is_inside
-    if not is_enough(overlap_s[is_used], overlap_s):
-        # Too few rows count: none is used, and the note explains the others.
-        rows_inside = view.rows[is_inside & ~is_used]
-        is_used = np.zeros(len(is_used), dtype=bool)
-    cut_times_s = film.timeline.shots["start_s"]
+    is_used = is_inside & is_counted(view.rows)
+    is_judged = is_enough_judged(overlap_s[is_used], overlap_s)
+    # Without a probability, the note explains the rows that do not count.
+    rows_inside = view.rows[is_inside] if is_judged else view.rows[is_inside & ~is_used]
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
-    evidence: dict[str, Any] = {
-        "p": "",
-        "band": "",
-        "limit": "",
-        "sentence": "",
+    if is_judged and view.model.threshold_p is not None:
+        of_model = _model_evidence(view, view.rows[is_used], overlap_s[is_used], time)
+    else:
+        of_model = _no_model_evidence(view, rows_inside, time)
+    cut_times_s = film.timeline.shots["start_s"]
+    is_cut_inside = (cut_times_s > start_s + EDGE_S) & (cut_times_s < end_s - EDGE_S)
+    return {
+        **of_model,
         "classes": phrases.classes_sentence(classes_seen(film.timeline.classes, time), words),
-        "cited": "",
-        "note": "",
-        "parts": [],
-        "flags": words.flags(";".join(told_flags_in(rows_inside)), is_judged=bool(is_used.any())),
-        "cuts": int(((cut_times_s > start_s + EDGE_S) & (cut_times_s < end_s - EDGE_S)).sum()),
+        "flags": words.flags(";".join(informative_flags_in(rows_inside)), is_judged=is_judged),
+        "cuts": int(is_cut_inside.sum()),
         "said": _subtitles_in(film, start_s, end_s),
         "like": _similar_spans(film, films, start_s, end_s),
     }
-    if is_used.any() and view.model.threshold_p is not None:
-        evidence |= _model_evidence(view, view.rows[is_used], overlap_s[is_used], time)
-    else:
-        evidence |= _no_model_evidence(view, rows_inside, time)
-    return evidence
 
 
 def _subtitles_in(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[str, Any]]:
@@ -145,6 +137,7 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
     means: dict[str, Any] = means_of(rows, weights, view.model)
     # As for passages: a span reaches the threshold if its highest row does; its mean may be below.
     reaches = rows["p"].max() >= (view.model.threshold_p or 0.0)
+    # The span as a row of the table of passages, in which it has no number.
     segment = {
         **means,
         "start_s": time.start_s,
@@ -162,8 +155,13 @@ def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> d
     claim = unjudged_span(view.model, rows, time)
     name = model_name(view.model, view.words)
     return {
+        "p": "",
+        "band": "",
+        "limit": "",
+        "sentence": "",
         "cited": phrases.citation_sentence(claim, view.positive, name, None, view.words),
         "note": phrases.unjudged_span_sentence(claim, view.words),
+        "parts": [],
     }
 
 
@@ -198,12 +196,10 @@ def _concept_bars(view: FilmView, claim: Passage) -> list[dict[str, Any]]:
     bars = []
     for reason in claim.reasons[:MOST_BARS]:
         usual = at_usual(claim, reason)
-        bar = {
-            **concept_bar(reason, largest, view),
-            "p": phrases.reason_p_alone(reason, view.words),
-            "seen": reason.is_present,
-            "usual": "" if usual is None else phrases.at_usual_sentence(usual, view.words),
-        }
+        bar = concept_bar(reason, largest, view)
+        bar["p"] = phrases.reason_p_alone(reason, view.words)  # in place of the longer text of a passage
+        bar["seen"] = reason.is_present
+        bar["usual"] = "" if usual is None else phrases.at_usual_sentence(usual, view.words)
         bars.append(bar)
     return bars
 

@@ -29,7 +29,7 @@ from obygaze_features.manifest import (
     find_film,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said, said_counted
+from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.ledger import TableRow
 from obygaze_film.workspace.ledger_lines import Line
@@ -45,7 +45,10 @@ FRAME_ROUNDING_S: Final = 0.021
 """The same for files that count in frames: half a frame at 24000/1001 frames per second."""
 
 FRAME_KINDS: Final = frozenset({"markers", "edl", "xmeml"})
-"""Kinds of files that round the times of an export to frames."""
+"""Kinds of files that hold times as whole frames, rounded when the film was exported."""
+
+ADVICE_OF_A_RATE: Final = "--rate"
+"""Part of the message about times in frames. It advises an option that only `manifest import spans` has."""
 
 IMPORT: Final = "import"
 """Kind that the first line of an imported file's sitting states."""
@@ -126,9 +129,8 @@ def read_annotations(
             [path], Path(), tiers=tiers, movie=movie, annotator=annotator, codebook=codebook
         )
     except ManifestError as error:
-        if "--rate" in str(error):
-            # The message advises an option that only `manifest import spans` has: the note names the detour.
-            raise FilmError(said("import_rate", error=error, path=path)) from None
+        if ADVICE_OF_A_RATE in str(error):  # the note names the detour by `manifest import spans`
+            raise FilmError(message("import_rate", error=error, path=path)) from None
         raise
     (account,) = imported.accounts  # one for each file
     return Annotated(
@@ -142,8 +144,8 @@ def read_annotations(
 
 
 @dataclass
-class TakenFrom:
-    """The result of taking in one person's annotations from a file.
+class AnnotatorResult:
+    """The result of comparing one person's annotations in a file with the ledger.
 
     Attributes
     ----------
@@ -178,12 +180,17 @@ class TakenFrom:
         return {"annotator": self.annotator, **numbers, "left_out": dict(self.left_out)}
 
     def leave_out(self, reason: str) -> None:
-        """Count an annotation that gives no decision, for a reason that the user is told."""
+        """Count an annotation that gives no decision, for a reason that the user is told.
+
+        It has a row all the same: the numbers of the rows after it must not depend on what was left out.
+        """
         self.left_out[reason] += 1
         self.rows.append(None)
 
 
-def taken_from(decisions: "Decisions", file: Annotated, is_blind: bool | None) -> list[TakenFrom]:
+def compare_annotations(
+    decisions: "Decisions", file: Annotated, is_blind: bool | None
+) -> list[AnnotatorResult]:
     """Compare a file's annotations with the ledger's decisions; return a result for each annotator.
 
     Nothing is written to the ledger.
@@ -203,27 +210,27 @@ def taken_from(decisions: "Decisions", file: Annotated, is_blind: bool | None) -
         Neither the file nor the person says whether the score was in sight, or they contradict each other.
     """
     film = decisions.film
-    reader = _Reader(decisions, file)
-    by_annotator: dict[str, TakenFrom] = {}
+    comparison = _Comparison(decisions, file)
+    result_of: dict[str, AnnotatorResult] = {}
     for clip in file.clips:
-        if not clip.level and _is_other_text(clip):
+        if not clip.level and _needs_no_message(clip):
             continue
         if clip.level and not clip.annotator:
-            raise FilmError(said("import_nobody", path=file.path))
-        taken = by_annotator.setdefault(clip.annotator, TakenFrom(clip.annotator))
+            raise FilmError(message("import_nobody", path=file.path))
+        result = result_of.setdefault(clip.annotator, AnnotatorResult(clip.annotator))
         if find_film(clip.movie, [film.movie]) is None:
-            taken.leave_out(said("import_film", movie=clip.movie))
+            result.leave_out(message("import_film", movie=clip.movie))
         elif not clip.level or clip.start_s is None or clip.end_s is None:
-            taken.leave_out(said("import_level"))
-        elif clip.extras.get(HOW) == AGREED:
-            taken.leave_out(said("import_agreed"))
+            result.leave_out(message("import_level"))
+        elif clip.extras.get(HOW) == AGREED:  # the tier holds what several people agreed on
+            result.leave_out(message("import_agreed"))
         else:
-            reader.take(clip, _seen_score(clip, file, is_blind), taken)
-    return list(by_annotator.values())
+            comparison.add(clip, _seen_score(clip, file, is_blind), result)
+    return list(result_of.values())
 
 
-def _is_other_text(clip: Clip) -> bool:
-    """Whether a span without a level is a person's note, or a text by nobody: neither needs a message."""
+def _needs_no_message(clip: Clip) -> bool:
+    """Whether a span without a level can be left out in silence: it names no annotator, or is a note."""
     if not clip.annotator:
         return True
     people = PeopleTier.parse(clip.extras.get("tier", ""))
@@ -233,32 +240,31 @@ def _is_other_text(clip: Clip) -> bool:
 def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
     """Return whether the annotator had the model's score in sight: "1" if so, "0" if not.
 
-    The annotation's own tier decides if it states it, else the declaration `is_blind`, else what was inferred
-    from the file.
+    The name of the annotation's tier decides, if it says so; else the declaration `is_blind`; else the file.
 
     Raises
     ------
     FilmError
         None of these says it, or the declaration contradicts the file.
     """
-    seen = clip.extras.get(SEEN_SCORE, "")
-    tier_states_it = clip.extras.get(HOW, "") != ""
-    if tier_states_it:
-        return seen
+    seen_in_file = clip.extras.get(SEEN_SCORE, "")
+    tier_says_so = clip.extras.get(HOW, "") != ""
+    if tier_says_so:
+        return seen_in_file
     if is_blind and file.shows_model_output:
-        raise FilmError(said("import_beside", path=file.path))
+        raise FilmError(message("import_beside", path=file.path))
     if is_blind is not None:
         return "0" if is_blind else "1"
-    # The importer of EAF documents infers "0" where there is no model's tier: the score may have been seen
-    # elsewhere, so that this does not state it.
-    is_inferred = seen == "0" and file.kind == "eaf"
-    if is_inferred or not seen:
-        raise FilmError(said("import_how", path=file.path))
-    return seen
+    # The importer of EAF documents writes "0" where the document has no tier of a model. That says nothing:
+    # the annotator may have seen the score elsewhere.
+    is_only_inferred = seen_in_file == "0" and file.kind == "eaf"
+    if is_only_inferred or not seen_in_file:
+        raise FilmError(message("import_how", path=file.path))
+    return seen_in_file
 
 
 class _Origin(NamedTuple):
-    """The decision in the ledger that an annotation goes back to.
+    """The decision in the ledger that an annotation was exported from.
 
     Attributes
     ----------
@@ -273,14 +279,14 @@ class _Origin(NamedTuple):
     versions: tuple[Line, ...]
 
 
-class _Reader:
-    """Takes in a file's annotations one by one: finds the decision each goes back to, and what is new."""
+class _Comparison:
+    """Compares a file's annotations one by one with the decisions of a film's ledger."""
 
     def __init__(self, decisions: "Decisions", file: Annotated) -> None:
         self._decisions = decisions
         self._file = file
-        # Ids of decisions that an annotation that was taken before goes back to.
-        self._claimed_ids: set[str] = set()
+        # Ids of decisions that are the origin of an annotation compared before: each is of one annotation.
+        self._matched_ids: set[str] = set()
         # Id of a decision that was replaced -> the standing line that it became.
         self._successors: dict[str, Line] = {}
         for line in decisions.lines.values():
@@ -288,7 +294,7 @@ class _Reader:
                 self._successors[replaced.id] = line
         self._file_holds_notes = any("note" in clip.extras for clip in file.clips)
 
-    def take(self, clip: Clip, seen: str, taken: TakenFrom) -> None:
+    def add(self, clip: Clip, seen: str, result: AnnotatorResult) -> None:
         """Compare one annotation with the ledger, and add the outcome to the annotator's result.
 
         Parameters
@@ -297,71 +303,97 @@ class _Reader:
             The annotation.
         seen : str
             Whether the model's score was in sight: "1" or "0".
-        taken : TakenFrom
+        result : AnnotatorResult
             The annotator's result, to which is added.
         """
         origin = self._origin_of(clip, seen)
-        is_same = self._says_what_its_origin_says(clip, origin)
-        is_changed = origin is not None and not is_same
-        is_blind_changed = is_changed and seen == "0" and self._file.shows_model_output
-        if is_blind_changed:
-            # Whoever changed the blind judgement in this file had the score in sight. The blind one stays,
-            # and the change becomes a further judgement, in sight.
-            seen = "1"
-            origin = self._origin_by_times(clip, seen)
-            is_same = self._says_what_its_origin_says(clip, origin)
-        if is_same and origin is not None:
-            self._claimed_ids.add(origin.target.id)
-            taken.n_same += 1
-            taken.rows.append(None)
+        if origin is not None and self._says_what_its_origin_says(clip, origin):
+            self._add_same(origin, result)
+        elif origin is not None and seen == "0" and self._file.shows_model_output:
+            self._add_changed_in_sight(clip, result)
+        else:
+            self._add_decision(clip, seen, origin, "", result)
+
+    def _add_same(self, origin: _Origin, result: AnnotatorResult) -> None:
+        """Count an annotation that says what the ledger says already; it gives no decision."""
+        self._matched_ids.add(origin.target.id)
+        result.n_same += 1
+        result.rows.append(None)
+
+    def _add_changed_in_sight(self, clip: Clip, result: AnnotatorResult) -> None:
+        """Add the change of a blind judgement in a file that shows a model's output.
+
+        Whoever made the change had the score in sight. The blind judgement stays, and the change is a
+        judgement in sight of the score, unless such a one is in the ledger already.
+        """
+        origin = self._origin_by_times(clip, seen="1")
+        if origin is not None and self._says_what_its_origin_says(clip, origin):
+            self._add_same(origin, result)
             return
-        kind = "judgement" if is_blind_changed else ""
+        is_added = self._add_decision(clip, "1", origin, "judgement", result)
+        if is_added:
+            result.n_in_sight += 1
+
+    def _add_decision(
+        self, clip: Clip, seen: str, origin: _Origin | None, kind: str, result: AnnotatorResult
+    ) -> bool:
+        """Add an annotation as a decision that replaces its origin, or as a new one if it has none.
+
+        `kind` is that of a new decision; if empty, it follows from the span. Returns whether the annotation
+        is a valid decision; otherwise it is left out.
+        """
         target = None if origin is None else origin.target
         try:
             row = self._row(clip, seen, target, kind)
         except ObygazeError as error:
-            taken.leave_out(str(error))
-            return
-        taken.rows.append(row)
-        if is_blind_changed:
-            taken.n_in_sight += 1
+            result.leave_out(str(error))
+            return False
+        result.rows.append(row)
         if target is None:
-            taken.n_new += 1
+            result.n_new += 1
         else:
-            self._claimed_ids.add(target.id)
-            taken.n_changed += 1
+            self._matched_ids.add(target.id)
+            result.n_changed += 1
+        return True
 
     def _origin_of(self, clip: Clip, seen: str) -> _Origin | None:
-        """Find the decision that an annotation goes back to: by the id that it names, else by its times.
+        """Find the decision that an annotation was exported from.
 
-        The named decision must be of the same annotator, with the score in sight or not as `seen` says, and
-        overlap the annotation. If it is at other times, a decision at the annotation's own times goes first:
-        some programs write the ids of other annotations.
+        It is the one whose id the annotation names, if that can be (`_may_stem_from`). But some programs
+        write the ids of other annotations: if the named decision is at other times, and another one is at the
+        annotation's times, it is the other one. Without a named decision it is the one at the annotation's
+        times.
         """
         by_times = self._origin_by_times(clip, seen)
         named = self._decisions.ledger.lines.get(clip.extras.get(DECISION, ""))
-        if named is None or not self._may_go_back_to(clip, seen, named):
+        if named is None or not self._may_stem_from(named, clip, seen):
             return by_times
         if by_times is not None and not self._is_at(clip, named):
             return by_times
         return self._with_later_versions(named)
 
-    def _may_go_back_to(self, clip: Clip, seen: str, line: Line) -> bool:
-        """Whether an annotation can go back to the decision whose id it names (`_origin_of`)."""
-        has_same_author = line.annotator == clip.annotator and line.kind in WITH_LEVEL
-        return has_same_author and line.row.get(SEEN_SCORE) == seen and _overlap(clip, line)
+    def _may_stem_from(self, line: Line, clip: Clip, seen: str) -> bool:
+        """Whether an annotation can have been exported from a decision.
+
+        Annotator and `seen` must be the same, and the spans must overlap.
+        """
+        has_same_annotator = line.annotator == clip.annotator
+        was_seen_alike = line.row.get(SEEN_SCORE) == seen
+        return has_same_annotator and was_seen_alike and line.kind in WITH_LEVEL and _overlap(clip, line)
 
     def _with_later_versions(self, line: Line) -> _Origin:
-        """Return a decision together with the lines that replaced it since.
+        """Return a decision that an annotation names as its origin, together with the lines that replaced it.
 
-        If an earlier import replaced the decision, a change replaces what that import wrote. If the decision
-        was replaced at the desk, a change does not replace the desk's line, as nobody chose between the two:
-        both stand.
+        What the annotation replaces depends on who replaced the decision:
+
+        - an earlier import of the file: the annotation replaces that import's line;
+        - the person at the desk: the annotation replaces only the old decision. The desk's line stands beside
+          the annotation's, as nobody has chosen between the two.
         """
         successor = self._successors.get(line.id)
         if successor is None:
             return _Origin(target=line, versions=(line,))
-        # The line itself, and what stood between it and its successor.
+        # The line itself, and what stood between it and its successor. A lower clock is an older version.
         since = [old for old in self._decisions.replaced(successor) if old.clock >= line.clock]
         target = successor if self._decisions.is_imported(successor) else line
         return _Origin(target, versions=(successor, *since))
@@ -369,26 +401,29 @@ class _Reader:
     def _origin_by_times(self, clip: Clip, seen: str) -> _Origin | None:
         """Find a standing decision of the same annotator at an annotation's times, with `seen` the same.
 
-        Decisions that an earlier annotation of the file goes back to are passed over.
+        Decisions that are the origin of another annotation of the file are passed over.
         """
         for kind in WITH_LEVEL:
             for decided in self._decisions.kept[kind]:
                 line = self._decisions.lines[decided.clip_id]
                 is_own = decided.annotator == clip.annotator and decided.extras.get(SEEN_SCORE) == seen
-                if is_own and line.id not in self._claimed_ids and self._is_at(clip, line):
+                if is_own and line.id not in self._matched_ids and self._is_at(clip, line):
                     return _Origin(target=line, versions=(line,))
         return None
 
-    def _says_what_its_origin_says(self, clip: Clip, origin: _Origin | None) -> bool:
+    def _says_what_its_origin_says(self, clip: Clip, origin: _Origin) -> bool:
         """Whether an annotation says the same as some version of its decision, then or since."""
-        return origin is not None and any(self._says_the_same(clip, line) for line in origin.versions)
+        return any(self._says_the_same(clip, line) for line in origin.versions)
 
     def _says_the_same(self, clip: Clip, line: Line) -> bool:
-        """Whether an annotation has the level, concepts, times and note of a ledger's line."""
-        concepts = set(filter(None, line.row.get("concepts", "").split(";")))
-        note = self._note(clip, line)
-        is_same = clip.level == line.row.get("level") and {*clip.concepts} == concepts
-        return is_same and self._is_at(clip, line) and note == line.row.get("note", "")
+        """Whether an annotation has the level, concepts, times and note of a ledger's line.
+
+        Any note of the line is the same in a file that holds no notes.
+        """
+        concepts = {name for name in line.row.get("concepts", "").split(";") if name}
+        has_same_labels = clip.level == line.row.get("level") and {*clip.concepts} == concepts
+        has_same_note = self._note(clip, line) == line.row.get("note", "")
+        return has_same_labels and has_same_note and self._is_at(clip, line)
 
     def _note(self, clip: Clip, line: Line | None) -> str:
         """Return an annotation's note; in a file that holds no notes, the note of its decision, if any."""
@@ -415,18 +450,18 @@ class _Reader:
         FilmError
             The annotation is no valid decision about this film.
         """
+        is_blind = seen == "0"
         start_s, end_s = self._times_of(clip, replaced)
-        place = 0
         if replaced is not None:
             kind = replaced.kind
         elif not kind:
-            kind, place = self._kind_and_place(clip, seen)
-        if kind == "judgement" and seen == "0":
-            place = place or self._place_at(start_s, end_s)
+            kind = self._kind_of_span(start_s, end_s, is_blind=is_blind)
+        place = 0
+        if kind == "judgement" and is_blind:
+            place = self._place_at(start_s, end_s)
             if not place:  # a blind judgement is of a drawn window, whose ends may not be moved
-                raise FilmError(said("import_moved"))
+                raise FilmError(message("import_moved"))
             start_s, end_s = self._decisions.windows[place - 1]  # without the rounding of the file
-        note = self._note(clip, replaced)
         rules = self._decisions.rules
         row = rules.row_of(
             kind,
@@ -436,18 +471,18 @@ class _Reader:
             draw=self._decisions.draw,
             level=clip.level or "",
             concepts=clip.concepts,
-            note=note,
+            note=self._note(clip, replaced),
             place=place,
-            is_blind=seen == "0",
+            is_blind=is_blind,
             origin="own" if replaced is None else replaced.row.get("origin", "own"),
         )
         if replaced is not None:
-            row = {**replaced.row, **row}  # further columns of the replaced line stay
-            # `row_of` writes no empty cells: a note and concepts that the annotation dropped must not stay.
-            if not note:
-                row.pop("note", None)
-            if not clip.concepts:
-                row.pop("concepts", None)
+            # Further columns of the replaced line stay, but not a note or concepts that the annotation no
+            # longer has: `row_of` writes no empty cells.
+            dropped = {"note", "concepts"}.difference(row)
+            row = {**replaced.row, **row}
+            for column in dropped:
+                row.pop(column, None)
         # The file does not say when it was decided. Without this machine's time it gives the same lines on
         # every machine.
         row.pop("judged_at", None)
@@ -456,23 +491,19 @@ class _Reader:
         rules.clip_of_new(kind, row, self._file.path)  # raises if the decision is not valid
         return TableRow(row, replaces="" if replaced is None else replaced.id, kind=kind)
 
-    def _kind_and_place(self, clip: Clip, seen: str) -> tuple[str, int]:
-        """Return the kind of a new decision, and the place of its window in the draw (0 if it is none).
+    def _kind_of_span(self, start_s: float, end_s: float, *, is_blind: bool) -> str:
+        """Return the kind of a new decision on a span.
 
-        It is a judgement if its span is a drawn window that was judged blindly, or a passage that the model
+        It is a judgement if the span is a drawn window that was judged blindly, or a passage that the model
         found; else it is a passage that the annotator marked.
         """
-        start_s = float(clip.start_s or 0.0)
-        end_s = float(clip.end_s or 0.0)
-        is_blind = seen == "0"
         if is_blind:
-            place = self._place_at(start_s, end_s)
-            return ("judgement", place) if place else ("passage", 0)
+            return "judgement" if self._place_at(start_s, end_s) else "passage"
         passages = self._decisions.film.segments()[["start_s", "end_s"]].to_numpy().tolist()
         for passage_start_s, passage_end_s in passages:
             if self._are_near(start_s, passage_start_s) and self._are_near(end_s, passage_end_s):
-                return "judgement", 0
-        return "passage", 0
+                return "judgement"
+        return "passage"
 
     def _place_at(self, start_s: float, end_s: float) -> int:
         """Return the place in the draw, from 1 on, of the window with these ends; 0 if none has them."""
@@ -491,12 +522,12 @@ class _Reader:
         return float(clip.start_s or 0.0), float(clip.end_s or 0.0)
 
     def _is_at(self, clip: Clip, line: Line) -> bool:
-        """Whether an annotation has the start and end of a decision, but for the rounding of the file."""
+        """Whether an annotation has the start and end of a decision, within the rounding of the file."""
         has_same_start = self._are_near(float(clip.start_s or 0.0), float(line.row["start_s"]))
         return has_same_start and self._are_near(float(clip.end_s or 0.0), float(line.row["end_s"]))
 
     def _are_near(self, time_s: float, other_s: float) -> bool:
-        """Whether two times are the same but for the rounding of the file."""
+        """Whether two times are the same within the rounding of the file."""
         return abs(time_s - other_s) <= self._file.rounding_s
 
 
@@ -506,26 +537,26 @@ def _overlap(clip: Clip, line: Line) -> bool:
     return start_s < float(line.row["end_s"]) and float(line.row["start_s"]) < end_s
 
 
-def lines_of(file: Annotated, results: Iterable[TakenFrom]) -> list[str]:
+def lines_of(file: Annotated, results: Iterable[AnnotatorResult]) -> list[str]:
     """Write for each annotator of a file a line with the numbers of annotations taken in and left out."""
     lines = []
-    for taken in results:
-        parts = [f"{taken.n_new} new", f"{taken.n_changed} changed", f"{taken.n_same} as they stand"]
-        n_left_out = taken.left_out.total()
+    for result in results:
+        parts = [f"{result.n_new} new", f"{result.n_changed} changed", f"{result.n_same} as they stand"]
+        n_left_out = result.left_out.total()
         if n_left_out:
             parts.append(f"{n_left_out} left out")
-        lines.append(f"{file.path}: {taken.annotator}: {', '.join(parts)}")
+        lines.append(f"{file.path}: {result.annotator}: {', '.join(parts)}")
     return lines
 
 
-def notices_of(file: Annotated, results: Sequence[TakenFrom]) -> list[str]:
+def notices_of(file: Annotated, results: Sequence[AnnotatorResult]) -> list[str]:
     """Write notices on annotations that were left out and blind judgements changed in sight of the score."""
     notices = []
-    for taken in results:
-        for reason, n in taken.left_out.items():
-            notices.append(f"{file.path}: {taken.annotator}: {counted(n, 'span')} left out: {reason}")
-        if taken.n_in_sight:
-            judgements = said_counted("n_judgements", taken.n_in_sight)
-            facts = {"path": file.path, "who": taken.annotator, "n": judgements}
-            notices.append(said("import_in_sight", **facts))
+    for result in results:
+        for reason, n in result.left_out.items():
+            notices.append(f"{file.path}: {result.annotator}: {counted(n, 'span')} left out: {reason}")
+        if result.n_in_sight:
+            judgements = counted_message("n_judgements", result.n_in_sight)
+            facts = {"path": file.path, "who": result.annotator, "n": judgements}
+            notices.append(message("import_in_sight", **facts))
     return notices

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.manifest import DEFINITION, Clip, Codebook, Manifest, import_spans
-from obygaze_film.notes import said_counted
+from obygaze_film.notes import counted_message
 from obygaze_film.scored_files import SETTLED
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import Decisions, codebook_of
@@ -61,32 +61,33 @@ def read_judged(
     root
         Folder that paths in the manifest are relative to.
     """
+    root = root or Path()
     headers: list[Header] = []
     notices: list[str] = []
     for folder, film in films.items():
         if (folder / LEDGER).is_dir():
-            # Opening the decisions reads the whole ledger and writes its tables anew.
+            # To open the decisions is enough to have the tables written anew from the ledger.
             decisions = Decisions(folder, film, book or codebook_of(film.model().codebook, None))
             headers += decisions.headers
             notices += decisions.notices
-    tables = [folder / name for folder in films for name in names]
-    files = [*filter(Path.is_file, tables), *other_tables]
-    imported = import_spans(files, root or Path(), "judgements", codebook=book)
+    paths_in_folders = [folder / name for folder in films for name in names]
+    tables = [path for path in paths_in_folders if path.is_file()]
+    imported = import_spans([*tables, *other_tables], root, "judgements", codebook=book)
     notices += imported.notices
     manifest = imported.manifest
-    settled_files = [folder / SETTLED for folder in films if settled and (folder / SETTLED).is_file()]
-    if settled_files:
-        agreed = import_spans(settled_files, root or Path(), "judgements", codebook=book)
+    tables_of_agreed = [folder / SETTLED for folder in films if (folder / SETTLED).is_file()]
+    if settled and tables_of_agreed:
+        agreed = import_spans(tables_of_agreed, root, "judgements", codebook=book)
         notices += agreed.notices
-        manifest = with_settled(manifest, agreed.manifest)
+        manifest = with_agreed(manifest, agreed.manifest)
         n_doubly = _n_settled_at_two_levels(agreed.manifest)
         if n_doubly:
-            notices.append(said_counted("settled_twice", n_doubly))
+            notices.append(counted_message("settled_twice", n_doubly))
     meanings = Meanings(headers)
-    return JudgedTables(one_definition_a_meaning(manifest, meanings), meanings, notices)
+    return JudgedTables(with_common_definitions(manifest, meanings), meanings, notices)
 
 
-def with_settled(judged: Manifest, agreed: Manifest) -> Manifest:
+def with_agreed(judged: Manifest, agreed: Manifest) -> Manifest:
     """Replace what was judged of a span by what people agreed on, where they agreed on one level of it.
 
     A model learns from the result. Where a span was settled at two levels, its judgements stay.
@@ -98,25 +99,30 @@ def with_settled(judged: Manifest, agreed: Manifest) -> Manifest:
     agreed : Manifest
         Agreed decisions, each of which settles what two people or more differed on.
     """
-    agreed_on: dict[tuple[str, float, float], list[Clip]] = {}
+    clips_at: dict[tuple[str, float, float], list[Clip]] = {}
     for clip in agreed:
-        agreed_on.setdefault(_film_and_span(clip), []).append(clip)
-    settled: dict[tuple[str, float, float], Clip] = {}
-    for span, agreed_clips in agreed_on.items():
-        levels = {clip.level for clip in agreed_clips}
+        clips_at.setdefault(_film_and_span(clip), []).append(clip)
+    # Span -> its agreed decision, the last one if several give the same level.
+    agreed_at: dict[tuple[str, float, float], Clip] = {}
+    for span, clips_of_span in clips_at.items():
+        levels = {clip.level for clip in clips_of_span}
         if len(levels) == 1:
-            settled[span] = agreed_clips[-1]
-    clips = [clip for clip in judged if _film_and_span(clip) not in settled]
-    for number, clip in enumerate(settled.values(), start=1):
-        clip_id = f"agreed-{number:04d}-{clip.clip_id}"
-        clips.append(replace(clip, clip_id=clip_id))
-    # Both tables may have columns of their own, but each clip of a manifest must have the same ones.
+            agreed_at[span] = clips_of_span[-1]
+    clips = [clip for clip in judged if _film_and_span(clip) not in agreed_at]
+    for number, clip in enumerate(agreed_at.values(), start=1):
+        # Ledgers of two films may have the same ids.
+        clips.append(replace(clip, clip_id=f"agreed-{number:04d}-{clip.clip_id}"))
+    return judged.with_clips(_with_equal_columns(clips))
+
+
+def _with_equal_columns(clips: Sequence[Clip]) -> list[Clip]:
+    """Give each clip all columns that some clip has: the clips of a manifest must have the same ones."""
     columns = dict.fromkeys(name for clip in clips for name in clip.extras)
     filled = []
     for clip in clips:
         extras = {name: clip.extras.get(name, "") for name in columns}
         filled.append(replace(clip, extras=extras))
-    return judged.with_clips(filled)
+    return filled
 
 
 def _n_settled_at_two_levels(agreed: Manifest) -> int:
@@ -132,18 +138,21 @@ def _film_and_span(clip: Clip) -> tuple[str, float, float]:
     return (clip.movie, *span_key(clip))
 
 
-def meanings_in(folders: Sequence[Path]) -> Meanings:
-    """Read which definitions mean the same, as people declared in the ledgers of scored films."""
+def meanings_in(folders: Sequence[Path], books: Sequence[Codebook] = ()) -> Meanings:
+    """Read which definitions mean the same, as people declared in the ledgers of scored films.
+
+    Definitions are named by the ledgers' codebooks, and by `books`.
+    """
     headers: list[Header] = []
     for folder in folders:
         ledger = Ledger(folder, say=lambda _: None)
         ledger.read()
         headers += [line.header for line in ledger.lines.values() if line.header is not None]
-    return Meanings(headers)
+    return Meanings(headers, books)
 
 
-def one_definition_a_meaning(manifest: Manifest, meanings: Meanings) -> Manifest:
-    """Replace each judgement's definition by the one that represents all of its meaning (`Meanings.of`)."""
+def with_common_definitions(manifest: Manifest, meanings: Meanings) -> Manifest:
+    """Replace definitions that mean the same by one of them (`Meanings.of`), in each judgement."""
     clips = []
     for clip in manifest:
         definition = clip.extras.get(DEFINITION, "")

@@ -4,11 +4,14 @@ A sitting is one file of the ledger: what one process writes from its first deci
 or the rows of one table that were taken in together. Servers, machines, synchronised folders and merges of
 Git each add files, and nobody appends to a file of another process: nothing is locked. Lines are ordered by
 Lamport clocks, never by the clocks of machines.
+
+A line's id is the name of its sitting, a hyphen, and its number in the sitting from 1 on. Copies of files may
+bring the same line twice, or two different lines with one id: versions of the line, of which one counts.
 """
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +25,7 @@ from obygaze_features.errors import InputError
 from obygaze_features.io import sync, write_new, write_once, write_whole
 from obygaze_features.lines import LineJournal, checked_entry, encode_line
 from obygaze_film.errors import FilmError
-from obygaze_film.notes import said, said_counted
+from obygaze_film.notes import counted_message, message
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.scored_files import MOST_BYTES
 from obygaze_film.workspace.authority import Validity, standing
@@ -51,6 +54,9 @@ An honest clock is never above the number of all lines, but the files of some si
 line that somebody gave an arbitrary clock must not raise the clocks of all later lines: there might be no
 higher clock left for them, and nobody could decide anything any more.
 """
+
+CLOCK_OF_TABLE: Final = 1
+"""Clock of the first line of a table's sitting."""
 
 MOST_OF_A_KIND: Final = 10
 """Maximum number of notices of one kind that are reported one by one; the others are only counted."""
@@ -159,10 +165,10 @@ class Ledger:
         self._new_header = new_header
         self.lines: dict[str, Line] = {}
         self.where: dict[str, LinePlace] = {}
-        # Id -> all lines with this id, by place: files may hold copies of a line, or different lines.
+        # Id -> place -> line: all versions. `lines` and `where` have the one of each id that counts.
         self._versions: dict[str, dict[LinePlace, Line]] = {}
         self._files: dict[Path, _ReadFile] = {}
-        # Name of a sitting -> the highest number of a line of it that some line replaces.
+        # Sitting -> the highest number of its lines that some line, of any sitting, asks to replace.
         self._highest_replaced: dict[str, int] = {}
         # Id -> line that this process failed to write. The whole line may have reached the disk all the same.
         self._failed: dict[str, Line] = {}
@@ -192,7 +198,7 @@ class Ledger:
                 self._say(str(error))
         for kind, n in self._n_notices.items():
             if n > MOST_OF_A_KIND:
-                self._say(said_counted(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
+                self._say(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
     def _say_first_of_kind(self, kind: str, message: str) -> None:
         """Report a notice, unless `MOST_OF_A_KIND` of its kind were reported before; count it in any case."""
@@ -202,36 +208,33 @@ class Ledger:
 
     def _read_file(self, path: Path) -> None:
         """Read the lines that were appended to one file; all its lines if it isn't the file read before."""
-        earlier = self._files.setdefault(path, _ReadFile())
+        known = self._files.setdefault(path, _ReadFile())
         with open_regular(path, MOST_BYTES, within=self.folder.parent) as file:
             status = os.fstat(file.fileno())
-            is_other_file = status.st_size < earlier.offset or status.st_ino != earlier.inode
-            if is_other_file:
-                progress = _ReadFile(inode=status.st_ino)
-            elif status.st_size == earlier.offset:
+            is_same_file = status.st_ino == known.inode and status.st_size >= known.offset
+            if is_same_file and status.st_size == known.offset:
                 return
-            else:
-                progress = earlier
-            file.seek(progress.offset)
-            *complete, last = file.read().split(b"\n")  # `last` has no line end yet; it is often empty
-        if is_other_file:
-            self._forget(path, earlier)
-        self._files[path] = progress
-        for number, data in enumerate(complete, progress.n_lines + 1):
-            self._decode(data, LinePlace(path, number))
-        # The last line counts if only its line end is missing. A line that was written in part has a wrong
-        # checksum. Either is read again next time: `offset` is that of complete lines.
-        if checked_entry(last):
-            self._decode(last, LinePlace(path, progress.n_lines + len(complete) + 1))
-        progress.offset += sum(len(data) + 1 for data in complete)
-        progress.n_lines += len(complete)
+            if is_same_file:
+                file.seek(known.offset)
+            *complete, incomplete = file.read().split(b"\n")  # after the last line end; it is often empty
+        if not is_same_file:
+            self._forget(path, known.ids)
+            known = _ReadFile(inode=status.st_ino)
+            self._files[path] = known
+        for data in complete:
+            known.n_lines += 1
+            known.offset += len(data) + 1
+            self._decode(data, LinePlace(path, known.n_lines))
+        # A line counts if only its line end is missing; a line that was written in part has a wrong checksum.
+        # Either is read again next time, because it is not in `known.offset`.
+        if checked_entry(incomplete):
+            self._decode(incomplete, LinePlace(path, known.n_lines + 1))
 
-    def _forget(self, path: Path, earlier: _ReadFile) -> None:
-        """Forget the lines that were read from a file, except those that another file holds too."""
-        for line_id in earlier.ids:
+    def _forget(self, path: Path, line_ids: Iterable[str]) -> None:
+        """Forget the lines with these ids as read from a file; versions in other files count instead."""
+        for line_id in line_ids:
             versions = self._versions[line_id]
-            places_in_file = [place for place in versions if place.path == path]
-            for place in places_in_file:
+            for place in [place for place in versions if place.path == path]:
                 del versions[place]
             if versions:
                 self._choose_version(line_id)
@@ -244,7 +247,7 @@ class Ledger:
         """Decode a line and add it; report and leave out a damaged line, or one with an impossible clock."""
         entry = checked_entry(data.removesuffix(b"\r"))  # Git may have changed the line's end on Windows
         try:
-            line = _DECODER.decode(entry or b"")
+            line = _DECODER.decode(entry or b"")  # without the right checksum: nothing, which is unreadable
         except UNREADABLE as error:
             why = str(error) if entry else "damaged"
             self._say_first_of_kind("damaged", f"{place.path}: line {place.number}: {why}; it is left out")
@@ -253,23 +256,28 @@ class Ledger:
             self._add(line, place)
         else:
             facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
-            self._say_first_of_kind("clock", said("clock_ahead", **facts))
+            self._say_first_of_kind("clock", message("clock_ahead", **facts))
 
     def _add(self, line: Line, place: LinePlace) -> None:
         """Add a line that was read or written at a place; report a different line that has the same id."""
         if line.id in self._failed:  # the person was told that it was not written
             return
-        known = self.lines.get(line.id, line)
+        known = self.lines.get(line.id)
         self._versions.setdefault(line.id, {})[place] = line
         self._files.setdefault(place.path, _ReadFile()).ids.add(line.id)
         self._choose_version(line.id)
         for replaced_id in line.replaces:
-            sitting, _, number = replaced_id.partition("-")  # an id is SITTING-NUMBER
-            self._highest_replaced[sitting] = max(int(number), self._highest_replaced.get(sitting, 0))
-        if known != line:
+            self._note_replaced(replaced_id)
+        if known is not None and known != line:
             facts = {"path": place.path, "line": place.number, "name": line.id}
             people = {"who": known.annotator, "other": line.annotator}
-            self._say_first_of_kind("twins", said("two_of_one_id", **facts, **people))
+            self._say_first_of_kind("twins", message("two_of_one_id", **facts, **people))
+
+    def _note_replaced(self, line_id: str) -> None:
+        """Note that some line asks to replace the line with this id, for `_open_sitting`."""
+        sitting, number = line_id.split("-")
+        highest = self._highest_replaced.get(sitting, 0)
+        self._highest_replaced[sitting] = max(int(number), highest)
 
     def _choose_version(self, line_id: str) -> None:
         """Choose one of the different lines with an id: the first by content, the same on every machine."""
@@ -314,7 +322,7 @@ class Ledger:
         FilmError
             It replaces a line whose clock is so high that no later line can be numbered.
         """
-        for failed in list(self._failed.values()):
+        for failed in list(self._failed.values()):  # the person was told that it was not written
             self._append("undo", {"annotator": failed.annotator}, [failed.id])
             del self._failed[failed.id]
         return self._append(kind, row, replaces)
@@ -323,12 +331,14 @@ class Ledger:
         """Append a line to this process's file, with the next clock and number."""
         sitting = self._open_sitting()
         clock = self._next_clock(replaces)
-        # Readers leave out a line whose clock is more than MOST_AHEAD above its number.
-        number = max(sitting.next_number, clock - MOST_AHEAD)
+        # Readers leave out a line whose clock is more than MOST_AHEAD above its number, so numbers are
+        # skipped if the clock is that high.
+        lowest_number = clock - MOST_AHEAD
+        number = max(sitting.next_number, lowest_number)
         try:
             line = _line(f"{sitting.path.stem}-{number}", clock, kind, row, replaces)
         except msgspec.ValidationError:  # the number has more digits than an id may have
-            raise FilmError(said("clock_of_target")) from None
+            raise FilmError(message("clock_of_target")) from None
         self._write(sitting, line, force=True)
         return line
 
@@ -348,10 +358,10 @@ class Ledger:
         self._add(line, LinePlace(sitting.path, line.number))
 
     def _next_clock(self, replaces: Sequence[str]) -> int:
-        """Return the clock of the next line: one above the highest clock of all lines.
+        """Return the clock of the next line: one above all plausible clocks (`MOST_ABOVE_COUNT`).
 
-        Clocks that are implausibly high (`MOST_ABOVE_COUNT`) don't count, except those of lines that the next
-        line replaces: it must come after them.
+        It is also above the clocks of the lines that the next line replaces, however high these are: it must
+        come after them.
         """
         highest_plausible = len(self.lines) + MOST_ABOVE_COUNT
         clocks = [line.clock for line in self.lines.values() if line.clock <= highest_plausible]
@@ -362,15 +372,16 @@ class Ledger:
     def _open_sitting(self) -> _Sitting:
         """Return this process's sitting; begin a new one if none is open or the open one can't be used.
 
-        An open sitting can't be used in two cases. Its file was removed or exchanged: lines would be lost. Or
-        some line already replaces a line that the sitting has yet to write: that line would be taken back
-        before anybody saw it.
+        It can't be used if its file was removed or exchanged: lines would be lost. Nor can it be used if some
+        line of a stranger asks to replace a line that is not yet written: if the sitting has 5 lines and a
+        line replaces its line 6, the next decision would be line 6 and taken as replaced at once.
         """
         sitting = self._sitting
         if sitting is None:
             return self._new_sitting()
-        next_is_replaced = self._highest_replaced.get(sitting.path.stem, 0) >= sitting.next_number
-        if sitting.is_at_its_path and not next_is_replaced:
+        highest_replaced = self._highest_replaced.get(sitting.path.stem, 0)
+        is_future_line_replaced = highest_replaced >= sitting.next_number
+        if sitting.is_at_its_path and not is_future_line_replaced:
             return sitting
         self.close()
         return self._new_sitting()
@@ -414,26 +425,30 @@ class Ledger:
         path = self._make_folder() / f"{sha256[:16]}.jsonl"
         if path.exists():
             return 0
-        origin = {"kind": kind, "sha256": sha256, **(about or {})}
-        first = _line(f"{path.stem}-1", 1, "table", origin)
+        facts_of_table = {"kind": kind, "sha256": sha256, **(about or {})}
+        first = _line(f"{path.stem}-1", CLOCK_OF_TABLE, "table", facts_of_table)
         header = None if self._new_header is None else self._new_header()
-        lines = [msgspec.structs.replace(first, header=header)]
-        # Rows that give no line are counted too, so that a row's number is the same on every machine.
+        lines_of_rows = []
+        # The first row is line 2. Rows that give no line are counted too, so that a row's line has the same
+        # number on every machine.
         for number, row in enumerate(rows, start=2):
             if row is not None:
-                lines.append(self._table_line(f"{path.stem}-{number}", number, row.kind or kind, row))
-        if len(lines) > 1:
+                line_id = f"{path.stem}-{number}"
+                lines_of_rows.append(self._table_line(line_id, number, row.kind or kind, row))
+        if lines_of_rows:
+            lines = [msgspec.structs.replace(first, header=header), *lines_of_rows]
             write_whole(path, b"".join(map(encode_line, lines)), links=False)
             self.read()
-        return len(lines) - 1
+        return len(lines_of_rows)
 
     def _table_line(self, line_id: str, number: int, kind: str, row: TableRow) -> Line:
         """Make the line of a table's row.
 
-        Its clock is 2, after the table's first line, or one above the clock of the line that it replaces. It
-        depends on no other line, so that the same table gives the same lines on every machine.
+        Its clock is one above that of the table's first line, or of the line that it replaces. It depends on
+        no other line, so that the same table gives the same lines on every machine. If the replaced line's
+        clock is too high for that, the row does not replace it (`authority`), and both stand.
         """
-        clock = 2
+        clock = CLOCK_OF_TABLE + 1
         replaced = self.lines.get(row.replaces)
         if replaced is not None:
             clock_after = replaced.clock + 1

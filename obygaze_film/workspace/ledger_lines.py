@@ -57,7 +57,7 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
     same_meaning
         Digests of further definitions that mean the same, as the person declared who began the file.
     draw
-        The draw of its windows: law, seed, and each window's content at the draw.
+        The draw of its windows: method of sampling, seed, and each window's content at the draw.
     """
 
     codebook: StoredCodebook | None = None
@@ -113,12 +113,17 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def parents(self) -> tuple[str, ...]:
         """Ids of the decisions that an agreed decision settles; none for other kinds."""
-        return tuple(filter(None, self.row.get(PARENTS, "").split(";")))
+        return parent_ids_of(self.row)
 
     @property
     def has_reasonable_clock(self) -> bool:
-        """Whether the clock is at most `MOST_AHEAD` above the line's number, as in every honest line."""
+        """Whether the clock is at most `MOST_AHEAD` above the number, as in every line written by obygaze."""
         return self.clock <= self.number + MOST_AHEAD
+
+
+def parent_ids_of(row: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the ids of the decisions that an agreed decision settles, from its cells by column."""
+    return tuple(parent_id for parent_id in row.get(PARENTS, "").split(";") if parent_id)
 
 
 def in_order(line: Line) -> tuple[int, str, int]:

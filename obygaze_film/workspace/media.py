@@ -14,7 +14,7 @@ from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.video import Frames, at, frame_times, keyframes, played, read_frames
-from obygaze_film.workspace.cache import cache_folder, private_cache
+from obygaze_film.workspace.cache import cache_folder, prepare_cache
 from obygaze_film.workspace.proxy import content_key
 
 if TYPE_CHECKING:
@@ -41,22 +41,27 @@ STILLS_WITHOUT_SHOTS: Final = 100
 WEBP_QUALITY: Final = 40
 """Quality at which the sheet of stills is encoded as WebP, of 100."""
 
-KINDS: Final = {"stills.webp": "image/webp", "colours.png": "image/png", "media.json": "application/json"}
+MEDIA_TYPES: Final = {
+    "stills.webp": "image/webp",
+    "colours.png": "image/png",
+    "media.json": "application/json",
+}
 """Name of each file that is made of a film -> its media type."""
 
 
 def media_paths(path: Path, film: "Timeline") -> dict[str, Path]:
-    """Return the path in the cache of each file of `KINDS`, whether or not the file is there yet.
+    """Return the path in the cache of each file of `MEDIA_TYPES`, whether or not the file is there yet.
 
     The paths depend on the content of the user's copy of the film and on the starts of the film's shots.
     """
-    shots = sha256_of(film.shots["start_s"].to_numpy(dtype=np.float64).tobytes())[:8]
-    prefix = f"{content_key(path)}.{shots}"
-    return {name: cache_folder() / f"{prefix}.{name}" for name in KINDS}
+    starts = film.shots["start_s"].to_numpy(dtype=np.float64)
+    digest_of_shots = sha256_of(starts.tobytes())[:8]
+    prefix = f"{content_key(path)}.{digest_of_shots}"
+    return {name: cache_folder() / f"{prefix}.{name}" for name in MEDIA_TYPES}
 
 
 def make_media(path: Path, film: "Timeline") -> None:
-    """Make the files of `KINDS` in the user's cache, unless they are there already.
+    """Make the files of `MEDIA_TYPES` in the user's cache, unless they are there already.
 
     The film's key frames are decoded, and the middle frame of each shot that has no key frame. A film without
     shots gets `STILLS_WITHOUT_SHOTS` stills at equal distances.
@@ -69,17 +74,15 @@ def make_media(path: Path, film: "Timeline") -> None:
     paths = media_paths(path, film)
     if paths["media.json"].is_file():  # it is written last: where it is there, the others are too
         return
-    private_cache(cache_folder())
+    prepare_cache(cache_folder())
     film_s = film.record.duration_s
     starts = _still_starts(film)
     ends = np.append(starts[1:], film_s)
-    key_frames = read_frames(path, keyframes(MOST_COLOURS), each=_small)
+    key_frames = read_frames(path, keyframes(MOST_COLOURS), each=_small)  # each frame is shrunk by `_small`
     stills = _stills_of_shots(path, starts, ends, key_frames)
     height, width = stills[0].shape[:2]
-    # The mean colour of each key frame, as a picture of one row [1, K key frames, 3].
-    colours = np.stack([picture.mean(axis=(0, 1)) for picture in key_frames.images]).astype(np.uint8)[None]
     write_whole(paths["stills.webp"], _encoded(_sheet(stills), "WEBP"))
-    write_whole(paths["colours.png"], _encoded(colours, "PNG"))
+    write_whole(paths["colours.png"], _encoded(_mean_colours(key_frames), "PNG"))
     description = {
         "starts": starts.tolist(),
         "width": width,
@@ -88,6 +91,12 @@ def make_media(path: Path, film: "Timeline") -> None:
         "peaks": _sound_peaks(path, film_s),
     }
     write_whole(paths["media.json"], json_bytes(description))
+
+
+def _mean_colours(frames: Frames[Any]) -> NDArray[np.uint8]:
+    """Return the mean colour of each frame, as a picture of one row [1, K frames, 3]."""
+    colours = np.stack([picture.mean(axis=(0, 1)) for picture in frames.images])
+    return colours.astype(np.uint8)[None]
 
 
 def still_sheet(path: Path, film: "Timeline") -> dict[str, Any]:
@@ -113,7 +122,7 @@ class StillSheet:
     Parameters
     ----------
     paths : mapping of str to Path
-        The paths of the film's files of `KINDS`.
+        The paths of the film's files of `MEDIA_TYPES`.
 
     Attributes
     ----------
@@ -231,7 +240,7 @@ def _peak_amplitude(samples: NDArray[Any]) -> float:
         full_scale = 1.0
     elif samples.dtype.kind == "u":
         full_scale = np.iinfo(samples.dtype).max / 2
-        amplitudes -= full_scale
+        amplitudes -= full_scale  # silence, the middle of the range, becomes 0
     else:
         full_scale = float(np.iinfo(samples.dtype).max)
     return float(np.abs(amplitudes).max(initial=0)) / full_scale

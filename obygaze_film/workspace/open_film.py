@@ -14,8 +14,8 @@ import pandas as pd
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Clip, Codebook, Manifest
-from obygaze_film.film_time import is_enough, seconds_inside
-from obygaze_film.notes import Said, said
+from obygaze_film.film_time import is_enough_judged, seconds_inside
+from obygaze_film.notes import Message, message
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.decisions import Decisions, state_of
 
@@ -28,7 +28,7 @@ Tell = Callable[[float], None]
 """A function that is called with the share of the work that is done, from 0 to 1."""
 
 Note: TypeAlias = "FilmClaim | str"
-"""What a job says at its end: a claim, a note (`Said`), or a text."""
+"""What a job says at its end: a claim, a note (`Message`), or a text."""
 
 NOTE_OF_DISK_ERROR: Final = {
     errno.ENOSPC: "disk_full",
@@ -39,21 +39,24 @@ NOTE_OF_DISK_ERROR: Final = {
 """Number of an `OSError` -> the key of the note that explains it; `disk_other` explains all others."""
 
 
-def message_of(error: Exception) -> Said:
+def message_of(error: Exception) -> Message:
     """Return an error's message as a note, which can be written in the reader's language.
 
     A message that was not written as a note is quoted in English.
     """
-    if error.args and isinstance(error.args[0], Said):
+    if error.args and isinstance(error.args[0], Message):
         return error.args[0]
     if isinstance(error, OSError) and error.strerror:
         key = NOTE_OF_DISK_ERROR.get(error.errno or 0, "disk_other")
-        return said(key, path=error.filename, error=error.strerror)
-    return said("refused", error=str(error))
+        return message(key, path=error.filename, error=error.strerror)
+    return message("refused", error=str(error))
 
 
 class Job:
     """Work in a thread of its own; a page asks from time to time how much of it is done.
+
+    Before it begins, `share` and `notes` are None. While it runs, `share` is a number and `notes` are None.
+    After it ended, both are there; after it failed, both are None and there is an `error`.
 
     Attributes
     ----------
@@ -70,6 +73,11 @@ class Job:
         self.error = ""
         self.notes: list[Note] | None = None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the work has begun, and neither ended nor failed."""
+        return self.share is not None and self.notes is None
+
     def begin(self, work: Callable[[Tell], list[Note]]) -> None:
         """Start the work in a thread, unless it is running; work that ended or failed is done again.
 
@@ -78,26 +86,26 @@ class Job:
         work : callable
             Is called with a function that it tells the share that is done. Returns what it says at its end.
         """
-        is_running = self.share is not None and self.notes is None
-        if is_running:
+        if self.is_running:
             return
         self.share, self.error, self.notes = 0.0, "", None
+        Thread(target=self._run, args=(work,), daemon=True).start()
 
-        def set_share(share: float) -> None:
-            self.share = share
+    def _run(self, work: Callable[[Tell], list[Note]]) -> None:
+        """Do the work; its end or its error is kept for the page, which would wait for ever otherwise."""
+        try:
+            self.notes = work(self._set_share)
+        except (ObygazeError, OSError) as error:
+            self._fail(message_of(error))
+        except BaseException:  # a fault of obygaze, or no memory: the page is told, and the error is raised
+            self._fail(message("work_failed"))
+            raise
 
-        def run() -> None:
-            try:
-                self.notes = work(set_share)
-            except (ObygazeError, OSError) as error:
-                self.share, self.error = None, message_of(error)
-            finally:
-                # An error of another kind, a fault of ours or no memory, passes; the page must still end.
-                has_other_error = self.notes is None and not self.error
-                if has_other_error:
-                    self.share, self.error = None, said("work_failed")
+    def _set_share(self, share: float) -> None:
+        self.share = share
 
-        Thread(target=run, daemon=True).start()
+    def _fail(self, error: str) -> None:
+        self.share, self.error = None, error
 
 
 @dataclass(eq=False)
@@ -131,7 +139,7 @@ class OpenFilm:
     def __post_init__(self) -> None:
         self.copying = Job()
         self._state_when_opened = self.path and state_of(self.path)
-        self.described: dict[tuple[str, str], dict[str, Any]] = {}
+        self.described: dict[tuple[str, str], dict[str, Any]] = {}  # by id and language
         self._views: dict[str, FilmView] = {}  # by language
 
     @property
@@ -140,7 +148,7 @@ class OpenFilm:
         state = self.path and state_of(self.path)
         if state == self._state_when_opened:
             return ""
-        return said("copy_replaced" if state else "copy_removed", path=self.path)
+        return message("copy_replaced" if state else "copy_removed", path=self.path)
 
     @cached_property
     def for_browser(self) -> Path | None:
@@ -150,14 +158,13 @@ class OpenFilm:
         """
         if self.path is None:
             return None
-        from obygaze_film.workspace.proxy import made_anew, proxy_path  # noqa: PLC0415 - slow
+        from obygaze_film.workspace.proxy import needs_copy, proxy_path  # noqa: PLC0415 - slow
 
-        is_played_as_it_is = made_anew(self.path) == "nothing"
-        return self.path if is_played_as_it_is else proxy_path(self.path)
+        return proxy_path(self.path) if needs_copy(self.path) else self.path
 
     @cached_property
     def media(self) -> dict[str, Path]:
-        """Paths of the files of `media.KINDS`, which may have yet to be made; empty without a user's copy."""
+        """Paths of the files of `media.MEDIA_TYPES`, made or not; empty without a user's copy."""
         if self.path is None or self.lost:
             return {}
         from obygaze_film.workspace.media import media_paths  # noqa: PLC0415 - slow
@@ -170,14 +177,24 @@ class OpenFilm:
         file = None if self.lost else self.for_browser
         return file if file and file.is_file() else None
 
+    @property
+    def is_unplayable(self) -> bool:
+        """Whether there is a user's copy, but no file yet that browsers play (`played`)."""
+        return self.path is not None and not self.lost and self.played is None
+
+    @property
+    def has_media(self) -> bool:
+        """Whether the stills, colours and sound of the film are made (`media`)."""
+        return bool(self.media) and self.media["media.json"].is_file()  # it is written last
+
     @cached_property
-    def streamed(self) -> str:
-        """Media type of the stream that the film is encoded as while it plays; empty if it needs none."""
+    def stream_type(self) -> str:
+        """Media type of the stream that the film is encoded as while it plays; empty if there is none."""
         if self.path is None or self.lost:
             return ""
-        from obygaze_film.workspace.streaming import streamed_type  # noqa: PLC0415 - slow
+        from obygaze_film.workspace.streaming import stream_type  # noqa: PLC0415 - slow
 
-        return streamed_type(self.path)
+        return stream_type(self.path)
 
     @cached_property
     def fps(self) -> float:
@@ -200,13 +217,13 @@ class OpenFilm:
     def probability_of(self, start_s: float, end_s: float) -> float | None:
         """Return the model's mean probability in a span, weighted by the seconds of each row in the span.
 
-        None if too little of the span has a probability (`is_enough`).
+        None if too little of the span has a probability (`is_enough_judged`).
         """
         rows = self._rows
         seconds = seconds_inside(rows, start_s, end_s)  # [N rows]
         p = rows["p"].to_numpy(dtype=np.float64)
         is_used = (seconds > 0) & ~np.isnan(p)
-        if not is_enough(seconds[is_used], seconds):
+        if not is_enough_judged(seconds[is_used], seconds):
             return None
         return float(np.average(p[is_used], weights=seconds[is_used]))
 
@@ -236,19 +253,21 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     """Collect the judgements of a film that the person at the desk may see.
 
     Others' blind judgements are hidden until the person's own are finished, as the share of all would give
-    them away. Of a person whose name is unknown nobody knows which judgements are theirs: they see what all
-    judges may see.
+    them away. If the person's name is unknown, nobody knows which judgements are theirs: they see what every
+    judge may see. If any blind judgement is hidden, only blind ones are shown.
     """
     decisions = film.decisions
-    viewer = decisions.default_annotator
+    viewer = decisions.default_annotator  # empty if unknown
     places_seen = decisions.places_seen_by(viewer) if viewer else decisions.places_seen_by_all()
     hidden_ids = {*decisions.ids_hidden_from(viewer, places_seen)}
     if not hidden_ids:
         return ShownJudgements(decisions.judgements().clips, "")
-    blind = [clip for judged in decisions.blind_judgements().values() for clip in judged.values()]
-    shown = decisions.judgements(clip for clip in blind if clip.clip_id not in hidden_ids)
-    notice = said("films_hidden" if viewer else "films_unfinished", n=len(hidden_ids))
-    note = said("note_of", movie=film.timeline.movie, notice=notice)
+    shown_clips = []
+    for judgement_at in decisions.blind_judgements().values():
+        shown_clips += [clip for clip in judgement_at.values() if clip.clip_id not in hidden_ids]
+    shown = decisions.judgements(shown_clips)
+    notice = message("films_hidden" if viewer else "films_unfinished", n=len(hidden_ids))
+    note = message("note_of", movie=film.timeline.movie, notice=notice)
     return ShownJudgements(shown.clips, note)
 
 

@@ -25,7 +25,7 @@ from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import judged_film, votes
-from obygaze_film.notes import Said
+from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, SCRIPT, template_page
 from obygaze_film.page.view import FilmView
@@ -64,15 +64,14 @@ SOURCES: Final = {
 def _concepts_to_tick(film: OpenFilm) -> list[Concept]:
     """List the codebook's concepts that a person may tick: those that some model of the film can perceive.
 
-    If it is unknown what one of the models perceives, all concepts are listed.
+    All concepts are listed if a model does not state what it perceives.
     """
+    all_concepts = [*film.decisions.codebook.concepts]
     models = film.timeline.record.models
-    perceived: list[str] = []  # empty: unknown
-    if all(model.perceives for model in models):
-        perceived = [name for model in models for name in model.perceives]
-    return [
-        concept for concept in film.decisions.codebook.concepts if not why_unperceived(concept, perceived)
-    ]
+    if not all(model.perceives for model in models):
+        return all_concepts
+    perceived = [name for model in models for name in model.perceives]
+    return [concept for concept in all_concepts if not why_unperceived(concept, perceived)]
 
 
 def desk_page(
@@ -103,6 +102,7 @@ def desk_page(
         "made": f"obygaze {version('obygaze')}",
     }
     visible = visible_decisions(film, annotator, blind=is_blind, words=view.words)
+    # What the desk's script gets as JSON. `weak` are passages below the threshold, `around` is in seconds.
     state: dict[str, Any] = {
         **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
         "mode": mode, "who": annotator, "fps": film.fps, "film": film.number,
@@ -178,7 +178,7 @@ def visible_decisions(
     -------
     dict
         `you` : list of dict
-            The decisions (`shown_decisions`).
+            All decisions that the person may see, their own and others' (`shown_decisions`).
         `differ` : list of dict
             The spans to which these decisions give different levels: `start`, `end`, `parents` (the ids of
             the differing decisions) and `agreed` (the id of the decision that settles it, or empty; where the
@@ -188,7 +188,8 @@ def visible_decisions(
     """
     shown = shown_decisions(film, viewer, blind=blind, words=words)
     shown_ids = {described["id"] for described in shown}
-    settling_ids = shown_ids | {clip.clip_id for clip in film.decisions.kept["agreed"]}
+    # A difference counts as settled even if the agreed decision is not shown: all of these may settle it.
+    differences = film.decisions.disagreements(shown_ids, agreed_ids=None)
     differ = [
         {
             "start": difference.start_s,
@@ -196,7 +197,7 @@ def visible_decisions(
             "parents": difference.decisions,
             "agreed": difference.agreed,
         }
-        for difference in film.decisions.disagreements(shown_ids, settling_ids)
+        for difference in differences
     ]
     hidden_ids = film.decisions.ids_hidden_from(viewer, film.decisions.places_seen_by(viewer))
     return {"you": shown, "differ": differ, "hidden": len(hidden_ids)}
@@ -211,10 +212,11 @@ def cited_decision(described: Mapping[str, Any], words: Words) -> str:
     if not described["level"]:
         return ""
     is_agreed = described["kind"] == "agreed"
-    judges = [described["judges"] if is_agreed else described["who"]]
+    # The names of people who agreed are joined already.
+    names = described["judges"] if is_agreed else described["who"]
     start_s, end_s = described["start"], described["end"]
     claim = decision(
-        judges,
+        [names],
         described["title"],
         ClaimTime("span", end_s - start_s, start_s, end_s),
         is_blind=described["blind"],
@@ -227,10 +229,11 @@ def cited_decision(described: Mapping[str, Any], words: Words) -> str:
 def shown_decisions(
     film: OpenFilm, viewer: str, *, blind: bool = False, words: Words | None = None
 ) -> list[dict[str, Any]]:
-    """Describe the decisions of a film that a person may see, in time order; parameters as above.
+    """Describe the decisions of a film that a person may see, in time order.
 
-    Others' blind judgements are left out until the viewer's own are finished. With `blind`, what was decided
-    in sight of the model's score is left out: it would show where the model marks passages.
+    Parameters as of `visible_decisions`. Others' blind judgements are left out until the viewer's own are
+    finished (`Decisions.places_seen_by`). With `blind`, what was decided in sight of the model's score is
+    left out: it would show where the model marks passages.
 
     Returns
     -------
@@ -255,10 +258,13 @@ def shown_decisions(
         for clip in clips:
             if clip.movie != film.timeline.movie or not (clip.level or kind == "note"):
                 continue
-            was_blind = clip.extras.get(SEEN_SCORE) == "0"
+            was_decided_blindly = clip.extras.get(SEEN_SCORE) == "0"
+            is_of_other = clip.annotator != viewer
             is_at_place_seen = places_seen is not None and decisions.place_of(clip) in places_seen
-            may_see_blind = clip.annotator == viewer or not hides_others or is_at_place_seen
-            is_hidden = not may_see_blind if was_blind else blind
+            if was_decided_blindly:
+                is_hidden = is_of_other and hides_others and not is_at_place_seen
+            else:
+                is_hidden = blind
             if is_hidden:
                 continue
             key = clip.clip_id, words.language
@@ -315,11 +321,12 @@ def decision_text(row: Mapping[str, str], book: Codebook, language: str) -> str:
 
 
 def next_window(
-    film: OpenFilm, judge: str, n_planned: int, words: Words | None = None, *, tell: bool = False
+    film: OpenFilm, judge: str, n_planned: int, words: Words | None = None, *, tells_share: bool = False
 ) -> dict[str, Any]:
     """Return the next window that a person is to judge blindly; once they are finished, the film's share.
 
-    They are finished when they have judged as many windows as planned, or no window is left.
+    They are finished when they have judged as many windows as planned, or no window is left. The desk's
+    script reads the answer.
 
     Parameters
     ----------
@@ -330,7 +337,7 @@ def next_window(
         How many windows they plan to judge.
     words : Words, optional
         The language; English by default.
-    tell : bool
+    tells_share : bool
         Whether to tell what is known of the share before they are finished.
 
     Returns
@@ -363,7 +370,7 @@ def next_window(
         place = places_left[0]
         start, end = decisions.windows[place - 1]
         answer["window"] = {"start": start, "end": end, "place": place}
-    if tell or is_finished:
+    if tells_share or is_finished:
         answer |= _estimates(film, judge, words or Words("en"), is_finished=is_finished)
     return answer
 
@@ -374,21 +381,23 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
     The other judges' shares are told too, but only once the person is finished. The keys are `few`, `sofar`
     and `share`, as `next_window` returns them.
     """
-    blind = film.decisions.blind_judgements()
-    own = film.decisions.judgements(blind.get(judge, {}).values())
+    own_judgements = film.decisions.blind_judgements().get(judge, {}).values()
+    own = film.decisions.judgements(own_judgements)
     judged = judged_film(film.timeline, own)
     windows = judged.together()
     if not windows.is_enough:
-        few = TooFewJudged(judges=[judge], **windows.counts._asdict())
-        sentences = [f"{sentence(no_judged_share(few), words)}.", *_left_out(judged.notices, words)]
-        return {"few": " ".join(sentences)}
-    judged_cells, is_positive, _ = votes(windows.by_cell)  # [n] and [n], in the order of the draw
-    rate, _ = correct_rate(film.timeline, own)
+        too_few = TooFewJudged(judges=[judge], **windows.counts._asdict())
+        reasons = _as_sentences(judged.notices, words)
+        return {"few": " ".join([f"{sentence(no_judged_share(too_few), words)}.", *reasons])}
     estimates = {}
+    rate, _ = correct_rate(film.timeline, own)
     if not rate.is_census:  # of a census the share is counted: it has no interval
-        ends = anytime_interval(windows.cells.without(windows.unsure), judged_cells, is_positive)
-        is_of_earlier_law = windows.law == SEQUENTIAL_POISSON
-        claim = share_so_far(judge, ends, rate, is_of_earlier_law=is_of_earlier_law)
+        judged_cells, is_positive, _ = votes(windows.by_cell)  # [n] and [n], in the order of the draw
+        # Windows of which nobody was sure are left out of the share.
+        sure_cells = windows.cells.without(windows.unsure)
+        interval = anytime_interval(sure_cells, judged_cells, is_positive)
+        is_of_earlier_law = windows.sampling == SEQUENTIAL_POISSON
+        claim = share_so_far(judge, interval, rate, is_of_earlier_law=is_of_earlier_law)
         estimates["sofar"] = sentence(claim, words)
     if is_finished:
         estimates["share"] = _shares(film, judge, words)
@@ -405,7 +414,8 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
     clips = [clip for judged in shown for clip in judged.values()]
     found = correct_rates(film.timeline, film.decisions.judgements(clips))
     others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [judge]]
-    # Of more than `MOST_NAMED` others one less is named, so that the last sentence is of two at least.
+    # Up to `MOST_NAMED` others have a sentence each. Of more, all but the first `MOST_NAMED` - 1 share one
+    # sentence: these are two at least.
     summed_up = others[MOST_NAMED - 1 :] if len(others) > MOST_NAMED else []
     named = [judged_share(rate) for rate in found.rates if rate not in summed_up]
     sentences = [f"{judged_share_sentence(claim, words)}." for claim in named]
@@ -414,14 +424,14 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
     sentences += [f"{sentence(no_judged_share(few), words)}." for few in found.too_few]
     sentences += [sentence(claim, words) for claim in _agreements(found)]
     for notice in found.notices:
-        is_of_some_pairs = isinstance(notice, Said) and notice.key == "note_pairs"
+        is_of_some_pairs = isinstance(notice, Message) and notice.key == "note_pairs"
         if is_of_some_pairs:  # the agreement is that of a sample of the pairs
             sentences.append(f"{words.again(notice)}.")
     return " ".join(sentences)
 
 
-def _left_out(notices: Sequence[str], words: Words) -> list[str]:
-    """Write notices on judgements that don't count as sentences, with a capital letter and a full stop."""
+def _as_sentences(notices: Sequence[str], words: Words) -> list[str]:
+    """Write notices as sentences, with a capital letter and a full stop."""
     texts = [words.again(notice) for notice in notices]
     return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 

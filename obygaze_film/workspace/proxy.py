@@ -21,8 +21,8 @@ from obygaze_features.door import open_regular
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
 from obygaze_features.video import Frames, at, files_of, frame_times, opened, played, probe, read_frames
-from obygaze_film.notes import said
-from obygaze_film.workspace.cache import cache_folder, private_cache
+from obygaze_film.notes import message
+from obygaze_film.workspace.cache import cache_folder, prepare_cache
 
 MOST_LINES: Final = 540
 """Maximum height of a copy's pictures, in pixels: enough to judge by, and quick to encode."""
@@ -45,19 +45,24 @@ PLAYED_CODECS: Final = {
 }
 """Container -> the codecs of pictures, and those of sound, that all common browsers play (FFmpeg's names)."""
 
-Anew = Literal["nothing", "container", "sound", "pictures"]
+Remade = Literal["nothing", "container", "sound", "pictures"]
 """The largest part of a film that must be made anew for browsers. If it is the sound, the container is made
 anew too; if it is the pictures, everything is."""
 
-CHUNK: Final = 1 << 16
-"""Bytes that are read at each of `CHUNKS` places of a film to identify it."""
+CHUNK_BYTES: Final = 1 << 16
+"""Bytes that are read at each of `N_CHUNKS` places of a film to identify it."""
 
-CHUNKS: Final = 16
+N_CHUNKS: Final = 16
 """Places of a film's file, at equal distances, whose bytes identify it."""
 
 
-def made_anew(path: Path) -> Anew:
-    """Say what of a film must be made anew so that common browsers play it at its times.
+def needs_copy(path: Path) -> bool:
+    """Whether common browsers don't play a film as it is (`remade_part`)."""
+    return remade_part(path) != "nothing"
+
+
+def remade_part(path: Path) -> Remade:
+    """Say what of a film must be made anew so that common browsers play it, each picture at the right time.
 
     Browsers play the codecs and containers of `PLAYED_CODECS`, if the film has 8 bits a sample, consists of
     one part and is not cropped.
@@ -79,14 +84,14 @@ def made_anew(path: Path) -> Anew:
     is_whole = stream is not None and stream.parts == 1 and not stream.crop
     if sound_appears_later or not is_8_bit or not is_whole:
         return "pictures"
-    picture_codecs_played, sound_codecs_played = PLAYED_CODECS.get(container, (set(), set()))
-    if picture_codec in picture_codecs_played and sound_codecs_played.issuperset(sound_codecs):
+    played_pictures, played_sounds = PLAYED_CODECS.get(container, (set(), set()))
+    if picture_codec in played_pictures and played_sounds.issuperset(sound_codecs):
         return "nothing"
-    # Something is made anew, into an MP4 file: what may be copied into it unchanged?
-    picture_codecs_played, sound_codecs_played = PLAYED_CODECS["mov"]
-    if picture_codec not in picture_codecs_played:
+    # The copy is an MP4 file: what of the film may it hold unchanged?
+    pictures_of_mp4, sounds_of_mp4 = PLAYED_CODECS["mov"]
+    if picture_codec not in pictures_of_mp4:
         return "pictures"
-    if sound_codecs_played.issuperset(sound_codecs):
+    if sounds_of_mp4.issuperset(sound_codecs):
         return "container"
     return "sound"
 
@@ -101,9 +106,9 @@ def content_key(path: Path) -> str:
         size = file_path.stat().st_size
         parts.append(f"{size}".encode())
         with open_regular(file_path) as file:
-            for index in range(CHUNKS):
-                file.seek(size * index // CHUNKS)
-                parts.append(file.read(CHUNK))
+            for index in range(N_CHUNKS):
+                file.seek(size * index // N_CHUNKS)
+                parts.append(file.read(CHUNK_BYTES))
     return sha256_of(b"".join(parts))[:32]
 
 
@@ -131,15 +136,19 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
     VideoError
         The film cannot be decoded.
     """
-    private_cache(out.parent)
+    prepare_cache(out.parent)
     partial = out.with_name(f"{out.stem}.{os.getpid()}.part")
     try:
-        if made_anew(path) == "pictures" or not _copied(path, partial, progress):
+        remade = remade_part(path)
+        is_copied = False
+        if remade != "pictures":
+            is_copied = _try_to_copy(path, partial, progress, keeps_sound=remade == "container")
+        if not is_copied:
             with av.open(str(partial), "w", format="mp4") as made:
                 _transcode(path, made, progress)
         partial.replace(out)
     except av.FFmpegError as error:
-        raise VideoError(said("no_copy", path=path, error=error), path) from error
+        raise VideoError(message("no_copy", path=path, error=error), path) from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -160,7 +169,8 @@ def _with_decoding_times(packets: Iterable[Any]) -> Iterator[Any]:
     """Yield packets in the order given, each with a time of decoding (dts), which an MP4 file needs.
 
     The first packets of a Matroska file may lack it. They wait for the next packet of their stream that has
-    one, and get the times just before it. Packets without a time of presentation (pts) are left out.
+    one. If that is the third packet, with a dts of 10, the first two get 8 and 9. Packets without a time of
+    presentation (pts) are left out.
     """
     waiting_of_stream: dict[int, list[Any]] = {}
     for packet in packets:
@@ -169,50 +179,57 @@ def _with_decoding_times(packets: Iterable[Any]) -> Iterator[Any]:
         waiting = waiting_of_stream.setdefault(packet.stream.index, [])
         waiting.append(packet)
         if packet.dts is not None:
-            first_dts = packet.dts - len(waiting) + 1  # one unit of time for each, up to the packet's own
+            first_dts = packet.dts - len(waiting) + 1
             for index, waiting_packet in enumerate(waiting):
                 waiting_packet.dts = first_dts + index
                 yield waiting_packet
             waiting.clear()
 
 
-def _copied(path: Path, out: Path, progress: Callable[[float], None]) -> bool:
-    """Copy a film's pictures without encoding them anew, and its sound too if browsers play it.
+def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, keeps_sound: bool) -> bool:
+    """Copy a film's pictures without encoding them anew, and with `keeps_sound` its sound too.
 
     Returns
     -------
     bool
         Whether that worked. False if the film can't be copied so, or if its frames would be at other times.
     """
-    keep_sound = made_anew(path) == "container"
     try:
         with av.open(str(out), "w", format="mp4") as made, opened(path) as source:
-            sound_tracks = _playable_sound_tracks(source.container)
-            unchanged = [source.stream, *(sound_tracks if keep_sound else ())]
-            copied_streams = {stream.index: made.add_stream_from_template(stream) for stream in unchanged}
-            sound = _Sound(made) if sound_tracks and not keep_sound else None
-            for track in sound_tracks:
-                track.discard = Discard.default  # opening a film discards its sound
-            for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
-                if packet.stream.index in copied_streams:
-                    # The film's times count from its first frame, those in its file may not.
-                    origin = round(source.origin / packet.time_base)
-                    packet.pts -= origin
-                    packet.dts -= origin
-                    progress(max(float(packet.pts * packet.time_base), 0.0))
-                    packet.stream = copied_streams[packet.stream.index]
-                    made.mux(packet)
-                elif sound is not None:
-                    for frame in packet.decode():
-                        sound.add(frame, float(frame.pts * frame.time_base - source.origin))
-            if sound is not None:
-                made.mux(sound.stream.encode(None))  # what the encoder still holds
+            _copy_streams(source, made, progress, keeps_sound=keeps_sound)
         film_times, copy_times = frame_times(path), frame_times(out)
     except (av.FFmpegError, ValueError, VideoError):
         return False
     if len(film_times) != len(copy_times):
         return False
     return bool(np.all(np.abs(film_times - copy_times) < SLACK_S))
+
+
+def _copy_streams(source: Any, made: Any, progress: Callable[[float], None], *, keeps_sound: bool) -> None:
+    """Copy the pictures of an open film into the open container `made`, and copy its sound or encode it."""
+    sound_tracks = _playable_sound_tracks(source.container)
+    unchanged = [source.stream]
+    if keeps_sound:
+        unchanged += sound_tracks
+    copied_streams = {stream.index: made.add_stream_from_template(stream) for stream in unchanged}
+    sound = _Sound(made) if sound_tracks and not keeps_sound else None
+    for track in sound_tracks:
+        track.discard = Discard.default  # opening a film discards its sound: here it is read
+    for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
+        if packet.stream.index in copied_streams:
+            # The film's times count from its first frame, those in its file may not. The units of the times
+            # differ from stream to stream.
+            origin = round(source.origin / packet.time_base)
+            packet.pts -= origin
+            packet.dts -= origin
+            progress(max(float(packet.pts * packet.time_base), 0.0))
+            packet.stream = copied_streams[packet.stream.index]
+            made.mux(packet)
+        elif sound is not None:
+            for frame in packet.decode():
+                sound.add(frame, float(frame.pts * frame.time_base - source.origin))
+    if sound is not None:
+        made.mux(sound.stream.encode(None))  # what the encoder still holds
 
 
 def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None:

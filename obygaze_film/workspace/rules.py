@@ -25,13 +25,13 @@ from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import unsuitable
 from obygaze_film.cells import cells_of
 from obygaze_film.coverage import SLACK_S
-from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Draw, Law
+from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Draw, Sampling
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import is_blind, named_law, named_seed
-from obygaze_film.notes import said
+from obygaze_film.judged_windows import is_blind, named_sampling, named_seed
+from obygaze_film.notes import message
 from obygaze_film.positive import positive_of
 from obygaze_film.timeline import Timeline
-from obygaze_film.windows_to_judge import extras_of
+from obygaze_film.windows_to_judge import extras_of, unread_notices
 from obygaze_film.workspace.ledger_lines import ID, PARENTS, Line
 
 PLANNED: Final = "windows"
@@ -86,8 +86,8 @@ class FilmRules:
     codebook : Codebook
         Of the levels and concepts.
     recorded : tuple of Draw
-        Draws by which windows of the film were judged before, at most one of each law. Judging goes on by
-        them even if windows have another content now.
+        Draws by which windows of the film were judged before, at most one of each method of sampling. Judging
+        goes on by them even if windows have another content now.
     """
 
     film: Timeline
@@ -97,16 +97,23 @@ class FilmRules:
     @cached_property
     def content(self) -> tuple[float, ...]:
         """The content of each of the film's windows today: its seconds that can be judged."""
-        return tuple(cells_of(self.film).content.tolist())
+        return tuple(cells_of(self.film).content_s.tolist())
 
     @cached_property
-    def draws(self) -> dict[Law, Draw]:
-        """Law -> the film's draw by it: the recorded one, else one of today's windows."""
+    def unread_notices(self) -> tuple[str, ...]:
+        """How many windows of the film are never drawn today, as they could not be read."""
+        return tuple(unread_notices([self.film]))
+
+    @cached_property
+    def draws(self) -> dict[Sampling, Draw]:
+        """Method of sampling -> the film's draw by it: the recorded one, else one of today's windows."""
         draws = {}
-        for law in (SUCCESSIVE, SEQUENTIAL_POISSON):
-            draws[law] = Draw(law=law, seed=SEED_OF_DESK, movie=self.film.movie, content=self.content)
+        for sampling in (SUCCESSIVE, SEQUENTIAL_POISSON):
+            draws[sampling] = Draw(
+                sampling=sampling, seed=SEED_OF_DESK, movie=self.film.movie, content=self.content
+            )
         for draw in self.recorded:
-            draws[draw.law] = draw
+            draws[draw.sampling] = draw
         return draws
 
     def is_of_film(self, draw: Draw) -> bool:
@@ -122,18 +129,18 @@ class FilmRules:
         window_lengths = np.diff(cells_of(self.film).spans)[:, 0]  # [W windows], in seconds
         return bool((np.array(draw.content) <= window_lengths + SLACK_S).all())
 
-    def n_changed(self, law: Law) -> int:
+    def n_changed(self, sampling: Sampling) -> int:
         """Count the windows that have another content now than when they were drawn."""
-        content_when_drawn = np.array(self.draws[law].content)
+        content_when_drawn = np.array(self.draws[sampling].content)
         return int((np.abs(content_when_drawn - self.content) > SLACK_S).sum())
 
     @cached_property
     def windows(self) -> dict[str, list[tuple[float, float]]]:
-        """Law -> start and end in seconds of the film's windows, in the order in which the law draws them."""
+        """Method of sampling -> start and end in seconds of each window, in the order of its draw."""
         spans = [(start_s, end_s) for start_s, end_s in cells_of(self.film).spans.tolist()]
         windows: dict[str, list[tuple[float, float]]] = {}
-        for law, draw in self.draws.items():
-            windows[law] = [spans[window] for window in draw.order()]
+        for sampling, draw in self.draws.items():
+            windows[sampling] = [spans[window] for window in draw.order()]
         return windows
 
     def place_of(self, clip: Clip) -> int:
@@ -141,10 +148,10 @@ class FilmRules:
 
         0 if the clip is no blind judgement, or not of the window at the place that it names.
         """
-        has_seed_of_desk = named_seed(clip) in {None, SEED_OF_DESK}
+        has_seed_of_desk = named_seed(clip) in {None, SEED_OF_DESK}  # None: it states no seed
         if not is_blind(clip) or not has_seed_of_desk:
             return 0
-        windows = self.windows.get(named_law(clip), [])
+        windows = self.windows.get(named_sampling(clip), [])
         place = place_in(clip)
         if not 0 < place <= len(windows):
             return 0
@@ -156,16 +163,17 @@ class FilmRules:
     def verdict(self, level: str, concepts: Iterable[str] = ()) -> str:
         """Return whether a person's judgement agrees with a model that marks the span as positive.
 
-        As in rates: a judgement that is not positive is negative, whatever levels the model was trained on. A
-        level that the codebook puts in no task is neither.
+        As in rates, every judgement that is not positive is negative, whatever levels the model was trained
+        on.
 
         Returns
         -------
         str
-            `agree`, `disagree` or `unsure`.
+            `agree` for a positive judgement, `disagree` for a negative one, and `unsure` for a level that no
+            task of the codebook has.
         """
         judged = Clip("judgement", self.film.movie, level=level, concepts=tuple(concepts))
-        is_positive = positive_of(self.film.model()).calls(judged, self.codebook.labels)
+        is_positive = positive_of(self.film.model()).is_positive(judged, self.codebook.labels)
         if is_positive is None:
             return "unsure"
         return "agree" if is_positive else "disagree"
@@ -189,8 +197,8 @@ class FilmRules:
     ) -> Cells:
         """Write a decision as a row of the ledger, without empty cells.
 
-        Parameters as of `Decisions.keep`. A judgement with a place in `draw` is blind; for other decisions
-        `is_blind` says whether the model's score was out of sight.
+        Parameters as of `Decisions.keep`. A judgement with a place in `draw` is always blind. For other
+        decisions `is_blind` says whether the model's score was out of sight.
         """
         is_drawn = kind == "judgement" and place != 0
         row = {"movie": self.film.movie, "start_s": f"{start_s:.10g}", "end_s": f"{end_s:.10g}"}
@@ -203,18 +211,18 @@ class FilmRules:
             row["level"] = self.codebook.level_named(level)
             row["concepts"] = ";".join(concepts)
             row[SEEN_SCORE] = "0" if is_drawn or is_blind else "1"
+        # Cells that only decisions of one kind have.
         if kind == "passage":
             row["origin"] = origin
-        elif kind == "agreed":
+        if kind == "agreed":
             row[PARENTS] = ";".join(parents)
+        if is_drawn:
+            row |= drawn_at(draw, place)
+            row[PLANNED] = str(n_planned or "")
         elif kind == "judgement":
-            if is_drawn:
-                row |= drawn_at(draw, place)
-                row[PLANNED] = str(n_planned or "")
-            else:
-                row["judgement"] = self.verdict(row["level"], concepts)
-            if self.codebook.name != BUILTIN[0]:
-                row[CODEBOOK_COLUMN] = self.codebook.name
+            row["judgement"] = self.verdict(row["level"], concepts)
+        if kind == "judgement" and self.codebook.name != BUILTIN[0]:
+            row[CODEBOOK_COLUMN] = self.codebook.name
         return {column: cell for column, cell in row.items() if cell}
 
     def refuse(self, kind: str, row: Cells, start_s: float, end_s: float) -> None:
@@ -230,11 +238,11 @@ class FilmRules:
             problem = unsuitable(text)
             if problem:
                 character = re.findall(r"U\+\w+", problem)[0]  # the code point, such as U+202E
-                raise FilmError(said("unsuitable", text=text, sign=character))
+                raise FilmError(message("unsuitable", text=text, sign=character))
         if end_s > film_s + END_SLACK_S:
-            raise FilmError(said("behind", start=start_s, end=end_s, whole=film_s))
+            raise FilmError(message("behind", start=start_s, end=end_s, whole=film_s))
         if kind == "passage" and not end_s - start_s >= SHORTEST_S:  # NaN is refused too
-            raise FilmError(said("short", start=start_s, end=end_s, least=SHORTEST_S))
+            raise FilmError(message("short", start=start_s, end=end_s, least=SHORTEST_S))
 
     def clip_of_new(self, kind: str, row: Cells, path: Path) -> Clip:
         """Make a clip of a decision that is not yet in the ledger; `path` is the file that it comes from.
@@ -267,15 +275,17 @@ class FilmRules:
         line : int
             Number of the row's line in its file, for the messages.
         """
-        n_earlier = len(problems.messages)
-        for column in (*REQUIRED, *REQUIRED_OF_KIND[kind]):
-            if not row.get(column):
-                problems.add(line, "is empty", column)
-        if kind == "agreed" and not _TWO_IDS_OR_MORE.fullmatch(row.get(PARENTS, "")):
+        empty_columns = [column for column in (*REQUIRED, *REQUIRED_OF_KIND[kind]) if not row.get(column)]
+        for column in empty_columns:
+            problems.add(line, "is empty", column)
+        settles_nothing = kind == "agreed" and not _TWO_IDS_OR_MORE.fullmatch(row.get(PARENTS, ""))
+        if settles_nothing:
             problems.add(line, "expected the ids of two decisions or more", PARENTS)
-        if len(problems.messages) > n_earlier:
+        if empty_columns or settles_nothing:
             return None
-        clip = clip_of(TableRow(line, {**row, "clip_id": clip_id}), problems, self.codebook, spelled=True)
+        cells = {**row, "clip_id": clip_id}
+        # `spelled`: levels and concepts may be spelled in other ways than in the codebook.
+        clip = clip_of(TableRow(line, cells), problems, self.codebook, spelled=True)
         if clip is None:
             return None
         film_s = self.film.record.duration_s

@@ -5,6 +5,8 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
@@ -31,7 +33,7 @@ from obygaze_features.manifest import Subtitle, write_vtt
 from obygaze_film.claims import LANGUAGES, FilmClaim, Words, sentence
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.registry import FORMATS, collect
-from obygaze_film.notes import said
+from obygaze_film.notes import message
 from obygaze_film.page import modules
 from obygaze_film.page.figure_pdf import can_write_pdf, figure_pdf
 from obygaze_film.page.figures import film_figure
@@ -41,8 +43,7 @@ from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.entry import ENTRY, REDIRECTING_PAGE, Secrets
 from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.ledger import Line
-from obygaze_film.workspace.media import KINDS as MEDIA_TYPES
-from obygaze_film.workspace.media import StillSheet
+from obygaze_film.workspace.media import MEDIA_TYPES, StillSheet
 from obygaze_film.workspace.open_film import Job, Note, OpenFilm, Tell, message_of
 from obygaze_film.workspace.pages import (
     decision_text,
@@ -115,44 +116,68 @@ class OnlyOwner:
         await self._answer(Request(scope))(scope, receive, send_guarded)
 
     def _answer(self, request: Request) -> ASGIApp:
-        """Choose what answers a request: the application, the page that gives the cookie, or a refusal."""
-        host, keys = request.headers.get("host", ""), self.keys
+        """Choose what answers a request.
+
+        It is a refusal for a wrong host or origin; the page that gives the cookie for the address with the
+        token, once; the application for a request with the cookie; and a refusal for all others.
+        """
+        host = request.headers.get("host", "")
         if host not in self.hosts:
             return PlainTextResponse("not this address", 403)
         writes = request.method not in {"GET", "HEAD"}
         if writes and request.headers.get("origin") != f"http://{host}":
             return PlainTextResponse("not from this page", 403)
+        if self._has_token(request):
+            self.keys.token = ""  # it is valid once
+            return self._entry_page()
+        if self._has_cookie(request):
+            return self.app
+        return PlainTextResponse(Words(_language(request))["desk_once"], 403)
+
+    # Secrets are compared in constant time, so that nobody can guess them sign by sign.
+    def _has_token(self, request: Request) -> bool:
+        """Whether a request is for the address with the token, which is still valid."""
         given_token = request.url.path.removeprefix(ENTRY)
-        may_enter = request.method == "GET" and keys.token != ""
-        # Secrets are compared in constant time, so that nobody can guess them sign by sign.
-        if may_enter and secrets.compare_digest(given_token.encode(), keys.token.encode()):
-            keys.token = ""
-            # A page and no redirect: browsers do not send a strict cookie along a redirect that began at
-            # another place.
-            answer = HTMLResponse(REDIRECTING_PAGE.format(f"/{keys.path}/"))
-            answer.set_cookie(COOKIE, keys.cookie, path=f"/{keys.path}/", httponly=True, samesite="strict")
-            return answer
+        may_enter = request.method == "GET" and self.keys.token != ""
+        return may_enter and secrets.compare_digest(given_token.encode(), self.keys.token.encode())
+
+    def _has_cookie(self, request: Request) -> bool:
+        """Whether a request comes with the cookie."""
         given_cookie = request.cookies.get(COOKIE, "")
-        if not secrets.compare_digest(given_cookie.encode(), keys.cookie.encode()):
-            return PlainTextResponse(Words(_language(request))["desk_once"], 403)
-        return self.app
+        return secrets.compare_digest(given_cookie.encode(), self.keys.cookie.encode())
+
+    def _entry_page(self) -> Response:
+        """Return the page that gives the cookie to the browser and leads it to the workspace.
+
+        It is a page and no redirect: browsers do not send a strict cookie along a redirect that began at
+        another place.
+        """
+        path = f"/{self.keys.path}/"
+        answer = HTMLResponse(REDIRECTING_PAGE.format(path))
+        answer.set_cookie(COOKIE, self.keys.cookie, path=path, httponly=True, samesite="strict")
+        return answer
 
 
-class Asked(msgspec.Struct):
-    """What a page asks to decide: a new decision, as of `Decisions.keep`, or to delete, undo or redo one.
+class DecisionRequest(msgspec.Struct):
+    """What a page asks to decide.
+
+    The names in the request that differ from these are `who` and `windows`.
 
     Attributes
     ----------
-    who
+    kind
+        `delete`, `undo`, `redo`, or the kind of a new decision, to which the fields from `start_s` on belong
+        (`Decisions.keep`).
+    annotator
         Who decides.
     id
-        Id of the decision to change or to delete; empty if there is none.
-    windows
+        Id of the decision to delete, or which the new decision changes; empty if there is none.
+    n_planned
         How many windows the person plans to judge blindly.
     """
 
     kind: Literal["judgement", "passage", "note", "agreed", "delete", "undo", "redo"]
-    who: str = ""
+    annotator: str = msgspec.field(default="", name="who")
     id: str = ""
     start_s: float = 0.0
     end_s: float = 0.0
@@ -161,7 +186,7 @@ class Asked(msgspec.Struct):
     note: str = ""
     origin: str = "own"
     place: int = 0
-    windows: int = 0
+    n_planned: int = msgspec.field(default=0, name="windows")
     parents: tuple[str, ...] = ()
     mode: str = "read"
 
@@ -191,6 +216,7 @@ class Workspace:
     def app(self, keys: Secrets, port: int) -> Starlette:
         """Make the application of a server that was started with these secrets and listens on this port."""
         film, compressed = "/film/{number}", [Middleware(GZipMiddleware)]
+        # Requests of several last parts of an address are answered by one method, which reads that part.
         routes = [
             Route("/", self.first),
             Route("/films", self.comparison, middleware=compressed),
@@ -206,10 +232,8 @@ class Workspace:
             Route(f"{film}/next", self.window_to_judge),
             Route(f"{film}/minutes", self.minutes),
             Route(f"{film}/decide", self.decide, methods=["POST"]),
-            *(
-                Route(f"{film}/{job.__name__}", job, methods=["GET", "POST"])
-                for job in (self.copy, self.learn)
-            ),
+            Route(f"{film}/copy", self.copy, methods=["GET", "POST"]),
+            Route(f"{film}/learn", self.learn, methods=["GET", "POST"]),
             Route(f"{film}/export/{{name}}", self.export, middleware=compressed),
         ]
         return Starlette(
@@ -280,8 +304,7 @@ class Workspace:
             raise HTTPException(404, "PDF needs matplotlib: pip install 'obygaze[figures]'")
         view = film.view(_language(request))
         decisions = shown_decisions(film, _viewer(request), words=view.words)
-        has_stills = bool(film.media) and film.media["media.json"].is_file()
-        stills = StillSheet(film.media) if has_stills else None
+        stills = StillSheet(film.media) if film.has_media else None
         start_s, end_s = _ends(request)
         figure = film_figure(view, start_s, end_s, decisions, stills)
         return Response(figure_pdf(figure) if kind == "pdf" else figure, media_type=FIGURE_TYPES[kind])
@@ -305,7 +328,7 @@ class Workspace:
     def stream(self, request: Request) -> Response:
         """Send the film from the time `t` in seconds on, encoded while the browser reads it."""
         film = self.film(request)
-        if film.path is None or not film.streamed or film.lost:
+        if film.path is None or not film.stream_type or film.lost:
             raise HTTPException(404, "this film is not encoded while it plays")
         try:
             start_s = float(request.query_params.get("t", ""))
@@ -323,7 +346,8 @@ class Workspace:
         n = query.get("n", "")
         n_planned = int(n) if n.isdecimal() and len(n) < 7 else 0  # no film has a million windows
         film, words = self.film(request), Words(_language(request))
-        return JSONResponse(next_window(film, query.get("who", ""), n_planned, words, tell="tell" in query))
+        answer = next_window(film, query.get("who", ""), n_planned, words, tells_share="tell" in query)
+        return JSONResponse(answer)
 
     async def decide(self, request: Request) -> Response:
         """Do what the desk asks with a film's decisions; answer with notices and the decisions as they are.
@@ -334,8 +358,8 @@ class Workspace:
         async for part in request.stream():
             body += part
             if len(body) > MOST_BODY:
-                raise FilmError(said("too_long"))
-        asked = msgspec.json.decode(body, type=Asked)
+                raise FilmError(message("too_long"))
+        asked = msgspec.json.decode(body, type=DecisionRequest)
         words = Words(_language(request))
         answer = _decided(film, asked, words)
         # Each notice is removed as it is read: another thread may add further ones meanwhile.
@@ -343,7 +367,7 @@ class Workspace:
         told = [words.again(notices.pop(0)) for _ in range(len(notices))]
         answer["said"] = "; ".join([answer["said"], *told])
         is_blind = asked.mode == "blind"
-        visible = visible_decisions(film, name_of(asked.who), blind=is_blind, words=words)
+        visible = visible_decisions(film, name_of(asked.annotator), blind=is_blind, words=words)
         return JSONResponse(answer | visible)
 
     def copy(self, request: Request) -> Response:
@@ -369,15 +393,20 @@ class Workspace:
         return JSONResponse(state | {"film": number})
 
     def export(self, request: Request) -> Response:
-        """Send the decisions that a person may see as a table, or the film with them for another tool."""
-        film, name = self.film(request), request.path_params["name"]
+        """Send the decisions that a person may see: one kind of them as a table, or all in a file's format.
+
+        The address ends with the kind (`KINDS_OF_DECISION`) or with the format (`FORMATS`), whose file also
+        has what the models found.
+        """
+        film, kind_or_format = self.film(request), request.path_params["name"]
         shown_ids = {described["id"] for described in shown_decisions(film, _viewer(request))}
-        if name in KINDS_OF_DECISION:
-            return Response(film.decisions.table(name, shown_ids), media_type="text/csv")
-        if name not in FORMATS:
+        if kind_or_format in KINDS_OF_DECISION:
+            return Response(film.decisions.table(kind_or_format, shown_ids), media_type="text/csv")
+        if kind_or_format not in FORMATS:
             raise HTTPException(404, "no such export")
         people = film.decisions.decided(shown_ids)
-        return Response(FORMATS[name].file_of(collect(film.timeline, name, people=people)))
+        exported = collect(film.timeline, kind_or_format, people=people)
+        return Response(FORMATS[kind_or_format].file_of(exported))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -413,7 +442,7 @@ def _language(request: Request) -> str:
     return next((language for language in wanted if language in LANGUAGES), LANGUAGES[0])
 
 
-def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
+def _decided(film: OpenFilm, asked: DecisionRequest, words: Words) -> dict[str, str]:
     """Do what the desk asks with a film's decisions: keep a new one, or delete, undo or redo one.
 
     Returns
@@ -423,37 +452,42 @@ def _decided(film: OpenFilm, asked: Asked, words: Words) -> dict[str, str]:
     """
     decisions = film.decisions
     if asked.kind in KINDS_OF_DECISION:
-        new_id = decisions.keep(
-            asked.kind,
-            asked.start_s,
-            asked.end_s,
-            asked.who,
-            level=asked.level,
-            concepts=asked.concepts,
-            note=asked.note,
-            origin=asked.origin,
-            place=asked.place,
-            n_planned=asked.windows,
-            parents=asked.parents,
-            mode=asked.mode,
-            changes=asked.id,
-        )
-        return {"id": new_id, "said": words["desk_kept"]}
-    line: Line | None
+        return {"id": _keep(film, asked), "said": words["desk_kept"]}
     if asked.kind == "delete":
-        line = decisions.delete(asked.id, asked.who)
-    elif asked.kind == "undo":
-        line = decisions.undo(asked.who)
-    else:
-        line = decisions.redo(asked.who)
+        deleted = decisions.delete(asked.id, asked.annotator)
+        return {"said": words.say("desk_did_delete", what=_decision_text(film, deleted, words))}
+    undo_or_redo = decisions.undo if asked.kind == "undo" else decisions.redo
+    line = undo_or_redo(asked.annotator)
     if line is None:
         return {"said": words[f"desk_no_{asked.kind}"]}
-    decided = decision_text(line.row, decisions.codebook, words.language)
-    if asked.kind == "delete":
-        return {"said": words.say("desk_did_delete", what=decided)}
-    # To undo a deletion brings a decision back, and to do a deletion again takes it away.
-    became = "back" if line.id in decisions.lines else "gone"
-    return {"said": words.say(f"desk_did_{asked.kind}_{became}", what=decided)}
+    # To undo a deletion brings a decision back, and to redo a deletion takes it away.
+    result = "back" if line.id in decisions.lines else "gone"
+    decided = _decision_text(film, line, words)
+    return {"said": words.say(f"desk_did_{asked.kind}_{result}", what=decided)}
+
+
+def _keep(film: OpenFilm, asked: DecisionRequest) -> str:
+    """Keep a new decision of the desk, and return its id."""
+    return film.decisions.keep(
+        asked.kind,
+        asked.start_s,
+        asked.end_s,
+        asked.annotator,
+        level=asked.level,
+        concepts=asked.concepts,
+        note=asked.note,
+        origin=asked.origin,
+        place=asked.place,
+        n_planned=asked.n_planned,
+        parents=asked.parents,
+        mode=asked.mode,
+        changed_id=asked.id,
+    )
+
+
+def _decision_text(film: OpenFilm, line: Line, words: Words) -> str:
+    """Write a decision in one line, in the language of the words."""
+    return decision_text(line.row, film.decisions.codebook, words.language)
 
 
 def _state(job: Job, request: Request) -> dict[str, Any]:
@@ -474,18 +508,20 @@ def _note_text(note: Note, words: Words) -> str:
 
 def _begin_copy(film: OpenFilm) -> None:
     """Begin to make the copy of a film that the browser plays, unless it is there or none is needed."""
-    path, out, film_s = film.path, film.for_browser, film.timeline.record.duration_s
+    path, out = film.path, film.for_browser
     if path is None or out is None or film.lost or film.played is not None:
         return
+    film.copying.begin(partial(_copy_film, path, out, film.timeline.record.duration_s))
 
-    def copy(tell: Tell) -> list[Note]:
-        def tell_share(done_s: float) -> None:
-            tell(min(1.0, done_s / film_s))
 
-        make_proxy(path, out, tell_share)
-        return []
+def _copy_film(path: Path, out: Path, film_s: float, tell: Tell) -> list[Note]:
+    """Copy a film of `film_s` seconds, and tell the share that is done; returns no notes."""
 
-    film.copying.begin(copy)
+    def tell_share(done_s: float) -> None:
+        tell(min(1.0, done_s / film_s))
+
+    make_proxy(path, out, tell_share)
+    return []
 
 
 def run(

@@ -6,10 +6,10 @@ all its parents stand: whoever judges the span again opens the question again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from obygaze_features.manifest import SEEN_SCORE, Clip
-from obygaze_film.workspace.ledger_lines import PARENTS, Line
+from obygaze_film.workspace.ledger_lines import Line, parent_ids_of
 
 DECIMALS = 3
 """Decimals of seconds (milliseconds) to which the ends of spans are rounded before they are compared."""
@@ -43,7 +43,8 @@ def disagreements(judged: Iterable[Clip], agreed: Sequence[Clip]) -> list[Disagr
     agreed : sequence of Clip
         Agreed decisions whose parents all stand.
     """
-    # (start, end, whether in sight of the score) -> annotator -> the latest decision.
+    # (start, end, whether in sight of the score) -> annotator -> the latest decision. Blind decisions and
+    # those in sight of the score are compared apart.
     decisions_by_span: dict[tuple[float, float, str], dict[str, Clip]] = {}
     for clip in judged:
         start_s, end_s = span_key(clip)
@@ -66,13 +67,14 @@ def span_key(clip: Clip) -> tuple[float, float]:
 
 def parents_of(clip: Clip) -> frozenset[str]:
     """Return the ids of the decisions that an agreed decision settles."""
-    return frozenset(filter(None, clip.extras.get(PARENTS, "").split(";")))
+    return frozenset(parent_ids_of(clip.extras))
 
 
 def _settled_by(differing: Iterable[Clip], agreed: Sequence[Clip]) -> str:
-    """Return the id of the agreed decision that settles some differing decisions.
+    """Return the id of the agreed decision that settles some differing decisions; empty if none does.
 
-    It is empty if none settles them, or if agreed decisions themselves give different levels.
+    None does if agreed decisions themselves give different levels, or if a decision that is none of the
+    parents, and was made since, gives another level than the agreed one.
     """
     level_of = {clip.clip_id: clip.level for clip in differing}
     candidates = [clip for clip in agreed if parents_of(clip) & level_of.keys()]
@@ -80,45 +82,44 @@ def _settled_by(differing: Iterable[Clip], agreed: Sequence[Clip]) -> str:
     if len(agreed_levels) != 1:
         return ""
     settling = candidates[-1]
-    # A differing decision that is no parent was made since. It opens the question again, unless it gives the
-    # agreed level too.
-    for clip_id in level_of.keys() - parents_of(settling):
-        if level_of[clip_id] != settling.level:
-            return ""
+    other_ids = level_of.keys() - parents_of(settling)
+    if any(level_of[clip_id] != settling.level for clip_id in other_ids):
+        return ""
     return settling.clip_id
 
 
-def problem_of(line: Line, lines: Mapping[str, Line]) -> str:
-    """Say why an agreed decision does not count; "" if it does.
+Problem = Literal["open", "nothing"]
+"""Why an agreed decision does not count: `open` if a decision that it settles, a parent, no longer stands;
+`nothing` if its parents are not decisions of at least two people on its own span."""
+
+
+def problem_of(agreed: Mapping[str, str], lines: Mapping[str, Line]) -> Problem | None:
+    """Return why an agreed decision does not count; None if it does.
 
     Parameters
     ----------
-    line : Line
-        The line of the agreed decision.
+    agreed : mapping
+        The agreed decision's cells, by column.
     lines : mapping
         Id -> line of the decisions that stand.
-
-    Returns
-    -------
-    str
-        `open` if a parent no longer stands; `nothing` if the parents are not decisions of at least two people
-        on the agreed decision's span.
     """
-    parents = [lines[parent_id] for parent_id in line.parents if parent_id in lines]
-    if len(parents) < len(line.parents):
+    parent_ids = parent_ids_of(agreed)
+    parents = [lines[parent_id] for parent_id in parent_ids if parent_id in lines]
+    if len(parents) < len(parent_ids):
         return "open"
-    spans = {_span_of(decided) for decided in (line, *parents)}
+    spans = {_span_of(row) for row in (agreed, *(parent.row for parent in parents))}
     people = set()
     for parent in parents:
         gives_own_level = parent.kind != "agreed" and parent.row.get("level")
         if gives_own_level:
             people.add(parent.annotator)
-    is_of_one_span = len(spans) == 1
-    return "" if is_of_one_span and len(people) > 1 else "nothing"
+    if len(spans) > 1 or len(people) < 2:
+        return "nothing"
+    return None
 
 
-def _span_of(line: Line) -> tuple[str, float, float]:
-    """Return the movie, start and end of a line, rounded so that equal spans compare as equal."""
-    start_s = round(float(line.row["start_s"]), DECIMALS)
-    end_s = round(float(line.row["end_s"]), DECIMALS)
-    return line.row.get("movie", ""), start_s, end_s
+def _span_of(row: Mapping[str, str]) -> tuple[str, float, float]:
+    """Return the movie, start and end in a row, rounded so that equal spans compare as equal."""
+    start_s = round(float(row["start_s"]), DECIMALS)
+    end_s = round(float(row["end_s"]), DECIMALS)
+    return row.get("movie", ""), start_s, end_s

@@ -13,8 +13,8 @@ from av.video.reformatter import Interpolation
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import opened, probe
-from obygaze_film.notes import said
-from obygaze_film.workspace.proxy import SAMPLE_RATE, TICK_S, first_sound, made_anew
+from obygaze_film.notes import message
+from obygaze_film.workspace.proxy import SAMPLE_RATE, TICK_S, first_sound, needs_copy
 
 MOST_LINES: Final = 480
 """Maximum height of the pictures, in pixels: enough to judge by, and quick to encode."""
@@ -37,7 +37,7 @@ FRAGMENTED: Final = {"movflags": "frag_keyframe+empty_moov+default_base_moof", "
 """Options of FFmpeg's MP4: the header has no pictures, and each fragment is written at once."""
 
 
-def streamed_type(path: Path) -> str:
+def stream_type(path: Path) -> str:
     """Return the media type of the stream that a film is encoded as while it plays.
 
     Empty if browsers play the film as it is, or if it can't be streamed: a film that consists of several
@@ -48,7 +48,7 @@ def streamed_type(path: Path) -> str:
     VideoError
         The file is no video.
     """
-    if not path.is_file() or made_anew(path) == "nothing":
+    if not path.is_file() or not needs_copy(path):
         return ""
     film = probe(path)
     stream = film.stream
@@ -62,26 +62,25 @@ def streamed_type(path: Path) -> str:
 
 
 class _Chunks:
-    """A file in memory for FFmpeg to write into, from which the data are taken while it is written.
-
-    Attributes
-    ----------
-    pending : list of bytes
-        What was written and not yet taken.
-    """
+    """A file in memory for FFmpeg to write into, from which the data are taken while it is written."""
 
     def __init__(self) -> None:
-        self.pending: list[bytes] = []
+        self._parts: list[bytes] = []  # what was written and not yet taken
+
+    @property
+    def has_data(self) -> bool:
+        """Whether anything was written since the last `take`."""
+        return bool(self._parts)
 
     def write(self, data: bytes) -> int:
         """Keep data until they are taken; return their length, as files do."""
-        self.pending.append(bytes(data))
+        self._parts.append(bytes(data))
         return len(data)
 
     def take(self) -> bytes:
         """Return what was written since the last call, and keep it no longer."""
-        data = b"".join(self.pending)
-        self.pending.clear()
+        data = b"".join(self._parts)
+        self._parts.clear()
         return data
 
 
@@ -100,14 +99,14 @@ class _Sound:
         self._resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)
         self._next_sample: int | None = None  # its number from the stream's start; None before the first
 
-    def add(self, frame: Any, from_start_s: float) -> None:
-        """Encode a frame of samples that begins so many seconds after the stream.
+    def add(self, frame: Any, at_s: float) -> None:
+        """Encode a frame of samples that begins `at_s` seconds after the start of the stream.
 
         The time counts only for the first frame that is encoded: later samples follow without gaps. Frames
-        that begin before `PRIMING_SAMPLES` are left out.
+        that begin in the first `PRIMING_SAMPLES` are left out: the encoder's delay needs that time.
         """
         if self._next_sample is None:
-            first_sample = round(from_start_s * SAMPLE_RATE)
+            first_sample = round(at_s * SAMPLE_RATE)
             if first_sample < PRIMING_SAMPLES:
                 return
             self._next_sample = first_sample
@@ -120,6 +119,43 @@ class _Sound:
     def end(self) -> None:
         """Write what the encoder still holds."""
         self._made.mux(self._stream.encode(None))
+
+
+def _decoded(source: Any, sound_track: Any, start_s: float) -> Iterator[tuple[float, Any]]:
+    """Yield frames with their times in seconds: pictures from `start_s` on, sound after the first picture.
+
+    Parameters
+    ----------
+    source : Source
+        The open film.
+    sound_track
+        One of its tracks; None for no sound.
+    start_s : float
+    """
+    video = source.stream
+    if start_s > 0 and video.time_base is not None:
+        # To the key frame before that time: decoding begins there, and earlier frames are passed over.
+        source.container.seek(int((start_s + source.origin) / video.time_base), stream=video, backward=True)
+    streams = [video]
+    if sound_track is not None:
+        sound_track.discard = Discard.default  # opening a film discards its sound: here it is read
+        streams.append(sound_track)
+    has_picture = False
+    for packet in source.demux(*streams):
+        try:
+            frames = packet.decode()
+        except av.InvalidDataError:
+            continue  # a damaged picture is left out, as players do
+        for frame in frames:
+            if frame.pts is None or frame.time_base is None:
+                continue
+            at_s = float(frame.pts * frame.time_base - source.origin)
+            if at_s < start_s - SLACK_S:
+                continue
+            if isinstance(frame, av.VideoFrame):
+                has_picture = True
+            if has_picture:
+                yield at_s, frame
 
 
 class FilmStream:
@@ -144,48 +180,21 @@ class FilmStream:
 
     def __init__(self, path: Path, start_s: float) -> None:
         self._stack = ExitStack()  # keeps the film open until `chunks` ends
-        self._frames = self._decoded(path, start_s)
         first = None
         problem = f"no picture from {start_s:g} s on"
         try:
+            source = self._stack.enter_context(opened(path))
+            self._sound_track = first_sound(source.container)
+            self._frames = _decoded(source, self._sound_track, start_s)
             first = next(self._frames, None)
         except (av.FFmpegError, ValueError) as error:
             problem = str(error)
         if first is None:
             self._stack.close()
-            raise VideoError(said("no_copy", path=path, error=problem), path)
+            raise VideoError(message("no_copy", path=path, error=problem), path)
         self.start_s, self._first_picture = first
-
-    def _decoded(self, path: Path, start_s: float) -> Iterator[tuple[float, Any]]:
-        """Yield frames with their times in seconds: pictures from `start_s` on, and sound after the first."""
-        source = self._stack.enter_context(opened(path))
-        container, video = source.container, source.stream
-        self._pixel_aspect = Fraction(video.codec_context.sample_aspect_ratio or 1)
-        self._frames_per_s = video.average_rate or Fraction(25)
-        self._sound_track = first_sound(container)
-        if start_s > 0 and video.time_base is not None:
-            # To the key frame before that time: decoding begins there, and earlier frames are passed over.
-            container.seek(int((start_s + source.origin) / video.time_base), stream=video, backward=True)
-        is_started = False
-        streams = [video]
-        if self._sound_track is not None:
-            self._sound_track.discard = Discard.default  # opening a film discards its sound
-            streams.append(self._sound_track)
-        for packet in source.demux(*streams):
-            try:
-                frames = packet.decode()
-            except av.InvalidDataError:
-                continue  # a damaged picture is left out, as players do
-            for frame in frames:
-                if frame.pts is None or frame.time_base is None:
-                    continue
-                at_s = float(frame.pts * frame.time_base - source.origin)
-                if at_s < start_s - SLACK_S:
-                    continue
-                if isinstance(frame, av.VideoFrame):
-                    is_started = True
-                if is_started:
-                    yield at_s, frame
+        self._pixel_aspect = Fraction(source.stream.codec_context.sample_aspect_ratio or 1)
+        self._frames_per_s = source.stream.average_rate or Fraction(25)
 
     def chunks(self) -> Iterator[bytes]:
         """Encode the film to its end; yield chunks of the stream as they are encoded."""
@@ -193,18 +202,18 @@ class FilmStream:
         with self._stack, av.open(written, "w", format="mp4", options=FRAGMENTED) as made:
             pictures = self._add_pictures(made)
             sound = None if self._sound_track is None else _Sound(made)
-            last_tick = -1
+            last_tick = -1  # time of the latest picture, in units of TICK_S
             for at_s, frame in self._from_first():
-                from_start_s = at_s - self.start_s
+                time_in_stream_s = at_s - self.start_s
                 if isinstance(frame, av.VideoFrame):
-                    tick = round(from_start_s / TICK_S)
+                    tick = round(time_in_stream_s / TICK_S)
                     # Two pictures of one time, as damaged files have them, cannot both be shown.
                     if tick > last_tick:
                         last_tick = tick
                         made.mux(pictures.encode(self._scaled(frame, pictures, tick)))
                 elif sound is not None:
-                    sound.add(frame, from_start_s)
-                if written.pending:
+                    sound.add(frame, time_in_stream_s)
+                if written.has_data:
                     yield written.take()
             made.mux(pictures.encode(None))  # what the encoder still holds
             if sound is not None:

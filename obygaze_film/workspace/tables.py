@@ -47,8 +47,8 @@ KINDS: Final = {"judgement": JUDGEMENTS, "passage": PASSAGES, "note": NOTES, "ag
 
 State = tuple[int, int, int] | None
 
-HELD_STATE: Final = (0, 0, 0)
-"""State of a table that can't be read, so that it is tried again."""
+STATE_OF_NO_FILE: Final = (0, 0, 0)
+"""A state that no file has: a table with this state counts as edited."""
 
 
 def state_of(path: Path) -> State:
@@ -75,7 +75,7 @@ class ExportedTable:
     path : Path
     text : str
         The file's text as it was written here; empty if somebody else wrote the file.
-    is_held : bool
+    is_unreadable : bool
         Whether the file can't be read; it is left as it is until somebody mends it.
     """
 
@@ -83,30 +83,30 @@ class ExportedTable:
         self.kind = kind
         self.path = folder / KINDS[kind]
         self.text = ""
-        self.is_held = False
-        self._state: State = None
+        self.is_unreadable = False
+        self._state: State = None  # of the file when it was written or read last; None if there was none
 
     def is_edited(self) -> bool:
         """Whether the file was changed or replaced since it was written or read last."""
         return state_of(self.path) != self._state
 
-    def was_read(self, state: State, text: str = "") -> None:
-        """Remember the state in which the file was read, and its text if it is as it was written here."""
+    def remember(self, state: State, text: str = "") -> None:
+        """Remember the state in which the file was read, and its text if that is as it was written here."""
         self._state = state
         self.text = text
-        self.is_held = False
+        self.is_unreadable = False
 
-    def hold(self) -> None:
-        """Leave the file as it is for now; the next look at it reads it again."""
-        self._state = HELD_STATE
+    def mark_unreadable(self) -> None:
+        """Remember that the file can't be read: it is not written, and `is_edited` lets it be read again."""
+        self._state = STATE_OF_NO_FILE
         self.text = ""
-        self.is_held = True
+        self.is_unreadable = True
 
     def write(self, text: str, *, is_empty: bool) -> None:
         """Write the table's text to the file.
 
-        Nothing is written if the file has this text already, if it is held, or if somebody edited it just
-        now: the edits are read first. A table without decisions (`is_empty`) makes no new file.
+        Nothing is written if the file has this text already, if it can't be read, or if somebody edited it
+        just now: the edits are read first. A table without decisions (`is_empty`) makes no new file.
 
         Raises
         ------
@@ -114,9 +114,9 @@ class ExportedTable:
             The file could not be written; it is as it was.
         """
         has_file = self._state is not None
-        is_up_to_date = self.text == text if has_file else is_empty
-        was_edited_since = state_of(self.path) != self._state
-        if self.is_held or is_up_to_date or was_edited_since:
+        is_up_to_date = has_file and self.text == text
+        needs_no_file = not has_file and is_empty
+        if self.is_unreadable or is_up_to_date or needs_no_file or self.is_edited():
             return
         write_whole(self.path, text, links=False)  # follows no links: the folder may come from a stranger
         self._state, self.text = state_of(self.path), text
@@ -130,37 +130,42 @@ class Decision(NamedTuple):
 
 
 def table_text(kind: str, decisions: Sequence[Decision]) -> str:
-    """Write decisions as a table; it has a last column for their definitions, if any definition is known."""
-    columns = [*COLUMNS[KINDS[kind]]]
-    columns += sorted({name for line, _ in decisions for name in line.row}.difference(columns, [DEFINITION]))
-    if any(definition for _, definition in decisions):
+    """Write decisions as a table.
+
+    Its columns are those of the kind, then those that people added to tables, and last that of the
+    definitions, if any definition is known.
+    """
+    columns_of_kind = COLUMNS[KINDS[kind]]
+    all_columns = {name for decision in decisions for name in decision.line.row}
+    columns = [*columns_of_kind, *sorted(all_columns.difference(columns_of_kind, [DEFINITION]))]
+    if any(decision.definition for decision in decisions):
         columns.append(DEFINITION)
     lines = [sheet_line(columns)]
-    for line, definition in decisions:
-        cells = {**line.row, "clip_id": line.id, DEFINITION: definition}
+    for decision in decisions:
+        cells = {**decision.line.row, "clip_id": decision.line.id, DEFINITION: decision.definition}
         lines.append(sheet_line([cells.get(name, "") for name in columns]))
     return "".join(lines)
 
 
-class TakenIn(NamedTuple):
+class EditedTable(NamedTuple):
     """An edited table, compared with the ledger.
 
     Attributes
     ----------
     rows : list of FileRow
         All rows of the table.
-    new : list of TableRow or None
+    new_decisions : list of TableRow or None
         For each row the new decision that it gives; None if it gives none.
-    not_replacing : list of NotReplacingRow
+    further_rows : list of FurtherRow
         Rows that name a line and may not replace it.
     """
 
     rows: list[FileRow]
-    new: list[TableRow | None]
-    not_replacing: "list[NotReplacingRow]"
+    new_decisions: list[TableRow | None]
+    further_rows: "list[FurtherRow]"
 
 
-class NotReplacingRow(NamedTuple):
+class FurtherRow(NamedTuple):
     """A row that names a line which it may not replace: it becomes a further decision, and both stand.
 
     Attributes
@@ -182,9 +187,9 @@ def read_edited(
     table: ExportedTable,
     rules: FilmRules,
     decisions: Mapping[str, Decision],
-    standing: Iterable[str],
+    standing_ids: Iterable[str],
     meanings: Meanings,
-) -> TakenIn:
+) -> EditedTable:
     """Read a table that was edited elsewhere, and compare its rows with the ledger.
 
     Parameters
@@ -194,7 +199,7 @@ def read_edited(
         Rules that each new row is checked by.
     decisions
         Id -> decision, for all decisions of the table's kind in the ledger, whether they stand or not.
-    standing
+    standing_ids
         Ids of the decisions that stand.
     meanings
         Tells which definitions count as the same.
@@ -209,35 +214,36 @@ def read_edited(
     file = read_table(table.path, needed_columns)
     rows = [*file.timed()]
     ids_and_cells = [_id_and_cells(row, rules, meanings) for row in rows]
-    cells_of_standing = {_frozen(decisions[line_id].line.row) for line_id in standing}
-    # Ids of lines that no further row may replace: a row says the same as the line, or has replaced it.
-    taken_ids = set()
+    cells_of_standing = {_frozen(decisions[line_id].line.row) for line_id in standing_ids}
+    # Ids of lines that no (further) row may replace: a row says the same as the line, or has replaced it.
+    # All rows are looked at first, as a row that says the same may come after one that says something else.
+    kept_or_replaced_ids = set()
     for line_id, cells in ids_and_cells:
         if line_id in decisions and _says_the_same(cells, decisions[line_id]):
-            taken_ids.add(line_id)
-    new: list[TableRow | None] = []
-    not_replacing = []
+            kept_or_replaced_ids.add(line_id)
+    new_decisions: list[TableRow | None] = []
+    further_rows = []
     for row, (line_id, cells) in zip(rows, ids_and_cells, strict=True):
         named = decisions.get(line_id)
         if named is not None:
-            is_nothing_new = _says_the_same(cells, named)
+            is_known = _says_the_same(cells, named)
         else:  # a row whose id was lost may still be one of a standing decision
-            is_nothing_new = _frozen(_without_definition(cells)) in cells_of_standing
-        if is_nothing_new:
-            new.append(None)
+            is_known = _frozen(_without_definition(cells)) in cells_of_standing
+        if is_known:
+            new_decisions.append(None)
             continue
         checked_cells = _checked(kind, cells, rules, file.problems, row.line)
         annotator = checked_cells.get("annotator", "")
         if named is None:
-            new.append(TableRow(checked_cells))
-        elif line_id in taken_ids or named.line.annotator != annotator:
-            not_replacing.append(NotReplacingRow(row.line, annotator, named.line))
-            new.append(TableRow(checked_cells))
+            new_decisions.append(TableRow(checked_cells))
+        elif line_id in kept_or_replaced_ids or named.line.annotator != annotator:
+            further_rows.append(FurtherRow(row.line, annotator, named.line))
+            new_decisions.append(TableRow(checked_cells))
         else:
-            taken_ids.add(line_id)
-            new.append(TableRow(checked_cells, replaces=line_id))
+            kept_or_replaced_ids.add(line_id)
+            new_decisions.append(TableRow(checked_cells, replaces=line_id))
     file.problems.refuse()
-    return TakenIn(rows, new, not_replacing)
+    return EditedTable(rows, new_decisions, further_rows)
 
 
 def _id_and_cells(row: FileRow, rules: FilmRules, meanings: Meanings) -> tuple[str, Cells]:
@@ -266,9 +272,10 @@ def _without_definition(cells: Mapping[str, str]) -> Cells:
 def _says_the_same(cells: Mapping[str, str], named: Decision) -> bool:
     """Whether a row has the cells of the decision that it names.
 
-    The definition may be missing: a spreadsheet may have lost its column.
+    A missing definition counts as the same, because a spreadsheet may have lost its column.
     """
-    if cells.get(DEFINITION, named.definition) != named.definition:
+    has_other_definition = DEFINITION in cells and cells[DEFINITION] != named.definition
+    if has_other_definition:
         return False
     return _without_definition(cells) == _without_definition(named.line.row)
 
@@ -279,11 +286,17 @@ def _checked(kind: str, cells: Cells, rules: FilmRules, problems: Problems, line
     What is wrong with the row is added to `problems`, under the number of its line in the file.
     """
     clip = rules.checked(kind, cells, "new", problems, line)
-    if clip is None or kind == "note":
+    has_labels = kind != "note"
+    if clip is None or not has_labels:
         return cells
-    labels = {"level": clip.level or "", "concepts": ";".join(clip.concepts)}
-    labels[SEEN_SCORE] = clip.extras[SEEN_SCORE]
-    return {name: cell for name, cell in (cells | labels).items() if cell}
+    # A row may have synonyms of concepts, or "1.0" in the column `seen_score`: in `clip` they are spelled as
+    # in the codebook and the ledger.
+    spelled = {
+        "level": clip.level or "",
+        "concepts": ";".join(clip.concepts),
+        SEEN_SCORE: clip.extras[SEEN_SCORE],
+    }
+    return {name: cell for name, cell in (cells | spelled).items() if cell}
 
 
 def _frozen(cells: Mapping[str, str]) -> frozenset[tuple[str, str]]:

@@ -36,7 +36,7 @@ class CommonClips(NamedTuple):
     window_s: float | None
     threshold: float | None
 
-    def record(self) -> dict[str, float | None]:
+    def projection_record(self) -> dict[str, float | None]:
         """Return how segments were projected, as JSON values."""
         return {"window_s": self.window_s, "threshold": self.threshold}
 
@@ -48,23 +48,30 @@ def read_annotated(path: Path) -> "manifests.Manifest":
     """
     manifest = manifests.read_manifest(path)
     manifests.judgements_of(manifest).refuse_two_definitions()
-    # Where each annotator occurs first, for the message.
-    places = {}
-    for clip in reversed(manifest.clips):
-        places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
-    manifests.refuse_twins("annotator", places)
+    _refuse_two_spellings_of_annotators(manifest, path)
     return manifest
 
 
-def common_clips(labels: "manifests.Manifest") -> CommonClips:
-    """Project free segments of several annotators onto windows, and print the windows' length and threshold.
+def _refuse_two_spellings_of_annotators(manifest: "manifests.Manifest", path: Path) -> None:
+    """Raise if the name of an annotator is spelled in two ways; the message names a clip of each spelling."""
+    places = {}
+    # From the last clip to the first, so that the first clip of each annotator is kept.
+    for clip in reversed(manifest.clips):
+        places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
+    manifests.refuse_twins("annotator", places)
 
-    Labels without free segments are returned unchanged.
+
+def project_free_segments(labels: "manifests.Manifest") -> CommonClips:
+    """Project free segments of several annotators onto windows that all share, and print how.
+
+    A window gets the level of a segment that covers at least the threshold, a share of the window. Labels
+    without free segments are returned unchanged, since clips of the same id can be compared as they are.
     """
     from obygaze_features.manifest.agreement import on_common_clips
 
     projected, window_s = on_common_clips(labels)
-    if window_s is None:
+    has_free_segments = window_s is not None
+    if not has_free_segments:
         return CommonClips(projected, None, None)
     threshold = manifests.DEFAULT_THRESHOLD
     click.echo(f"projected onto windows of {window_s:g} s, threshold {threshold:g}", err=True)
@@ -111,75 +118,136 @@ def agreement(
           --out windows.csv
       obygaze manifest agreement windows.csv --json
     """
-    from obygaze_models.evaluation.unitising import unitised_agreement
-
     labels = read_annotated(manifest)
-    codebook = labels.codebook
-    excluded_levels = [level for level in codebook.level_names if level not in codebook.labels]
-    views = ["all_levels", "labels_only"] if excluded_levels else ["all_levels"]
-    method: Mapping[str, Any]
     if alpha > 0:
-        segment_pairs = unitised_agreement(labels, alpha=alpha, samples=N_CHANCE_SAMPLES)
-        method = {"alpha": alpha, "beta": 1.0, "samples": N_CHANCE_SAMPLES, "seed": 0}
-        records = _pair_records(segment_pairs, views)
-        means = _mean_gammas(records, views)
-        lines = annotation_tables.agreement_on_segments(segment_pairs, means, excluded_levels)
-        films = manifests.unitised_alphas(labels)
-        krippendorff: Any = [asdict(film) for film in films]
-        lines += ["", *annotation_tables.alphas_of_segments(films)]
-        why_undefined = "they marked nothing"
+        result = _agreement_on_segments(labels, position_weight=alpha)
     else:
-        common = common_clips(labels)
-        clip_pairs = manifests.agreement(common.labels)
-        method = common.record()
-        records = _pair_records(clip_pairs, views)
-        means = _mean_gammas(records, views)
-        lines = annotation_tables.agreement_on_clips(clip_pairs, means, excluded_levels)
-        all_levels, labels_only = manifests.level_alphas(common.labels)
-        krippendorff = {"all_levels": asdict(all_levels), "labels_only": asdict(labels_only)}
-        lines += ["", *annotation_tables.alphas_of_levels(all_levels, labels_only, excluded_levels)]
-        why_undefined = (
-            "both annotators used one and the same level throughout, or share no clip, so that chance has no "
-            "disorder"
-        )
+        result = _agreement_on_clips(labels)
     document = {
         "manifest": str(manifest),
-        "codebook": codebook.name,
-        **method,
-        "pairs": records,
-        "krippendorff": krippendorff,
-        "mean_gamma": means,
+        "codebook": labels.codebook.name,
+        **result.method,
+        "pairs": result.records,
+        "krippendorff": result.krippendorff,
+        "mean_gamma": result.means,
     }
     n_undefined = 0
-    for record in records:
-        if any(record[view]["gamma"] is None for view in views):
+    for record in result.records:
+        gammas = [record[view]["gamma"] for view in result.means]
+        if None in gammas:
             n_undefined += 1
     remarks = []
     if n_undefined and not json:
         remarks.append(
-            f"undefined for {n_undefined} of {counted(len(records), 'pair')}, "
-            f"which the means leave out: {why_undefined}"
+            f"undefined for {n_undefined} of {counted(len(result.records), 'pair')}, "
+            f"which the means leave out: {result.why_undefined}"
         )
-    return Answer(document, "\n".join(lines), remarks)
+    return Answer(document, "\n".join(result.lines), remarks)
+
+
+class _Agreement(NamedTuple):
+    """The agreement of annotators, by one of two methods.
+
+    Attributes
+    ----------
+    method
+        Parameters of the method, for the JSON document.
+    records
+        The gammas of each pair of annotators, as JSON values.
+    means
+        View of the labels (`_views`) -> mean gamma of all pairs.
+    krippendorff
+        Krippendorff's alpha, as JSON values.
+    lines
+        The tables.
+    why_undefined
+        Why a gamma may be undefined.
+    """
+
+    method: Mapping[str, Any]
+    records: list[dict[str, Any]]
+    means: dict[str, float | None]
+    krippendorff: Any
+    lines: list[str]
+    why_undefined: str
+
+
+def _agreement_on_segments(labels: "manifests.Manifest", position_weight: float) -> _Agreement:
+    """Measure the agreement on free segments as they are, where positions have a weight above 0."""
+    from obygaze_models.evaluation.unitising import unitised_agreement
+
+    pairs = unitised_agreement(labels, alpha=position_weight, samples=N_CHANCE_SAMPLES)
+    records = _pair_records(pairs, _views(labels))
+    means = _mean_gammas(records, _views(labels))
+    films = manifests.unitised_alphas(labels)
+    return _Agreement(
+        method={"alpha": position_weight, "beta": 1.0, "samples": N_CHANCE_SAMPLES, "seed": 0},
+        records=records,
+        means=means,
+        krippendorff=[asdict(film) for film in films],
+        lines=[
+            *annotation_tables.agreement_on_segments(pairs, means, _excluded_levels(labels)),
+            "",
+            *annotation_tables.alphas_of_segments(films),
+        ],
+        why_undefined="they marked nothing",
+    )
+
+
+def _agreement_on_clips(labels: "manifests.Manifest") -> _Agreement:
+    """Measure the agreement on clips that annotators share; free segments are projected onto windows."""
+    common = project_free_segments(labels)
+    pairs = manifests.agreement(common.labels)
+    records = _pair_records(pairs, _views(labels))
+    means = _mean_gammas(records, _views(labels))
+    all_levels, labels_only = manifests.level_alphas(common.labels)
+    excluded_levels = _excluded_levels(labels)
+    return _Agreement(
+        method=common.projection_record(),
+        records=records,
+        means=means,
+        krippendorff={"all_levels": asdict(all_levels), "labels_only": asdict(labels_only)},
+        lines=[
+            *annotation_tables.agreement_on_clips(pairs, means, excluded_levels),
+            "",
+            *annotation_tables.alphas_of_levels(all_levels, labels_only, excluded_levels),
+        ],
+        why_undefined=(
+            "both annotators used one and the same level throughout, or share no clip, so that chance has no "
+            "disorder"
+        ),
+    )
+
+
+def _excluded_levels(labels: "manifests.Manifest") -> list[str]:
+    """List the levels of the codebook that are in no task, such as NS."""
+    return [level for level in labels.codebook.level_names if level not in labels.codebook.labels]
+
+
+def _views(labels: "manifests.Manifest") -> list[str]:
+    """List the views of the labels that are compared: all levels, and the levels of tasks if these are fewer.
+
+    They are the names of the fields of a `PairAgreement`.
+    """
+    if _excluded_levels(labels):
+        return ["all_levels", "labels_only"]
+    return ["all_levels"]
 
 
 def _pair_records(
     pairs: "Sequence[manifests.PairAgreement[Any]]", views: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return the agreement of each pair of annotators as JSON values.
+    """Return the agreement of each pair of annotators as JSON values, by view (`_views`).
 
-    Parameters
-    ----------
-    views
-        Fields of `PairAgreement`: with all levels, or with the levels of tasks only.
+    The field `value` of a gamma is called ``gamma`` in JSON.
     """
     records = []
     for pair in pairs:
         record: dict[str, Any] = {"movie": pair.movie, "annotators": pair.annotators}
         for view in views:
-            fields = asdict(getattr(pair, view))
+            gamma_fields = asdict(getattr(pair, view))
             record[view] = {}
-            for name, value in fields.items():
+            for name, value in gamma_fields.items():
                 key = "gamma" if name == "value" else name
                 record[view][key] = value
         records.append(record)
@@ -187,7 +255,7 @@ def _pair_records(
 
 
 def _mean_gammas(records: Sequence[Mapping[str, Any]], views: Sequence[str]) -> dict[str, float | None]:
-    """Compute the mean gamma of each view, all levels or labels only, over the pairs that define it."""
+    """Compute the mean gamma of each view (`_views`), over the pairs whose gamma is defined."""
     from obygaze_features.manifest.agreement import mean_defined
 
     means = {}
@@ -225,61 +293,74 @@ def disagreements(
     labels = read_annotated(manifest)
     if out is not None:
         _write_conflicts(labels, out, force=force)
-    common = common_clips(labels)
+    common = project_free_segments(labels)
     levels = labels.codebook.level_names
+    lowest_level = levels[0]
     pairs = manifests.level_pairs(common.labels)
     records = []
     for pair in pairs:
-        counts = [[pair.counts.get((first, second), 0) for second in levels] for first in levels]
-        record = {"movie": pair.movie, "annotators": pair.annotators, **pair.counts_by_outcome(levels[0])}
-        records.append({**record, "levels": counts})
+        # A row for each level of the first annotator, with a count for each level of the second.
+        counts_by_level = [[pair.counts.get((first, second), 0) for second in levels] for first in levels]
+        record = {
+            "movie": pair.movie,
+            "annotators": pair.annotators,
+            **pair.counts_by_outcome(lowest_level),
+            "levels": counts_by_level,
+        }
+        records.append(record)
     document: dict[str, Any] = {
         "manifest": str(manifest),
         "codebook": labels.codebook.name,
-        **common.record(),
+        **common.projection_record(),
         "levels": levels,
         "pairs": records,
     }
     lines = annotation_tables.disagreements(pairs, levels)
-    machines = _machines_if_comparable(labels, common)
-    if machines:
-        document["machines"] = {name: machine.record() for name, machine in machines.items()}
-        lines += ["", *annotation_tables.machines(machines)]
+    results_of_machines = _compare_machines_if_possible(labels, common)
+    if results_of_machines:
+        document["machines"] = {name: result.record() for name, result in results_of_machines.items()}
+        lines += ["", *annotation_tables.machines(results_of_machines)]
     return Answer(document, "\n".join(lines))
 
 
 def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool) -> None:
-    """Write an ELAN document of the conflicts in each film that two annotators labelled.
+    """Write an ELAN document for each film that two annotators labelled, with the spans that they differ in.
 
-    Labels of whole files have no times and are left out; their number is printed.
+    Labels of whole files have no times, so that they are in no document; their number is printed.
     """
-    labelled = [clip for clip in labels if clip.annotator]
-    timed = [clip for clip in labelled if clip.start_s is not None]
-    annotators: dict[str, set[str]] = {}
-    for clip in timed:
-        annotators.setdefault(clip.movie, set()).add(clip.annotator)
+    annotators_of_movie: dict[str, set[str]] = {}
+    n_whole_files = 0
+    for clip in labels:
+        if not clip.annotator:
+            continue
+        if clip.start_s is None:
+            n_whole_files += 1
+        else:
+            annotators_of_movie.setdefault(clip.movie, set()).add(clip.annotator)
     documents = {}
     for movie in labels.movies:
-        if len(annotators.get(movie, ())) > 1:
+        if len(annotators_of_movie.get(movie, ())) > 1:
             documents[movie] = manifests.conflicts_document(labels, movie)
     paths = manifests.write_documents(documents, folder, force=force)
     click.echo(f"{len(paths)} documents for ELAN in {folder}", err=True)
-    n_whole = len(labelled) - len(timed)
-    if n_whole:
-        click.echo(f"in none: {counted(n_whole, 'label')} of whole files, without times", err=True)
+    if n_whole_files:
+        click.echo(f"in none: {counted(n_whole_files, 'label')} of whole files, without times", err=True)
 
 
-def _machines_if_comparable(labels: "manifests.Manifest", common: CommonClips) -> "Mapping[str, Alternative]":
-    """Compare machines among the annotators with people, if they share enough clips.
+def _compare_machines_if_possible(
+    labels: "manifests.Manifest", common: CommonClips
+) -> "Mapping[str, Alternative]":
+    """Compare machines among the annotators with people (`compare_machines`): name of a machine -> result.
 
-    If not, the reason is printed, and the result is empty.
+    If they can't be compared, for instance with too few clips in common, the reason is printed, and the
+    result is empty.
     """
     from obygaze_models.evaluation.alttest import compare_machines
 
     try:
         return compare_machines(labels, common.labels)
-    except ProtocolError as error:
-        click.echo(str(error), err=True)
+    except ProtocolError as reason:
+        click.echo(str(reason), err=True)
         return {}
 
 
@@ -320,11 +401,12 @@ def alttest(
     from obygaze_models.evaluation.alttest import compare_machines
 
     labels = read_annotated(manifest)
-    compared = compare_machines(labels, common_clips(labels).labels, machines, task)
-    if not compared:
+    common = project_free_segments(labels)
+    results = compare_machines(labels, common.labels, machines, task)
+    if not results:
         raise ProtocolError(
             f"{manifest}: no annotator is known as a machine: name one with --machine, or import answers "
             "with 'obygaze manifest import spans FILE --as answers'"
         )
-    document = {name: machine.record() for name, machine in compared.items()}
-    return Answer(document, "\n".join(annotation_tables.machines(compared)))
+    document = {name: result.record() for name, result in results.items()}
+    return Answer(document, "\n".join(annotation_tables.machines(results)))

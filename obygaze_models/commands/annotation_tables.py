@@ -18,10 +18,18 @@ TITLES_OF_FORMS: "Mapping[Form, str]" = {
     "films": "agreement, films as units",
     "balanced": "balanced agreement, films as units",
 }
-"""Form of the test whether a machine may stand in for an annotator -> its title."""
+"""Title of each form of the test whether a machine may stand in for an annotator.
 
-OUTCOMES = ("spans", "alike", "overlooked", "other readings")
-"""Columns of the table of disagreements: counts of spans, as `PairLevels.counts_by_outcome` returns them."""
+The test is done with clips as units (as published), with films as units, and with films as units and balanced
+agreement, in which each class of the others' labels has the same weight.
+"""
+
+COUNTS_OF_SPANS = ("spans", "alike", "overlooked", "other readings")
+"""Columns of the table of disagreements, as `PairLevels.counts_by_outcome` returns them.
+
+All spans; those with the same level by both annotators; those with the lowest level by one of them only; and
+those with two different levels above the lowest.
+"""
 
 
 def agreement_on_clips(
@@ -34,7 +42,8 @@ def agreement_on_clips(
     pairs
         Gamma of each pair of annotators of a film.
     means
-        View of the labels (a field of `PairAgreement`) -> mean gamma. A row has columns for each view.
+        View of the labels -> mean gamma: "all_levels" and, if levels are excluded, "labels_only". These are
+        fields of a `PairAgreement`. A row has columns for each view.
     excluded_levels
         Levels that the second view leaves out.
     """
@@ -60,7 +69,8 @@ def agreement_on_segments(
         for view in means:
             gamma: UnitGamma = getattr(pair, view)
             error = "" if gamma.standard_error is None else f" ± {gamma.standard_error:.3f}"
-            segments = " / ".join(map(str, gamma.n_units))
+            n_of_first, n_of_second = gamma.n_units
+            segments = f"{n_of_first} / {n_of_second}"
             row += [segments, str(gamma.n_aligned), _format_coefficient(gamma.value) + error]
         rows.append(row)
     return _table_with_means(rows, ["segments", "aligned", "gamma"], means, excluded_levels)
@@ -81,9 +91,9 @@ def _table_with_means(
     columns
         Headings of the columns of a view, of which gamma is the last.
     means
-        View -> mean gamma.
+        View -> mean gamma, in the order of the columns.
     excluded_levels
-        Levels that the second view leaves out.
+        Levels that the second view leaves out; empty if there is only one view.
     """
     headings = ["movie", "annotators", *columns]
     if excluded_levels:
@@ -113,7 +123,7 @@ def alphas_of_levels(
     labels_only
         Alpha without the levels that are in no task.
     excluded_levels
-        Names of the levels that are in no task.
+        Names of the levels that are in no task, such as NS.
     """
     views = {"Krippendorff's alpha": all_levels}
     if excluded_levels:
@@ -125,26 +135,39 @@ def alphas_of_levels(
             f"ordinal {_format_coefficient(alphas.ordinal)}",
             f"interval {_format_coefficient(alphas.interval)}",
         ]
-        basis = f"{alphas.annotators} annotators, {counted(alphas.n_clips, 'clip')} with two labels or more"
+        n_annotators = alphas.annotators
+        basis = f"{n_annotators} annotators, {counted(alphas.n_clips, 'clip')} with two labels or more"
         lines.append(f"{view}: {', '.join(values)} ({basis})")
     return lines
 
 
 def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
-    """Format the table of Krippendorff's alpha of segments, with a row for each film."""
+    """Format the table of Krippendorff's alpha of segments, with a row for each film.
+
+    There are three alphas: of segments and their levels, of what is marked at all, and of the levels where
+    two annotators marked. The last column is the share of the time in which two did.
+    """
     rows = []
     for film in films:
         alpha = film.value
-        coefficients = (_format_coefficient(value) for value in (alpha.segments, alpha.marked, alpha.values))
-        rows.append([film.movie, str(len(film.annotators)), *coefficients, f"{alpha.coverage:.0%}"])
+        row = [
+            film.movie,
+            str(len(film.annotators)),
+            _format_coefficient(alpha.segments),
+            _format_coefficient(alpha.marked),
+            _format_coefficient(alpha.values),
+            f"{alpha.coverage:.0%}",
+        ]
+        rows.append(row)
     headings = [
         "movie",
         "annotators",
         "Krippendorff's\nalpha",
         "of what\nis marked",
         "of levels where\ntwo marked",
+        "of the\ntime",
     ]
-    lines = table(rows, [*headings, "of the\ntime"]).split("\n")
+    lines = table(rows, headings).split("\n")
     n_cut = sum(film.n_cut for film in films)
     if n_cut:
         lines.append(
@@ -154,7 +177,7 @@ def alphas_of_segments(films: "Sequence[FilmUnitisedAlpha]") -> list[str]:
 
 
 def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:
-    """Format the disagreements of every two annotators: counts by pair, then a matrix of levels.
+    """Format the disagreements of every two annotators: `COUNTS_OF_SPANS` by pair, then a matrix of levels.
 
     Parameters
     ----------
@@ -165,14 +188,17 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
     """
     lowest = levels[0]
     rows = []
-    totals = dict.fromkeys(OUTCOMES, 0)
+    totals = dict.fromkeys(COUNTS_OF_SPANS, 0)
     for pair in pairs:
         counts = pair.counts_by_outcome(lowest)
-        rows.append([pair.movie, " / ".join(pair.annotators), *(counts[outcome] for outcome in OUTCOMES)])
-        for outcome in OUTCOMES:
-            totals[outcome] += counts[outcome]
+        row: list[object] = [pair.movie, " / ".join(pair.annotators)]
+        for name in COUNTS_OF_SPANS:
+            row.append(counts[name])
+            totals[name] += counts[name]
+        rows.append(row)
     rows.append(["all", "", *totals.values()])
-    by_pair = table(rows, ["movie", "annotators", *OUTCOMES], right=range(2, 2 + len(OUTCOMES)))
+    columns_of_counts = range(2, 2 + len(COUNTS_OF_SPANS))
+    by_pair = table(rows, ["movie", "annotators", *COUNTS_OF_SPANS], right=columns_of_counts)
     n_different = totals["overlooked"] + totals["other readings"]
     summary = (
         f"{n_different:,} of {totals['spans']:,} differ; in {totals['overlooked']:,} of them one annotator "
@@ -190,41 +216,44 @@ def _level_matrix(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
     return table(rows, ["first / second", *levels], right=range(1, 1 + len(levels))).split("\n")
 
 
-def machines(compared: "Mapping[str, Alternative]") -> list[str]:
+def machines(results: "Mapping[str, Alternative]") -> list[str]:
     """Format the alt-test of each machine: its table, and whether it may stand in for an annotator.
 
-    `compared` maps the name of a machine to its result.
+    `results` maps the name of a machine to its result.
     """
     lines: list[str] = []
-    for name, alternative in compared.items():
+    for name, result in results.items():
         if lines:
             lines.append("")
-        annotators = ", ".join(
-            f"{annotator} ({counted(n_clips, 'clip')})"
-            for annotator, n_clips in alternative.annotators.items()
-        )
+        annotators = []
+        for annotator, n_clips in result.annotators.items():
+            annotators.append(f"{annotator} ({counted(n_clips, 'clip')})")
+        n_films = result.films
         lines += [
-            *_alt_test_table(alternative),
+            *_alt_test_table(result),
             "",
-            f"{counted(alternative.films, 'film')}; left out in turn: {annotators}",
+            f"{counted(n_films, 'film')}; left out in turn: {', '.join(annotators)}",
             "win: share of annotators that it is as good as, less a margin of 0 to .2",
-            f"{name}: {alternative.answer}",
+            f"{name}: {result.answer}",
         ]
     return lines
 
 
-def _alt_test_table(alternative: "Alternative") -> list[str]:
-    """Format the table of an alt-test: the machine and its controls, each in three forms of the test."""
+def _alt_test_table(result: "Alternative") -> list[str]:
+    """Format the table of an alt-test: the machine and its controls, each in the forms of `TITLES_OF_FORMS`.
+
+    The column "below annotators" is by how much the machine agrees less than annotators do. The advantage
+    probability is defined with clips as units only.
+    """
     from obygaze_models.evaluation.alttest import MARGINS
 
     headings = ["", "by", "advantage\nprobability", "below\nannotators"]
     headings += [f"win\n{margin:g}" for margin in MARGINS]
     rows = []
-    for comparison in alternative.comparisons:
+    for comparison in result.comparisons:
         for form, title in TITLES_OF_FORMS.items():
             advantage = f"{comparison.advantage:.2f}" if form == "clips" else ""
-            rates = [f"{comparison.winning_rate(form, margin):.2f}" for margin in MARGINS]
-            rows.append(
-                [comparison.name, title, advantage, f"{comparison.mean_shortfall(form):+.3f}", *rates]
-            )
+            shortfall = f"{comparison.mean_shortfall(form):+.3f}"
+            winning_rates = [f"{comparison.winning_rate(form, margin):.2f}" for margin in MARGINS]
+            rows.append([comparison.name, title, advantage, shortfall, *winning_rates])
     return table(rows, headings, right=range(2, len(headings))).split("\n")

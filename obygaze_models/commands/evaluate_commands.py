@@ -260,21 +260,21 @@ def evaluate(
         raise click.UsageError("--refits trains models again and again: name them by --model")
     has_other_model = fuse == "concepts" and models not in ((), (IN_TIME,))
     not_with_fuse = {"--texts": texts, f"--model other than {IN_TIME}": has_other_model, "--reduce": reduce}
-    several_layers = _check_layer(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
+    several_layers = _read_several_layers(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
     labelled, policy_notes = under_policy(inputs.clips, policy)
     train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
+    # Models of one vector per clip: those of --model; else linear, if models are made of it; else the zoo.
     requested = models or (("linear",) if fuse or several_layers else None)
-    specs = models_for(train.kind, requested, imbalance=imbalance)
-    # The requested models come first: those of --model or, with --fuse or --layer, one by default.
-    named_specs = specs[: len(set(models)) or 1]
-    _check_models(specs, save, reduce, several_layers)
+    specs_of_vectors = models_for(train.kind, requested, imbalance=imbalance)
+    _check_models(specs_of_vectors, save, reduce, several_layers)
 
     # --- read the features, and make the models
     data = _load_features(inputs, labelled, fuse, reduce, layer)
-    specs = _models_of_parts(specs, data, fuse, several_layers, in_time=bool(models))
-    if several_layers:
-        named_specs = [spec for spec in specs if spec.looks_at_features]
+    specs = _models_to_evaluate(specs_of_vectors, data, fuse, several_layers, in_time=bool(models))
+    # The requested models come first, before the baselines.
+    n_requested = len(set(models)) if models else 1
+    names_to_refit = _names_to_refit(specs_of_vectors[:n_requested], specs, several_layers)
     data, table_notes, digests = _with_tables(data, labelled, variables, answers, train)
     _announce_hours(data, {spec.reads for spec in specs})
     _announce_folds(data, folds, seen=seen)
@@ -295,16 +295,15 @@ def evaluate(
         "test_seen_scores": test_seen_scores,
         "experts": experts,
     }
-    has_made_specs = bool(fuse or several_layers or texts is not None)
+    # `om.evaluate` finds models of the zoo by their names; models that were made here are given to it.
+    were_made_here = bool(fuse or several_layers or texts is not None)
+    models_to_evaluate = specs if were_made_here else models or None
     origin = {"manifest_sha256": inputs.clips.digest(), "label_policy": policy, **digests}
-    run = om.evaluate(
-        data, specs if has_made_specs else models or None, **settings, origin=origin, progress=True
-    )
+    run = om.evaluate(data, models_to_evaluate, **settings, origin=origin, progress=True)
     if refits:
-        names_to_refit = {*(spec.name for spec in named_specs), *FUSED_BY_CONCEPTS}
         specs_to_refit = [spec for spec in specs if spec.name in names_to_refit]
-        with _announce_refits(specs_to_refit, refits) as tell:
-            run = with_refits(run, data, specs_to_refit, refits, tell, **settings)
+        with _announce_refits(specs_to_refit, refits) as show_refit:
+            run = with_refits(run, data, specs_to_refit, refits, show_refit, **settings)
 
     # --- print and write the results
     report = om.run_report(run)
@@ -327,13 +326,14 @@ def _load_features(
     inputs: "Modalities", labelled: "of.Manifest", fuse: str | None, reduce: str | None, layer: str | None
 ) -> "Dataset":
     """Load the features that models read: of one store, one layer, all layers, or all fused modalities."""
+    from obygaze_models.dataset.features import layer_groups
+
     if fuse is not None:
         data = om.load_dataset(inputs.stores, labelled, backbone=inputs.backbones, progress=True)
+        # A modality is called as in NAME=STORE; without NAME it keeps the name of its backbone.
         return data.named(inputs.names)
     (store,) = inputs.stores
     (backbone,) = inputs.backbones
-    from obygaze_models.dataset.features import layer_groups
-
     if layer in SEVERAL_LAYERS:
         return om.load_layers(store, labelled, backbone=backbone)
     if layer is not None:
@@ -345,7 +345,7 @@ def _load_features(
     return om.load_dataset(store, labelled, backbone=backbone, reduce=reduce, progress=True)
 
 
-def _models_of_parts(
+def _models_to_evaluate(
     specs: "Sequence[ModelSpec]",
     data: "Dataset",
     fuse: "Fuse | None",
@@ -353,16 +353,16 @@ def _models_of_parts(
     *,
     in_time: bool,
 ) -> "list[ModelSpec]":
-    """Make the models that are evaluated from models of one vector per clip.
+    """Make the models that are evaluated: of layers with --layer, of modalities with --fuse, or as given.
 
     Parameters
     ----------
     specs
-        Models of vectors.
+        Models that read one vector per clip.
     data
-        With several layers or modalities, if there are.
+        The dataset, with a part for each layer or modality if there are several.
     fuse
-        How modalities are fused, or None.
+        How modalities are fused; None for one modality.
     layers
         "each" or "chosen" to make models of the layers, or None.
     in_time
@@ -375,6 +375,26 @@ def _models_of_parts(
     if fuse is None:
         return list(specs)
     return om.fused(specs, data, fuse)
+
+
+def _names_to_refit(
+    requested_specs: "Sequence[ModelSpec]", specs: "Sequence[ModelSpec]", layers: "Layer | None"
+) -> set[str]:
+    """Return the names of the models that --refits tests: the requested ones, as they are evaluated.
+
+    Parameters
+    ----------
+    requested_specs
+        The requested models of vectors. A fused model is called as the model that it is made of, but for
+        those of `FUSED_BY_CONCEPTS`.
+    specs
+        All models that are evaluated, and baselines.
+    layers
+        "each" or "chosen" if models read several layers: all of these are tested.
+    """
+    if layers is not None:
+        return {spec.name for spec in specs if spec.looks_at_features}
+    return {*(spec.name for spec in requested_specs), *FUSED_BY_CONCEPTS}
 
 
 def _write_run_folder(
@@ -394,10 +414,11 @@ def _write_run_folder(
     from obygaze_models.report.write import latex
 
     texts = {"report.md": markdown(report), "report.tex": latex(report)}
-    with new_run(run, folder, texts, force=force) as unnamed:
+    # The folder gets its name when everything is in it.
+    with new_run(run, folder, texts, force=force) as temporary_folder:
         for picture in report.pictures:
-            picture.draw(unnamed / picture.name)
-        saved = om.save_models(run, data, save, unnamed, models=specs, licence=licence)
+            picture.draw(temporary_folder / picture.name)
+        saved = om.save_models(run, data, save, temporary_folder, models=specs, licence=licence)
     return {name: folder / file.name for name, file in saved.items()}
 
 
@@ -430,7 +451,7 @@ def _write_remarks(
         Folder of the run; None if it is not saved.
     """
     from obygaze_features.manifest.identity import check_identity
-    from obygaze_models.commands.evaluate_remarks import remarks
+    from obygaze_models.commands.evaluate_remarks import FilmProblems, remarks
     from obygaze_models.models.names import model_names
     from obygaze_models.persistence.model_file import read_model
     from obygaze_models.prediction.training_films import films_of_one_content
@@ -441,21 +462,26 @@ def _write_remarks(
         if reads_frames and "frames" not in part.stored:
             without_frames.append(modality.name)
     differing = differing_clips(inputs.stores, inputs.clips, data)
-    return remarks(
-        policy=policy_notes,
-        modalities=data.modalities,
-        without_frames=without_frames,
-        noise=run.record.get("noise", {}),
-        notes=[*check_identity(inputs.clips), *table_notes],
-        excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
+    film_problems = FilmProblems(
         similar_films=similar_films,
         equal_films=films_of_one_content(data),
         other_films=differing.films,
         other_times=differing.times,
+    )
+    # A dataset of several modalities has a part for each.
+    modalities = data.parts or (data,)
+    return remarks(
+        policy_notes=policy_notes,
+        modalities=data.modalities,
+        without_frames=without_frames,
+        noise=run.record.get("noise", {}),
+        other_notes=[*check_identity(inputs.clips), *table_notes],
+        excluded=Counter(clip["reason"] for clip in run.record["excluded"]).most_common(),
+        film_problems=film_problems,
         models=[(name, file, read_model(file).card) for name, file in model_files.items()],
         n_movies=len(set(data.movies)),
         loadable=model_names(),
-        has_signatures=any(part.signatures is not None for part in data.parts or (data,)),
+        has_signatures=any(modality.signatures is not None for modality in modalities),
         out=out,
     )
 
@@ -465,7 +491,10 @@ def _write_remarks(
 def _check_output(
     out: Path | None, html: Path | None, save: "Sequence[str]", *, seen: bool, force: bool
 ) -> None:
-    """Raise if the options for saving contradict each other, or an output exists and --force is not given."""
+    """Raise if the options for saving contradict each other, or an output can't be written.
+
+    It can't if it exists and --force is not given, or if nothing may be written where it is.
+    """
     from obygaze_models.evaluation.run_folder import check_free
 
     if seen and save:
@@ -474,25 +503,31 @@ def _check_output(
         raise click.UsageError("--save keeps models in the run's folder: give --out")
     if out is not None:
         check_free(out, force=force)
-    refuse_existing(out, force=True)
+        # That the folder may be replaced is checked already: this checks that it can be written.
+        refuse_existing(out, force=True)
     refuse_existing(html, force=force)
 
 
-def _check_layer(layer: str | None, others: "Mapping[str, object]") -> "Layer | None":
-    """Check the value of --layer, and return "each" or "chosen" if it is one of these, and None otherwise.
+def _read_several_layers(layer: str | None, conflicting_options: "Mapping[str, object]") -> "Layer | None":
+    """Read the value of --layer: "each" or "chosen" if several layers are asked for, and None otherwise.
 
     Parameters
     ----------
     layer
         The value: the number of a layer, "each" or "chosen"; None if it was not given.
-    others
+    conflicting_options
         Options that cannot be combined with it -> their values.
+
+    Raises
+    ------
+    UsageError
+        The value is none of these, or an option is used that cannot be combined with it.
     """
     if layer is None:
         return None
-    given_options = [name for name, value in others.items() if value]
-    if given_options:
-        raise click.UsageError(f"{', '.join(given_options)}: not with --layer {layer}")
+    used_options = [name for name, value in conflicting_options.items() if value]
+    if used_options:
+        raise click.UsageError(f"{', '.join(used_options)}: not with --layer {layer}")
     if layer == "each":
         return "each"
     if layer == "chosen":
@@ -507,7 +542,17 @@ def _check_models(
 ) -> None:
     """Raise if --save or --reduce do not fit the models of the evaluation.
 
-    Models to save must be evaluated and read one layer; reduced tokens need a model that reads them.
+    Models to save must be evaluated and read one layer; reduced tokens need a model that reads them. The
+    model "bank", of the directions of all concepts, can be saved without being evaluated.
+
+    Parameters
+    ----------
+    specs
+        The models of the evaluation.
+    save, reduce
+        Values of --save and --reduce.
+    layers
+        "each" or "chosen" if models read several layers, else None.
     """
     if layers == "each" and save:
         raise click.UsageError("--save keeps a model of one layer: with --layer N, or --layer chosen")
@@ -545,18 +590,21 @@ class WithTables(NamedTuple):
 def _with_tables(
     data: "Dataset", clips: "of.Manifest", variables: Path | None, answers: Path | None, target: "Target"
 ) -> WithTables:
-    """Add the variables of a table and the answers of a machine to a dataset, if their files are given."""
+    """Add the variables of a table and the answers of a machine to a dataset, if their files are given.
+
+    `target` is what models are trained on, which decides which answers are used.
+    """
     from obygaze_models.dataset.variables_and_answers import with_answers, with_variables
 
     notes: list[str] = []
     digests: dict[str, str] = {}
     if variables is not None:
-        data, lines = with_variables(data, variables, clips, target)
-        notes += lines
+        data, notes_of_variables = with_variables(data, variables, clips, target)
+        notes += notes_of_variables
         digests["variables_sha256"] = file_sha256(variables)
     if answers is not None:
-        data, lines = with_answers(data, answers, target)
-        notes += lines
+        data, notes_of_answers = with_answers(data, answers, target)
+        notes += notes_of_answers
         is_store = answers.is_dir()
         digests["answers_sha256"] = of.open_store(answers).fingerprint if is_store else file_sha256(answers)
     return WithTables(data, notes, digests)
@@ -577,27 +625,32 @@ def _read_texts(path: Path, data: "Dataset", target: "Target") -> "list[ModelSpe
 def _announce_refits(specs: "Sequence[ModelSpec]", n_refits: int) -> "Iterator[Callable[[int], None]]":
     """Show a progress bar of refits; after the first one, print how long all of them will take.
 
-    Yields a function to call with the number of refits done.
+    Yields a function to call after each refit, with the number of refits done.
     """
-    start = process_time()
-    with progress_bar("training", "refit") as show:
+    start_s = process_time()
+    with progress_bar("training", "refit") as show_progress:
 
-        def tell(n_done: int) -> None:
+        def show_refit(n_done: int) -> None:
             """Show the number of finished refits."""
             if n_done == 1:
                 names = ", ".join(spec.name for spec in specs)
-                cpu_s = n_refits * (process_time() - start)
+                cpu_s_of_first = process_time() - start_s
+                cpu_s = n_refits * cpu_s_of_first
                 click.echo(f"note: {n_refits} refits of {names} take about {cpu_s:.0f} s of CPU", err=True)
-            show(n_done, n_refits)
+            show_progress(n_done, n_refits)
 
-        yield tell
+        yield show_refit
 
 
 def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
-    """Print a note before the work begins if models of all tokens will take hours."""
+    """Print a note before the work begins if models of all tokens will take hours.
+
+    `reads` are the arrays that the models read: "pooled", "frames", "tokens".
+    """
     from obygaze_models.models.attentive import most_cpu_hours
 
-    if "tokens" not in reads or data.reduction is not None:
+    reads_all_tokens = "tokens" in reads and data.reduction is None
+    if not reads_all_tokens:
         return
     n_clips, n_tokens, width = data.read("tokens", stream=True).shape
     hours = most_cpu_hours(n_clips, n_tokens, width, len(set(data.movies)))
@@ -616,6 +669,7 @@ def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
     from obygaze_models.protocol.folds import MOST_SINGLE_MOVIE_FOLDS, N_GROUPED_FOLDS
 
     n_movies = len(set(data.movies))
+    # By default each movie is a fold; of very many movies, groups are.
     default_folds = n_movies if n_movies <= MOST_SINGLE_MOVIE_FOLDS else N_GROUPED_FOLDS
     n_folds = min(n_movies, folds or default_folds)
     if seen or n_folds < LEAST_ANNOUNCED_FOLDS:
@@ -643,9 +697,11 @@ def _similar_films(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tupl
     from obygaze_features.same_pictures import duplicates, has_signatures
 
     for store in dict.fromkeys(stores):
-        if "://" not in store.where and has_signatures(store):
-            films_alike = duplicates(store, only=data.row_of.keys()).movies
-            for shared in films_alike[:MOST_NAMED_PAIRS]:
+        is_local = "://" not in store.where
+        if is_local and has_signatures(store):
+            clip_ids = data.row_of.keys()
+            similar_films = duplicates(store, only=clip_ids).movies
+            for shared in similar_films[:MOST_NAMED_PAIRS]:
                 yield shared, store
 
 
@@ -670,19 +726,22 @@ class DifferingClips(NamedTuple):
 
 def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "Dataset") -> DifferingClips:
     """List the clips of a dataset whose film or times differ between a store and the manifest."""
-    in_manifest = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
-    differing = DifferingClips([], [])
+    clips_of_manifest = {clip.clip_id: clip for clip in manifest if clip.clip_id in data.row_of}
+    other_films = []
+    other_times = []
     for store in stores:
         for stored in store.clips:
-            clip = in_manifest.get(stored.clip_id)
+            clip = clips_of_manifest.get(stored.clip_id)
             if clip is None:
                 continue
-            if stored.movie not in {"", clip.movie}:
-                differing.films.append((clip.clip_id, stored.movie, clip.movie))
+            # The store may not know the film.
+            if stored.movie and stored.movie != clip.movie:
+                other_films.append((clip.clip_id, stored.movie, clip.movie))
             if _is_moved(stored.start_s, clip.start_s) or _is_moved(stored.end_s, clip.end_s):
-                times = (stored.start_s, stored.end_s), (clip.start_s, clip.end_s)
-                differing.times.append((clip.clip_id, *times))
-    return differing
+                span_in_store = (stored.start_s, stored.end_s)
+                span_in_manifest = (clip.start_s, clip.end_s)
+                other_times.append((clip.clip_id, span_in_store, span_in_manifest))
+    return DifferingClips(other_films, other_times)
 
 
 def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:
@@ -719,7 +778,8 @@ def compare(
       obygaze compare runs/hard-negatives runs/easy-negatives --model mlp \\
           --out hard-against-easy --html hard-against-easy.html
     """
-    a = om.side(om.read_run(run_a), model)
-    b = om.side(om.read_run(run_b), against or a.model)
-    output = Output(out, html, force=force, json=json)
-    return finish(om.comparison_report(om.compare(a, b)), output)
+    # Each side is a model with its scores in the run.
+    side_a = om.side(om.read_run(run_a), model)
+    side_b = om.side(om.read_run(run_b), against or side_a.model)
+    report = om.comparison_report(om.compare(side_a, side_b))
+    return finish(report, Output(out, html, force=force, json=json))

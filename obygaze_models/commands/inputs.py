@@ -51,11 +51,18 @@ class Modalities(NamedTuple):
     names: list[str]
 
 
+class StoreOfModality(NamedTuple):
+    """The store of a modality, and its backbone there; None for the only backbone of the store."""
+
+    store: "Store"
+    backbone: str | None
+
+
 class NamedStores(NamedTuple):
-    """A manifest, and for each modality its store and backbone; None for the only backbone of its store."""
+    """A manifest, and the store of each modality by the modality's name."""
 
     clips: "Manifest"
-    stores: "dict[str, tuple[Store, str | None]]"
+    stores: dict[str, StoreOfModality]
 
 
 class StoreArgument(NamedTuple):
@@ -78,12 +85,14 @@ def _list_tasks(ctx: click.Context) -> Iterator[str]:
 
     Without a manifest they are those of the default codebook. If the manifest can't be read, there are none.
     """
-    # click stops parsing at the word that it completes, and so may have left the manifest in `args`.
-    words = [path for path in (ctx.params.get("manifest"), *ctx.args) if path]
+    # click stops parsing at the word that it completes. The manifest is then among `ctx.args`, which hold the
+    # words that are not parsed yet.
+    possible_manifests = [path for path in (ctx.params.get("manifest"), *ctx.args) if path]
     with suppress(OSError, ManifestError):
-        codebook = manifests.default_codebook()
-        if words:
-            codebook = manifests.read_manifest(words[0]).codebook
+        if possible_manifests:
+            codebook = manifests.read_manifest(possible_manifests[0]).codebook
+        else:
+            codebook = manifests.default_codebook()
         yield from (task.name for task in codebook.tasks)
         yield from (f"concept:{concept.name}" for concept in codebook.concepts)
         yield from (f"scale:{scale.name}" for scale in codebook.scales)
@@ -108,7 +117,9 @@ def finish(
     files
         Name of a further file in the folder -> function that writes it to a path.
     """
-    from obygaze_models.report import document, new_folder, plain
+    from obygaze_models.report import document as json_document
+    from obygaze_models.report import new_folder
+    from obygaze_models.report import plain as format_for_terminal
 
     remarks = []
     if output.out is not None:
@@ -118,7 +129,7 @@ def finish(
                 write(folder / name)
         remarks.append(f"kept in {output.out}")
     write_page(report, output.html, force=output.force)
-    return Answer(document(report), plain(report).removesuffix("\n"), remarks)
+    return Answer(json_document(report), format_for_terminal(report).removesuffix("\n"), remarks)
 
 
 def write_page(
@@ -171,7 +182,12 @@ def read_modalities(
     if fuse and used_options:
         raise click.UsageError(f"{', '.join(used_options)}: not with --fuse {fuse}")
     clips, stores = read_inputs(manifest, [part.store for part in parts])
-    return Modalities(clips, stores, [part.backbone for part in parts], [part.name for part in parts])
+    return Modalities(
+        clips=clips,
+        stores=stores,
+        backbones=[part.backbone for part in parts],
+        names=[part.name for part in parts],
+    )
 
 
 def read_named(manifest: Path, arguments: Sequence[str]) -> NamedStores:
@@ -187,37 +203,42 @@ def read_named(manifest: Path, arguments: Sequence[str]) -> NamedStores:
     if not all(names) or len(set(names)) < len(names):
         raise click.UsageError("give each store a modality of its own, as in visual=stores/films:xclip")
     clips, stores = read_inputs(manifest, [part.store for part in parts])
-    by_name = {}
+    store_of_modality = {}
     for part, store in zip(parts, stores, strict=True):
-        by_name[part.name] = (store, part.backbone)
-    return NamedStores(clips, by_name)
+        store_of_modality[part.name] = StoreOfModality(store, part.backbone)
+    return NamedStores(clips, store_of_modality)
 
 
 def parse_store_argument(argument: Path) -> StoreArgument:
     """Split an argument `[NAME=]STORE[:BACKBONE]` into its parts.
 
-    Paths may contain "=" and ":". If the whole text is an existing path, it is therefore the store; and text
-    before "=" or after ":" is split off only if it is a valid name.
+    Paths may contain "=" and ":", and these are no separators in a path that exists, or if what they would
+    split off is no valid name:
+
+    - ``visual=stores/films:xclip``: "visual", stores/films, "xclip"
+    - ``stores/films``: no name, stores/films, no backbone
+    - ``stores/a=b`` or ``stores/a:b``, if this exists: no name, the whole text, no backbone
+    - ``C:store`` and ``http://host:8000``: no name, the whole text, no backbone
     """
     name, _, location = str(argument).partition("=")
     has_name = bool(location) and fits(name, Name) and not argument.exists()
     if not has_name:
         name = ""
         location = str(argument)
-    before, _, backbone = location.rpartition(":")
-    # In C:store and http://host:8000 the text after the colon belongs to the store.
-    is_drive = len(before) == 1
-    is_host = re.fullmatch(r"\w+:/+[^/]*", before)
-    may_have_backbone = bool(before) and not is_drive and not is_host
-    if may_have_backbone and fits(backbone, Name) and not Path(location).exists():
-        return StoreArgument(name, Path(before), backbone)
-    return StoreArgument(name, Path(location), None)
+    text_before_colon, _, text_after_colon = location.rpartition(":")
+    is_drive_letter = len(text_before_colon) == 1
+    is_host = re.fullmatch(r"\w+:/+[^/]*", text_before_colon)  # the colon is that of a port
+    may_have_backbone = bool(text_before_colon) and not is_drive_letter and not is_host
+    if may_have_backbone and fits(text_after_colon, Name) and not Path(location).exists():
+        return StoreArgument(name, store=Path(text_before_colon), backbone=text_after_colon)
+    return StoreArgument(name, store=Path(location), backbone=None)
 
 
 def under_policy(clips: "Manifest", policy: str) -> Labelled:
     """Apply a label policy to a manifest, and write a notice on how many clips it changed.
 
-    The policy "raw" changes none; its notice says how many the policy "paper" would change.
+    The policy "raw" changes none; its notice says of how many clips the policy "paper", if the codebook has
+    it, would set the level to EN.
     """
     labelled = manifests.apply_policy(clips, manifests.LabelPolicy(policy))
     if policy != "raw":

@@ -1,9 +1,10 @@
 """`obygaze model sums` and `model join`: joint models of labs that share no features."""
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import click
 
@@ -57,8 +58,9 @@ def sums(
           --at round-1.model --out lab-a-2.sums
     """
     from obygaze_features.store.provenance import validate_licence
-    from obygaze_models.joint import gram, write_sums
-    from obygaze_models.joint.sums import RECORD, recorded
+    from obygaze_models.joint import gram as sums_over_films
+    from obygaze_models.joint import write_sums
+    from obygaze_models.joint.sums import RECORD, record_release
 
     refuse_existing(out, force=force)
     inputs = read_modalities(manifest, (store,), fuse=None, not_with_fuse={})
@@ -66,28 +68,28 @@ def sums(
     (opened,) = inputs.stores
     data = om.load_dataset(opened, labelled, backbone=inputs.backbones[0])
     last_round = None if at is None else om.load_model(at)
-    summed = gram(
+    summed = sums_over_films(
         data, task, least=least, at=last_round, licence=validate_licence(licence), label_policy=policy
     )
-    with recorded(data, summed, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):
+    with record_release(data, summed, opened.path.resolve().with_name(f"{opened.name}.{RECORD}")):
         write_sums(summed, out)
     about = summed.about
     n_clips = dict(zip(about.movies, summed.counts.astype(int).tolist(), strict=True))
-    clipping = _clipped_features_remark(data, summed) if last_round is None else None
-    document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": clipping}
+    limits_remark = _limited_features_remark(data, summed) if last_round is None else None
+    document = {"file": str(out), "films": n_clips, "left_out": about.left_out, "cut": limits_remark}
     lines = [
         f"{counted(sum(n_clips.values()), 'clip')} of {counted(len(n_clips), 'film')} summed up in {out}",
         *(f"left out: {movie}, {counted(n, 'clip')}" for movie, n in about.left_out.items()),
-        *_small_films_remark(n_clips, about.n_features),
+        *_warn_of_films_with_few_clips(n_clips, about.n_features),
     ]
     if last_round is None:
-        lines += _rare_labels_remark(summed, least)
-    if clipping:
-        lines.append(clipping)
+        lines += _warn_of_rare_labels(summed, least)
+    if limits_remark:
+        lines.append(limits_remark)
     return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
 
 
-def _small_films_remark(n_clips: Mapping[str, int], n_features: int) -> list[str]:
+def _warn_of_films_with_few_clips(n_clips: Mapping[str, int], n_features: int) -> list[str]:
     """Warn of films with so few clips that their sums reveal the label of each clip.
 
     `n_clips` is the number of clips of each film. The limit of twice the number of features is explained in
@@ -104,15 +106,17 @@ def _small_films_remark(n_clips: Mapping[str, int], n_features: int) -> list[str
     return [line]
 
 
-def _rare_labels_remark(summed: "Sums", least: int) -> list[str]:
+def _warn_of_rare_labels(summed: "Sums", least: int) -> list[str]:
     """Warn of films with a label or concept in so few clips that the sums reveal these clips' mean feature.
 
     Fewer than `least` clips are few.
     """
-    # Number of clips of each film with the label and with each concept, whose columns follow the features.
-    # The counts are computed back from shares, so they are compared with a margin of half a clip.
-    positives = summed.counts[:, None] * summed.means[:, summed.about.n_features :]
-    is_rare = (positives > 0.5) & (positives < least - 0.5)
+    # The means of features are followed by those of labels, 0 or 1: the share of a film's clips with the
+    # label, and with each concept.
+    shares = summed.means[:, summed.about.n_features :]
+    n_with_label = summed.counts[:, None] * shares
+    # These are whole numbers but for rounding, so they are compared with a margin of half a clip.
+    is_rare = (n_with_label > 0.5) & (n_with_label < least - 0.5)
     n_films = int(is_rare.any(axis=1).sum())
     if not n_films:
         return []
@@ -124,23 +128,25 @@ def _rare_labels_remark(summed: "Sums", least: int) -> list[str]:
     return [line]
 
 
-def _clipped_features_remark(data: "Dataset", summed: "Sums") -> str:
-    """Write how much scores would change if features were clipped, as the zoo's own models do.
+def _limited_features_remark(data: "Dataset", summed: "Sums") -> str:
+    """Write how much scores would change if features were limited, as the zoo's own models do.
 
-    Joint models do not clip features, because sums over clips do not tell which values would be clipped.
+    Joint models can't limit features, because sums over clips do not tell which values are beyond the limit.
     """
     import numpy as np
 
-    from obygaze_models.joint import join
+    from obygaze_models.joint import join as join_sums
     from obygaze_models.models.scaling import CLIP
 
-    # A penalty of about the sum of squares of a standardised feature.
-    hyperplanes = join([summed]).linear(penalty=float(len(data)))
+    # The sum of squares of a standardised feature is the number of clips. A penalty of that size halves the
+    # weight of a feature that is correlated with no other.
+    penalty = float(len(data))
+    hyperplanes = join_sums([summed]).linear(penalty=penalty)
     standardised = (data.X - hyperplanes.mean) / hyperplanes.scale
-    clipped = np.clip(standardised, -CLIP, CLIP)
-    change = np.abs((standardised - clipped) @ hyperplanes.weights[0])
+    limited = np.clip(standardised, -CLIP, CLIP)
+    change = np.abs((standardised - limited) @ hyperplanes.weights[0])
     return (
-        f"{(clipped != standardised).mean():.2%} of the features lie beyond {CLIP:g} deviations, where the "
+        f"{(limited != standardised).mean():.2%} of the features lie beyond {CLIP:g} deviations, where the "
         f"zoo's models cut them off and joint models don't: a least-squares score of this lab's films "
         f"changes by at most {change.max():.3f}, by {change.mean():.4f} in the mean"
     )
@@ -191,21 +197,20 @@ def join(
           --out without.model
       obygaze model join lab-a-2.sums lab-b-2.sums --C 0.01 --out round-2.model
     """
-    import numpy as np
-
     from obygaze_models.joint import join as join_sums
     from obygaze_models.joint import newton_step, read_sums, save_joint
 
     refuse_existing(out, force=force)
     labs = [read_sums(path) for path in files]
     joint = join_sums(labs).without(without)
+    # Sums of `model sums --at` hold the derivatives of the loss at a model: from them the next round is made.
     is_round = joint.about.holds_derivatives
     if is_round and (concept or penalty is not None):
         raise click.UsageError(
             "--concept and --penalty are for sums without --at; these sums are at a model: give --C"
         )
     step = newton_step(joint, inverse) if is_round else None
-    errors: dict[str, tuple[float, float]] = {}
+    errors: dict[str, LabErrors] = {}
     if step is not None:
         hyperplanes = step.planes
     else:
@@ -215,7 +220,7 @@ def join(
     n_films = len(joint.about.movies)
     n_clips = int(joint.sums.counts.sum())
     chosen_penalty = float(hyperplanes.penalties[0])
-    squared_error = None if np.isnan(hyperplanes.losses[0]) else float(hyperplanes.losses[0])
+    squared_error = None if math.isnan(hyperplanes.losses[0]) else float(hyperplanes.losses[0])
     document = {
         "model": str(out),
         "films": n_films,
@@ -235,12 +240,27 @@ def join(
     if squared_error is not None:
         summary += f"; squared error on films left out {squared_error:.4f}"
     lines = [summary]
-    for path, (model_error, share_error) in errors.items():
+    for path, error in errors.items():
         lines.append(
-            f"{path}: squared error of the others' model on its films {model_error:.4f}, of their share "
-            f"{share_error:.4f}"
+            f"{path}: squared error of the others' model on its films {error.of_model:.4f}, of their share "
+            f"{error.of_share:.4f}"
         )
     return Answer(document, "\n".join(visible(line, lines=False) for line in lines))
+
+
+class LabErrors(NamedTuple):
+    """Squared errors on a lab's films of two predictions by the other labs' films.
+
+    Attributes
+    ----------
+    of_model
+        Of the model fitted to the other labs' films.
+    of_share
+        Of predicting their share of positives for every clip.
+    """
+
+    of_model: float
+    of_share: float
 
 
 def _lab_errors(
@@ -250,8 +270,8 @@ def _lab_errors(
     without: Sequence[str],
     penalty: float,
     concept: str,
-) -> dict[str, tuple[float, float]]:
-    """Compute, for each lab, the squared error of the other labs' model on the lab's films.
+) -> dict[str, LabErrors]:
+    """Compute, for each lab, the squared errors on its films of what is fitted to the other labs' films.
 
     Parameters
     ----------
@@ -269,13 +289,13 @@ def _lab_errors(
     Returns
     -------
     dict
-        File of a lab -> squared error of the others' model, and squared error of predicting the others' share
-        of positives. Labs without films of their own in the joint sums, or without others, are left out.
+        File of a lab -> its errors. A lab is left out if all its films were left out, or if the joint sums
+        hold no films of other labs.
     """
     errors = {}
     for path, lab in zip(files, labs, strict=True):
         films = set(lab.about.movies) - set(without)
         if films and films != set(joint.about.movies):
             with suppress(ModelError):  # raised if the other labs do not have both classes
-                errors[str(path)] = joint.lab_error(films, penalty, concept)
+                errors[str(path)] = LabErrors(*joint.lab_error(films, penalty, concept))
     return errors

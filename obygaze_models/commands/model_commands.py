@@ -83,11 +83,13 @@ def card(
 
     from obygaze_models.persistence.sharing import describe_model
 
-    file, page = describe_model(model, zoo)
+    file, markdown_page = describe_model(model, zoo)
+    # Those of the estimator, and those of its calibration and training clips.
+    all_arrays = {**file.arrays, **file.other_arrays}
     shapes = {}
-    for name, array in {**file.arrays, **file.other_arrays}.items():
+    for name, array in all_arrays.items():
         shapes[name] = {"dtype": str(array.dtype), "shape": list(array.shape)}
-    return Answer({**structs.asdict(file.card), "arrays": shapes}, page.rstrip("\n"))
+    return Answer({**structs.asdict(file.card), "arrays": shapes}, markdown_page.rstrip("\n"))
 
 
 @command()
@@ -105,13 +107,13 @@ def verify(*, zoo: Zoo = None) -> Answer:
 
     lines = []
     records = []
-    code = 0
+    exit_code = 0
     for entry, problem in verify_models(zoo):
         lines.append(f"{entry.label}: {problem or 'as listed'}")
         records.append({"model": entry.label, "problem": problem})
         if problem:
-            code = PROBLEMS_FOUND
-    return Answer({"models": records}, "\n".join(lines) or "no model yet", code=code)
+            exit_code = PROBLEMS_FOUND
+    return Answer({"models": records}, "\n".join(lines) or "no model yet", code=exit_code)
 
 
 @command()
@@ -141,8 +143,8 @@ def push(
     """
     from obygaze_models.persistence.sharing import push_model
 
-    text = "" if notes is None else read_text(notes)
-    entry = push_model(model, destination, name, version, notes=text)
+    text_by_makers = "" if notes is None else read_text(notes)
+    entry = push_model(model, destination, name, version, notes=text_by_makers)
     document = {"model": entry.label, "file": entry.file, "sha256": entry.sha256, "zoo": destination}
     return Answer(
         document, f"{entry.label} in {destination}: {entry.file}, {entry.octets} bytes, {entry.sha256}"

@@ -69,7 +69,7 @@ def predict(
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
       obygaze predict hn-linear@1.0.0 stores/more-films --zoo /share/models
     """
-    from obygaze_models.commands.predict_remarks import remarks
+    from obygaze_models.commands.predict_remarks import remarks, written_remark
     from obygaze_models.prediction.predict import document, refuse_wrong_order
 
     refuse_wrong_order(model, stores)
@@ -80,15 +80,16 @@ def predict(
     predicted = om.predict(loaded, opened, clips, progress=True)
     # All is computed before anything is written.
     frame_table = None if frames is None else om.predict_frames(loaded, opened)
-    lines = remarks(predicted, loaded)
+    lines = remarks(predicted, loaded, opened)
     if out is not None:
         predicted.write(out)
-        lines.append(f"{len(predicted.table)} predictions in {out}")
+        lines.append(written_remark(predicted, loaded, str(out)))
     if frames is not None and frame_table is not None:
         write_whole(frames, str(frame_table.to_csv(index=False, lineterminator="\n")))
         lines.append(f"{counted(len(frame_table), 'frame')} in {frames}")
     if out is not None and not json:
         return Answer(None, remarks=lines)
+    # The table is formatted only if it is shown.
     return Answer(document(predicted, loaded, opened), lambda: _predictions_table(predicted), lines)
 
 
@@ -146,13 +147,14 @@ def explain(
     """
     from obygaze_models.prediction.explain import describe, parse_settings
     from obygaze_models.prediction.explain import explain as explain_clip
-    from obygaze_models.prediction.predict import refuse_wrong_order, summary
+    from obygaze_models.prediction.predict import refuse_wrong_order
+    from obygaze_models.prediction.predict import summary as summarise_card
 
     refuse_wrong_order(model, stores)
     quantiles = parse_settings(settings)
     loaded = om.load_model(model)
     explained = explain_clip(loaded, [of.open_store(store) for store in stores], clip_id, quantiles)
-    document = {"model": summary(loaded.card), **asdict(explained)}
+    document = {"model": summarise_card(loaded.card), **asdict(explained)}
     return Answer(document, describe(explained, loaded))
 
 
@@ -187,6 +189,7 @@ def localise(
 
     scored = read_frames(frames)
     clips = manifests.read_manifest(manifest).spelled_as(scored["movie"].unique())
+    # Those whose frames have the flag in the table.
     trained_films = trained_on(scored)
     results: dict[str, Localisation] = {}
     document: dict[str, Any] = {}
@@ -224,25 +227,24 @@ def _localisation_lines(results: "Mapping[str, Localisation]") -> list[str]:
             low = measured["low"]
             high = measured["high"]
             chance = measured["chance"]
-            rows.append(
-                (
-                    annotator,
-                    measured["measure"].replace("_", " "),
-                    f"{measured['value']:.3f}",
-                    "" if low is None else f"[{low:.3f}, {high:.3f}]",
-                    "" if chance is None else f"{chance:.3f}",
-                    f"{measured['p']:.3f}",
-                    len(result.by_movie),
-                    n_clips,
-                )
+            row = (
+                annotator,
+                measured["measure"].replace("_", " "),
+                f"{measured['value']:.3f}",
+                "" if low is None else f"[{low:.3f}, {high:.3f}]",
+                "" if chance is None else f"{chance:.3f}",
+                f"{measured['p']:.3f}",
+                len(result.by_movie),
+                n_clips,
             )
+            rows.append(row)
     headings = ["annotator", "measure", "mean", "95 %", "chance", "p", "movies", "clips"]
-    n_shifts = next(iter(results.values())).n_shifts
-    return [
-        *table(rows, headings, right=range(2, len(headings))).split("\n"),
-        "",
+    first_result = next(iter(results.values()))
+    n_shifts = first_result.n_shifts  # the same of all annotators
+    explanation = [
         "above chance: the mean is larger than chance, and p is at most .05",
         "chance: mean with the scores of the movie's other clips; blank where there are none",
         f"p: two-sided, {n_shifts} shifts of the clips' scores within movies (seed {SEED})",
         "95 %: interval of the mean over movies like these, not a test against chance",
     ]
+    return [*table(rows, headings, right=range(2, len(headings))).split("\n"), "", *explanation]

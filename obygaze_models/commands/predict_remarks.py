@@ -1,7 +1,7 @@
 """Write the remarks that readers of a model's predictions need; every function returns lines."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obygaze_features.manifest import counted
@@ -11,18 +11,19 @@ from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON
 from obygaze_models.prediction.reading import WITHOUT
 
 if TYPE_CHECKING:
+    from obygaze_features.store import Store
     from obygaze_models.prediction.predict import Predicted
     from obygaze_models.prediction.saved_model import Model
 
 
-def remarks(predicted: "Predicted", model: "Model") -> list[str]:
-    """Write all remarks on the predictions, one sentence per line."""
+def remarks(predicted: "Predicted", model: "Model", stores: Sequence["Store"] = ()) -> list[str]:
+    """Write all remarks on the predictions, one sentence per line; `stores` know what was read of clips."""
     lines = [
-        predicted.evidence,
+        predicted.evidence,  # one line
         _calls_remark(predicted, model),
         *_known_film_remarks(predicted),
         *_modality_remarks(predicted, model),
-        *_partial_clips_remark(predicted),
+        *_partial_clips_remark(predicted, stores),
         *_unlike_clip_remarks(predicted),
         *_calibration_remark(model),
         *_excluded_remarks(predicted.excluded),
@@ -30,8 +31,24 @@ def remarks(predicted: "Predicted", model: "Model") -> list[str]:
     return [visible(line, lines=False) for line in lines]
 
 
+def written_remark(predicted: "Predicted", model: "Model", path: str) -> str:
+    """Write how many clips a file has, and of a model that decides how many of them have a probability."""
+    n_clips = len(predicted.table)
+    written = f"{counted(n_clips, 'clip')} in {path}"
+    if not model.decides:
+        return written
+    n_known = int(predicted.table["p"].notna().sum())
+    if not n_known:
+        return f"{written}, none with a probability"
+    return f"{written}, {n_known if n_known < n_clips else 'each'} with a probability"
+
+
 def _calls_remark(predicted: "Predicted", model: "Model") -> str:
-    """Write what the model was trained for and, if it decides, how many clips it calls positive."""
+    """Write what the model was trained for and, if it decides, how many clips it calls positive.
+
+    For example: "PCBM-LR trained for hn_s (codebook obygaze12) on 95 clips of 4 films: 12 of 30 clips called
+    positive, 2 not judged". Clips out of distribution are not judged.
+    """
     card = model.card
     n_clips = len(predicted.table)
     trained = (
@@ -40,15 +57,23 @@ def _calls_remark(predicted: "Predicted", model: "Model") -> str:
     )
     if not model.decides:
         return f"{trained}: {counted(n_clips, 'clip')}"
-    n_called = int(predicted.table["called"].sum())
-    n_unlike = int(predicted.has(OUT_OF_DISTRIBUTION).sum())
-    not_judged = f", {n_unlike} not judged" if n_unlike else ""
-    judged = counted(n_clips - n_unlike, "clip")
-    return f"{trained}: {n_called} of {judged} called positive{not_judged}"
+    n_called_positive = int(predicted.table["called"].sum())
+    has_flag = predicted.has(OUT_OF_DISTRIBUTION)
+    n_not_judged = int(has_flag.sum())
+    judged_clips = counted(n_clips - n_not_judged, "clip")
+    calls = f"{n_called_positive} of {judged_clips} called positive"
+    if n_not_judged:
+        calls += f", {n_not_judged} not judged"
+    return f"{trained}: {calls}"
 
 
 def _known_film_remarks(predicted: "Predicted") -> list[str]:
-    """Write which films the model was trained on, by what they were recognised, and what was not compared."""
+    """Write which films and clips the model was trained on, and by what they were recognised.
+
+    For example: "30 clips are of films that the model was trained on: their scores are no predictions";
+    "alias is tt0097576 by its features: 97 % of their clips are the same"; "2 clips of other films have
+    features that the model was trained on"; or why pictures could not be compared.
+    """
     recognition = predicted.recognition
     lines = []
     n_clips = int(predicted.has(TRAINED_ON).sum())
@@ -57,21 +82,21 @@ def _known_film_remarks(predicted: "Predicted") -> list[str]:
         consequence = "its score is no prediction" if n_clips == 1 else "their scores are no predictions"
         lines.append(f"{clips} that the model was trained on: {consequence}")
     for film in recognition.films.values():
-        if film.movie == film.trained_as:
-            continue
-        line = f"{film.movie} is {film.trained_as} by its {film.by}"
-        if film.by != "name":
-            line += f": {film.share:.0%} of their clips are the same"
-        lines.append(line)
+        has_other_name = film.movie != film.trained_as
+        if has_other_name:
+            line = f"{film.movie} is {film.trained_as} by its {film.by}"
+            if film.by != "name":
+                line += f": {film.share:.0%} of their clips are the same"
+            lines.append(line)
     # `recognition.clips` are of films that were not recognised as a whole.
     n_single_clips = int(predicted.table["clip_id"].isin(list(recognition.clips)).sum())
     if n_single_clips:
         clips = counted(n_single_clips, "clip of another film has", "clips of other films have")
         lines.append(f"{clips} features that the model was trained on")
-    if recognition.no_pictures:
+    if recognition.why_no_pictures:
         lines.append(
             "copies that were encoded again, or cut into other clips, are not known: "
-            f"{recognition.no_pictures} (for the next store: --backbone signature beside the others)"
+            f"{recognition.why_no_pictures} (for the next store: --backbone signature beside the others)"
         )
     return lines
 
@@ -81,31 +106,53 @@ def _modality_remarks(predicted: "Predicted", model: "Model") -> list[str]:
     lines = []
     for modality in model.card.modalities:
         name = modality["name"]
-        n_clips = int(predicted.has(WITHOUT + name).sum())
+        lacks_modality = predicted.has(f"{WITHOUT}{name}")  # such as the flag without_sound
+        n_clips = int(lacks_modality.sum())
         if n_clips:
             clips = counted(n_clips, "clip has", "clips have")
             lines.append(f"{clips} no {name}: such clips are judged by what they have")
     return lines
 
 
-def _partial_clips_remark(predicted: "Predicted") -> list[str]:
-    """Write how many clips could be read only in part."""
+def _partial_clips_remark(predicted: "Predicted", stores: Sequence["Store"]) -> list[str]:
+    """Write how many clips could be read only in part, and of how many of them less than half was read."""
     n_clips = int(predicted.has(PARTIAL).sum())
     if not n_clips:
         return []
     partial = counted(n_clips, "clip is partial", "clips are partial")
-    return [f"{partial}: a part of the video could not be read"]
+    line = f"{partial}: a part of the video could not be read"
+    clip_ids = set(predicted.table["clip_id"][predicted.has(PARTIAL)])
+    n_scarcely_read = sum(_n_scarcely_read(store, clip_ids) for store in stores)
+    if n_scarcely_read:
+        clips = counted(n_scarcely_read, "clip")
+        line += f"; less than half of {clips} was read: such a window counts nowhere in a scored film"
+    return [line]
+
+
+def _n_scarcely_read(store: "Store", clip_ids: Collection[str]) -> int:
+    """Count the clips of a store, of some, of which less than half has pictures."""
+    clips = store.table
+    n_clips = 0
+    for row, stretches in clips.without_pictures_s.items():
+        unread_s = sum(end_s - start_s for start_s, end_s in stretches)
+        length_s = float(clips.end_s[row] - clips.start_s[row])
+        if clips.clip_ids[row] in clip_ids and unread_s > length_s / 2:
+            n_clips += 1
+    return n_clips
 
 
 def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:
-    """Write for each film how many clips have no probability, as they are unlike the training clips."""
+    """Write for each film how many clips have no probability, as they are out of distribution.
+
+    They are farther from the training clips than nearly all training clips are from those of other films.
+    """
     movies = predicted.table["movie"]
-    n_clips = Counter(movies)
-    n_unlike = Counter(movies[predicted.has(OUT_OF_DISTRIBUTION)])
+    n_clips_of_movie = Counter(movies)
+    n_far_of_movie = Counter(movies[predicted.has(OUT_OF_DISTRIBUTION)])
     lines = []
-    for movie, count in n_unlike.items():
+    for movie, n_far in n_far_of_movie.items():
         lines.append(
-            f"{movie}: no probability for {count} of {counted(n_clips[movie], 'clip')}, farther "
+            f"{movie}: no probability for {n_far} of {counted(n_clips_of_movie[movie], 'clip')}, farther "
             "from the training clips "
             "than 99 % of these are from those of other films"
         )
@@ -114,7 +161,8 @@ def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:
 
 def _calibration_remark(model: "Model") -> list[str]:
     """Write why a model gives no probabilities, if it gives none."""
-    if model.out_of_distribution is None:
+    is_joint = model.out_of_distribution is None
+    if is_joint:
         line = (
             "a model joined from sums over films: it has no calibration, so p is empty, and does not say how "
             "far its training clips reach, so unlike is empty"

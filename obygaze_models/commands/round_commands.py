@@ -64,27 +64,38 @@ def progress(
     labels = manifests.read_manifest(annotated)
     assigned = manifests.read_manifest(planned)
     for column in ("annotator", "movie"):
-        places = {}
-        for path, clips in ((annotated, labels), (planned, assigned)):
-            for clip in clips:
-                places[getattr(clip, column)] = (path, f"clip {clip.clip_id!r}")
-        manifests.refuse_twins(column, places)
+        _refuse_two_spellings(column, {annotated: labels, planned: assigned})
     by_annotator = round_progress(assigned, labels, task)
     _print_left_out(annotated, "annotators", (clip.annotator for clip in labels), by_annotator.keys())
     films: set[str] = set()
-    for annotator in by_annotator.values():
-        films.update(annotator.films)
+    for progress_of_annotator in by_annotator.values():
+        films.update(progress_of_annotator.films)
     _print_left_out(annotated, "films", (clip.movie for clip in labels), films)
-    document = {}
-    for name, annotator in by_annotator.items():
-        record = asdict(annotator)
-        # JSON has no NaN.
-        for drift in (record["alone"], record["against"]):
-            for key, value in drift.items():
-                if math.isnan(value):
-                    drift[key] = None
-        document[name] = record
+    document = {name: _progress_record(by_annotator[name]) for name in by_annotator}
     return Answer(document, "\n".join(_progress_lines(by_annotator)))
+
+
+def _refuse_two_spellings(column: str, manifests_of_files: "Mapping[Path, manifests.Manifest]") -> None:
+    """Raise if a name in a column of some manifests is spelled in two ways; the message has a clip of each.
+
+    `column` is "annotator" or "movie".
+    """
+    places = {}
+    for path, clips in manifests_of_files.items():
+        for clip in clips:
+            places[getattr(clip, column)] = (path, f"clip {clip.clip_id!r}")
+    manifests.refuse_twins(column, places)
+
+
+def _progress_record(progress_of_annotator: "Progress") -> dict[str, Any]:
+    """Return the progress of an annotator as JSON values; a number of a drift that is undefined is None."""
+    record = asdict(progress_of_annotator)
+    for drift in (record["alone"], record["against"]):
+        for key, value in drift.items():
+            # JSON has no NaN.
+            if math.isnan(value):
+                drift[key] = None
+    return record
 
 
 def _print_left_out(path: Path, kind: str, names: Iterable[str], known: Collection[str]) -> None:
@@ -97,16 +108,17 @@ def _print_left_out(path: Path, kind: str, names: Iterable[str], known: Collecti
     kind
         "annotators" or "films".
     names
-        The annotator or film of each clip.
+        The annotator or film of each clip; "" for a clip without one.
     known
         The annotators or films of the round.
     """
-    n_clips_of = Counter(name for name in names if name not in known)
-    if not n_clips_of:
+    n_clips_of_name = Counter(name for name in names if name not in known)
+    if not n_clips_of_name:
         return
     counts = []
-    for name, n_clips in n_clips_of.items():
-        counts.append(f"{name or 'nobody named'} ({n_clips:,})")
+    for name, n_clips in n_clips_of_name.items():
+        shown_name = name or "nobody named"
+        counts.append(f"{shown_name} ({n_clips:,})")
     listed = ", ".join(counts)
     click.echo(f"{path}: left out clips of {kind} that are not in the round: {listed}", err=True)
 
@@ -115,19 +127,22 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
     """Format the table of each annotator's progress and drift, then the films that are still to do."""
     rows = []
     to_do = []
-    for name, annotator in by_annotator.items():
-        rows.append(
-            (
-                name,
-                f"{len(annotator.done)} of {len(annotator.films)}",
-                f"{annotator.clips_done:,} of {annotator.clips:,}",
-                _format_drift(annotator.alone),
-                _format_drift(annotator.against),
-                "drifts" if annotator.against.is_found else "",
-            )
+    for name, progress_of_annotator in by_annotator.items():
+        n_films_done = len(progress_of_annotator.done)
+        n_films = len(progress_of_annotator.films)
+        n_clips_done = progress_of_annotator.clips_done
+        n_clips = progress_of_annotator.clips
+        row = (
+            name,
+            f"{n_films_done} of {n_films}",
+            f"{n_clips_done:,} of {n_clips:,}",
+            _format_drift(progress_of_annotator.alone),
+            _format_drift(progress_of_annotator.against),
+            "drifts" if progress_of_annotator.against.is_found else "",
         )
-        if annotator.to_do:
-            to_do.append(f"{name}: to do {', '.join(annotator.to_do)}")
+        rows.append(row)
+        if progress_of_annotator.to_do:
+            to_do.append(f"{name}: to do {', '.join(progress_of_annotator.to_do)}")
     headings = ["annotator", "films", "clips", "change over films", "against the others", ""]
     lines = table(rows, headings).split("\n")
     return [*lines, "", *to_do] if to_do else lines
@@ -163,7 +178,7 @@ class Judgement(NamedTuple):
 
     @property
     def comparison(self) -> tuple[str, str, str]:
-        """The choice in the form that `rank_items` and `next_pairs` take."""
+        """Worker, chosen clip and other clip: the triple that `rank_items` and `next_pairs` take."""
         return self.worker, self.chosen, self.other
 
 
@@ -214,56 +229,60 @@ def rank(
         raise ProtocolError(
             f"scale {scale!r} of codebook {clips.codebook.name!r} has no cuts, which make levels"
         )
-    known = {clip.clip_id for clip in clips}
+    clip_ids = {clip.clip_id for clip in clips}
     judgements: list[Judgement] = []
     for path in comparisons:
-        judgements += _read_judgements(path, known)
-    _check_workers(judgements)
-    judged = [judgement.comparison for judgement in judgements]
+        judgements += _read_judgements(path, clip_ids)
+    _refuse_two_spellings_of_workers(judgements)
+    _print_repeated(judgements)
+    compared = [judgement.comparison for judgement in judgements]
     if ask:
-        pairs = next_pairs(sorted(known), judged)
-        rows = [COLUMNS, *(("", *pair, "") for pair in pairs)]
+        pairs = next_pairs(sorted(clip_ids), compared)
+        # The cells of worker and chosen are empty, to be filled in.
+        rows = [COLUMNS, *(("", left, right, "") for left, right in pairs)]
         write_whole(out, "".join(map(csv_line, rows)))
         return Answer(
             {"pairs": str(out), "asked": len(pairs)}, f"{out}: {counted(len(pairs), 'pair')} to judge"
         )
-    if not judged:
+    if not compared:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
-    cpu_s = expected_s(len(judged))
+    cpu_s = expected_s(len(compared))
     if cpu_s >= LEAST_ANNOUNCED_S:
-        click.echo(f"note: {len(judged):,} comparisons take about {cpu_s:.0f} s of CPU", err=True)
-    ranking = rank_items(judged, masters=[name.strip() for name in masters])
+        click.echo(f"note: {len(compared):,} comparisons take about {cpu_s:.0f} s of CPU", err=True)
+    ranking = rank_items(compared, masters=[name.strip() for name in masters])
     n_in_one_level = _write_strengths(clips, ranking, scale, out)
+    workers = ranking.workers.to_dict("records")
     document = {
         "manifest": str(out),
         "clips": len(ranking.items),
         "in_one_level": n_in_one_level,
-        "workers": ranking.workers.to_dict("records"),
+        "workers": workers,
     }
     summary = (
-        f"{out}: {len(ranking.items):,} of {counted(len(known), 'clip')} ranked; of "
+        f"{out}: {len(ranking.items):,} of {counted(len(clip_ids), 'clip')} ranked; of "
         f"{n_in_one_level:,} the whole "
         "interval is in one level"
     )
-    lines = [*_workers_table(ranking.workers.to_dict("records")), "", summary]
-    return Answer(document, "\n".join(lines))
+    return Answer(document, "\n".join([*_workers_table(workers), "", summary]))
 
 
-def _read_judgements(path: Path, known: Collection[str]) -> list[Judgement]:
+def _read_judgements(path: Path, clip_ids: Collection[str]) -> list[Judgement]:
     """Read a table of comparisons of two clips.
 
-    Rows without a worker, or with clips that are not among the `known` ones, are reported as errors together.
+    Rows without a worker, or with clips that are not among `clip_ids`, are collected, and raised as one error
+    after the last row.
     """
     judgements = []
-    comparisons = manifests.read_table(path, COLUMNS)
-    problems = comparisons.problems
-    for row in comparisons.checked():
+    table_of_comparisons = manifests.read_table(path, COLUMNS)
+    # `checked` raises the problems that were added, after the last row.
+    problems = table_of_comparisons.problems
+    for row in table_of_comparisons.checked():
         worker, left, right, chosen = (composed(row.cells[name].strip()) for name in COLUMNS)
         if not worker:
             problems.add(row.line, "no worker is named", "worker")
-        for column, name in (("left", left), ("right", right)):
-            if name not in known:
-                problems.add(row.line, f"{name!r:.60} is no clip of the manifest", column)
+        for column, clip_id in (("left", left), ("right", right)):
+            if clip_id not in clip_ids:
+                problems.add(row.line, f"{clip_id!r:.60} is no clip of the manifest", column)
         if chosen not in {left, right}:
             problems.add(row.line, f"{chosen!r:.60} is neither left nor right", "chosen")
         elif left == right:
@@ -273,15 +292,22 @@ def _read_judgements(path: Path, known: Collection[str]) -> list[Judgement]:
     return judgements
 
 
-def _check_workers(judgements: Sequence[Judgement]) -> None:
-    """Raise if a worker is spelled in two ways; print how many judgements repeat an earlier one."""
+def _refuse_two_spellings_of_workers(judgements: Sequence[Judgement]) -> None:
+    """Raise if the name of a worker is spelled in two ways; the message has a line of each spelling."""
     places = {}
-    different = set()
+    # From the last judgement to the first, so that the first place of each worker is kept.
     for judgement in reversed(judgements):
         places[judgement.worker] = (judgement.path, f"line {judgement.line}")
-        different.add((judgement.worker, frozenset((judgement.chosen, judgement.other))))
     manifests.refuse_twins("worker", places)
-    n_repeated = len(judgements) - len(different)
+
+
+def _print_repeated(judgements: Sequence[Judgement]) -> None:
+    """Print how many judgements repeat an earlier one: the same worker compared the same two clips."""
+    different_judgements = set()
+    for judgement in judgements:
+        clips = frozenset((judgement.chosen, judgement.other))
+        different_judgements.add((judgement.worker, clips))
+    n_repeated = len(judgements) - len(different_judgements)
     if n_repeated:
         rows = manifests.counted(n_repeated, "row repeats", "rows repeat")
         click.echo(f"{rows} a worker's judgement of two clips, and each counts", err=True)
@@ -314,24 +340,29 @@ def _write_strengths(clips: "manifests.Manifest", ranking: "Ranking", name: str,
         f"{name}_rank_high": ranking.rank_high,
     }
     columns = (*strengths, *ranks)
-    empty = dict.fromkeys(columns, "")
-    cells: dict[str, dict[str, str]] = {}
+    cells_of_clip: dict[str, dict[str, str]] = {}
     n_in_one_level = 0
-    for index, item in enumerate(ranking.items):
-        cells[item] = {}
+    for index, clip_id in enumerate(ranking.items):
+        cells = {}
         for column, numbers in strengths.items():
-            cells[item][column] = f"{numbers[index]:.4f}"
+            cells[column] = f"{numbers[index]:.4f}"
         for column, numbers in ranks.items():
-            cells[item][column] = f"{numbers[index]:g}"
-        if scale.level_of(cells[item][f"{name}_low"]) == scale.level_of(cells[item][f"{name}_high"]):
+            cells[column] = f"{numbers[index]:g}"
+        cells_of_clip[clip_id] = cells
+        # Levels are those of the numbers as written, which `evaluate` reads again.
+        lowest_level = scale.level_of(cells[f"{name}_low"])
+        highest_level = scale.level_of(cells[f"{name}_high"])
+        if lowest_level == highest_level:
             n_in_one_level += 1
+    # The extras of a clip are its cells in columns that are not those of every manifest.
     n_replaced = sum(any(clip.extras.get(column) for column in columns) for clip in clips)
     if n_replaced:
         rows = manifests.counted(n_replaced, "row")
         click.echo(f"{rows} had cells in {', '.join(columns)}, which are replaced or emptied", err=True)
+    empty_cells = dict.fromkeys(columns, "")
     ranked = []
     for clip in clips:
-        extras = {**clip.extras, **cells.get(clip.clip_id, empty)}
+        extras = {**clip.extras, **cells_of_clip.get(clip.clip_id, empty_cells)}
         ranked.append(replace(clip, extras=extras))
     manifests.write_manifest(clips.with_clips(ranked), out)
     return n_in_one_level

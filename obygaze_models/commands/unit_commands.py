@@ -21,7 +21,7 @@ from obygaze_features.text import counted
 from obygaze_models.commands.inputs import finish, parse_store_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import pandas as pd
@@ -44,8 +44,22 @@ N_FRAMES = 5
 MOST_UNFINISHED_BYTES = 1 << 31
 """Largest file of an interrupted run that is read: 100,000 units of 1,000 numbers take less."""
 
-ONLY_FOR_RESUMING = ("moments", "decays")
+ARRAYS_FOR_RESUMING = ("moments", "decays")
 """Arrays of a dictionary that are needed only to resume its training."""
+
+DIGEST_OF_ARGUMENTS = "asked"
+"""Name of the array of an unfinished file that holds the digest of the command's arguments."""
+
+ERRORS_OF_DAMAGED_FILES = (
+    OSError,
+    ObygazeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    EOFError,
+    BadZipFile,
+)
+"""What reading an unfinished file may raise if it does not exist or is damaged."""
 
 LARGEST_P = 0.05
 """A unit counts as going with a concept if its p is at most this."""
@@ -87,8 +101,8 @@ def units(
     """
     import numpy as np
 
-    from obygaze_models.concepts.dictionary import present_tokens, strongest
-    from obygaze_models.concepts.dictionary_learning import N_EPOCHS, learn_dictionary
+    from obygaze_models.concepts.dictionary import strongest_activations
+    from obygaze_models.concepts.dictionary_learning import N_EPOCHS
     from obygaze_models.concepts.texts import read_texts
     from obygaze_models.dataset.features import StoredClips, find_group
     from obygaze_models.report import check_folder
@@ -103,11 +117,6 @@ def units(
     if texts is not None:
         _, text_vectors = read_texts(of.open_store(texts), group.name, group)
     clips = StoredClips(group, features, np.flatnonzero(group.usable))
-
-    def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
-        """Read the tokens of the clips of these rows that are present [tokens, D]."""
-        return present_tokens(np.asarray(clips[rows]))
-
     arguments: dict[str, Any] = {
         "store": opened.fingerprint,
         "backbone": group.name,
@@ -117,26 +126,9 @@ def units(
         "n_active": n_active,
         "n_epochs": N_EPOCHS,
     }
-    digest = _digest_of_arguments(arguments)
     unfinished = out.with_name(f"{out.name}.partial.npz")
-    with progress_bar("learning units", "epoch") as show:
-
-        def save_epoch(learnt: "Dictionary") -> None:
-            """Save the dictionary after an epoch, for a stopped command to resume from, and show progress."""
-            _write_npz(unfinished, learnt.to_arrays() | {"asked": digest})
-            show(learnt.epoch, N_EPOCHS)
-
-        dictionary = learn_dictionary(
-            read,
-            len(clips),
-            n_units=n_units,
-            n_active=n_active,
-            n_epochs=N_EPOCHS,
-            seed=seed,
-            resume_from=_read_unfinished(unfinished, digest),
-            after_epoch=save_epoch,
-        )
-    values, strongest_tokens = strongest(dictionary, clips)
+    dictionary = _learn_units(clips, arguments, unfinished)
+    values, strongest_tokens = strongest_activations(dictionary, clips)
     concepts: Sequence[str] = ()
     association = None
     if labels is not None:
@@ -146,7 +138,7 @@ def units(
     frames = _name_strongest_frames(group, features, values, strongest_tokens)
     table = _unit_table(dictionary, frames, concepts, association, text_vectors)
     directions = dictionary.to_arrays()
-    for name in ONLY_FOR_RESUMING:
+    for name in ARRAYS_FOR_RESUMING:
         directions.pop(name, None)
     answer = finish(
         _units_report(dictionary, table, arguments),
@@ -157,12 +149,49 @@ def units(
     return answer
 
 
-def _digest_of_arguments(arguments: dict[str, Any]) -> "NDArray[np.uint8]":
-    """Return the SHA-256 of a command's arguments as an array of characters, to be stored in an npz file."""
+def _learn_units(clips: "StoredClips", arguments: "Mapping[str, Any]", unfinished: Path) -> "Dictionary":
+    """Learn units of clips; each epoch is saved to the file `unfinished`, from which a stopped run resumes.
+
+    `arguments` are those that the result depends on. If the file is of other arguments, it is not used.
+    """
+    import numpy as np
+
+    from obygaze_models.concepts.dictionary import present_tokens
+    from obygaze_models.concepts.dictionary_learning import learn_dictionary
+
+    n_epochs = arguments["n_epochs"]
+    digest = _digest_of_arguments(arguments)
+
+    def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
+        """Read the present tokens of the clips in these rows, one clip after the other [tokens, D]."""
+        return present_tokens(np.asarray(clips[rows]))
+
+    with progress_bar("learning units", "epoch") as show:
+
+        def save_epoch(learnt: "Dictionary") -> None:
+            """Save the dictionary after an epoch, for a stopped command to resume from, and show progress."""
+            _write_npz(unfinished, {**learnt.to_arrays(), DIGEST_OF_ARGUMENTS: digest})
+            show(learnt.epoch, n_epochs)
+
+        return learn_dictionary(
+            read,
+            len(clips),
+            n_units=arguments["n_units"],
+            n_active=arguments["n_active"],
+            n_epochs=n_epochs,
+            seed=arguments["seed"],
+            resume_from=_read_unfinished(unfinished, digest),
+            after_epoch=save_epoch,
+        )
+
+
+def _digest_of_arguments(arguments: "Mapping[str, Any]") -> "NDArray[np.uint8]":
+    """Return the SHA-256 of a command's arguments as an array for an npz file: its digits as ASCII codes."""
     import numpy as np
 
     text = json.dumps(arguments, sort_keys=True)
-    return np.frombuffer(sha256_of(text.encode()).encode(), np.uint8)
+    hex_digits = sha256_of(text.encode())
+    return np.frombuffer(hex_digits.encode(), np.uint8)
 
 
 def _associate_with_concepts(
@@ -185,6 +214,7 @@ def _associate_with_concepts(
     """
     from obygaze_models.evaluation.significance import associate
 
+    # Labelled clips are those of the dataset, which all have features: units were learnt on them too.
     index_of_clip = {group.clip_ids[row]: index for index, row in enumerate(clips.rows)}
     labelled = [index_of_clip[clip_id] for clip_id in data.clip_ids.tolist()]
     return associate(values[labelled], data.labels.present, data.movies, seed=seed)
@@ -210,11 +240,11 @@ def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | N
     try:
         with np.load(io.BytesIO(read_bytes(path, MOST_UNFINISHED_BYTES)), allow_pickle=False) as stored:
             arrays = dict(stored)
-        if not np.array_equal(arrays.pop("asked"), digest):
+        if not np.array_equal(arrays.pop(DIGEST_OF_ARGUMENTS), digest):
             return None
         return Dictionary.from_arrays(arrays)
-    except (OSError, ObygazeError, ValueError, LookupError, TypeError, EOFError, BadZipFile):
-        return None  # The file does not exist or is damaged: units are learnt from the start.
+    except ERRORS_OF_DAMAGED_FILES:
+        return None  # units are learnt from the start
 
 
 def _name_strongest_frames(
@@ -243,21 +273,25 @@ def _name_strongest_frames(
     from obygaze_models.prediction.frames import frame_times
 
     rows = np.flatnonzero(group.usable)
-    times = np.full((len(rows), 1), np.nan)  # unknown, unless tokens can be assigned to frames
-    has_ragged_tokens = group.ragged and features == "tokens"
-    if "frames" in group.arrays and not has_ragged_tokens:
-        times = frame_times(group, rows)
+    has_clips_of_many_lengths = group.ragged and features == "tokens"
+    if "frames" in group.arrays and not has_clips_of_many_lengths:
+        times = frame_times(group, rows)  # [N, F]
+    else:
+        # Tokens can't be assigned to frames: a clip counts as one frame of unknown time.
+        times = np.full((len(rows), 1), np.nan)
     n_frames = times.shape[1]
-    n_vectors = n_frames if group.is_ragged(features) else group.shape(features)[1]
-    # Tokens beyond a multiple of the frames, such as a class token, come before those of the first frame.
-    n_per_frame, n_before = divmod(n_vectors, n_frames)
-    frame_of = np.maximum(strongest_tokens - n_before, 0) // n_per_frame
-    strongest = np.argsort(-values, axis=0, kind="stable")[:N_FRAMES]
+    n_tokens = n_frames if group.is_ragged(features) else group.shape(features)[1]
+    # Tokens beyond a multiple of the frames come before those of the first frame: of 1,569 tokens of 8 frames
+    # the first is a class token, and each frame has 196.
+    n_tokens_of_frame, n_tokens_before = divmod(n_tokens, n_frames)
+    strongest_frames = np.maximum(strongest_tokens - n_tokens_before, 0) // n_tokens_of_frame  # [N, H]
+    # The clips in which each unit is most active, [N_FRAMES, H].
+    strongest_clips = np.argsort(-values, axis=0, kind="stable")[:N_FRAMES]
     texts = []
-    for unit, clips in enumerate(strongest.T):
+    for unit, clips in enumerate(strongest_clips.T):
         names = []
         for clip in clips[values[clips, unit] > 0]:
-            time_s = times[clip, frame_of[clip, unit]]
+            time_s = times[clip, strongest_frames[clip, unit]]
             clip_id = group.clip_ids[rows[clip]]
             names.append(clip_id if np.isnan(time_s) else f"{clip_id} {time_s:.1f} s")
         texts.append("; ".join(names))
@@ -287,17 +321,18 @@ def _unit_table(
     units = np.arange(len(frames))
     table = pd.DataFrame({"unit": 1 + units, "share": dictionary.shares, "frames": frames})
     if association is not None:
-        auc, p = association
+        auc, p = association  # [films, units, concepts] and [units, concepts]
         n_films = np.maximum((~np.isnan(auc)).sum(axis=0), 1)
-        # Mean distance of the AUC from chance over films, [units, concepts].
-        distance = np.abs(np.nansum(auc - 0.5, axis=0)) / n_films
-        nearest = distance.argmax(axis=1)
-        means = [t_interval(by_film, bounds=(0, 1)) for by_film in auc[:, units, nearest].T]
-        table["concept"] = [concepts[index] for index in nearest]
-        table["auc"] = [mean.mean for mean in means]
-        table["auc_low"] = [mean.low for mean in means]
-        table["auc_high"] = [mean.high for mean in means]
-        table["p"] = p[units, nearest]
+        # Distance from chance of the mean AUC over films, [units, concepts].
+        distance_from_chance = np.abs(np.nansum(auc - 0.5, axis=0)) / n_films
+        best_concepts = distance_from_chance.argmax(axis=1)
+        auc_of_best = auc[:, units, best_concepts]  # [films, units]
+        intervals = [t_interval(auc_by_film, bounds=(0, 1)) for auc_by_film in auc_of_best.T]
+        table["concept"] = [concepts[index] for index in best_concepts]
+        table["auc"] = [interval.mean for interval in intervals]
+        table["auc_low"] = [interval.low for interval in intervals]
+        table["auc_high"] = [interval.high for interval in intervals]
+        table["p"] = p[units, best_concepts]
     if texts is not None:
         directions = normalize(texts.vectors - texts.vectors.mean(axis=0))
         cosines = dictionary.decoder @ directions.T  # the decoder's rows have length 1
@@ -311,13 +346,14 @@ def _units_report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: di
     """Make the report: how well the units explain the features, and a table of the most used ones."""
     from obygaze_models.report.blocks import Report, block, cell, interval, number
 
+    # Of each column: its heading, the key of its values, and the function that formats them.
     columns: list[Any] = [("unit", "unit", cell), ("active", "share", number), ("strongest", "frames", str)]
     unexplained = f"{dictionary.unexplained:.1%} of the variance unexplained"
     size = f"{counted(len(table), 'unit')}, at most {dictionary.n_active} active"
     notes = [f"{size}, leave {unexplained}; {dictionary.n_dead} are dead."]
     if "p" in table:
-        auc = ("auc", "auc_low", "auc_high")
-        columns += [("concept", "concept", str), ("AUC by film", auc, interval), ("p", "p", number)]
+        keys_of_auc = ("auc", "auc_low", "auc_high")
+        columns += [("concept", "concept", str), ("AUC by film", keys_of_auc, interval), ("p", "p", number)]
         n_with_concept = (table["p"] <= LARGEST_P).sum()
         notes.append(
             f"{counted(n_with_concept, 'unit goes', 'units go')} with a concept: p at most "
@@ -329,4 +365,11 @@ def _units_report(dictionary: "Dictionary", table: "pd.DataFrame", arguments: di
     shown = table.head(N_SHOWN_UNITS).to_dict(orient="records")
     most_used = block(f"The {counted(len(shown), 'unit')} active most often", columns, shown)
     record = {**arguments, "dead": dictionary.n_dead, "unexplained": dictionary.unexplained}
-    return Report("units", "Units without labels", tuple(notes), (most_used,), table, record)
+    return Report(
+        name="units",
+        title="Units without labels",
+        notes=tuple(notes),
+        blocks=(most_used,),
+        data=table,
+        record=record,
+    )

@@ -77,7 +77,7 @@ class ConceptBank(Standardised):
     clip: Limit | None = None
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn that y is needed, has one column or several, and two values in each."""
+        """Tell scikit-learn that y is needed: one or several columns of labels, with two values in each."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
@@ -99,8 +99,8 @@ class ConceptBank(Standardised):
         Raises
         ------
         ConceptError
-            A concept (the message names it) is present in all clips or in none. Or the names and columns of
-            concepts do not match. Or C is None, and the kind is not ``ridge``, `groups` is not given, or a
+            A concept (the message names it) is present in all clips or in none; or there are not as many
+            names as concepts. With C None also: the kind is not ``ridge``; `groups` is not given; or a
             presence is NaN.
         """
         self._validate_params()
@@ -115,10 +115,10 @@ class ConceptBank(Standardised):
             ),
         )
         check_consistent_length(features, labels)
-        present = self._read_presences(labels, columns_of_frame)
-        # These are set with C None only; an earlier fit may have left them.
-        for name in ("tuned_", "held_out_distances_"):
-            self.__dict__.pop(name, None)
+        table = labels.reshape(len(labels), -1)
+        self.concepts_ = self._concept_names(table.shape[1], columns_of_frame)
+        present = read_presences(self.concepts_, table)
+        self._forget_tuning()
         if self.C is None:
             self.hyperplanes_ = self._fit_tuned(features, present, groups)
         else:
@@ -133,8 +133,13 @@ class ConceptBank(Standardised):
             )
         with one_blas_thread():
             distances = self.hyperplanes_.distances(self._scale(features))
-            self.fit_moments(distances)
+            self.set_moments(distances)
         return self
+
+    def _forget_tuning(self) -> None:
+        """Remove the attributes that `fit` sets with C None only, and that an earlier fit may have set."""
+        for name in ("tuned_", "held_out_distances_"):
+            self.__dict__.pop(name, None)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept [N, K]: its standardised distance to the hyperplane."""
@@ -143,7 +148,8 @@ class ConceptBank(Standardised):
     def distances(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's signed distance to each hyperplane [N, K], in the units of the features.
 
-        It is positive on the side of the clips with the concept.
+        With `clip` these are the standardised features. The distance is positive on the side of the clips
+        with the concept.
         """
         check_is_fitted(self, "hyperplanes_")
         features = self._scale(validated_rows(self, X, np.float64, np.float32))
@@ -163,23 +169,6 @@ class ConceptBank(Standardised):
     def _scale(self, X: Floats) -> Floats:
         """Standardise features X [N, D] by the fitted scaler; unchanged if there is none."""
         return X if self.scaler_ is None else self.scaler_.transform(X)
-
-    def _read_presences(
-        self, labels: NDArray[np.float64], columns_of_frame: Iterable[object] | None
-    ) -> NDArray[np.float64]:
-        """Set the names of the concepts, and convert their presences to 0 and 1: [N, K].
-
-        Parameters
-        ----------
-        labels : ndarray, shape [N, K] or [N]
-            Presences, of two values each; NaN where unknown.
-        columns_of_frame : iterable or None
-            Names of the columns of a data frame.
-        """
-        wide = labels.reshape(len(labels), -1)
-        self.concepts_ = self._concept_names(wide.shape[1], columns_of_frame)
-        columns = [presence(name, column) for name, column in zip(self.concepts_, wide.T, strict=True)]
-        return np.column_stack(columns)
 
     def _concept_names(self, n_concepts: int, columns_of_frame: Iterable[object] | None) -> NDArray[np.str_]:
         """Return the names of the concepts [K].
@@ -202,7 +191,8 @@ class ConceptBank(Standardised):
     def _fit_tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
         """Fit scaler and ridge CAVs, with penalties chosen by leaving movies out (`tuned_ridge`).
 
-        It sets `tuned_`, `scaler_` and `held_out_distances_`, and returns the hyperplanes of all concepts.
+        The attributes `tuned_`, `scaler_` and `held_out_distances_` are set; the hyperplanes of all concepts
+        are returned.
         """
         if self.kind != "ridge" or groups is None:
             raise ConceptError("C can be chosen (None) for ridge CAVs alone, and by movies: give the groups")
@@ -217,10 +207,23 @@ class ConceptBank(Standardised):
         return self.tuned_.hyperplanes
 
 
-def presence(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
+def read_presences(concepts: NDArray[np.str_], labels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Convert the presences of concepts to 0 and 1, [N, K].
+
+    Parameters
+    ----------
+    concepts : ndarray of str, shape [K]
+    labels : ndarray, shape [N, K]
+        Of two values for each concept, the larger of which marks clips with it; NaN where unknown.
+    """
+    columns = [_presences_of(concept, column) for concept, column in zip(concepts, labels.T, strict=True)]
+    return np.column_stack(columns)
+
+
+def _presences_of(name: str, column: NDArray[np.float64]) -> NDArray[np.float64]:
     """Convert the presences [N] of a concept from any two values to 0 and 1, the larger value being 1.
 
-    NaN stays NaN, and a column of a single value stays as it is.
+    NaN stays NaN. A column of a single value is returned unchanged; fits refuse such a concept.
 
     Raises
     ------

@@ -16,8 +16,8 @@ from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank, crossfit
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.concepts.control_bank import ControlBank, Directions
-from obygaze_models.concepts.explanations import Contribution, Explanation, path_of
-from obygaze_models.concepts.head_scores import additive_parts, by_concept, head_scores
+from obygaze_models.concepts.explanations import Contribution, Explanation, tree_path
+from obygaze_models.concepts.head_scores import additive_parts, head_scores, sum_by_concept
 from obygaze_models.concepts.heads import ConceptHead, HeadName, choice_for_head, make_head
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels, validated_rows
@@ -91,15 +91,15 @@ class ConceptBottleneck(LogitClassifier):
     >>> model.concepts_
     ('Body', 'Clothing')
     >>> clip = data.X[1:2]
-    >>> base, parts, residual = model.contributions(clip)
-    >>> bool(abs(base + parts.sum() + residual[0] - model.decision_function(clip)[0]) < 1e-9)
+    >>> base, contributions, residual = model.contributions(clip)
+    >>> bool(abs(base + contributions.sum() + residual[0] - model.decision_function(clip)[0]) < 1e-9)
     True
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "present": True}
 
-    # The number of axes of a single clip: 1 for a vector [D]. Subclasses read frames [F, D].
-    _clip_ndim: ClassVar[int] = 1
+    # 1 for a clip that is a vector [D]; 2 in subclasses, which read frames [F, D].
+    _n_axes_of_clip: ClassVar[int] = 1
     _default_bank: ClassVar[type[ConceptBank]] = ConceptBank
 
     head: HeadName | BaseEstimator = "logistic"
@@ -120,8 +120,9 @@ class ConceptBottleneck(LogitClassifier):
         X : array-like, shape [N, D]
             Features; or, without `present`, concept values.
         y : array-like, shape [N]
-            Two labels; the second in sorted order is the positive one. A third, -1, marks clips that are not
-            in the task: concepts are learnt from them too, as scikit-learn marks unlabelled samples.
+            Two labels; the second in sorted order is the positive one. Clips with a third label, -1, are not
+            in the task, and only the concepts are learnt from them. (scikit-learn marks unlabelled samples
+            by -1.)
         groups : array-like, shape [N], optional
             The movie of each clip; needed with `present`.
         present : array-like or DataFrame, shape [N, K], optional
@@ -134,20 +135,21 @@ class ConceptBottleneck(LogitClassifier):
             inner fold, all clips have or all lack a concept, which the message names.
         """
         self._validate_params()
-        features, codes = self._check_training(X, y)
-        in_task = _is_in_task(codes)
-        self.classes_, labels = encode_labels(codes[in_task], type(self).__name__)
+        features, labels = self._check_training(X, y)
+        in_task = _is_in_task(labels)
+        self.classes_, binary_labels = encode_labels(labels[in_task], type(self).__name__)
         movies = None
         folds = None
         if groups is not None:
             movies = check_array(groups, ensure_2d=False, dtype=None)
             check_consistent_length(features, movies)
-            folds_in_task = inner_folds(labels, movies[in_task], self.inner_folds)
+            folds_in_task = inner_folds(binary_labels, movies[in_task], self.inner_folds)
             folds = _assign_all_folds(movies, in_task, folds_in_task)
         with one_blas_thread():
             values = self._learn_concepts(features, present, movies, folds)
             movies_in_task = None if movies is None else movies[in_task]
-            selection = self._fit_head(values[in_task], features[in_task], labels, movies_in_task)
+            selection = self._fit_head(values[in_task], features[in_task], binary_labels, movies_in_task)
+        # The selection has tuned a `ConceptHead`, which holds the fitted head and its residual.
         head = selection.estimator_
         self.head_ = head.estimator_
         self.residual_ = head.residual_
@@ -166,7 +168,7 @@ class ConceptBottleneck(LogitClassifier):
         """Compute the value [N, K] of each clip of X [N, D] on each concept."""
         check_is_fitted(self)
         values = self._concept_values(self._check_features(X))
-        # If a bank gives several values of each concept, the first K are the concepts' presences.
+        # A bank in time gives two values of each concept: the K presences, then the K positions.
         return values[:, : len(self.concepts_)]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -185,13 +187,15 @@ class ConceptBottleneck(LogitClassifier):
         """
         check_is_fitted(self)
         clips = X
-        # A single clip gets an axis of clips. A data frame stays one: scikit-learn compares its column names.
-        if np.ndim(X) == self._clip_ndim:
+        # A single clip [D] becomes [1, D]. A data frame stays one: scikit-learn compares its column names.
+        if np.ndim(X) == self._n_axes_of_clip:
             clips = np.asarray(X)[None]
         features = self._check_features(clips)
         if len(features) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
-        base, (parts,), (residual,) = self.contributions(clips)
+        base, contributions_of_clips, residuals = self.contributions(clips)
+        concept_contributions = contributions_of_clips[0]
+        residual = float(residuals[0])
         values = self._concept_values(features)[0]
         percentiles = (self.train_values_ <= values).mean(axis=0) * 100
         is_linear = hasattr(self.head_, "coef_")
@@ -202,17 +206,17 @@ class ConceptBottleneck(LogitClassifier):
                     concept=concept,
                     value=float(values[index]),
                     percentile=float(percentiles[index]),
-                    contribution=float(parts[index]),
+                    contribution=float(concept_contributions[index]),
                     usual=float(self.centre_[index]) if is_linear else None,
                 )
             )
         return Explanation(
-            score=base + float(parts.sum()) + float(residual),
+            score=base + float(concept_contributions.sum()) + residual,
             threshold=self.threshold_,
             base=base,
             contributions=tuple(contributions),
-            residual=float(residual),
-            path=path_of(self.head_, values, self.concepts_),
+            residual=residual,
+            path=tree_path(self.head_, values, self.concepts_),
         )
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
@@ -243,29 +247,29 @@ class ConceptBottleneck(LogitClassifier):
         return self._logits(features, values)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Decompose the logits of clips X [N, D] into base, concept parts and residual.
+        """Decompose the logits of clips X [N, D] into base, contributions of concepts, and residual.
 
         Returns
         -------
         base : float
             The logit of the mean training clip (linear head), or of the tree's root.
-        parts : ndarray, shape [N, K]
-            The contribution of each concept, summed over its values.
+        contributions : ndarray, shape [N, K]
+            Of each concept: the sum over its values, if the bank gives several.
         residual : ndarray, shape [N]
-            The contribution of the residual. Base, parts and residual add up to the logit.
+            The contribution of the residual. Base, contributions and residual add up to the logit.
         """
         check_is_fitted(self)
         features = self._check_features(X)
         residual = np.zeros(len(features))
         if self.residual_ is not None:
             residual = self.residual_.scores(features)
-        base, parts = additive_parts(self.head_, self._concept_values(features), self.centre_)
-        return base, by_concept(parts, len(self.concepts_)), residual
+        base, contributions = additive_parts(self.head_, self._concept_values(features), self.centre_)
+        return base, sum_by_concept(contributions, len(self.concepts_)), residual
 
     def _check_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         """Validate features X [N, D] and labels y [N] to fit on, and return both as arrays."""
-        features, codes = validate_data(self, X, y, dtype=(np.float64, np.float32))
-        return features, np.asarray(codes)
+        features, labels = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        return features, np.asarray(labels)
 
     def _check_features(self, X: ArrayLike) -> Floats:
         """Validate features X [N, D] to score, and return them as an array."""
@@ -276,7 +280,8 @@ class ConceptBottleneck(LogitClassifier):
     ) -> NDArray[np.float64]:
         """Fit the concept bank, and return the cross-fitted concept values [N, K] of the training clips.
 
-        Without presences and bank there is nothing to learn: the features are the concept values.
+        Without presences and bank there is nothing to learn: the features are the concept values. The
+        attributes `bank_` and `concepts_` are set.
 
         Parameters
         ----------
@@ -288,31 +293,47 @@ class ConceptBottleneck(LogitClassifier):
             The inner fold that holds each clip out.
         """
         if present is None and self.bank is None:
-            if self.residual:
-                raise ConceptError("a residual needs features beside the concepts: give `present`")
-            numbered = [f"concept{number}" for number in range(self.n_features_in_)]
-            names = getattr(self, "feature_names_in_", numbered)
-            self.bank_ = None
-            self.concepts_ = tuple(str(name) for name in names)
-            return X.astype(np.float64)
+            return self._take_features_for_concepts(X)
         if movies is None or folds is None:
             raise ConceptError("concepts are cross-fitted by movie: give the movies (groups)")
+        unfitted_bank = self._make_bank(present)
+        presences: Any = None
+        # A bank that learns without labels, such as one of texts, needs no presences.
+        if present is not None:
+            checked = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
+            check_consistent_length(X, checked)
+            presences = checked.reshape(len(checked), -1)
+        bank: Any = clone(unfitted_bank).fit(X, presences, groups=movies)
+        # Banks that cross-fit by themselves have these distances already.
+        if not hasattr(bank, "held_out_distances_"):
+            bank.held_out_distances_ = crossfit(unfitted_bank, X, presences, folds)
+        # Values are standardised by the cross-fitted distances, as distances of the clips fitted on are
+        # larger than those of new clips.
+        bank.set_moments(bank.held_out_distances_)
+        self.bank_ = bank
+        self.concepts_ = tuple(bank.concepts_.tolist())
+        return np.asarray(bank.held_out_values_)
+
+    def _take_features_for_concepts(self, X: Floats) -> NDArray[np.float64]:
+        """Take the columns of X [N, K] for concepts, without a bank, and return them as concept values."""
+        if self.residual:
+            raise ConceptError("a residual needs features beside the concepts: give `present`")
+        numbered = [f"concept{number}" for number in range(self.n_features_in_)]
+        # The names of the columns, if X is a data frame.
+        names = getattr(self, "feature_names_in_", numbered)
+        self.bank_ = None
+        self.concepts_ = tuple(str(name) for name in names)
+        return X.astype(np.float64)
+
+    def _make_bank(self, present: Any) -> Any:
+        """Make the unfitted bank: a copy of the parameter `bank`, or the default one.
+
+        If the bank names no concepts, it gets the names of the columns of `present`, if this is a data frame.
+        """
         bank = self._default_bank() if self.bank is None else clone(self.bank)
         if hasattr(present, "columns") and bank.concepts is None:
             bank.set_params(concepts=[str(name) for name in present.columns])
-        # Presences as an array; None for a bank that learns without them.
-        columns: Any = present
-        if present is not None:
-            columns = check_array(present, ensure_2d=False, ensure_all_finite="allow-nan", dtype=np.float64)
-            check_consistent_length(X, columns)
-            columns = columns.reshape(len(columns), -1)
-        self.bank_ = clone(bank).fit(X, columns, groups=movies)
-        if not hasattr(self.bank_, "held_out_distances_"):
-            self.bank_.held_out_distances_ = crossfit(bank, X, columns, folds)
-        self.concepts_ = tuple(self.bank_.concepts_.tolist())
-        # Values are standardised by the cross-fitted distances, as distances of the clips fitted on are
-        # larger than those of new clips.
-        return np.asarray(self.bank_.fit_moments(self.bank_.held_out_distances_))
+        return bank
 
     def _fit_head(
         self,
@@ -338,7 +359,9 @@ class ConceptBottleneck(LogitClassifier):
             residual_C = self.residual_C
             # The head takes the concept values first, and the features of the residual after them.
             inputs = np.hstack([values, features])
-        head = ConceptHead(make_head(self.head, self.random_state), values.shape[1], residual_C)
+        head = ConceptHead(
+            make_head(self.head, self.random_state), n_concepts=values.shape[1], residual_C=residual_C
+        )
         selection = GroupedSelection(head, choice_for_head(self.head), inner_folds=self.inner_folds)
         return selection.fit(inputs, labels, movies)
 
@@ -358,15 +381,15 @@ class ConceptBottleneck(LogitClassifier):
         return scores
 
 
-def _is_in_task(codes: NDArray[Any]) -> NDArray[np.bool_]:
+def _is_in_task(labels: NDArray[Any]) -> NDArray[np.bool_]:
     """Mark the clips [N] that are in the task: all but those with -1 as a third label.
 
-    If there are only two labels, -1 is an ordinary one.
+    If there are only two labels, -1 is an ordinary one, and so it is among labels that are not numbers.
     """
-    has_third_label = codes.dtype.kind in "if" and np.unique(codes).size > 2
-    if has_third_label:
-        return np.asarray(codes != -1)
-    return np.ones(len(codes), dtype=np.bool_)
+    are_numbers = labels.dtype.kind in "if"
+    if are_numbers and np.unique(labels).size > 2:
+        return np.asarray(labels != -1)
+    return np.ones(len(labels), dtype=np.bool_)
 
 
 def _assign_all_folds(
@@ -374,7 +397,7 @@ def _assign_all_folds(
 ) -> NDArray[np.int64]:
     """Assign every clip [N] to the inner fold of its movie, from the folds of the clips in the task.
 
-    Movies without any clip in the task get fold 0.
+    Movies without any clip in the task get the first fold, 0.
 
     Parameters
     ----------
@@ -398,8 +421,9 @@ def _bottleneck_spec(
 
     def make(seed: int) -> ConceptBottleneck:
         """Make the unfitted estimator with a seed."""
-        bank = ConceptBank("ridge", C=None, clip=CLIP)
-        if control is not None:
+        if control is None:
+            bank = ConceptBank("ridge", C=None, clip=CLIP)
+        else:
             bank = ControlBank(clip=CLIP, directions=control, random_state=seed)
         return ConceptBottleneck(head, bank=bank, random_state=seed)
 
@@ -407,6 +431,7 @@ def _bottleneck_spec(
         name,
         title,
         make,
+        # The bottleneck chooses its parameters itself, by its own inner folds.
         choose=None,
         uses=("groups", "present", "unlabelled"),
         kinds=("levels", "ordinal"),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -17,17 +17,17 @@ from obygaze_models.concepts.time_bank import TimeBank
 from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import ModelError
 from obygaze_models.models.binary import LogitClassifier
-from obygaze_models.models.fusion import FusedClassifier, subsets
+from obygaze_models.models.fusion import FusedClassifier, sets_of_modalities
 from obygaze_models.models.modality_penalties import PenaltyPerModality
 from obygaze_models.models.modality_sets import Columns, has_modality
 from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.spec import ModelSpec
 
-FEWEST_MOVIES = 3
-"""Movies that must have a concept, and movies that must lack it, for it to be learnt.
+MIN_MOVIES_TO_LEARN = 2
+"""A concept must be present in so many movies, and absent in so many others, to be learnt."""
 
-An evaluation leaves one movie out: then two of each are left.
-"""
+MIN_MOVIES_TO_EVALUATE = 3
+"""The same for an evaluation, which leaves one movie out: `MIN_MOVIES_TO_LEARN` of each are left."""
 
 
 @checked
@@ -38,8 +38,8 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     ----------
     data : Dataset
         With several modalities. Concepts are visual, heard or told (in words). A modality that is called
-        ``visual``, ``heard`` or ``told`` perceives concepts of that kind; of others, the provenance of the
-        features says what they perceive.
+        ``visual``, ``heard`` or ``told`` perceives concepts of that kind; what another modality perceives is
+        in the provenance of its features.
     in_time : bool
         Whether concepts are learnt from frames, with presence and position (`TimeBank`), not from vectors.
 
@@ -64,22 +64,35 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
     >>> data = om.load_dataset(of.open_store("stores/films"), of.read_manifest("films.csv"))
     >>> # Two modalities, as load_dataset([LEFT, RIGHT], manifest) gives them.
     >>> provenance = {**data.group.provenance, "perceives": ["visual"]}
-    >>> left = Modality("left", data.store, "toy", "pooled", "as stored", 0, 4, 0, provenance)
-    >>> right = Modality("right", data.store, "toy", "pooled", "as stored", 4, 8, 0, provenance)
+    >>> left = Modality(
+    ...     name="left",
+    ...     store=data.store,
+    ...     backbone="toy",
+    ...     features="pooled",
+    ...     pool="as stored",
+    ...     start=0,
+    ...     stop=4,
+    ...     missing=0,
+    ...     provenance=provenance,
+    ... )
+    >>> right = replace(left, name="right", start=4, stop=8)
     >>> data = replace(data, modalities=(left, right))
     >>> [spec.name for spec in om.fused_by_concepts(data)]
     ['concepts', 'concepts:left', 'concepts:right']
     """
     concepts = [_learnable_concepts(data, modality) for modality in data.modalities]
     columns = [slice(modality.start, modality.stop) for modality in data.modalities]
+    name = "concepts_in_time" if in_time else "concepts"
+    title = "Concepts in time" if in_time else "Concepts"
     specs = []
-    for suffix, title_of_set, pattern in subsets(data):
-        columns_of_set = tuple(columns[index] for index in pattern)
-        concepts_of_set = tuple(concepts[index] for index in pattern)
+    for modality_set in sets_of_modalities(data):
+        # The pattern of a set holds the indices of its modalities.
+        columns_of_set = tuple(columns[index] for index in modality_set.pattern)
+        concepts_of_set = tuple(concepts[index] for index in modality_set.pattern)
         specs.append(
             ModelSpec(
-                f"concepts_in_time{suffix}" if in_time else f"concepts{suffix}",
-                f"Concepts in time of {title_of_set}" if in_time else f"Concepts of {title_of_set}",
+                f"{name}{modality_set.suffix}",
+                f"{title} of {modality_set.title}",
                 partial(_make_concepts_by_modality, columns_of_set, concepts_of_set),
                 choose=None,
                 reads="frames" if in_time else "pooled",
@@ -90,21 +103,22 @@ def fused_by_concepts(data: Dataset, *, in_time: bool = False) -> list[ModelSpec
 
 
 def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
-    """List the concepts that a modality conveys and that are present and absent in enough movies.
+    """List the concepts that a modality perceives and that are present and absent in enough movies.
 
     Raises
     ------
     ModelError
         There are none; the message says why.
     """
+    # A modality that is named after a kind of concepts perceives that kind, whatever its provenance says.
     perceives = PERCEIVED_BY.get(modality.name) or perceived(modality.provenance)
     # Only clips that have the modality count.
     clips = has_modality(data.X, slice(modality.start, modality.stop))
     movies = data.movies[clips]
     learnable = []
-    for concept in _conveyed_by(data.codebook, perceives):
+    for concept in _perceived_concepts(data.codebook, perceives):
         is_marked = data.labels.has(concept)[clips]
-        if _is_learnable(is_marked, movies, FEWEST_MOVIES):
+        if _is_learnable(is_marked, movies, MIN_MOVIES_TO_EVALUATE):
             learnable.append(concept)
     if not learnable:
         raise ModelError(
@@ -113,15 +127,20 @@ def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
     return tuple(learnable)
 
 
-def _conveyed_by(codebook: Codebook, perceives: Sequence[str]) -> list[str]:
-    """List the concepts of a codebook that a modality conveys, given what it perceives (e.g. "heard").
+def _perceived_concepts(codebook: Codebook, perceives: Sequence[str]) -> list[str]:
+    """List the concepts of a codebook that a modality perceives.
 
-    The list is empty if it is unknown what the modality perceives.
+    `perceives` are the kinds of concepts that it perceives, such as "heard". If they are unknown (empty), the
+    list is empty too. Concepts whose kind the codebook does not name are left out.
     """
     if not perceives:
         return []
-    conveyed = [concept for concept in codebook.concepts if concept.conveyed]
-    return [concept.name for concept in conveyed if not why_unperceived(concept, perceives)]
+    names = []
+    for concept in codebook.concepts:
+        has_kind = bool(concept.conveyed)
+        if has_kind and not why_unperceived(concept, perceives):
+            names.append(concept.name)
+    return names
 
 
 def _explain_no_concepts(perceives: Sequence[str], movies: NDArray[np.str_], codebook: Codebook) -> str:
@@ -130,18 +149,18 @@ def _explain_no_concepts(perceives: Sequence[str], movies: NDArray[np.str_], cod
     Parameters
     ----------
     perceives : sequence of str
-        What the modality perceives; empty if that is unknown.
+        The kinds of concepts that the modality perceives; empty if they are unknown.
     movies : ndarray of str
         The movies that have the modality.
     codebook : Codebook
     """
     if perceives:
         return (
-            f"no concept that is {' or '.join(perceives)} is there and absent in {FEWEST_MOVIES} movies "
-            f"each, of the {len(np.unique(movies))} that have this modality"
+            f"no concept that is {' or '.join(perceives)} is there and absent in {MIN_MOVIES_TO_EVALUATE} "
+            f"movies each, of the {len(np.unique(movies))} that have this modality"
         )
-    conveyed = {concept.conveyed for concept in codebook.concepts} - {""}
-    names = ", ".join(f"{word}=STORE" for word in sorted(conveyed))
+    kinds = {concept.conveyed for concept in codebook.concepts} - {""}
+    names = ", ".join(f"{kind}=STORE" for kind in sorted(kinds))
     return f"nobody knows what its store perceives: name it, {names}"
 
 
@@ -197,33 +216,24 @@ class ConceptsByModality(LogitClassifier):
             No concept is present in two movies and absent in two others.
         """
         features = np.asarray(X)
-        codes = np.asarray(y)
+        labels = np.asarray(y)
         movies = np.asarray(groups)
         self.banks_ = []
         values_of_banks = []
         for columns, concepts in zip(self.columns, self.concepts, strict=True):
             # A bank is fitted on the clips that have its modality.
             clips = has_modality(features, columns)
-            known_concepts = [concept for concept in concepts if concept in present]
-            is_marked = present[known_concepts].to_numpy()[clips] == 1  # [n, number of known concepts]
-            learnable = []
-            for index, column in enumerate(is_marked.T):
-                if _is_learnable(column, movies[clips]):
-                    learnable.append(index)
-            if not learnable:
-                continue
-            bank = TimeBank() if features.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
-            bank.fit(features[clips][..., columns], is_marked[:, learnable], groups=movies[clips])
-            self.banks_.append((columns, bank))
-            values = bank.fit_moments(bank.held_out_distances_)
-            values_of_banks.append(_spread_to_all_clips(values, clips))
+            bank = _fit_bank(features[clips][..., columns], movies[clips], present[clips], concepts)
+            if bank is not None:
+                self.banks_.append((columns, bank))
+                values_of_banks.append(_spread_to_all_clips(bank.held_out_values_, clips))
         if not values_of_banks:
             raise ModelError("no concept that the modalities convey is marked in enough movies to be learnt")
-        in_task = codes >= 0
+        in_task = labels >= 0
         values_in_task = np.concatenate(values_of_banks, axis=1)[in_task]
         widths = [values.shape[1] for values in values_of_banks]
         self.head_ = FusedClassifier(PenaltyPerModality(), _columns_of_widths(widths))
-        self.head_.fit(values_in_task, codes[in_task], groups=movies[in_task])
+        self.head_.fit(values_in_task, labels[in_task], groups=movies[in_task])
         self.classes_ = self.head_.classes_
         self.threshold_ = self.head_.threshold_
         return self
@@ -235,12 +245,43 @@ class ConceptsByModality(LogitClassifier):
         values_of_banks = []
         for columns, bank in self.banks_:
             clips = has_modality(features, columns)
-            values = np.empty((0, len(bank.mean_)))
-            # A bank needs at least one clip.
+            # A bank transforms at least one clip; without any there are no values, of as many columns.
+            n_values_of_clip = len(bank.mean_)
+            values = np.empty((0, n_values_of_clip))
             if clips.any():
                 values = bank.transform(features[clips][..., columns])
             values_of_banks.append(_spread_to_all_clips(values, clips))
         return self.head_.decision_function(np.concatenate(values_of_banks, axis=1))
+
+
+def _fit_bank(
+    X: NDArray[Any], movies: NDArray[np.str_], present: pd.DataFrame, concepts: Sequence[str]
+) -> ConceptBank | None:
+    """Fit a bank on one modality; None if none of its concepts is marked in enough movies.
+
+    Parameters
+    ----------
+    X : ndarray, shape [n, D] or [n, F, D]
+        Vectors or frames of the clips that have the modality.
+    movies : ndarray of str, shape [n]
+    present : DataFrame, shape [n, K]
+        Presence of each concept, its name as the column.
+    concepts : sequence of str
+        The concepts to learn, as far as they are columns of `present`.
+    """
+    learnable = []
+    for concept in concepts:
+        if concept not in present:
+            continue
+        is_marked = present[concept].to_numpy() == 1
+        if _is_learnable(is_marked, movies, MIN_MOVIES_TO_LEARN):
+            learnable.append(is_marked)
+    if not learnable:
+        return None
+    bank = TimeBank() if X.ndim == 3 else ConceptBank("ridge", C=None, clip=CLIP)
+    bank.fit(X, np.column_stack(learnable), groups=movies)
+    bank.set_moments(bank.held_out_distances_)
+    return bank
 
 
 def _spread_to_all_clips(values: NDArray[np.float64], clips: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -260,11 +301,11 @@ def _columns_of_widths(widths: Sequence[int]) -> Columns:
     return tuple(columns)
 
 
-def _is_learnable(is_marked: NDArray[np.bool_], movies: NDArray[np.str_], fewest: int = 2) -> bool:
-    """Tell whether a concept is present in at least `fewest` movies and absent in as many.
+def _is_learnable(is_marked: NDArray[np.bool_], movies: NDArray[np.str_], min_movies: int) -> bool:
+    """Tell whether clips of at least `min_movies` movies have a concept, and clips of as many lack it.
 
     `is_marked` [N] says of each clip whether it has the concept, `movies` [N] are the clips' movies.
     """
     movies_with = np.unique(movies[is_marked])
     movies_without = np.unique(movies[~is_marked])
-    return len(movies_with) >= fewest and len(movies_without) >= fewest
+    return len(movies_with) >= min_movies and len(movies_without) >= min_movies

@@ -93,8 +93,8 @@ def fit_hyperplanes(
     C : float
         Inverse strength of the penalty; not used by `mean_difference`.
     balanced : bool
-        Whether SVMs and logistic regressions weigh both classes equally. The other kinds always do, by their
-        offset.
+        Whether SVMs and logistic regressions weigh both classes equally. Hyperplanes of the other kinds
+        always do: they lie midway between the two classes.
 
     Raises
     ------
@@ -158,16 +158,16 @@ Problem = tuple[NDArray[np.intp], NDArray[np.bool_], float]
 
 @checked
 def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = True) -> Hyperplanes:
-    """Fit a linear SVM for each of several problems, which share the inner products of the rows of X.
+    """Fit several linear SVMs, each on some rows of X; the inner products of all rows are computed once.
 
-    Each equals ``SVC(kernel="linear")`` on the problem's rows alone, to rounding.
+    Each equals ``SVC(kernel="linear")`` on these rows alone, to rounding.
 
     Parameters
     ----------
     X : ndarray, shape [N, D]
     problems : sequence of (rows, present, C)
-        For each SVM, the rows of X to fit on, whether each of them has the concept, and C, which weighs
-        errors against the width of the margin.
+        For each SVM to fit: the rows of X to fit on, whether each of these rows has the concept, and C, which
+        weighs errors against the width of the margin.
     balanced : bool
         Whether the two classes weigh the same.
 
@@ -176,12 +176,12 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
     ConceptError
         A problem has clips of one class only.
     """
-    wide = np.ascontiguousarray(X, dtype=np.float64)
-    weights = np.empty((len(problems), wide.shape[1]))
+    X64 = np.ascontiguousarray(X, dtype=np.float64)
+    weights = np.empty((len(problems), X64.shape[1]))
     intercepts = np.empty(len(problems))
     # One thread: the rounding of a product, and so the bytes of a result, would depend on their number.
     with one_blas_thread():
-        gram = wide @ wide.T
+        gram = X64 @ X64.T
         for number, (rows, present, C) in enumerate(problems):
             refuse_constant(f"of SVM {number}", present)
             machine = SVC(
@@ -193,7 +193,7 @@ def svm_hyperplanes(X: Floats, problems: Sequence[Problem], *, balanced: bool = 
             )
             machine.fit(gram[np.ix_(rows, rows)], present)
             # The weights w are the sum of the support vectors, each times its coefficient.
-            support_vectors = wide[rows[machine.support_]]
+            support_vectors = X64[rows[machine.support_]]
             weights[number] = machine.dual_coef_[0] @ support_vectors
             intercepts[number] = machine.intercept_[0]
     return Hyperplanes(weights, intercepts)
@@ -218,19 +218,20 @@ def ridge_hyperplanes(X: Floats, present: NDArray[np.bool_], C: float) -> Hyperp
     C : float
         Inverse strength of the penalty, as in an SVM.
     """
-    wide = np.asarray(X, dtype=np.float64)
-    centred = wide - wide.mean(axis=0)
+    X64 = np.asarray(X, dtype=np.float64)
+    A = X64 - X64.mean(axis=0)
     y = present - present.mean(axis=0)
+    n_clips, n_features = A.shape
     with one_blas_thread():
-        # With A = centred, w = inv(A'A + I/C) A'y = A' inv(AA' + I/C) y: the smaller system is solved.
-        if len(centred) < centred.shape[1]:
-            gram = centred @ centred.T
-            by_clip = linalg.solve(gram + np.eye(len(gram)) / C, y, assume_a="pos")
-            weights = by_clip.T @ centred
+        # By the Woodbury identity w = inv(A'A + I/C) A'y = A' inv(AA' + I/C) y: the smaller system is solved.
+        if n_clips < n_features:
+            gram = A @ A.T
+            clip_coefficients = linalg.solve(gram + np.eye(n_clips) / C, y, assume_a="pos")
+            weights = clip_coefficients.T @ A
         else:
-            moments = centred.T @ centred
-            weights = linalg.solve(moments + np.eye(len(moments)) / C, centred.T @ y, assume_a="pos").T
-    return Hyperplanes(weights, _midway(weights, wide, present))
+            scatter = A.T @ A
+            weights = linalg.solve(scatter + np.eye(n_features) / C, A.T @ y, assume_a="pos").T
+    return Hyperplanes(weights, _midway(weights, X64, present))
 
 
 def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperplanes:
@@ -238,21 +239,21 @@ def mean_difference_hyperplanes(X: Floats, present: NDArray[np.bool_]) -> Hyperp
 
     X is of shape [N, D]; `present` [N, K] holds the presence of each concept.
     """
-    wide = np.asarray(X, dtype=np.float64)
-    mean_with, mean_without = _class_means(wide, present)
+    X64 = np.asarray(X, dtype=np.float64)
+    mean_with, mean_without = _class_means(X64, present)
     weights = np.subtract(mean_with, mean_without)
-    return Hyperplanes(weights, _midway(weights, wide, present))
+    return Hyperplanes(weights, _midway(weights, X64, present))
 
 
 def _class_means(
     X: NDArray[np.float64], present: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute the mean of the clips with each concept, and of the clips without it: [K, D] each."""
-    is_with = present.astype(np.float64)
-    is_without = 1 - is_with
-    # Each clip weighs 1 / n of its class: the weighted sum is the mean.
-    mean_with = (is_with / is_with.sum(axis=0)).T @ X
-    mean_without = (is_without / is_without.sum(axis=0)).T @ X
+    ones_of_present = present.astype(np.float64)
+    ones_of_absent = 1 - ones_of_present
+    # Each of the n clips of a class weighs 1 / n: the weighted sum is the mean.
+    mean_with = (ones_of_present / ones_of_present.sum(axis=0)).T @ X
+    mean_without = (ones_of_absent / ones_of_absent.sum(axis=0)).T @ X
     return mean_with, mean_without
 
 
@@ -261,4 +262,6 @@ def _midway(
 ) -> NDArray[np.float64]:
     """Compute intercepts [K] that put hyperplanes midway between the mean projections of the two classes."""
     mean_with, mean_without = _class_means(X, present)
-    return np.asarray(-np.einsum("kd,kd->k", weights, (mean_with + mean_without) / 2))
+    middle = (mean_with + mean_without) / 2
+    # Minus the projection of the middle on each direction, the row sums of weights * middle.
+    return np.asarray(-np.einsum("kd,kd->k", weights, middle))

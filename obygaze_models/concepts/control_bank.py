@@ -36,7 +36,10 @@ class ControlBank(ConceptBank):
     random_state: int = 0
 
     def _fit_tuned(self, X: Floats, present: NDArray[np.float64], groups: ArrayLike | None) -> Hyperplanes:
-        """Fit the control's hyperplanes: CAVs of shuffled presences, or random directions."""
+        """Fit the control's hyperplanes: CAVs as a bank fits them, of shuffled presences; or random ones.
+
+        As in the bank, `scaler_` and `held_out_distances_` are set.
+        """
         if self.directions == "shuffled":
             # Each clip gets the presences of another clip of its movie.
             rows = exchange_within_movies(np.asarray(groups), self.random_state)
@@ -49,7 +52,7 @@ class ControlBank(ConceptBank):
         directions = rng.normal(size=(n_concepts, X.shape[1]))
         hyperplanes = Hyperplanes(directions, np.zeros(n_concepts))
         self._fit_scaler(X)
-        # No direction was fitted to any clip, so all distances count as those of clips held out.
+        # The directions were fitted to no clip, so that every clip counts as held out.
         self.held_out_distances_ = hyperplanes.distances(self._scale(X))
         return hyperplanes
 

@@ -83,16 +83,17 @@ class Dictionary:
     def encode(self, scaled: Floats) -> csr_matrix:
         """Compute the sparse activations [T, H] of scaled tokens [T, D].
 
-        For each token the `n_active` largest activations are kept, if they are above 0.
+        For each token the `n_active` largest activations are kept, if they are above 0. Activations equal to
+        the smallest of these are kept too.
         """
         activations = scaled @ self.encoder.T
         activations += self.bias
-        # The K-th largest activation of each token, [T, 1].
+        # Of each token, the `n_active`-th largest activation [T, 1].
         smallest_kept = np.partition(activations, -self.n_active, axis=1)[:, [-self.n_active]]
         is_active = (activations >= smallest_kept) & (activations > 0)
         rows, columns = np.nonzero(is_active)
-        # `rows` rise, so this is where the entries of each row begin, as a csr_matrix takes it.
-        starts = np.searchsorted(rows, np.arange(len(scaled) + 1))
+        # nonzero goes row by row. A csr_matrix takes where the entries of each row begin.
+        starts = np.concatenate([[0], np.cumsum(is_active.sum(axis=1))])
         return csr_matrix((activations[rows, columns], columns, starts), shape=activations.shape)
 
 
@@ -128,14 +129,16 @@ def activations_of_clip(dictionary: Dictionary, clip: Any) -> ClipActivations:
     return ClipActivations(present, activations)
 
 
-def strongest(dictionary: Dictionary, clips: Any) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+def strongest_activations(
+    dictionary: Dictionary, clips: Any
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Find each unit's largest activation in each clip, and the token where it occurs.
 
     Parameters
     ----------
     dictionary : Dictionary
     clips : array-like or StoredClips, shape [N, T, D]
-        Tokens; NaN where absent.
+        Tokens; NaN where absent. Every clip has at least one.
 
     Returns
     -------

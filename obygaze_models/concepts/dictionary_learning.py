@@ -38,17 +38,17 @@ LEARNING_RATE = 2e-3
 N_WARM_UP_STEPS = 50
 """First steps, over which the learning rate rises linearly from near 0."""
 
-RENEWAL_SHARE = 0.7
-"""Dead units are renewed in this first share of the epochs: later ones would not be learnt in time."""
+SHARE_OF_EPOCHS_WITH_REPLACEMENT = 0.7
+"""Dead units are replaced after this first share of the epochs: later ones would not be learnt in time."""
 
-RENEWED_ENCODER_LENGTH = 0.8
-"""Length of a renewed unit's encoder; its decoder has length 1. At the same length it is active too often."""
+REPLACED_ENCODER_LENGTH = 0.8
+"""Length of a replaced unit's encoder; its decoder has length 1. With 1 it would be active too often."""
 
 N_EPOCHS = 12
 """Passes over the clips, by default."""
 
 N_CANDIDATE_TOKENS = 4096
-"""Tokens of which dead units get the reconstruction errors as their new directions."""
+"""Tokens whose reconstruction errors may become the directions of units that replace dead ones."""
 
 
 def learn_dictionary(
@@ -87,21 +87,22 @@ def learn_dictionary(
         raise ModelError(f"{n_active} active units of {n_units}: give as many units at least")
     block_size = _block_size(read, n_clips)
     with one_blas_thread():
-        moments = _token_moments(read, n_clips, block_size)
-        if not moments.scale:
+        statistics = _token_statistics(read, n_clips, block_size)
+        if not statistics.scale:
             raise ModelError("there are no two different frames or tokens to learn units from")
-        dictionary = resume_from or _new_dictionary(n_units, n_active, moments, seed)
-        batch_size = min(N_TOKENS_OF_STEP, moments.n_tokens)
-        n_steps_of_epoch = moments.n_tokens // batch_size
+        dictionary = resume_from or _new_dictionary(n_units, n_active, statistics, seed)
+        batch_size = min(N_TOKENS_OF_STEP, statistics.n_tokens)
+        n_steps_of_training = n_epochs * (statistics.n_tokens // batch_size)
+        clips = _ShuffledClips(read, n_clips, block_size, batch_size)
         for epoch in range(dictionary.epoch, n_epochs):
-            # Each epoch has a seed of its own, so that resumed training draws the same; 0 is for the start.
+            # Each epoch draws from a seed of its own, so that resumed training draws the same numbers.
+            # `_new_dictionary` draws from (seed, 0).
             rng = np.random.default_rng((seed, 1 + epoch))
-            clips = _ShuffledClips(read, n_clips, block_size, batch_size)
-            _run_epoch(dictionary, clips.batches(dictionary, rng), n_epochs * n_steps_of_epoch)
+            _run_epoch(dictionary, clips.batches(dictionary, rng), n_steps_of_training)
             dictionary.epoch = epoch + 1
-            if epoch + 1 < RENEWAL_SHARE * n_epochs:
+            if dictionary.epoch < SHARE_OF_EPOCHS_WITH_REPLACEMENT * n_epochs:
                 tokens = _read_some_tokens(read, rng.permutation(n_clips))
-                _renew_dead_units(dictionary, dictionary.scaled(tokens), rng)
+                _replace_dead_units(dictionary, dictionary.scaled(tokens), rng)
             after_epoch(dictionary)
     return dictionary
 
@@ -113,7 +114,7 @@ def learn_dictionary(
 def _block_size(read: Read, n_clips: int) -> int:
     """Compute how many clips to read at once, so that their tokens take about `BLOCK_BYTES`.
 
-    It is estimated from the sizes of the first clips.
+    The size of a clip is estimated by the mean of the first `N_CLIPS_TO_MEASURE` clips.
     """
     n_measured = min(n_clips, N_CLIPS_TO_MEASURE)
     n_values = sum(read(np.arange(row, row + 1)).size for row in range(n_measured))
@@ -122,8 +123,8 @@ def _block_size(read: Read, n_clips: int) -> int:
     return max(1, BLOCK_BYTES // max(bytes_of_clip, 1))
 
 
-class _TokenMoments(NamedTuple):
-    """Number, mean and spread of all tokens.
+class _TokenStatistics(NamedTuple):
+    """Number, mean and spread of all tokens, by which they are scaled.
 
     Attributes
     ----------
@@ -139,7 +140,7 @@ class _TokenMoments(NamedTuple):
     scale: float
 
 
-def _token_moments(read: Read, n_clips: int, block_size: int) -> _TokenMoments:
+def _token_statistics(read: Read, n_clips: int, block_size: int) -> _TokenStatistics:
     """Compute the number of tokens, their mean, and their mean distance from the mean, in two passes."""
     blocks = [np.arange(start, min(start + block_size, n_clips)) for start in range(0, n_clips, block_size)]
     n_tokens = 0
@@ -150,11 +151,11 @@ def _token_moments(read: Read, n_clips: int, block_size: int) -> _TokenMoments:
         total = total + tokens.sum(axis=0, dtype=np.float64)
     centre = np.asarray(total / max(n_tokens, 1), np.float32)
     # In float64, as squares of large float32 values overflow.
-    wide_centre = centre.astype(np.float64)
-    lengths = 0.0
+    centre64 = centre.astype(np.float64)
+    sum_of_distances = 0.0
     for rows in blocks:
-        lengths += float(np.linalg.norm(read(rows) - wide_centre, axis=1).sum())
-    return _TokenMoments(n_tokens, centre, lengths / max(n_tokens, 1))
+        sum_of_distances += float(np.linalg.norm(read(rows) - centre64, axis=1).sum())
+    return _TokenStatistics(n_tokens, centre, scale=sum_of_distances / max(n_tokens, 1))
 
 
 class _ShuffledClips(NamedTuple):
@@ -182,7 +183,8 @@ class _ShuffledClips(NamedTuple):
         do not fill a last batch are left out.
         """
         order = rng.permutation(self.n_clips)
-        # Tokens left over from a block, fewer than a batch, are added to the next block.
+        # Tokens left over from a block, fewer than a batch, are added to the next block: of 1,200 tokens in
+        # batches of 512, 176 are left.
         left_over = np.empty((0, len(dictionary.centre)), np.float32)
         for start in range(0, self.n_clips, self.block_size):
             tokens = self.read(order[start : start + self.block_size])
@@ -195,7 +197,7 @@ class _ShuffledClips(NamedTuple):
 
 
 def _read_some_tokens(read: Read, order: NDArray[np.intp]) -> Floats:
-    """Read clips in the given order up to `N_CANDIDATE_TOKENS` tokens [T, D], for renewing dead units."""
+    """Read clips in the given order up to `N_CANDIDATE_TOKENS` tokens [T, D], to replace dead units by."""
     blocks = []
     n_tokens = 0
     for index in range(len(order)):
@@ -210,17 +212,17 @@ def _read_some_tokens(read: Read, order: NDArray[np.intp]) -> Floats:
 # ---------------------------------------------------------------------------
 
 
-def _new_dictionary(n_units: int, n_active: int, moments: _TokenMoments, seed: int) -> Dictionary:
+def _new_dictionary(n_units: int, n_active: int, statistics: _TokenStatistics, seed: int) -> Dictionary:
     """Make an untrained dictionary: random unit directions, with the encoder equal to the decoder."""
     rng = np.random.default_rng((seed, 0))
-    n_features = len(moments.centre)
+    n_features = len(statistics.centre)
     decoder = rng.standard_normal((n_units, n_features), np.float32)
     decoder /= np.linalg.norm(decoder, axis=1, keepdims=True)
     n_parameters = 2 * n_units * n_features + n_units
     return Dictionary(
         n_active=n_active,
-        centre=moments.centre,
-        scale=moments.scale,
+        centre=statistics.centre,
+        scale=statistics.scale,
         encoder=decoder.copy(),
         decoder=decoder,
         bias=np.zeros(n_units, np.float32),
@@ -228,17 +230,17 @@ def _new_dictionary(n_units: int, n_active: int, moments: _TokenMoments, seed: i
     )
 
 
-def _run_epoch(dictionary: Dictionary, batches: Iterator[Floats], n_steps: int) -> None:
-    """Train on all batches of scaled tokens of one epoch, and update the dictionary's statistics.
+def _run_epoch(dictionary: Dictionary, batches: Iterator[Floats], n_steps_of_training: int) -> None:
+    """Train on the batches of scaled tokens of one epoch; set `shares` and `unexplained` of the dictionary.
 
-    `n_steps` is the number of steps of the whole training, for the learning rate.
+    The learning rate falls over the steps of the whole training.
     """
     counts = np.zeros(len(dictionary.bias))
     n_tokens = 0
     squared_error = 0.0
     squared_length = 0.0
     for tokens in batches:
-        step = _training_step(dictionary, tokens, n_steps)
+        step = _training_step(dictionary, tokens, n_steps_of_training)
         counts += step.counts
         n_tokens += len(tokens)
         squared_error += step.squared_error
@@ -262,77 +264,126 @@ class _Step(NamedTuple):
     squared_error: float
 
 
-def _training_step(dictionary: Dictionary, tokens: Floats, n_steps: int) -> _Step:
+def _training_step(dictionary: Dictionary, tokens: Floats, n_steps_of_training: int) -> _Step:
     """Take one Adam step on the mean squared reconstruction error of a batch of scaled tokens [B, D].
 
-    The dictionary is updated in place. `n_steps` is the number of steps of the whole training, over which the
-    learning rate falls.
+    The dictionary is updated in place.
     """
     codes = dictionary.encode(tokens)  # [B, H]
     error = np.asarray(codes @ dictionary.decoder, np.float32)
     error -= tokens
     squared_error = float(np.vdot(error, error))
-    # From here on, `error` is the derivative of the mean squared error by the reconstruction.
-    error *= np.float32(2 / len(tokens))
-    decoder_gradient = np.asarray(codes.T @ error, np.float32)
-    # The length of a direction stays 1, so the gradient along it is removed.
-    along = np.einsum("hd,hd->h", decoder_gradient, dictionary.decoder)
-    decoder_gradient -= along[:, None] * dictionary.decoder
-    by_codes = _derivative_by_codes(codes, error, dictionary.decoder)
-    # An activation is encoder times token, plus bias.
-    encoder_gradient = by_codes.T @ tokens
-    bias_gradient = by_codes.sum(axis=0)
-    gradients = (encoder_gradient, decoder_gradient, bias_gradient)
-    warm_up = min(1.0, (dictionary.step + 1) / N_WARM_UP_STEPS)
-    rate = LEARNING_RATE * warm_up * math.sqrt(1 - dictionary.step / n_steps)
-    decay_1, decay_2 = dictionary.decays.tolist()
-    for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
-        # Encoder, decoder and bias have moments of their own; they share the number of steps and the decays.
-        state = Adam(
-            first=moments[0],
-            second=moments[1],
-            n_steps=dictionary.step,
-            decay_1=decay_1,
-            decay_2=decay_2,
-        )
-        adam_step(parameters.reshape(-1), np.asarray(gradient, np.float32).reshape(-1), state, rate)
-    dictionary.step = state.n_steps
-    dictionary.decays = np.array([state.decay_1, state.decay_2])
+    gradients = _gradients(dictionary, tokens, codes, error)
+    _take_adam_step(dictionary, gradients, _learning_rate(dictionary.step, n_steps_of_training))
     dictionary.decoder /= np.linalg.norm(dictionary.decoder, axis=1, keepdims=True)
     return _Step(np.bincount(codes.indices, minlength=len(dictionary.bias)), squared_error)
 
 
-def _derivative_by_codes(codes: csr_matrix, error: Floats, decoder: Floats) -> csr_matrix:
+class _Gradients(NamedTuple):
+    """The derivatives of the loss by the parameters of a dictionary, in the order of the parameters.
+
+    Attributes
+    ----------
+    encoder, decoder : ndarray of float32, shape [H, D]
+    bias : ndarray of float32, shape [H]
+    """
+
+    encoder: Floats
+    decoder: Floats
+    bias: Floats
+
+
+def _gradients(dictionary: Dictionary, tokens: Floats, codes: csr_matrix, error: Floats) -> _Gradients:
+    """Compute the derivatives of the mean squared error of a batch by the parameters.
+
+    Parameters
+    ----------
+    dictionary : Dictionary
+    tokens : ndarray, shape [B, D]
+        Scaled.
+    codes : csr_matrix, shape [B, H]
+        The tokens' activations.
+    error : ndarray, shape [B, D]
+        The tokens' reconstructions less the tokens.
+    """
+    by_reconstruction = error * np.float32(2 / len(tokens))
+    # A reconstruction is the sum of the units' directions in the decoder, weighed by the activations.
+    by_decoder = np.asarray(codes.T @ by_reconstruction, np.float32)
+    # The length of a direction stays 1, so the gradient along it is removed.
+    along = np.einsum("hd,hd->h", by_decoder, dictionary.decoder)
+    by_decoder -= along[:, None] * dictionary.decoder
+    by_codes = _derivative_by_codes(codes, by_reconstruction, dictionary.decoder)
+    # An activation is encoder times token, plus bias.
+    by_encoder = by_codes.T @ tokens
+    by_bias = by_codes.sum(axis=0)  # a matrix [1, H]
+    return _Gradients(
+        encoder=np.asarray(by_encoder, np.float32),
+        decoder=by_decoder,
+        bias=np.asarray(by_bias, np.float32).reshape(-1),
+    )
+
+
+def _learning_rate(step: int, n_steps_of_training: int) -> float:
+    """Compute Adam's learning rate at a step: it rises over the first steps, then falls to near 0."""
+    warm_up = min(1.0, (step + 1) / N_WARM_UP_STEPS)
+    return LEARNING_RATE * warm_up * math.sqrt(1 - step / n_steps_of_training)
+
+
+def _take_adam_step(dictionary: Dictionary, gradients: _Gradients, learning_rate: float) -> None:
+    """Move the parameters of a dictionary, and its state of Adam, by one step in place.
+
+    The gradients are overwritten with intermediate values.
+    """
+    gradient_decay, square_decay = dictionary.decays.tolist()
+    states = []
+    for (parameters, moments), gradient in zip(_parameters_with_moments(dictionary), gradients, strict=True):
+        state = Adam(
+            gradient_sum=moments[0],
+            square_sum=moments[1],
+            n_steps=dictionary.step,
+            gradient_decay=gradient_decay,
+            square_decay=square_decay,
+        )
+        adam_step(parameters.reshape(-1), gradient.reshape(-1), state, learning_rate)
+        states.append(state)
+    # Encoder, decoder and bias have moments of their own, and the same number of steps and decays.
+    dictionary.step = states[0].n_steps
+    dictionary.decays = np.array([states[0].gradient_decay, states[0].square_decay])
+
+
+def _derivative_by_codes(codes: csr_matrix, by_reconstruction: Floats, decoder: Floats) -> csr_matrix:
     """Compute the derivative of the loss by each non-zero activation in `codes` [B, H], as a sparse matrix.
 
-    It is the dot product of the token's `error` [B, D] with the unit's direction in the decoder [H, D]. A
-    dense product of all activations would compute some 100 times as many numbers.
+    It is the dot product of the derivative by the token's reconstruction [B, D] with the unit's direction in
+    the decoder [H, D]. A dense product would compute it for all H units, though few are active in a token.
     """
-    # The row of each non-zero entry of the sparse matrix, whose columns are `codes.indices`.
+    # The row (token) of each non-zero entry of the sparse matrix; its column (unit) is in `codes.indices`.
     rows = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
     derivative = np.empty(codes.nnz, np.float32)
     for start in range(0, codes.nnz, N_ENTRIES_AT_ONCE):
         entries = slice(start, start + N_ENTRIES_AT_ONCE)
         directions = decoder[codes.indices[entries]]
-        np.einsum("nd,nd->n", error[rows[entries]], directions, out=derivative[entries])
+        np.einsum("nd,nd->n", by_reconstruction[rows[entries]], directions, out=derivative[entries])
     return csr_matrix((derivative, codes.indices, codes.indptr), shape=codes.shape)
 
 
 def _parameters_with_moments(dictionary: Dictionary) -> Iterator[tuple[Floats, Floats]]:
     """Yield encoder, decoder and bias, each with a view of its moments in Adam.
 
-    The moments are running means of the gradient and of its square, [2, number of parameters].
+    The moments are decaying sums of the gradient and of its square, [2, number of parameters].
     """
-    size = dictionary.encoder.size
-    moments = np.split(dictionary.moments, [size, 2 * size], axis=1)
+    n_encoder = dictionary.encoder.size
+    n_decoder = dictionary.decoder.size
+    moments = np.split(dictionary.moments, [n_encoder, n_encoder + n_decoder], axis=1)
     return zip((dictionary.encoder, dictionary.decoder, dictionary.bias), moments, strict=True)
 
 
-def _renew_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.Generator) -> None:
+def _replace_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.Generator) -> None:
     """Replace units that are hardly ever active by directions of tokens that are reconstructed badly.
 
-    A dead unit gets the direction of the reconstruction error of one of the scaled tokens [T, D], drawn with
-    probability proportional to the fourth power of the error's length. The dictionary is updated in place.
+    A dead unit gets the direction of the reconstruction error of one of the scaled tokens [T, D]. Tokens are
+    drawn with probability proportional to the fourth power of the error's length, so that the worst ones are
+    preferred. The dictionary is updated in place.
     """
     dead = np.flatnonzero(dictionary.shares < SMALLEST_LIVE_SHARE)
     unexplained = tokens - np.asarray(dictionary.encode(tokens) @ dictionary.decoder)
@@ -344,9 +395,11 @@ def _renew_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.Gen
     # A token is drawn more than once only if there are fewer than dead units.
     chosen = rng.choice(len(tokens), len(dead), replace=len(dead) > n_possible, p=odds / odds.sum())
     dictionary.decoder[dead] = unexplained[chosen] / lengths[chosen, None]
-    dictionary.encoder[dead] = RENEWED_ENCODER_LENGTH * dictionary.decoder[dead]
+    dictionary.encoder[dead] = REPLACED_ENCODER_LENGTH * dictionary.decoder[dead]
     dictionary.bias[dead] = 0
-    # The replaced units start with no gradients of the past.
+    # The replaced units start with no gradients of the past. Each row of the parameters is of one unit.
     for parameters, moments in _parameters_with_moments(dictionary):
+        n_units = len(parameters)
         for moment in moments:
-            moment.reshape(len(parameters), -1)[dead] = 0
+            moment_of_unit = moment.reshape(n_units, -1)  # a view
+            moment_of_unit[dead] = 0

@@ -97,7 +97,7 @@ class Explanation:
     path: tuple[Step, ...]
 
 
-def path_of(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:
+def tree_path(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> tuple[Step, ...]:
     """List a clip's path through a decision tree: the nodes from the root, each with its test and outcome.
 
     The path is empty for a linear head.
@@ -115,16 +115,17 @@ def path_of(head: Any, values: NDArray[np.float64], concepts: Sequence[str]) -> 
     tree = head.tree_
     counts = node_counts(head)
     path = []
-    for level in walk(tree, values[None]):
-        # There is one row, the clip.
+    one_clip = values[None]
+    for level in walk(tree, one_clip):
         node = level.nodes[0]
+        next_node = level.next_nodes[0]
         concept = int(tree.feature[node])
         path.append(
             Step(
                 concept=concepts[concept],
                 value=float(values[concept]),
                 threshold=float(tree.threshold[node]),
-                above=bool(level.next_nodes[0] == tree.children_right[node]),
+                above=bool(next_node == tree.children_right[node]),
                 n_train=int(tree.n_node_samples[node]),
                 share_positive=float(counts[node, 1] / counts[node].sum()),
             )

@@ -25,21 +25,21 @@ CACHE_BYTES = 200_000_000
 
 
 @dataclass(eq=False, slots=True)
-class FeatureAxes:
+class DecomposedFeatures:
     """Features of N clips as coordinates along the R axes of their covariance.
 
     Attributes
     ----------
     scaler : ClippedScaler or None
         Standardised the features before; None if they were not standardised.
-    unit : float
-        The unit of penalties (`mean_variance`).
+    penalty_unit : float
+        The unit of penalties (`variance_per_direction`).
     centre : ndarray, shape [D]
         Mean of the scaled features.
     axes : ndarray, shape [D, R]
         Orthonormal directions.
-    spread : ndarray, shape [R]
-        Sum of squares along each axis.
+    sums_of_squares : ndarray, shape [R]
+        Sum of the squared coordinates of all clips along each axis.
     coordinates : ndarray, shape [N, R]
         The scaled features, less their mean, along each axis.
     results : ordered dict
@@ -47,20 +47,20 @@ class FeatureAxes:
     """
 
     scaler: ClippedScaler | None
-    unit: float
+    penalty_unit: float
     centre: NDArray[np.float64]
     axes: NDArray[np.float64]
-    spread: NDArray[np.float64]
+    sums_of_squares: NDArray[np.float64]
     coordinates: NDArray[np.float64]
     results: OrderedDict[bytes, Any] = field(default_factory=OrderedDict)
 
 
-_CACHE: OrderedDict[bytes, FeatureAxes] = OrderedDict()
-"""Decompositions by the digest of the features, the least recent first."""
+_CACHE: OrderedDict[bytes, DecomposedFeatures] = OrderedDict()
+"""Decompositions by the digest of the features, the least recently used first."""
 
 
-def axes_of_features(X: Floats, clip: float | None) -> FeatureAxes:
-    """Scale and decompose features X [N, D], or return the cached decomposition of the same features.
+def decompose_features(X: Floats, clip: float | None) -> DecomposedFeatures:
+    """Scale features X [N, D] and find the axes of their covariance, or return the cached result.
 
     Parameters
     ----------
@@ -71,62 +71,75 @@ def axes_of_features(X: Floats, clip: float | None) -> FeatureAxes:
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())
     n_axes = min(X.shape)
-    # Axes and coordinates, of 8 bytes a number.
+    # A decomposition holds axes [D, R] and coordinates [N, R], of 8 bytes a number.
     n_bytes = 8 * n_axes * (len(X) + X.shape[1])
-    cache_size = max(CACHE_BYTES // n_bytes, 1)
-    return cached_result(_CACHE, digest.digest(), cache_size, lambda: _decompose(X, clip))
+    n_to_keep = max(CACHE_BYTES // n_bytes, 1)
+    return cached_result(_CACHE, digest.digest(), n_to_keep, lambda: _decompose(X, clip))
 
 
 def cached_result(
-    cache: OrderedDict[bytes, Result], key: bytes, cache_size: int, compute: Callable[[], Result]
+    cache: OrderedDict[bytes, Result], key: bytes, n_to_keep: int, compute: Callable[[], Result]
 ) -> Result:
     """Return the cached result of a key, or compute and cache it.
 
-    If the cache then holds more than `cache_size` results, the least recently used are dropped.
+    If the cache then holds more than `n_to_keep` results, the least recently used are dropped.
     """
     if key not in cache:
         cache[key] = compute()
     cache.move_to_end(key)
-    while len(cache) > cache_size:
+    while len(cache) > n_to_keep:
         cache.popitem(last=False)
     return cache[key]
 
 
-def _decompose(X: Floats, clip: float | None) -> FeatureAxes:
-    """Scale features X [N, D] and compute the axes of their covariance.
+def _decompose(X: Floats, clip: float | None) -> DecomposedFeatures:
+    """Scale features X [N, D], and compute the axes of their covariance and the clips' coordinates.
 
-    The smaller of two matrices of products is decomposed: that of features [D, D], or that of clips [N, N].
+    Of the two matrices of products, that of features [D, D] and that of clips [N, N], the smaller one is
+    decomposed: both give the same axes.
     """
     scaler = None if clip is None else ClippedScaler(clip).fit(X)
     scaled = np.asarray(X if scaler is None else scaler.transform(X), dtype=np.float64)
     centre = scaled.mean(axis=0)
     centred = scaled - centre
-    unit = mean_variance(centred)
-    if len(centred) >= centred.shape[1]:
-        spread, axes = linalg.eigh(centred.T @ centred)
-        # Rounding can make the spread of an axis slightly negative.
-        return FeatureAxes(scaler, unit, centre, axes, np.maximum(spread, 0.0), centred @ axes)
-    # With centred = U L V': the products of clips have eigenvectors U and eigenvalues L^2, which rise.
-    spread, rotation = linalg.eigh(centred @ centred.T)
-    # Axes with a tiny or negative spread are rounding errors.
-    is_real = spread > 1e-12 * spread[-1]
-    length = np.sqrt(spread[is_real])
-    axes = centred.T @ (rotation[:, is_real] / length)  # V = centred' U / L
-    coordinates = rotation[:, is_real] * length  # centred V = U L
-    return FeatureAxes(scaler, unit, centre, axes, spread[is_real], coordinates)
+    penalty_unit = variance_per_direction(centred)
+    n_clips, n_features = centred.shape
+    if n_clips >= n_features:
+        sums_of_squares, axes = linalg.eigh(centred.T @ centred)
+        # Rounding can make a sum of squares slightly negative.
+        sums_of_squares = np.maximum(sums_of_squares, 0.0)
+        coordinates = centred @ axes
+    else:
+        # By the singular value decomposition centred = U S V', the products of clips are U S^2 U', the axes
+        # are V = centred' U / S, and the coordinates are centred V = U S.
+        squares, U = linalg.eigh(centred @ centred.T)
+        # eigh returns the squares in rising order; those that are tiny or negative are rounding errors.
+        is_real = squares > 1e-12 * squares[-1]
+        sums_of_squares = squares[is_real]
+        S = np.sqrt(sums_of_squares)
+        axes = centred.T @ (U[:, is_real] / S)
+        coordinates = U[:, is_real] * S
+    return DecomposedFeatures(
+        scaler=scaler,
+        penalty_unit=penalty_unit,
+        centre=centre,
+        axes=axes,
+        sums_of_squares=sums_of_squares,
+        coordinates=coordinates,
+    )
 
 
-def mean_variance(centred: NDArray[np.float64]) -> float:
-    """Return the mean sum of squares of centred features [N, D] per direction: the unit of penalties.
+def variance_per_direction(centred: NDArray[np.float64]) -> float:
+    """Divide the sum of squares of centred features [N, D] by the number of their directions, min(N, D).
 
-    Features have as many directions as the smaller of N and D.
+    Ridge penalties are in this unit, so that they mean the same for features of any scale and number.
 
     Raises
     ------
     ConceptError
         The features are constant.
     """
-    unit = float(np.sum(centred * centred)) / int(min(centred.shape))
-    if unit <= 0:
+    mean_square = float(np.sum(centred * centred)) / int(min(centred.shape))
+    if mean_square <= 0:
         raise ConceptError("the features are constant: no concept can be read from them")
-    return unit
+    return mean_square

@@ -23,7 +23,7 @@ WEIGHT_SHARPNESS = 4.0
 """Factor of the scores in the softmax that weighs a clip's frames; scores have deviation 1 within films."""
 
 N_FOLDS = 4
-"""Folds of movies for cross-fitted values; the i-th movie in order of names is in fold i % N_FOLDS."""
+"""Number of folds of movies for cross-fitted values (`folds_of_movies`)."""
 
 N_CLIPS_AT_ONCE = 256
 """Clips that are centred at once, to need little memory."""
@@ -39,21 +39,21 @@ class CentredFrames(NamedTuple):
     is_present : ndarray of bool, shape [N, F]
     film_means : ndarray of float32, shape [M, D]
         The mean frame of each film, which was subtracted.
-    scatters : ndarray, shape [N_FOLDS, D, D]
-        For each fold of films, the sum of products of features over its frames.
+    fold_scatters : ndarray, shape [N_FOLDS, D, D]
+        For each fold of films, the sum over its frames x of the products of features, x x'.
     """
 
     frames: Floats
     is_present: NDArray[np.bool_]
     film_means: Floats
-    scatters: NDArray[np.float64]
+    fold_scatters: NDArray[np.float64]
 
     def scores(
         self, clips: NDArray[np.bool_], movies: NDArray[np.intp], directions: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Compute the scores [n, F, K] of some clips' frames along directions [K, D]; NaN for absent frames.
 
-        The scores include those of the films' means, which were subtracted from the frames.
+        The scores are those of the frames before centring: the score of the film's mean is added back.
 
         Parameters
         ----------
@@ -70,33 +70,40 @@ class CentredFrames(NamedTuple):
         return scores
 
 
+def folds_of_movies(movies: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the fold of each movie: movies, numbered from 0, are dealt to the `N_FOLDS` folds in turn."""
+    return movies % N_FOLDS
+
+
 def centre_frames(frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
     """Subtract each film's mean frame, in place, and sum the products of features for each fold of films.
 
     Parameters
     ----------
     frames : ndarray of float32, shape [N, F, D]
-        Standardised; NaN where absent. It is overwritten with the centred frames.
+        Standardised; NaN where absent. To save memory it is overwritten with the centred frames.
     movies : ndarray of int, shape [N]
         The film of each clip, numbered from 0.
     """
     is_present = ~np.isnan(frames[..., 0])
     frames[~is_present] = 0
     n_features = frames.shape[2]
-    film_means = np.empty((movies.max() + 1, n_features), np.float32)
-    scatters = np.zeros((N_FOLDS, n_features, n_features))
-    for movie in range(len(film_means)):
-        rows_of_film = np.flatnonzero(movies == movie)
+    n_films = movies.max() + 1
+    film_means = np.empty((n_films, n_features), np.float32)
+    fold_scatters = np.zeros((N_FOLDS, n_features, n_features))
+    fold_of_film = folds_of_movies(np.arange(n_films))
+    for film in range(n_films):
+        rows_of_film = np.flatnonzero(movies == film)
         total = frames[rows_of_film].sum(axis=(0, 1), dtype=np.float64)
-        film_means[movie] = total / is_present[rows_of_film].sum()
+        film_means[film] = total / is_present[rows_of_film].sum()
         n_blocks = math.ceil(len(rows_of_film) / N_CLIPS_AT_ONCE)
         for rows in np.array_split(rows_of_film, n_blocks):
             # Absent frames stay 0.
-            block = (frames[rows] - film_means[movie]) * is_present[rows, :, None]
+            block = (frames[rows] - film_means[film]) * is_present[rows, :, None]
             frames[rows] = block
             flat = block.reshape(-1, n_features)
-            scatters[movie % N_FOLDS] += flat.T @ flat
-    return CentredFrames(frames, is_present, film_means, scatters)
+            fold_scatters[fold_of_film[film]] += flat.T @ flat
+    return CentredFrames(frames, is_present, film_means, fold_scatters)
 
 
 def fit_directions(
@@ -115,24 +122,43 @@ def fit_directions(
     present : ndarray, shape [N, K]
         1 for clips with the concept, 0 for clips without, NaN for clips that are not used.
     scatter : ndarray, shape [D, D]
-        Sum of products of the frames of the clips that are used.
+        Sum over the frames x of the clips that are used of the products of features, x x'.
     """
     is_used = ~np.isnan(present).all(axis=1)
     covariance = within_film_covariance(scatter, centred.is_present[is_used].sum())
-    factor = cho_factor(covariance)
-    contrast = _contrast_weights(present)
-    n_features = len(scatter)
-    frames = centred.frames.reshape(-1, n_features)
-    directions = np.zeros((present.shape[1], n_features))
-    # In the first round directions and scores are 0, so that all frames of a clip weigh the same.
-    for _ in range(N_REWEIGHTINGS + 1):
-        scores = (frames @ directions.T.astype(np.float32)).reshape(*centred.is_present.shape, -1)
-        log_weights = np.where(centred.is_present[..., None], WEIGHT_SHARPNESS * scores, -np.inf)
-        weights = contrast[:, None] * softmax(log_weights, axis=1)  # [N, F, K]
-        # Mean frame of the clips with each concept, less that of the clips without it.
-        difference = weights.reshape(len(frames), -1).T.astype(np.float32) @ frames  # [K, D]
-        directions = scale_directions(cho_solve(factor, difference.T.astype(float)).T, covariance)
+    factor_of_covariance = cho_factor(covariance)
+    clip_weights = _contrast_weights(present)
+    # Along directions of 0 all scores are 0, so that in the first round all frames of a clip weigh the same.
+    directions = np.zeros((present.shape[1], len(scatter)))
+    for _ in range(1 + N_REWEIGHTINGS):
+        frame_weights = _weigh_frames(centred, directions)
+        difference = _difference_of_means(centred, clip_weights[:, None] * frame_weights)
+        # The difference times the inverse covariance.
+        discriminants = cho_solve(factor_of_covariance, difference.T.astype(float)).T
+        directions = scale_directions(discriminants, covariance)
     return np.asarray(directions, np.float64)
+
+
+def _weigh_frames(centred: CentredFrames, directions: NDArray[np.float64]) -> Floats:
+    """Weigh the frames of each clip by the softmax of their scores along directions [K, D]: [N, F, K].
+
+    The weights of a clip's frames add up to 1 for each concept; absent frames weigh 0.
+    """
+    frames = centred.frames.reshape(-1, directions.shape[1])
+    scores = (frames @ directions.T.astype(np.float32)).reshape(*centred.is_present.shape, -1)
+    log_weights = np.where(centred.is_present[..., None], WEIGHT_SHARPNESS * scores, -np.inf)
+    return np.asarray(softmax(log_weights, axis=1))
+
+
+def _difference_of_means(centred: CentredFrames, weights: Floats) -> Floats:
+    """Compute the mean frame of the clips with each concept, less that of the clips without it: [K, D].
+
+    `weights` [N, F, K] of the frames are positive in clips with the concept, and negative in clips without.
+    """
+    n_frames = weights.shape[0] * weights.shape[1]
+    frames = centred.frames.reshape(n_frames, -1)
+    difference: Floats = weights.reshape(n_frames, -1).T.astype(np.float32) @ frames
+    return difference
 
 
 def _contrast_weights(present: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -144,6 +170,7 @@ def _contrast_weights(present: NDArray[np.float64]) -> NDArray[np.float64]:
     is_without = present == 0
     n_with = is_with.sum(axis=0)
     n_without = is_without.sum(axis=0)
+    # Without clips of a class the weights are set to 0 below; the maximum only avoids a division by 0.
     contrast = is_with / np.maximum(n_with, 1) - is_without / np.maximum(n_without, 1)
     has_both_classes = np.minimum(n_with, n_without) > 0
     return np.asarray(contrast * has_both_classes.astype(np.float64))
@@ -156,8 +183,8 @@ def within_film_covariance(scatter: NDArray[np.float64], n_frames: int) -> NDArr
     mean variance is added to each variance; if all frames are equal, the result is the identity.
     """
     covariance = scatter / max(n_frames, 1)
-    mean_variance = covariance.trace() / len(scatter)
-    added = SHRINKAGE * mean_variance
+    average_variance = covariance.trace() / len(scatter)
+    added = SHRINKAGE * average_variance
     if not added:
         added = 1.0
     return np.asarray(covariance + added * np.eye(len(scatter)))

@@ -22,11 +22,12 @@ Nodes = NDArray[np.intp]
 
 
 @checked
-def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
-    """Score concept values P [N, K]: the logit, positive for the positive class.
+def head_scores(head: Any, values: Floats) -> NDArray[np.float64]:
+    """Score concept values [N, K]: the logit [N], positive for the positive class.
 
-    A linear head's is P w + b. A tree's is the logit of its leaf's share of positives with one clip of each
-    class added, so that a pure leaf is finite: log((n1 + 1) / (n0 + 1)). Its sign is the tree's prediction.
+    A linear head's is values w + b. A tree's is log((n1 + 1) / (n0 + 1)) of the training clips in the leaf,
+    n1 positive and n0 negative ones: one clip of each class is added so that a pure leaf is finite. Its sign
+    is the tree's prediction.
 
     Raises
     ------
@@ -34,12 +35,13 @@ def head_scores(head: Any, P: Floats) -> NDArray[np.float64]:
         The estimator is neither linear nor a tree.
     """
     if hasattr(head, "tree_"):
-        leaves = np.zeros(len(P), np.intp)
-        for level in walk(head.tree_, P):
+        # Every row starts in the root, node 0, and moves down level by level until it is in a leaf.
+        leaves = np.zeros(len(values), np.intp)
+        for level in walk(head.tree_, values):
             leaves[level.rows] = level.next_nodes
         return np.asarray(node_logits(head)[leaves])
     if hasattr(head, "coef_"):
-        return np.asarray(P @ head.coef_[0] + head.intercept_[0])
+        return np.asarray(values @ head.coef_[0] + head.intercept_[0])
     raise ConceptError(
         f"the head is a {type(head).__name__}, which is neither linear nor a tree: its score has no parts"
     )
@@ -62,34 +64,35 @@ def additive_parts(
     -------
     base : float
         The score of the mean values, or of the tree's root.
-    parts : ndarray, shape [N, K]
-        The contribution of each concept; base and contributions add up to the score.
+    contributions : ndarray, shape [N, K]
+        Of each concept; base and contributions add up to the score.
     """
     if not hasattr(head, "tree_"):
         weights = head.coef_[0]
         base = float(head.intercept_[0] + weights @ centre)
         return base, weights * (values - centre)
     logits = node_logits(head)
-    parts = np.zeros(values.shape)
+    contributions = np.zeros(values.shape)
     for level in walk(head.tree_, values):
         # The change of the logit from a node to its child is credited to the concept that the node tests.
         concepts = head.tree_.feature[level.nodes]
-        parts[level.rows, concepts] += logits[level.next_nodes] - logits[level.nodes]
+        contributions[level.rows, concepts] += logits[level.next_nodes] - logits[level.nodes]
     root = 0
-    return float(logits[root]), parts
+    return float(logits[root]), contributions
 
 
-def by_concept(parts: NDArray[np.float64], n_concepts: int) -> NDArray[np.float64]:
+def sum_by_concept(contributions: NDArray[np.float64], n_concepts: int) -> NDArray[np.float64]:
     """Sum the contributions of all values of each concept: [N, K].
 
     Parameters
     ----------
-    parts : ndarray, shape [N, V K]
-        V values of K concepts: the first values of all concepts, then the second values.
+    contributions : ndarray, shape [N, V K]
+        Of the V values of each of K concepts. With two values: columns 1 to K are those of the concepts'
+        presences, columns K + 1 to 2 K those of their positions.
     n_concepts : int
         K.
     """
-    return np.asarray(parts.reshape(len(parts), -1, n_concepts).sum(axis=1))
+    return np.asarray(contributions.reshape(len(contributions), -1, n_concepts).sum(axis=1))
 
 
 # --- trees
@@ -111,7 +114,7 @@ def node_logits(head: Tree) -> NDArray[np.float64]:
 
 
 class LevelOfTree(NamedTuple):
-    """The step of a walk down a tree from one level to the next, of all rows that are not in a leaf yet.
+    """The step from one level of a tree to the next, of all rows that are not in a leaf yet.
 
     Attributes
     ----------
@@ -129,21 +132,21 @@ class LevelOfTree(NamedTuple):
 
 
 def walk(tree: Any, values: NDArray[Any]) -> Iterator[LevelOfTree]:
-    """Walk all rows of concept values [N, K] down a decision tree, and yield one `LevelOfTree` per level.
+    """Move all rows of concept values [N, K] down a decision tree, and yield a `LevelOfTree` for each level.
 
     `tree` holds the arrays of scikit-learn's ``tree_``.
     """
     # scikit-learn compares in float32.
-    narrow = values.astype(np.float32)
+    values32 = values.astype(np.float32)
     nodes_of_rows = np.zeros(len(values), dtype=np.intp)
     while True:
-        # A leaf has the same mark in place of both children.
+        # Of a leaf, both children are -1; those of an inner node differ.
         is_inner = tree.children_left[nodes_of_rows] != tree.children_right[nodes_of_rows]
         rows = np.flatnonzero(is_inner)
         if not len(rows):
             return
         nodes = nodes_of_rows[rows]
-        is_above = narrow[rows, tree.feature[nodes]] > tree.threshold[nodes]
+        is_above = values32[rows, tree.feature[nodes]] > tree.threshold[nodes]
         next_nodes = np.where(is_above, tree.children_right[nodes], tree.children_left[nodes])
         nodes_of_rows[rows] = next_nodes
         yield LevelOfTree(rows, nodes, next_nodes)

@@ -35,13 +35,13 @@ Without inner folds the middle value is used: 0.1 or 3.
 def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
     """Make the unfitted estimator of a head.
 
-    It is a copy of the given estimator, or the named one with the middle one of its candidate values.
+    It is a copy of the given estimator, or the named one with the middle one of its candidate values. Inner
+    folds may replace that value later (`choice_for_head`).
     """
     if isinstance(head, BaseEstimator):
         head._validate_params()
         return clone(head)
-    # A named head has one parameter.
-    ((_, values),) = CANDIDATES[head].items()
+    values = CANDIDATES[head][_parameter_of(head)]
     # The lower of the two middle values if their number is even.
     value = values[(len(values) - 1) // 2]
     if head == "tree":
@@ -54,11 +54,18 @@ def make_head(head: HeadName | BaseEstimator, seed: int) -> BaseEstimator:
 
 
 def choice_for_head(head: HeadName | BaseEstimator) -> Grid | Threshold:
-    """Return what inner folds choose: the parameter of a named head, else the threshold alone."""
+    """Return what inner folds choose: the parameter of a named head and the threshold, else the threshold."""
     if isinstance(head, BaseEstimator):
         return Threshold()
-    ((parameter, values),) = CANDIDATES[head].items()
-    return Grid(f"estimator__{parameter}", tuple(values))
+    parameter = _parameter_of(head)
+    # The head is the parameter `estimator` of a `ConceptHead`.
+    return Grid(f"estimator__{parameter}", tuple(CANDIDATES[head][parameter]))
+
+
+def _parameter_of(head: HeadName) -> str:
+    """Return the name of the one parameter of a named head that inner folds choose."""
+    (parameter,) = CANDIDATES[head]
+    return parameter
 
 
 @dataclass(eq=False, repr=False)
@@ -91,7 +98,8 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         """
         values = X[:, : self.n_concepts]
         self.classes_ = np.array([0, 1])
-        # The bottleneck has validated values and parameters; to do so again takes a fifth of a small fit.
+        # The bottleneck has validated values and parameters; to do so again takes a fifth of a small fit. A
+        # shallow copy of the unfitted estimator is enough, as a fit only sets new attributes.
         with config_context(
             assume_finite=True, skip_parameter_validation=True, enable_metadata_routing=False
         ):
@@ -116,6 +124,7 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
             Concept values.
         y : ndarray of int, shape [N]
         subsets : ndarray of bool, shape [N, F]
+            Each column marks the clips of a subset.
 
         Returns
         -------
@@ -125,19 +134,19 @@ class ConceptHead(ClassifierMixin, BaseEstimator):
         if not all(head._is_plain_logistic() for head in heads):
             return None
         n_subsets = subsets.shape[1]
-        # One fit for each head and subset, [H F]: all subsets with the C of the first head, then the second.
-        strengths = np.repeat([head.estimator.C for head in heads], n_subsets)
+        # One fit for each head and subset. With heads 1, 2 and subsets a, b the fits are 1a, 1b, 2a, 2b.
+        C_of_fits = np.repeat([head.estimator.C for head in heads], n_subsets)
         subsets_of_fits = np.tile(subsets, (1, len(heads)))
         values = X[:, : heads[0].n_concepts].astype(np.float64)
-        logits = few_features.logits_of_subsets(values, y, subsets_of_fits, strengths.tolist())
+        logits = few_features.logits_of_subsets(values, y, subsets_of_fits, C_of_fits.tolist())
         return logits.reshape(len(heads), n_subsets, len(y))
 
     def _is_plain_logistic(self) -> bool:
         """Tell whether the head is the logistic regression of `make_head`, with any C and no residual."""
         if self.residual_C is not None or type(self.estimator) is not LogisticRegression:
             return False
-        plain = make_head("logistic", seed=0).set_params(C=self.estimator.C)
-        return bool(self.estimator.get_params() == plain.get_params())
+        logistic_head = make_head("logistic", seed=0).set_params(C=self.estimator.C)
+        return bool(self.estimator.get_params() == logistic_head.get_params())
 
     def decision_function(self, X: Floats) -> NDArray[np.float64]:
         """Compute the logit [N] of each row of X [N, K + D]."""
@@ -173,9 +182,10 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
     It minimises the log loss of ``logit + r(X)`` for labels y [N], plus ||w||^2 / (2 C) (the residual of
     Yuksekgonul et al., ICLR 2023, PCBM-h, as one logit).
     """
-    # With the widest limit no value is clipped.
+    # The scaler is to standardise only: its limit is so wide that no value is clipped.
     scaler = ClippedScaler(MOST_LIMIT)
     standard = scaler.fit_transform(X)
     clip_weights = np.ones(len(y))
-    *weights, intercept = logistic(standard, y, clip_weights, offsets=logit, penalty=1 / C, lower_bound=None)
-    return Residual(scaler, np.array(weights), intercept)
+    # Weights may be negative: they have no lower bound.
+    parameters = logistic(standard, y, clip_weights, offsets=logit, penalty=1 / C, lower_bound=None)
+    return Residual(scaler, weights=parameters[:-1].copy(), intercept=parameters[-1])

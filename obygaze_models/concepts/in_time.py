@@ -52,7 +52,7 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
     True
     """
 
-    _clip_ndim: ClassVar[int] = 2
+    _n_axes_of_clip: ClassVar[int] = 2
     _default_bank: ClassVar[type[ConceptBank]] = TimeBank
 
     head: HeadName | BaseEstimator = "elastic_net"
@@ -68,15 +68,18 @@ class ConceptsInTime(FrameReader, ConceptBottleneck):
         check_is_fitted(self)
         bank: Any = self.bank_
         scores = bank.frame_scores(self._check_features(X))
-        # Presences come first among a clip's values.
+        # The presence in a clip of one frame is the frame's score. The moments of presences come first, those
+        # of positions after them.
         n_concepts = len(self.concepts_)
-        return np.asarray((scores - bank.mean_[:n_concepts]) / bank.scale_[:n_concepts])
+        means = bank.mean_[:n_concepts]
+        scales = bank.scale_[:n_concepts]
+        return np.asarray((scores - means) / scales)
 
     def _check_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         """Validate frames X [N, F, D] and labels y [N] to fit on, and return both as arrays."""
         return self._check_frames_to_fit(X, y), np.asarray(y)
 
-    _check_features = FrameReader._frames
+    _check_features = FrameReader._check_frames
 
 
 class ConceptsUnlabelled(ConceptsInTime):
@@ -114,9 +117,11 @@ def _time_bottleneck_spec(
         name,
         title,
         make,
+        # The bottleneck chooses its parameters itself, by its own inner folds.
         choose=None,
         reads="frames",
         uses=("groups", "present", "unlabelled"),
+        # Of no kind of target by default: it is evaluated only if it is named.
         kinds=(),
         control=disturb != "none",
         compared_with=compared_with,

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.cav_fitting import Hyperplanes, Kind
-from obygaze_models.concepts.ridge_tuning import PENALTIES
+from obygaze_models.concepts.ridge_tuning import PENALTIES, TunedCavs
 from obygaze_models.models.binary import ABOVE_ZERO, BinaryClassifier, encode_labels, validated_rows
 from obygaze_models.models.choices import Candidate, candidates
 from obygaze_models.models.parameters import Positive
@@ -98,23 +98,21 @@ class LinearCAV(BinaryClassifier):
         ValueError
             There are not two classes.
         ConceptError
-                C is None and there are no movies; or the clips are of one class when some movie is left out.
+            C is None, and there are no movies, or without some movie all clips are of one class.
         """
         self._validate_params()
         features, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         self.classes_, labels = encode_labels(y, type(self).__name__)
-        self.threshold_ = ABOVE_ZERO
-        self.__dict__.pop("held_out_", None)
-        self.candidates_: tuple[Candidate, ...] = ()
         concepts = [str(self.classes_[1])]
         bank = ConceptBank(self.kind, C=self.C, balanced=self.balanced, concepts=concepts, clip=self.clip)
         bank.fit(features, labels, groups)
         self.scaler_ = bank.scaler_
+        self.threshold_ = ABOVE_ZERO
+        self.candidates_: tuple[Candidate, ...] = ()
+        # This is set with C None only; an earlier fit may have left it.
+        self.__dict__.pop("held_out_", None)
         if self.C is None:
-            tuned = bank.tuned_
-            self.held_out_ = HeldOut(tuned.distances[:, 0], labels, np.asarray(groups))
-            self.threshold_ = self.held_out_.threshold()
-            self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
+            self._choose_threshold(bank.tuned_, labels, np.asarray(groups))
         # The bank has one concept, and so one hyperplane.
         plane = bank.hyperplanes_
         self.norm_ = float(plane.norms[0])
@@ -123,6 +121,17 @@ class LinearCAV(BinaryClassifier):
         self.direction_ = plane.weights[0] / length
         self.offset_ = float(plane.intercepts[0]) / length
         return self
+
+    def _choose_threshold(
+        self, tuned: TunedCavs, labels: NDArray[np.int64], movies: NDArray[np.generic]
+    ) -> None:
+        """Set the threshold that is best for the held-out distances, these, and the penalties tried.
+
+        `labels` [N] are 0 or 1, and `tuned` is of this one concept.
+        """
+        self.held_out_ = HeldOut(tuned.distances[:, 0], labels, movies)
+        self.threshold_ = self.held_out_.threshold()
+        self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the signed distance [N] of each clip of X [N, D] to the hyperplane."""

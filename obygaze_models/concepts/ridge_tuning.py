@@ -23,14 +23,14 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.cav_fitting import Floats, Hyperplanes, refuse_constant
-from obygaze_models.concepts.feature_axes import FeatureAxes, axes_of_features, cached_result
+from obygaze_models.concepts.feature_axes import DecomposedFeatures, cached_result, decompose_features
 from obygaze_models.models.scaling import ClippedScaler
 
 PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)
-"""Penalties that are tried, in units of `mean_variance`; of equal losses the one of the largest is chosen."""
+"""Penalties to choose from, in units of `variance_per_direction`; of equal losses the largest is chosen."""
 
-N_CACHED = 2
-"""Results cached with a decomposition: for the concepts, and for the control with exchanged concepts."""
+N_CACHED_RESULTS = 2
+"""Results cached with decomposed features: for the concepts, and for the control with exchanged concepts."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,7 +59,7 @@ class TunedCavs:
 
     @property
     def penalties(self) -> NDArray[np.float64]:
-        """The penalty of each concept [K]."""
+        """The penalty of each concept [K], in units of `variance_per_direction`."""
         return np.array(PENALTIES)[self.chosen]
 
 
@@ -73,7 +73,8 @@ def tuned_ridge(
 ) -> TunedCavs:
     """Choose each concept's ridge penalty by leaving movies out, and fit its CAV with and without each movie.
 
-    The fits equal those of `ridge_hyperplanes` on the same clips, to rounding.
+    The fits equal those of `ridge_hyperplanes` on the same clips, to rounding. The result is cached, so that
+    callers must not change its arrays.
 
     Parameters
     ----------
@@ -97,13 +98,15 @@ def tuned_ridge(
         refuse_constant(f"{name}", column)
         for movie in np.unique(movies):
             refuse_constant(f"{name}, without movie {movie},", column[movies != movie])
-    movie_of = np.unique(movies, return_inverse=True)[1]
+    _, movie_of_clip = np.unique(movies, return_inverse=True)
     # One thread, since the rounding of products depends on the number of threads.
     with one_blas_thread():
-        axes = axes_of_features(X, clip)
+        features = decompose_features(X, clip)
         # With the same features, the result depends on movies and presences only.
-        key = movie_of.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
-        tuned: TunedCavs = cached_result(axes.results, key, N_CACHED, lambda: _tune(axes, present, movie_of))
+        key = movie_of_clip.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
+        tuned: TunedCavs = cached_result(
+            features.results, key, N_CACHED_RESULTS, lambda: _tune(features, present, movie_of_clip)
+        )
     return tuned
 
 
@@ -114,16 +117,16 @@ class _Fits(NamedTuple):
     ----------
     y : ndarray, shape [N, K]
         Presences, 0 or 1.
-    moments : ndarray, shape [R, K]
-        Sum of the coordinates of the clips with each concept.
+    sums_of_present : ndarray, shape [R, K]
+        Sum of the coordinates of the clips with each concept, T' y.
     shrinkage : ndarray, shape [V, R]
         1 / (l + r) for each penalty r and sum of squares l along an axis.
     weights : ndarray, shape [V, R, K]
-        Weights of the regressions: shrinkage times moments.
+        Weights of the regressions on the coordinates: shrinkage times T' y.
     """
 
     y: NDArray[np.float64]
-    moments: NDArray[np.float64]
+    sums_of_present: NDArray[np.float64]
     shrinkage: NDArray[np.float64]
     weights: NDArray[np.float64]
 
@@ -144,96 +147,143 @@ class _BestFits(NamedTuple):
     errors: NDArray[np.float64]
 
 
-def _tune(axes: FeatureAxes, present: NDArray[np.bool_], movie_of: NDArray[np.intp]) -> TunedCavs:
-    """Choose penalties, and fit CAVs on all clips and without each movie, from decomposed features.
+def _tune(
+    features: DecomposedFeatures, present: NDArray[np.bool_], movie_of_clip: NDArray[np.intp]
+) -> TunedCavs:
+    """Choose each concept's penalty, and fit its CAV on all clips and without each movie.
 
-    `present` [N, K] is the presence of each concept, `movie_of` [N] the movie of each clip, numbered from 0.
+    `present` [N, K] is the presence of each concept, `movie_of_clip` [N] the clip's movie, numbered from 0.
     """
-    y = present.astype(np.float64)
-    penalties = axes.unit * np.array(PENALTIES)
-    shrinkage = 1 / (axes.spread + penalties[:, None])
-    moments = axes.coordinates.T @ y
-    fits = _Fits(y, moments, shrinkage, shrinkage[:, :, None] * moments)
-    clips_of_movies = [movie_of == movie for movie in range(movie_of.max() + 1)]
-    errors = _errors_without_movie(axes, fits, clips_of_movies)
-    losses = np.mean(errors * errors, axis=1)
-    # For each concept, the index of its best penalty. Of equal losses argmin takes the first, the largest.
+    fits = _fit_every_penalty(features, present)
+    clips_of_movies = [movie_of_clip == movie for movie in range(movie_of_clip.max() + 1)]
+    errors = _errors_without_movie(features, fits, clips_of_movies)  # [V, N, K]
+    losses = np.mean(errors * errors, axis=1)  # [V, K]
+    # Of equal losses argmin takes the first, that of the largest penalty.
     chosen = np.argmin(losses, axis=0)
-    concepts = np.arange(y.shape[1])
-    best = _BestFits(
-        shrinkage=shrinkage[chosen].T,
+    best = _select_best(fits, errors, chosen)
+    return TunedCavs(
+        losses=losses,
+        chosen=chosen,
+        hyperplanes=_hyperplanes_of_all_clips(features, fits, best),
+        distances=_distances_without_movie(features, fits, best, clips_of_movies),
+        scaler=features.scaler,
+    )
+
+
+def _fit_every_penalty(features: DecomposedFeatures, present: NDArray[np.bool_]) -> _Fits:
+    """Fit ridge regressions of presences [N, K] on the coordinates of all clips, one for each penalty."""
+    y = present.astype(np.float64)
+    penalties = features.penalty_unit * np.array(PENALTIES)
+    shrinkage = 1 / (features.sums_of_squares + penalties[:, None])
+    sums_of_present = features.coordinates.T @ y
+    weights = shrinkage[:, :, None] * sums_of_present
+    return _Fits(y, sums_of_present, shrinkage, weights)
+
+
+def _select_best(fits: _Fits, errors: NDArray[np.float64], chosen: NDArray[np.intp]) -> _BestFits:
+    """Select of each concept the fit at its chosen penalty.
+
+    `errors` [V, N, K] are those without the clip's movie; `chosen` [K] are indices of penalties.
+    """
+    concepts = np.arange(len(chosen))
+    return _BestFits(
+        shrinkage=fits.shrinkage[chosen].T,
         weights=fits.weights[chosen, :, concepts].T,
         errors=errors[chosen, :, concepts].T,
     )
-    distances = _distances_without_movie(axes, fits, best, clips_of_movies)
+
+
+def _hyperplanes_of_all_clips(features: DecomposedFeatures, fits: _Fits, best: _BestFits) -> Hyperplanes:
+    """Convert the best fits on all clips to hyperplanes in the space of the scaled features."""
     # The coordinates of all clips add up to 0, since their mean was subtracted.
-    sum_of_coordinates = np.zeros(len(axes.spread))
-    offsets = _midway_offsets(best.weights, moments, sum_of_coordinates, y)
-    # Coordinates are (x - centre) axes: with them w t + b is (axes w) x + b - (axes w) centre.
-    directions = np.ascontiguousarray((axes.axes @ best.weights).T)
-    hyperplanes = Hyperplanes(directions, offsets - directions @ axes.centre)
-    return TunedCavs(losses, chosen, hyperplanes, distances, axes.scaler)
+    sum_of_all = np.zeros(len(features.sums_of_squares))
+    offsets = _midway_offsets(best.weights, fits.sums_of_present, sum_of_all, fits.y)
+    # With the coordinates t = axes' (x - centre), w t + b is (axes w) x + b - (axes w) centre.
+    directions = np.ascontiguousarray((features.axes @ best.weights).T)
+    return Hyperplanes(directions, offsets - directions @ features.centre)
 
 
 def _errors_without_movie(
-    axes: FeatureAxes, fits: _Fits, clips_of_movies: Sequence[NDArray[np.bool_]]
+    features: DecomposedFeatures, fits: _Fits, clips_of_movies: Sequence[NDArray[np.bool_]]
 ) -> NDArray[np.float64]:
-    """Compute the leave-one-movie-out errors of all penalties, [V, N, K].
+    """Compute for each penalty the error of each clip's presence by the fit without its movie, [V, N, K].
 
-    An error is a clip's presence less its prediction by the fit without the clip's movie.
+    No fit is repeated: the errors on the clips of movie g are ``inv(I - H_gg) (y_g - yhat_g)``. Here yhat_g
+    are the clips' values fitted on all clips, and ``H_gg = 1/n + T_g diag(shrinkage) T_g'`` is the block of
+    the hat matrix of the movie's clips, whose coordinates are T_g.
+
+    Parameters
+    ----------
+    features : DecomposedFeatures
+    fits : _Fits
+        On all clips.
+    clips_of_movies : sequence of ndarray of bool, shape [N]
+        For each movie, marks its clips.
     """
-    share = fits.y.mean(axis=0)
-    n_clips = len(axes.coordinates)
+    mean_presence = fits.y.mean(axis=0)
+    n_clips = len(features.coordinates)
     errors = np.empty((len(PENALTIES), *fits.y.shape))
     for is_in_movie in clips_of_movies:
-        coordinates = axes.coordinates[is_in_movie]
-        # I - 1/n: the part of I - H_gg (module docstring) that does not depend on the penalty.
-        without_mean = np.eye(len(coordinates)) - 1 / n_clips
+        coordinates = features.coordinates[is_in_movie]
+        # The part of I - H_gg that does not depend on the penalty.
+        identity_less_mean = np.eye(len(coordinates)) - 1 / n_clips
         for index, shrinkage in enumerate(fits.shrinkage):
-            # y_g - yhat_g, of the fit with the movie.
-            residuals = fits.y[is_in_movie] - share - coordinates @ fits.weights[index]
-            root = _factor_difference(without_mean, coordinates * np.sqrt(shrinkage))
+            # The errors y_g - yhat_g of the fit with the movie.
+            residuals = fits.y[is_in_movie] - mean_presence - coordinates @ fits.weights[index]
+            factor = _cholesky_of_difference(identity_less_mean, coordinates * np.sqrt(shrinkage))
             # dpotrs solves (I - H_gg) errors = residuals, given the Cholesky factor.
-            errors[index, is_in_movie] = dpotrs(root, residuals)[0]
+            errors[index, is_in_movie] = dpotrs(factor, residuals)[0]
     return errors
 
 
-def _factor_difference(without_mean: NDArray[np.float64], scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the Cholesky factor of ``without_mean - scaled scaled'``, [n, n], which is I - H_gg of a movie.
+def _cholesky_of_difference(
+    identity_less_mean: NDArray[np.float64], scaled: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Compute the Cholesky factor of I - H_gg = (I - 1/n) - S S' of the clips of one movie, [n, n].
 
-    I - H_gg is as in the module docstring. LAPACK is called directly, as scipy's checks take as long as the
-    arithmetic on so few clips.
+    `identity_less_mean` is I - 1/n, and `scaled` [n, R] is S: the clips' coordinates times the root of the
+    shrinkage. LAPACK is called directly, as scipy's checks take as long as the arithmetic on so few clips.
     """
     difference = scaled @ scaled.T
-    np.subtract(without_mean, difference, out=difference)
-    root: NDArray[np.float64]
-    # LAPACK wants columns contiguous: the transpose of the symmetric matrix is so without a copy.
-    root, failed = dpotrf(difference.T, overwrite_a=True, clean=False)
+    np.subtract(identity_less_mean, difference, out=difference)
+    factor: NDArray[np.float64]
+    # LAPACK wants contiguous columns. The matrix is symmetric, so its transpose is equal, and has them
+    # without a copy.
+    factor, failed = dpotrf(difference.T, overwrite_a=True, clean=False)
     if failed:
         raise linalg.LinAlgError("I - H_gg is not positive definite")
-    return root
+    return factor
 
 
 def _distances_without_movie(
-    axes: FeatureAxes,
+    features: DecomposedFeatures,
     fits: _Fits,
     best: _BestFits,
     clips_of_movies: Sequence[NDArray[np.bool_]],
 ) -> NDArray[np.float64]:
     """Compute the signed distance of each clip to the CAVs fitted without its movie, [N, K].
 
-    The CAVs without a movie follow from those of all clips (`fits`, and `best` of the chosen penalties) and
-    the errors on the movie's clips.
+    The weights w of a fit on all clips become ``w - shrinkage * (T_g' errors_g)`` without movie g, whose
+    clips have the coordinates T_g and the errors of `best`.
+
+    Parameters
+    ----------
+    features : DecomposedFeatures
+    fits, best : _Fits, _BestFits
+        On all clips.
+    clips_of_movies : sequence of ndarray of bool, shape [N]
+        For each movie, marks its clips.
     """
     distances = np.empty_like(fits.y)
     for is_in_movie in clips_of_movies:
-        coordinates = axes.coordinates[is_in_movie]
-        # Leaving a movie out takes its clips' errors from the moments: w - shrinkage * (T_g' errors_g).
+        coordinates = features.coordinates[is_in_movie]
         weights_without = best.weights - best.shrinkage * (coordinates.T @ best.errors[is_in_movie])
         # The coordinates of all clips add up to 0, so those of the others add up to minus the movie's sum.
-        moments_of_others = fits.moments - coordinates.T @ fits.y[is_in_movie]
         sum_of_others = -coordinates.sum(axis=0)
-        offsets = _midway_offsets(weights_without, moments_of_others, sum_of_others, fits.y[~is_in_movie])
+        sums_of_present_others = fits.sums_of_present - coordinates.T @ fits.y[is_in_movie]
+        offsets = _midway_offsets(
+            weights_without, sums_of_present_others, sum_of_others, fits.y[~is_in_movie]
+        )
         lengths = np.sqrt(np.einsum("rk,rk->k", weights_without, weights_without))
         decisions = coordinates @ weights_without + offsets
         distances[is_in_movie] = decisions / np.where(lengths > 0, lengths, 1.0)
@@ -242,8 +292,8 @@ def _distances_without_movie(
 
 def _midway_offsets(
     weights: NDArray[np.float64],
-    moments: NDArray[np.float64],
-    total: NDArray[np.float64],
+    sums_of_present: NDArray[np.float64],
+    sum_of_all: NDArray[np.float64],
     y: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Compute offsets [K] midway between the mean projections of clips with and without each concept.
@@ -252,15 +302,16 @@ def _midway_offsets(
     ----------
     weights : ndarray, shape [R, K]
         Directions of the hyperplanes.
-    moments : ndarray, shape [R, K]
+    sums_of_present : ndarray, shape [R, K]
         Sum of the coordinates of the clips with each concept.
-    total : ndarray, shape [R]
+    sum_of_all : ndarray, shape [R]
         Sum of the coordinates of all clips.
     y : ndarray, shape [N, K]
         Presences.
     """
     n_with = y.sum(axis=0)
     n_without = len(y) - n_with
-    # Midway between the mean coordinates of both classes, [R, K].
-    middle = (moments / n_with + (total[:, None] - moments) / n_without) / 2
+    mean_with = sums_of_present / n_with
+    mean_without = (sum_of_all[:, None] - sums_of_present) / n_without
+    middle = (mean_with + mean_without) / 2  # [R, K]
     return np.asarray(-np.einsum("rk,rk->k", weights, middle))

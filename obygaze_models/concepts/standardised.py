@@ -10,15 +10,16 @@ from obygaze_models.models.parameters import Estimator
 
 
 class Standardised(TransformerMixin, Estimator):
-    """Base class of estimators that give clips values on concepts: deviations from the training clips' mean.
+    """Base class of estimators that compute clips' values on concepts, in deviations from the training mean.
 
-    What is standardised, such as distances to a hyperplane, is called distances here.
+    What is standardised, such as distances to a hyperplane, is called distances here; the result is called
+    values.
 
     Attributes
     ----------
     concepts_ : ndarray of str, shape [K]
     mean_, scale_ : ndarray, shape [K]
-        Moments of the training clips' distances.
+        Mean and standard deviation of the training clips' distances.
     held_out_distances_ : ndarray, shape [N, K]
         The distances of each training clip, by what was learnt without its movie.
     """
@@ -26,17 +27,19 @@ class Standardised(TransformerMixin, Estimator):
     concepts: Sequence[str] | None = None
     held_out_distances_: NDArray[np.float64]
 
-    def fit_moments(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Set `mean_` and `scale_` to the moments of distances [N, K]; return the distances standardised."""
+    def set_moments(self, distances: NDArray[np.float64]) -> None:
+        """Set `mean_` and `scale_` to mean and standard deviation of the training clips' distances [N, K].
+
+        The scale of a constant column is set to 1.
+        """
         self.mean_ = distances.mean(axis=0)
         scale = distances.std(axis=0)
         # Rounding gives a constant column a tiny deviation, not 0.
         self.scale_ = np.where(scale > 1e-12 * (1 + np.abs(self.mean_)), scale, 1.0)
-        return self._standardised(distances)
 
     @property
     def held_out_values_(self) -> NDArray[np.float64]:
-        """The values of training clips, by what was learnt without their movies."""
+        """The values [N, K] of the training clips: `held_out_distances_`, standardised."""
         return self._standardised(self.held_out_distances_)
 
     def _standardised(self, distances: NDArray[np.float64]) -> NDArray[np.float64]:

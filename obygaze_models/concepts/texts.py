@@ -41,7 +41,7 @@ class TextVectors:
     vectors: NDArray[np.float64]
 
     def __repr__(self) -> str:
-        """Name the number of texts and the digest of their vectors, for records."""
+        """Return the number of texts and the digest of their vectors: a short text for a run's record."""
         digest = hashlib.sha256(np.ascontiguousarray(self.vectors).tobytes()).hexdigest()
         return f"{counted(len(self.texts), 'text')}, vectors sha256:{digest[:16]}"
 
@@ -73,12 +73,13 @@ class WithoutLabels(BinaryClassifier):
 
 
 class GivenScore(WithoutLabels):
-    """Score clips by their only feature: a probability, as a vision-language model answers with."""
+    """Score clips by their only feature, which is a probability: a vision-language model's answer."""
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability in X [N, 1] less a half [N]: above 0 if it is above a half."""
+        """Return the score [N] of each clip: its probability, the column of X [N, 1], less 0.5."""
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False)[:, 0] - 0.5)
+        probabilities = validate_data(self, X, dtype=np.float64, reset=False)[:, 0]
+        return np.asarray(probabilities - 0.5)
 
 
 class TextSimilarity(WithoutLabels):
@@ -96,12 +97,12 @@ class TextSimilarity(WithoutLabels):
         self.texts = texts
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Store the two labels of y [N] and the number of features of X [N, D], as in the texts.
+        """Store the two labels of y [N] and the number of features of X [N, D]; nothing else is learnt.
 
         Raises
         ------
         ConceptError
-            The texts have another width.
+            The vectors of the texts have another number of values than those of the clips.
         """
         super().fit(X, y)
         width = self.texts.vectors.shape[1]
@@ -142,21 +143,21 @@ def read_concept_texts(texts: Store, data: Dataset) -> Mapping[tuple[str, TextKi
     """
     if data.group is not None and data.features != "pooled":
         raise ConceptError(f"texts compare with pooled vectors, and these features are {data.features}")
-    name_of_group, stored = read_texts(texts, data.backbone, data.group)
-    row_of = {text: row for row, text in enumerate(stored.texts)}
-    texts_of: dict[tuple[str, TextKind], list[str]] = {}
+    group_name, stored = read_texts(texts, data.backbone, data.group)
+    row_of_text = {text: row for row, text in enumerate(stored.texts)}
+    texts_of_concept: dict[tuple[str, TextKind], list[str]] = {}
     for item in concept_texts(data.codebook):
-        if item.text not in row_of:
+        if item.text not in row_of_text:
             raise ConceptError(
-                f"{texts.where}, group {name_of_group}: has no text {clipped(item.text)!r} ({item.text_id}); "
+                f"{texts.where}, group {group_name}: has no text {clipped(item.text)!r} ({item.text_id}); "
                 "write the list with `obygaze codebook texts` and extract it"
             )
-        texts_of.setdefault((item.concept, item.kind), []).append(item.text)
-    vectors_of = {}
-    for key, texts_of_kind in texts_of.items():
-        rows = [row_of[text] for text in texts_of_kind]
-        vectors_of[key] = TextVectors(tuple(texts_of_kind), stored.vectors[rows])
-    return vectors_of
+        texts_of_concept.setdefault((item.concept, item.kind), []).append(item.text)
+    vectors_of_concept = {}
+    for concept_and_kind, its_texts in texts_of_concept.items():
+        rows = [row_of_text[text] for text in its_texts]
+        vectors_of_concept[concept_and_kind] = TextVectors(tuple(its_texts), stored.vectors[rows])
+    return vectors_of_concept
 
 
 def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, TextVectors]:
@@ -168,14 +169,14 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
     backbone : str
         Name of the clips' backbone, for messages.
     group : Group, optional
-        The clips' group of features.
+        The clips' group of features; None for features that are of no store.
 
     Returns
     -------
     name : str
         Name of the group of texts.
     vectors : TextVectors
-        Its texts, each once, as unit vectors.
+        Its texts, each once, as unit vectors; the text of the last row comes first.
 
     Raises
     ------
@@ -197,11 +198,12 @@ def read_texts(texts: Store, backbone: str, group: Group | None) -> tuple[str, T
     group_of_texts = texts[name]
     if group_of_texts.text is None:
         raise ConceptError(f"{texts.where}, group {name}: holds clips, not texts")
-    usable_rows = np.flatnonzero(group_of_texts.usable)
-    # In reverse order, so that the first row of a repeated text wins.
-    row_of = {group_of_texts.text[row]: row for row in usable_rows[::-1]}
+    row_of_text: dict[str, int] = {}
+    # From the last row to the first: of a text that is stored more than once, the first row is kept.
+    for row in np.flatnonzero(group_of_texts.usable)[::-1].tolist():
+        row_of_text[group_of_texts.text[row]] = row
     vectors = normalize(group_of_texts.pooled().astype(np.float64))
-    return name, TextVectors(tuple(row_of), vectors[list(row_of.values())])
+    return name, TextVectors(tuple(row_of_text), vectors[list(row_of_text.values())])
 
 
 def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[ModelSpec]:
@@ -232,26 +234,37 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
         Texts and clips are not in the same embedding space, or a text is missing.
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
-    vectors_of = read_concept_texts(texts, data)
-    # The mean of all texts does not tell concepts apart: it is subtracted from the directions of frames.
-    mean_of_texts = np.vstack([vectors.vectors for vectors in vectors_of.values()]).mean(axis=0)
+    vectors_of_concept_and_kind = read_concept_texts(texts, data)
+    # What the texts of all concepts have in common tells none of them apart: the mean of all is subtracted
+    # from directions of frames.
+    all_vectors = [text_vectors.vectors for text_vectors in vectors_of_concept_and_kind.values()]
+    mean_of_texts = np.vstack(all_vectors).mean(axis=0)
     has_frames = data.group is not None and "frames" in data.group.arrays
     specs = []
     for kind in TEXT_KINDS:
         vectors_of_concept = {}
-        for (concept, kind_of_text), vectors in vectors_of.items():
-            # For a target of levels, which names no concept, all concepts are used.
-            is_wanted = not target.concept or target.concept == concept
-            if kind_of_text == kind and is_wanted:
-                vectors_of_concept[concept] = vectors
-        if vectors_of_concept:
-            specs.append(_zero_shot_spec(kind, _all_texts(vectors_of_concept)))
-            if has_frames:
-                means = [vectors.vectors.mean(axis=0) for vectors in vectors_of_concept.values()]
-                directions = np.array(means) - mean_of_texts
-                named_directions = TextVectors(tuple(vectors_of_concept), directions)
-                specs.append(_text_bottleneck_spec(kind, named_directions))
+        for (concept, kind_of_texts), text_vectors in vectors_of_concept_and_kind.items():
+            # A target of levels names no concept: all concepts are used.
+            is_in_target = not target.concept or target.concept == concept
+            if kind_of_texts == kind and is_in_target:
+                vectors_of_concept[concept] = text_vectors
+        if not vectors_of_concept:
+            continue
+        specs.append(_zero_shot_spec(kind, _all_texts(vectors_of_concept)))
+        if has_frames:
+            specs.append(_text_bottleneck_spec(kind, _concept_directions(vectors_of_concept, mean_of_texts)))
     return specs
+
+
+def _concept_directions(
+    vectors_of_concept: Mapping[str, TextVectors], mean_of_texts: NDArray[np.float64]
+) -> TextVectors:
+    """Compute a direction for each concept: the mean vector of its texts, less that of all texts [D].
+
+    The result has the concepts' names in place of texts.
+    """
+    means = [text_vectors.vectors.mean(axis=0) for text_vectors in vectors_of_concept.values()]
+    return TextVectors(tuple(vectors_of_concept), np.array(means) - mean_of_texts)
 
 
 def _all_texts(vectors_of_concept: Mapping[str, TextVectors]) -> TextVectors:
@@ -270,7 +283,7 @@ def _zero_shot_spec(kind: TextKind, texts: TextVectors) -> ModelSpec:
 def _text_bottleneck_spec(kind: TextKind, directions: TextVectors) -> ModelSpec:
     """Make the spec of the bottleneck on frames whose concepts are directions of texts, not learnt ones.
 
-    `directions` holds a direction for each concept, with the concept's name in place of a text.
+    `directions` has a direction for each concept, with the concept's name in place of a text.
     """
 
     def make(seed: int) -> ConceptsUnlabelled:

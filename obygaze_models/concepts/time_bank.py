@@ -9,31 +9,31 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.concepts.bank import ConceptBank
+from obygaze_models.concepts.bank import ConceptBank, read_presences
 from obygaze_models.concepts.cav_fitting import Floats, Kind, refuse_constant
 from obygaze_models.concepts.control_bank import exchange_within_movies
 from obygaze_models.concepts.frame_directions import (
-    N_FOLDS,
     CentredFrames,
     centre_frames,
     fit_directions,
+    folds_of_movies,
     scale_directions,
     within_film_covariance,
 )
-from obygaze_models.models.frames import check_frames, frame_moments, shuffle_frames
+from obygaze_models.models.frames import check_frames, mean_and_scale_of_frames, shuffle_frames
 from obygaze_models.models.scaling import CLIP, Limit, standardise
 
 Disturb = Literal["none", "concepts", "time"]
 """What a control shuffles in training (`TimeBank`)."""
 
 PRESENCE_SHARPNESS = 2.0
-"""A concept's presence is log(mean(exp(this times s))) / this of the scores s of a clip's frames.
+"""Factor of scores in the soft maximum over a clip's frames; scores have deviation 1 within films.
 
-It is a soft maximum; scores have deviation 1 within films.
+The larger it is, the nearer is the soft maximum to the maximum.
 """
 
 POSITION_SHARPNESS = 3.0
-"""A concept's position is the mean position of frames, weighted by softmax(this times s) of the scores s."""
+"""Factor of scores in the softmax that weighs a clip's frames for the position of a concept."""
 
 
 @dataclass(eq=False, repr=False)
@@ -92,17 +92,24 @@ class TimeBank(ConceptBank):
         self._validate_params()
         frames = check_frames(X)
         movies = np.zeros(len(frames), np.intp) if groups is None else np.asarray(groups)
-        present = None
         if self.directions is None:
-            present = self._read_training_presences(y, movies)
+            labels = np.asarray(y, np.float64)
+            table = labels.reshape(len(labels), -1)
+            self.concepts_ = self._concept_names(table.shape[1], getattr(y, "columns", None))
+            present = self._training_presences(table, movies)
         else:
             self.concepts_ = self._concept_names(len(np.asarray(self.directions)), None)
+            present = None
         check_consistent_length(frames, movies, present)
         self.n_features_in_ = frames.shape[2]
         _, movie_indices = np.unique(movies, return_inverse=True)
+        every_clip = np.ones(len(frames), np.bool_)
         with one_blas_thread():
-            self._fit_directions_and_values(frames, present, movie_indices)
-        self.fit_moments(self.held_out_distances_)
+            centred = self._standardise_and_centre(frames, movie_indices)
+            self.held_out_distances_ = self._held_out_distances(centred, present, movie_indices)
+            scatter = centred.fold_scatters.sum(axis=0)
+            self.weights_ = self._directions_on(every_clip, centred, present, scatter)
+        self.set_moments(self.held_out_distances_)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -115,61 +122,67 @@ class TimeBank(ConceptBank):
         frames = check_frames(X)
         scores = np.empty((*frames.shape[:2], len(self.weights_)))
         with one_blas_thread():
-            # One clip at a time, so that its result does not depend on the other clips to the last bit.
+            # One clip at a time: the rounding of a product depends on the number of its rows.
             for row, clip in enumerate(frames):
                 standard = standardise(clip, self.frame_mean_, self.frame_scale_, self.clip)
                 scores[row] = standard @ self.weights_.T
         return scores
 
-    def _read_training_presences(
-        self, y: ArrayLike | None, movies: NDArray[np.generic]
+    def _training_presences(
+        self, labels: NDArray[np.float64], movies: NDArray[np.generic]
     ) -> NDArray[np.float64]:
-        """Convert presences y to 0 and 1, [N, K], and check that each concept has clips of both classes.
+        """Convert the presences of the concepts to 0 and 1, [N, K]; refuse concepts without both classes.
 
-        For the control ``disturb="concepts"`` they are exchanged within movies.
+        For the control ``disturb="concepts"`` they are exchanged between the clips of each movie.
+
+        Parameters
+        ----------
+        labels : ndarray, shape [N, K]
+            Presences of two values each.
+        movies : ndarray, shape [N]
         """
-        present = self._read_presences(np.asarray(y, np.float64), getattr(y, "columns", None))
+        present = read_presences(self.concepts_, labels)
         for name, column in zip(self.concepts_, present.T, strict=True):
             refuse_constant(name, column)
         if self.disturb == "concepts":
             present = present[exchange_within_movies(movies, self.random_state)]
         return present
 
-    def _fit_directions_and_values(
-        self, frames: Floats, present: NDArray[np.float64] | None, movies: NDArray[np.intp]
-    ) -> None:
-        """Set the directions of all clips, and each clip's values along directions fitted without its movie.
+    def _standardise_and_centre(self, frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
+        """Set the moments of all frames [N, F, D]; standardise the frames, and subtract film means."""
+        self.frame_mean_, self.frame_scale_ = mean_and_scale_of_frames(frames, np.dtype(np.float32))
+        standard = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip)
+        return centre_frames(standard.astype(np.float32, copy=False), movies)
 
-        The second are `held_out_distances_`. Movies are dealt to folds: directions are fitted without one
-        fold at a time, and the clips of that fold get their presences and positions along them.
+    def _held_out_distances(
+        self, centred: CentredFrames, present: NDArray[np.float64] | None, movies: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Compute each clip's presences and positions along directions fitted without its movie, [N, 2 K].
+
+        One fold of movies is left out at a time (`folds_of_movies`). For the control ``disturb="time"`` the
+        frames of each clip are shuffled.
 
         Parameters
         ----------
-        frames : ndarray, shape [N, F, D]
+        centred : CentredFrames
         present : ndarray, shape [N, K], optional
             Presence of each concept; None if directions are given.
         movies : ndarray of int, shape [N]
             The movie of each clip, numbered from 0.
         """
-        self.frame_mean_, self.frame_scale_ = frame_moments(frames, np.dtype(np.float32))
-        standard = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip)
-        centred = centre_frames(standard.astype(np.float32, copy=False), movies)
-        # Sum of products of the centred frames' features [D, D].
-        scatter_of_all = centred.scatters.sum(axis=0)
+        scatter_of_all = centred.fold_scatters.sum(axis=0)
         rng = np.random.default_rng(self.random_state)
-        # Presences of the K concepts, then positions.
-        self.held_out_distances_ = np.empty((len(frames), 2 * len(self.concepts_)))
-        fold_of_clip = movies % N_FOLDS
+        distances = np.empty((len(movies), 2 * len(self.concepts_)))
+        fold_of_clip = folds_of_movies(movies)
         for fold in np.unique(fold_of_clip):
             is_in_fold = fold_of_clip == fold
-            scatter_of_others = scatter_of_all - centred.scatters[fold]
+            scatter_of_others = scatter_of_all - centred.fold_scatters[fold]
             directions = self._directions_on(~is_in_fold, centred, present, scatter_of_others)
             scores: Floats = centred.scores(is_in_fold, movies, directions)
             if self.disturb == "time":
                 scores = shuffle_frames(scores, rng)
-            self.held_out_distances_[is_in_fold] = presences_and_positions(scores)
-        every_clip = np.ones(len(frames), np.bool_)
-        self.weights_ = self._directions_on(every_clip, centred, present, scatter_of_all)
+            distances[is_in_fold] = presences_and_positions(scores)
+        return distances
 
     def _directions_on(
         self,
@@ -189,10 +202,10 @@ class TimeBank(ConceptBank):
         present : ndarray, shape [N, K], optional
             Presence of each concept; None if directions are given.
         scatter : ndarray, shape [D, D]
-            Sum of products of the frames of those clips.
+            Sum of products of the features of those clips' frames, x x'.
         """
         if present is None:
-            # The score of a frame x is d x; with x = scale z + mean it is (d scale) z, plus a constant.
+            # A direction d of frames x is (d scale) in standardised frames z, since x = scale z + mean.
             directions = np.asarray(self.directions, np.float64) * self.frame_scale_
             n_frames = centred.is_present[clips].sum()
             return scale_directions(directions, within_film_covariance(scatter, n_frames))
@@ -202,26 +215,27 @@ class TimeBank(ConceptBank):
 
 
 def presences_and_positions(scores: Floats) -> NDArray[np.float64]:
-    """Summarise the scores of clips' frames as the presence and the position of each concept: [N, 2 K].
+    """Compute each concept's presence and position from the scores of clips' frames: [N, 2 K].
 
-    Presence is a soft maximum of the scores over frames. Position is the mean position of frames, weighed by
-    the softmax of scores, from -0.5 at the clip's first frame to 0.5 at its last.
+    Presence is a soft maximum over a clip's scores s, log(mean(exp(a s))) / a with a = `PRESENCE_SHARPNESS`.
+    Position is the mean position of frames, from -0.5 at the clip's first frame to 0.5 at its last, weighed
+    by softmax(b s) with b = `POSITION_SHARPNESS`.
 
     Parameters
     ----------
     scores : ndarray, shape [N, F, K]
         NaN for absent frames.
     """
-    wide = scores.astype(np.float64)
-    is_present = ~np.isnan(wide)
+    is_present = ~np.isnan(scores)
     # A score of minus infinity adds nothing to a sum of exponentials.
-    wide = np.where(is_present, wide, -np.inf)
+    masked_scores = np.where(is_present, scores.astype(np.float64), -np.inf)
     n_frames = is_present.sum(axis=1)
     # log(mean(exp)) is log(sum(exp)) - log(n).
-    presences = (logsumexp(PRESENCE_SHARPNESS * wide, axis=1) - np.log(n_frames)) / PRESENCE_SHARPNESS
-    frame_weights: NDArray[np.float64] = softmax(POSITION_SHARPNESS * wide, axis=1)
+    log_sums = logsumexp(PRESENCE_SHARPNESS * masked_scores, axis=1)
+    presences = (log_sums - np.log(n_frames)) / PRESENCE_SHARPNESS
+    frame_weights: NDArray[np.float64] = softmax(POSITION_SHARPNESS * masked_scores, axis=1)
     if is_present.all():
-        positions = np.einsum("nfk,f->nk", frame_weights, _frame_positions(wide.shape[1]))
+        positions = np.einsum("nfk,f->nk", frame_weights, _frame_positions(scores.shape[1]))
     else:
         # A frame is present or absent for all concepts alike.
         frame_positions = _positions_among_present(np.asarray(is_present.any(axis=2)))
@@ -235,7 +249,10 @@ def _frame_positions(n_frames: int) -> NDArray[np.float64]:
 
 
 def _positions_among_present(is_present: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the position of each present frame among the present frames of its clip, [N, F]; 0 of others."""
+    """Return the position of each present frame among the present frames of its clip, [N, F]; 0 of others.
+
+    In a clip whose frames are present, absent, present, present they are -0.5, 0, 0, 0.5.
+    """
     positions = np.zeros(is_present.shape)
     for row, present_frames in enumerate(is_present):
         positions[row, present_frames] = _frame_positions(int(present_frames.sum()))

@@ -33,7 +33,8 @@ class UnitBank(FrameReader, Standardised):
     mean_, scale_ : ndarray of float64, shape [H]
         Moments of the training clips' activations.
     held_out_distances_ : ndarray of float64, shape [N, H]
-        The training clips' largest activations: no label was used.
+        The training clips' largest activations by the same units. As no label was used, there is nothing to
+        hold out.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class UnitBank(FrameReader, Standardised):
     random_state: Seed = 0
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
-        """Learn the units on frames X [N, F, D], without labels; y and groups are not used.
+        """Learn the units on frames X [N, F, D], without labels: y and groups are ignored.
 
         Raises
         ------
@@ -78,15 +79,14 @@ class UnitBank(FrameReader, Standardised):
             seed=self.random_state,
         )
         self.concepts_ = np.array([f"unit{number + 1}" for number in range(self.n_units)])
-        # Absent frames are NaN.
-        self.held_out_distances_ = np.nanmax(self.frame_scores(frames), axis=1)
-        self.fit_moments(self.held_out_distances_)
+        self.held_out_distances_ = self._largest_activations(frames)
+        self.set_moments(self.held_out_distances_)
         return self
 
     def frame_scores(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the activation of each unit in each frame of X [N, F, D]: [N, F, H]; NaN if absent."""
         check_is_fitted(self)
-        frames = self._frames(X)
+        frames = self._check_frames(X)
         scores = np.full((*frames.shape[:2], self.n_units), np.nan)
         for clip, scores_of_clip in zip(frames, scores, strict=True):
             active = activations_of_clip(self.dictionary_, clip)
@@ -95,7 +95,12 @@ class UnitBank(FrameReader, Standardised):
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each unit's largest activation in each clip [N, H], standardised as the training clips."""
-        return self._standardised(np.nanmax(self.frame_scores(X), axis=1))
+        return self._standardised(self._largest_activations(X))
+
+    def _largest_activations(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Compute each unit's largest activation over the present frames of each clip, [N, H]."""
+        largest: NDArray[np.float64] = np.nanmax(self.frame_scores(X), axis=1)
+        return largest
 
 
 def _make_unit_bottleneck(seed: int) -> ConceptsUnlabelled:

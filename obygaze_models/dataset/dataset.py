@@ -218,8 +218,9 @@ class Dataset:
         return round(float(np.median(self.seconds[rows])), 3)
 
     def take(self, rows: NDArray[np.intp]) -> "Dataset":
-        """Return the dataset of the clips in these rows."""
+        """Return the dataset of the clips in these rows, with all that it holds of each clip."""
         selected = {}
+        # The fields with a row per clip; `group`, `reduction` and `parts` find clips by their ids.
         for name in ("X", "seconds", "bags", "variables", "answers"):
             array = getattr(self, name)
             if array is not None:
@@ -229,9 +230,13 @@ class Dataset:
     def read(self, what: Reads, *, stream: bool = False) -> Any:
         """Return what a model reads of each clip: vectors [N, D], frames [N, F, D] or tokens [N, T, D].
 
-        ``seconds`` are returned as logarithms, [N, 1]. If the dataset's tokens are reduced, both frames and
-        tokens are the reduced ones. Frames of several modalities are joined side by side, as vectors are;
-        absent frames are NaN, and a modality without frames has its vector as the only frame.
+        ``seconds`` are returned as logarithms, [N, 1]. Frames and tokens are, in this order of preference:
+
+        1. the reduced tokens, if the dataset's tokens are reduced;
+        2. for frames, the windows of bags, if the dataset was loaded by `load_bags`;
+        3. for frames, those of all modalities side by side, if the dataset has several: absent frames are
+           NaN, and a modality without frames has its vector as the only frame;
+        4. those of the store.
 
         Parameters
         ----------
@@ -289,6 +294,7 @@ class Dataset:
         most_frames = max(frames_of_part.shape[1] for frames_of_part in frames)
         joined = np.full((len(self), most_frames, self.X.shape[1]), np.nan, np.float32)
         for modality, part, frames_of_part in zip(self.modalities, self.parts, frames, strict=True):
+            # A modality may lack clips: its rows of the clips that it has, and their rows in this dataset.
             rows_of_part = part.rows(self.clip_ids.tolist())
             rows = self.rows(part.clip_ids[rows_of_part].tolist())
             n_frames = frames_of_part.shape[1]
@@ -302,7 +308,7 @@ class Dataset:
 
 
 def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> None:
-    """Raise if an imported feature, or a variable, equals the label of every clip (|r| = 1).
+    """Raise if an imported feature or a variable equals the label of every clip, up to a shift and a factor.
 
     Features that were extracted from films are not checked: they can't contain labels.
 
@@ -310,31 +316,37 @@ def refuse_labels(data: Dataset, labels: Mapping[str, NDArray[np.int64]]) -> Non
     ----------
     data : Dataset
     labels : mapping of str to ndarray of int, shape [N]
-        Name of a target -> its labels.
+        Name of a target -> the class of each clip, or `NOT_ASKED` for clips that are not in the target.
     """
-    is_imported = np.zeros(data.X.shape[1], bool)
-    if data.modalities:
-        for part in data.modalities:
-            is_imported[part.start : part.stop] = _is_imported(part.provenance)
-    else:
-        is_imported[:] = _is_imported({} if data.group is None else data.group.provenance)
+    is_imported = _imported_features(data)
     variables = np.empty((0, len(data))) if data.variables is None else data.variables.T
-    for name, codes in labels.items():
-        leaking = np.flatnonzero(is_imported & _equal_label(data.X, codes))
+    for name, classes in labels.items():
+        leaking = np.flatnonzero(is_imported & _equal_label(data.X, classes))
         if len(leaking):
             raise ProtocolError(
                 f"{data.backbone}: feature {leaking[0]} (of 0 to {len(is_imported) - 1}) equals the label "
-                f"{name} of all {counted(int((codes != NOT_ASKED).sum()), 'clip')}: a label "
+                f"{name} of all {counted(int((classes != NOT_ASKED).sum()), 'clip')}: a label "
                 "was imported as a feature; "
                 "import the features without it (store import --columns)"
             )
         for column, values in zip(data.variable_names, variables, strict=True):
-            codes_with_value = np.where(np.isnan(values), NOT_ASKED, codes)
-            if _equal_label(values[:, None], codes_with_value).any():
+            # Clips without a value of the variable are not compared.
+            classes_with_value = np.where(np.isnan(values), NOT_ASKED, classes)
+            if _equal_label(values[:, None], classes_with_value).any():
                 raise ProtocolError(
                     f"variable {column} equals the label {name} of all clips that have one: leave its "
                     "column out"
                 )
+
+
+def _imported_features(data: Dataset) -> NDArray[np.bool_]:
+    """Mark the features [D] of a dataset that were imported, and not extracted from films."""
+    is_imported = np.zeros(data.X.shape[1], bool)
+    for modality in data.modalities:
+        is_imported[modality.start : modality.stop] = _is_imported(modality.provenance)
+    if not data.modalities:
+        is_imported[:] = _is_imported({} if data.group is None else data.group.provenance)
+    return is_imported
 
 
 def _is_imported(provenance: Mapping[str, Any]) -> bool:
@@ -342,20 +354,24 @@ def _is_imported(provenance: Mapping[str, Any]) -> bool:
     return not provenance or provenance.get("imported") is True
 
 
-def _equal_label(X: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mark the features of X [N, D] that equal the labels [N] of all clips, up to a shift and a factor.
+def _equal_label(X: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mark the features of X [N, D] that equal the classes [N] of all clips, up to a shift and a factor.
 
-    Nothing is marked if there are so few clips that a feature may do so by chance: with n clips, a two-valued
-    feature equals the label or its opposite with probability 2 ** (1 - n).
+    Their squared correlation r^2 with the class is then 1, but for rounding. Nothing is marked if there are
+    so few clips that a feature may do so by chance: with n clips, a two-valued feature equals the class or
+    its opposite with probability 2 ** (1 - n).
     """
-    rows = codes != NOT_ASKED
+    rows = classes != NOT_ASKED
     n_features = X.shape[1]
     n_expected_by_chance = n_features * 2.0 ** (1 - rows.sum())
     if n_expected_by_chance > MOST_EQUAL_BY_CHANCE:
         return np.zeros(n_features, bool)
-    y = codes[rows] - codes[rows].mean()
+    y = classes[rows] - classes[rows].mean()
     values = X[rows] - X[rows].mean(axis=0, dtype=np.float64)
-    scale = np.sum(values**2, axis=0) * np.sum(y**2)
+    # r^2 is the squared covariance divided by both variances; all are sums here, without the division by n.
     squared_covariance = (y @ values) ** 2
-    is_equal: NDArray[np.bool_] = (scale > 0) & (squared_covariance >= (1 - MOST_UNEXPLAINED) * scale)
+    product_of_variances = np.sum(values**2, axis=0) * np.sum(y**2)
+    varies = product_of_variances > 0
+    least_r_squared = 1 - MOST_UNEXPLAINED
+    is_equal: NDArray[np.bool_] = varies & (squared_covariance >= least_r_squared * product_of_variances)
     return is_equal

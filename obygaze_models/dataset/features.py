@@ -44,17 +44,17 @@ def find_group(store: Store, backbone: str | None) -> Group:
         The store has no such backbone, or several and none is named.
     """
     names = ", ".join(store.names)
-    if backbone is None:
+    if backbone is not None:
+        if backbone not in store.names:
+            raise DatasetError(f"store {store.name} has no backbone {backbone!r}: it has {names}")
+        return store[backbone]
+    candidates = list(store.backbones)
+    if len(candidates) > 1 and SIGNATURE in candidates:
         # A signature identifies films, and is rarely a model's input: it must be named.
-        backbones = [name for name in store.backbones if name != SIGNATURE] or list(store.backbones)
-        if len(backbones) != 1:
-            raise DatasetError(
-                f"store {store.name} has several backbones ({names}): name one, STORE:BACKBONE"
-            )
-        return store[backbones[0]]
-    if backbone not in store.names:
-        raise DatasetError(f"store {store.name} has no backbone {backbone!r}: it has {names}")
-    return store[backbone]
+        candidates.remove(SIGNATURE)
+    if len(candidates) != 1:
+        raise DatasetError(f"store {store.name} has several backbones ({names}): name one, STORE:BACKBONE")
+    return store[candidates[0]]
 
 
 @checked
@@ -71,9 +71,10 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
     DatasetError
         The store has no layers, or those of several networks and none is named.
     """
-    layers_of: dict[str, dict[int, str]] = {}
+    layers_of: dict[str, dict[int, str]] = {}  # network -> number of a layer -> its group
     for name in store.names:
         provenance = store[name].provenance
+        # The group of a layer states the group of its network under "beside".
         network = provenance.get("beside")
         layer = provenance.get("layer")
         if not isinstance(network, str) or not isinstance(layer, str):
@@ -81,24 +82,24 @@ def layer_groups(store: Store, backbone: str | None) -> dict[int, str]:
         is_number = re.fullmatch("[1-9][0-9]{0,3}", layer, re.ASCII) is not None
         if is_number:
             layers_of.setdefault(network, {})[int(layer)] = name
-    owners = [backbone] if backbone is not None else list(layers_of)
-    if len(owners) > 1:
+    networks = [backbone] if backbone is not None else list(layers_of)
+    if len(networks) > 1:
         raise DatasetError(
-            f"store {store.name} has layers of several backbones ({', '.join(owners)}): name one, "
+            f"store {store.name} has layers of several backbones ({', '.join(networks)}): name one, "
             "STORE:BACKBONE"
         )
-    layers = layers_of.get(owners[0], {}) if owners else {}
+    layers = layers_of.get(networks[0], {}) if networks else {}
     if not layers:
         which = backbone if backbone is not None else "any backbone"
         raise DatasetError(f"store {store.name} has no layers of {which}: extract with --layers")
     return dict(sorted(layers.items()))
 
 
-def unusable(store: Store, group: Group, row: int) -> str | None:
+def why_unusable(store: Store, group: Group, row: int) -> str | None:
     """Return the reason why the clip in a row has no features of a group; None if it has features."""
     if group.usable[row]:
         return None
-    clip = store.clips[row].within(group.name)
+    clip = store.clips[row].within(group.name)  # with its status and reason in this group
     if clip.reason:
         return f"{clip.status}: {clip.reason}"
     return clip.status
@@ -131,7 +132,7 @@ def lengths_of(store: Store, rows: Sequence[int]) -> NDArray[np.float64] | None:
 
 
 def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Read some rows of an array, [N, ...], piece by piece, so that they are in memory only once.
+    """Read some rows of an array, [N, ...], piece by piece, so that no second copy of them is in memory.
 
     If clips differ in their number of frames, the result is [N, T, D] with the T of the longest, and shorter
     clips end with NaN.
@@ -139,40 +140,41 @@ def read_array(group: Group, array: str, rows: NDArray[np.intp]) -> NDArray[Any]
     if group.is_ragged(array):
         return read_padded(group, array, rows)
     values = np.empty((len(rows), *group.shape(array)[1:]), group.dtype(array))
-    for part in _stored_together(group, array, rows):
+    for part in _read_by_piece(group, array, rows):
         values[part.indices] = part.values
     return values
 
 
 class _Part(NamedTuple):
-    """Clips whose rows are stored together.
+    """Values of an array for some of the clips that were requested, whose rows are in one piece.
 
     Attributes
     ----------
     indices : ndarray of int, shape [n]
-        Indices of the clips among those that were requested.
+        Where these clips are in the request: `values[0]` is that of the clip ``rows[indices[0]]``.
     values : ndarray, shape [n, ...]
-        Their rows of the array.
     """
 
     indices: NDArray[np.intp]
     values: NDArray[Any]
 
 
-def _stored_together(group: Group, array: str, rows: NDArray[np.intp]) -> Iterator[_Part]:
+def _read_by_piece(group: Group, array: str, rows: NDArray[np.intp]) -> Iterator[_Part]:
     """Yield the values of some rows [N] of an array, grouped by the piece in which they are stored.
 
     Each piece is read once, and pieces without any of the rows are not read. Rows may be in any order.
     """
     starts = np.array([piece.start for piece in group.pieces(array)], np.intp)
     order = np.argsort(rows, kind="stable")
+    # The piece of each row, in rising order of rows: the number of pieces that start at or before it.
     piece_of = np.searchsorted(starts, rows[order], side="right")
-    first_of_pieces = np.flatnonzero(np.diff(piece_of)) + 1
-    for indices in np.split(order, first_of_pieces):
+    where_piece_changes = np.flatnonzero(np.diff(piece_of)) + 1
+    for indices in np.split(order, where_piece_changes):
         if len(indices):
-            rows_of_piece = rows[indices]  # rising
+            rows_of_piece = rows[indices]
             first = int(rows_of_piece[0])
-            values = group.rows(array, slice(first, int(rows_of_piece[-1]) + 1))
+            last = int(rows_of_piece[-1])
+            values = group.rows(array, slice(first, last + 1))
             yield _Part(indices, values[rows_of_piece - first])
 
 
@@ -221,18 +223,10 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
     DatasetError
         A feature is not finite: the store was not written by obygaze, which refuses such features.
     """
-    if group.is_ragged(array):
-        X = np.empty((len(rows), group.shape(array)[1]), np.float32)
-        order = np.argsort(rows, kind="stable")
-        frames_of_clips = rows_of(group, array, rows[order].tolist())
-        for index, frames in zip(order.tolist(), frames_of_clips, strict=True):
-            X[index] = REDUCTIONS[pool](frames.astype(np.float32))
-    elif array == "pooled":
+    if array == "pooled" and not group.is_ragged(array):
         X = _read_vectors(group, rows)
     else:
-        X = np.empty((len(rows), group.shape(array)[-1]), np.float32)
-        for part in _stored_together(group, array, rows):
-            X[part.indices] = REDUCTIONS[pool](part.values.astype(np.float32))
+        X = _pool_vectors(group, array, pool, rows)
     is_damaged = ~np.isfinite(X).all(axis=1)
     if is_damaged.any():
         first = int(np.flatnonzero(is_damaged)[0])
@@ -243,10 +237,26 @@ def read_features(group: Group, array: Features, pool: Pool, rows: NDArray[np.in
     return X
 
 
+def _pool_vectors(group: Group, array: Features, pool: Pool, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Read the frames or tokens of some clips, and pool them to vectors [N, D]."""
+    to_vector = REDUCTIONS[pool]
+    X = np.empty((len(rows), group.shape(array)[-1]), np.float32)
+    if not group.is_ragged(array):
+        for part in _read_by_piece(group, array, rows):
+            X[part.indices] = to_vector(part.values.astype(np.float32))
+        return X
+    # Clips differ in their number of frames: they are read one by one, in the order of the store.
+    order = np.argsort(rows, kind="stable")
+    frames_of_clips = rows_of(group, array, rows[order].tolist())
+    for index, frames in zip(order.tolist(), frames_of_clips, strict=True):
+        X[index] = to_vector(frames.astype(np.float32))
+    return X
+
+
 def _read_vectors(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float32]:
     """Read the pooled vectors [N, D] of some clips.
 
-    If the clips are at least half of those between the first and the last, the whole range is read at once.
+    If at least half of the rows from the first to the last are wanted, this whole range is read at once.
     """
     if not len(rows):
         return np.empty((0, group.shape("pooled")[1]), np.float32)
@@ -280,12 +290,12 @@ class StoredClips:
         self.group = group
         self.array = array
         self.rows = rows
-        self.n_frames = n_frames
         sizes = group.shape(array)[1:]
         if group.is_ragged(array):
             if n_frames is None:
-                self.n_frames = int(group.row_size[rows].max(initial=1))
-            sizes = (int(self.n_frames or 1), *sizes)
+                n_frames = int(group.row_size[rows].max(initial=1))
+            sizes = (n_frames, *sizes)
+        self.n_frames = n_frames
         self.shape = (len(rows), *sizes)
         self.dtype = group.dtype(array)
         self.ndim = len(self.shape)

@@ -24,7 +24,7 @@ from obygaze_models.dataset.features import (
     layer_groups,
     lengths_of,
     read_features,
-    unusable,
+    why_unusable,
 )
 from obygaze_models.errors import DatasetError
 from obygaze_models.protocol.targets import Labels, experts_of, labels_of
@@ -88,13 +88,8 @@ def load_dataset(
     [('film5-c015', 'failed: the file is empty (0 bytes)')]
     """
     if not isinstance(store, Store):
-        names = [backbone] * len(store) if backbone is None or isinstance(backbone, str) else list(backbone)
-        if len(names) != len(store):
-            raise DatasetError(
-                f"{counted(len(store), 'store')} and {counted(len(names), 'backbone')}: name one for each"
-            )
         parts = []
-        for one_store, name in zip(store, names, strict=True):
+        for one_store, name in zip(store, _backbone_of_each(store, backbone), strict=True):
             part = load_dataset(
                 one_store, manifest, backbone=name, features=features, pool=pool, unlabelled=unlabelled
             )
@@ -106,7 +101,8 @@ def load_dataset(
     array = find_array(store, group, features)
     labels = labels_of(manifest)
     is_annotated = annotated_clips(labels, manifest)
-    usable = _usable_clips(store, group, labels, is_annotated | unlabelled)
+    is_wanted = is_annotated | unlabelled  # all clips, if those without a label are wanted too
+    usable = _usable_clips(store, group, labels, is_wanted)
     if not len(usable.rows):
         raise DatasetError(_explain_no_clips(store, manifest, usable.excluded))
     lengths = lengths_of(store, usable.rows.tolist())
@@ -127,6 +123,23 @@ def load_dataset(
         reduction=None if reduce is None else reduce_tokens(store, group.name, reduce, progress=progress),
         seconds=lengths,
     )
+
+
+def _backbone_of_each(
+    stores: Sequence[Store], backbone: str | Sequence[str | None] | None
+) -> list[str | None]:
+    """Return the backbone to load from each of several stores; None for a store's only one.
+
+    `backbone` is one for each store, or one name (or None) for all.
+    """
+    if backbone is None or isinstance(backbone, str):
+        return [backbone] * len(stores)
+    names = list(backbone)
+    if len(names) != len(stores):
+        raise DatasetError(
+            f"{counted(len(stores), 'store')} and {counted(len(names), 'backbone')}: name one for each"
+        )
+    return names
 
 
 class _Usable(NamedTuple):
@@ -159,7 +172,7 @@ def _usable_clips(store: Store, group: Group, labels: Labels, is_wanted: NDArray
     for index in np.flatnonzero(is_wanted).tolist():
         clip_id = str(labels.clip_ids[index])
         row = row_of.get(clip_id)
-        reason = "not in the store" if row is None else unusable(store, group, row)
+        reason = "not in the store" if row is None else why_unusable(store, group, row)
         if row is not None and reason is None:
             indices.append(index)
             rows.append(row)
@@ -205,15 +218,17 @@ def load_layers(store: Store, manifest: Manifest, *, backbone: str | None = None
     modalities = []
     start = 0
     for number, part in zip(groups, parts, strict=True):
+        # Every layer has the same clips, so that none is missing.
         modality = _describe_modality(str(number), part, start, n_missing=0)
         modalities.append(modality)
         start = modality.stop
-    owner = str(modalities[0].provenance["beside"])
+    # The group of a layer states the group of its network under "beside".
+    network = str(modalities[0].provenance["beside"])
     return replace(
         parts[0],
         X=np.concatenate([part.X for part in parts], axis=1),
-        backbone=owner,
-        label=f"layers of {owner}",
+        backbone=network,
+        label=f"layers of {network}",
         group=None,
         modalities=tuple(modalities),
         parts=tuple(parts),
@@ -240,26 +255,30 @@ def _describe_modality(name: str, part: Dataset, start: int, n_missing: int) -> 
 
 def annotated_clips(labels: Labels, manifest: Manifest) -> NDArray[np.bool_]:
     """Mark the clips [N] that are annotated: with a level that some task uses, or a rank on some scale."""
-    annotated = np.isin(labels.levels, np.array(manifest.codebook.labels, dtype=str))
+    # `Codebook.labels` are the levels that tasks use.
+    is_annotated = np.isin(labels.levels, np.array(manifest.codebook.labels, dtype=str))
     for ranks in labels.scales.values():
-        annotated |= ranks >= 0
-    return annotated
+        is_annotated |= ranks >= 0
+    return is_annotated
 
 
-def counts_of(labels: Labels, annotated: NDArray[np.bool_]) -> dict[str, int]:
+def counts_of(labels: Labels, is_annotated: NDArray[np.bool_]) -> dict[str, int]:
     """Count a manifest's clips: all, those without a level, and those with a level that is in no task.
 
-    `annotated` [N] marks the clips with a level of some task, or a rank on a scale.
+    `is_annotated` [N] marks the clips with a level of some task, or a rank on a scale.
     """
+    has_level = labels.levels != ""
     return {
         "manifest": len(labels.clip_ids),
-        "unlabelled": int((~annotated & (labels.levels == "")).sum()),
-        "in_no_task": int((~annotated & (labels.levels != "")).sum()),
+        "unlabelled": int((~is_annotated & ~has_level).sum()),
+        "in_no_task": int((~is_annotated & has_level).sum()),
     }
 
 
 def _source_fields(store: Store, group: Group, manifest: Manifest, array: Features) -> dict[str, Any]:
     """Collect the fields of a `Dataset` that describe its store, group, array and codebook."""
+    is_on_server = "://" in store.where
+    signatures = store[SIGNATURE] if has_signatures(store) and not is_on_server else None
     return {
         "codebook": manifest.codebook,
         "backbone": group.name,
@@ -267,7 +286,7 @@ def _source_fields(store: Store, group: Group, manifest: Manifest, array: Featur
         "store": store.fingerprint,
         "label": group.name,
         "untrained": group.provenance.get("untrained") is True,
-        "signatures": store[SIGNATURE] if has_signatures(store) and "://" not in store.where else None,
+        "signatures": signatures,
     }
 
 
@@ -292,29 +311,22 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
     """
     if len({(part.store, part.backbone) for part in parts}) < len(parts):
         raise DatasetError("the same backbone of the same store is given twice")
-    labels = labels_of(manifest)
-    clip_ids = {clip_id for part in parts for clip_id in part.row_of}
-    indices = np.flatnonzero(np.isin(labels.clip_ids, sorted(clip_ids)))
-    row_of = {clip_id: row for row, clip_id in enumerate(labels.clip_ids[indices].tolist())}
-    n_clips = len(indices)
-    X = np.full((n_clips, sum(part.X.shape[1] for part in parts)), np.nan, np.float32)
-    backbones = [part.backbone for part in parts]
+    labels = _labels_of_parts(parts, manifest)
+    row_of = {clip_id: row for row, clip_id in enumerate(labels.clip_ids.tolist())}
+    n_clips = len(row_of)
+    n_features = sum(part.X.shape[1] for part in parts)
+    X = np.full((n_clips, n_features), np.nan, np.float32)
     modalities: list[Modality] = []
     start = 0
-    for store_name, part in zip(names, parts, strict=True):
-        is_ambiguous = backbones.count(part.backbone) > 1
-        name = f"{store_name}-{part.backbone}" if is_ambiguous else part.backbone
+    for name, part in zip(_unambiguous_names(names, parts), parts, strict=True):
         modality = _describe_modality(name, part, start, n_missing=n_clips - len(part))
         rows = [row_of[clip_id] for clip_id in part.clip_ids.tolist()]
         X[rows, modality.start : modality.stop] = part.X
         modalities.append(modality)
         start = modality.stop
-    first = parts[0]
     title = " + ".join(modality.name for modality in modalities)
-    labels = labels.take(indices)
-    # Other modalities may convey concepts that are not visual, so that all concepts can be learnt.
-    all_present = np.column_stack([labels.present, *labels.not_visual.values()])
-    labels = replace(labels, present=all_present, concepts=(*labels.concepts, *labels.not_visual))
+    # What can be said only of one part is said of the first; `modalities` say it of each.
+    first = parts[0]
     return Dataset(
         X=X,
         labels=labels,
@@ -329,12 +341,36 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         counts={
             **first.counts,
             "with_features": n_clips,
+            # Not the sum: a clip may be partial in several parts.
             "partial": max(part.counts["partial"] for part in parts),
         },
         modalities=tuple(modalities),
         seconds=_join_lengths(parts, row_of),
         parts=tuple(parts),
     )
+
+
+def _labels_of_parts(parts: Sequence[Dataset], manifest: Manifest) -> Labels:
+    """Return the labels of the clips that are in some of the datasets, in the manifest's order.
+
+    Concepts that are not visual are moved to the visual ones, so that all can be learnt: other modalities may
+    convey them.
+    """
+    labels = labels_of(manifest)
+    clip_ids = {clip_id for part in parts for clip_id in part.row_of}
+    labels = labels.take(np.flatnonzero(np.isin(labels.clip_ids, sorted(clip_ids))))
+    all_present = np.column_stack([labels.present, *labels.not_visual.values()])
+    return replace(labels, present=all_present, concepts=(*labels.concepts, *labels.not_visual))
+
+
+def _unambiguous_names(store_names: Sequence[str], datasets: Sequence[Dataset]) -> list[str]:
+    """Name each dataset by its backbone, with the store's name before it if stores share the backbone."""
+    backbones = [data.backbone for data in datasets]
+    names = []
+    for store_name, backbone in zip(store_names, backbones, strict=True):
+        is_shared = backbones.count(backbone) > 1
+        names.append(f"{store_name}-{backbone}" if is_shared else backbone)
+    return names
 
 
 def _join_lengths(parts: Sequence[Dataset], row_of: Mapping[str, int]) -> NDArray[np.float64] | None:
@@ -361,23 +397,26 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
         A store has none of the manifest's clips; or the stores have no clip in common; or a store is given
         twice.
     """
-    backbones_of_stores = [(store, name) for store in stores for name in store.names]
-    loaded = [(store, load_dataset(store, manifest, backbone=name)) for store, name in backbones_of_stores]
-    sources = [(data.store, data.backbone) for _, data in loaded]
-    if len(set(sources)) < len(sources):
-        raise DatasetError(f"store {loaded[-1][0].name} is given twice")
-    common = set.intersection(*(set(data.clip_ids.tolist()) for _, data in loaded))
-    if not common:
-        raise DatasetError(f"the {len(loaded)} backbones have no clip in common: are they of one manifest?")
-    excluded = _collect_exclusions([data for _, data in loaded], common)
-    backbones = [data.backbone for _, data in loaded]
+    # One dataset for each backbone, and the name of its store.
     datasets = []
-    for store, data in loaded:
-        is_ambiguous = backbones.count(data.backbone) > 1
-        label = f"{store.name}-{data.backbone}" if is_ambiguous else data.backbone
+    store_names = []
+    for store in stores:
+        for backbone in store.names:
+            datasets.append(load_dataset(store, manifest, backbone=backbone))
+            store_names.append(store.name)
+    sources = {(data.store, data.backbone) for data in datasets}
+    if len(sources) < len(datasets):
+        raise DatasetError(f"store {store_names[-1]} is given twice")
+    common = set.intersection(*(set(data.clip_ids.tolist()) for data in datasets))
+    if not common:
+        raise DatasetError(f"the {len(datasets)} backbones have no clip in common: are they of one manifest?")
+    excluded = _collect_exclusions(datasets, common)
+    labels = _unambiguous_names(store_names, datasets)
+    with_common_clips = []
+    for data, label in zip(datasets, labels, strict=True):
         in_common = np.flatnonzero(np.isin(data.clip_ids, sorted(common)))
-        datasets.append(replace(data.take(in_common), label=label, excluded=excluded))
-    return tuple(datasets)
+        with_common_clips.append(replace(data.take(in_common), label=label, excluded=excluded))
+    return tuple(with_common_clips)
 
 
 def _collect_exclusions(parts: Sequence[Dataset], clip_ids: Container[str]) -> tuple[Exclusion, ...]:
@@ -414,8 +453,9 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     """Load the labels of a manifest's clips, and for each clip the windows whose middles lie in it.
 
     This is how deep multiple instance learning sees a clip (Ilse et al., ICML 2018): a bag with a label, of
-    windows without labels. Models of vectors read the maximum over a bag, models of frames its windows. If
-    annotators chose their own segments, a segment has the label of its own annotator only.
+    windows without labels. Models of vectors read the maximum over a bag, models of frames its windows. Where
+    each annotator chose segments of their own, a segment has the label of the annotator who chose it, and
+    none by the others.
 
     Parameters
     ----------
@@ -444,8 +484,10 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     windows = _list_windows(store, group)
     vectors = read_features(group, array, "max", windows.rows)
     labels = labels_of(manifest)
-    if not labels.experts and len({clip.annotator for clip in manifest}) > 1:
-        labels = replace(labels, experts=experts_of(manifest, manifest))
+    has_own_segments = not labels.experts and len({clip.annotator for clip in manifest}) > 1
+    if has_own_segments:
+        # No segment has two rows, so that there is nothing to merge: the manifest is its own merged one.
+        labels = replace(labels, experts=experts_of(manifest, merged=manifest))
     is_annotated = annotated_clips(labels, manifest)
     bags = _fill_bags(labels, is_annotated, manifest, windows)
     if not bags.windows:
@@ -502,22 +544,27 @@ def _fill_bags(
     """
     clip_of = {clip.clip_id: clip for clip in manifest}
     indices = []
-    bags = []
+    windows_of_clips = []
     seconds = []
     excluded = []
     for index in np.flatnonzero(is_annotated).tolist():
         clip = clip_of[str(labels.clip_ids[index])]
         if clip.start_s is None or clip.end_s is None:
             raise DatasetError(f"clip {clip.clip_id} has no start and end: a bag of windows needs both")
-        bag = windows.between(clip.movie, clip.start_s, clip.end_s)
-        if len(bag):
+        windows_of_clip = windows.between(clip.movie, clip.start_s, clip.end_s)
+        if len(windows_of_clip):
             indices.append(index)
-            bags.append(bag)
+            windows_of_clips.append(windows_of_clip)
             seconds.append(clip.end_s - clip.start_s)
         else:
             level = str(labels.levels[index])
             excluded.append(Exclusion(clip.clip_id, level, "no window of the store lies in it"))
-    return _Bags(np.array(indices, dtype=np.intp), bags, np.array(seconds), tuple(excluded))
+    return _Bags(
+        indices=np.array(indices, dtype=np.intp),
+        windows=windows_of_clips,
+        seconds=np.array(seconds),
+        excluded=tuple(excluded),
+    )
 
 
 def _frames_of_bags(vectors: NDArray[np.float32], bags: Sequence[NDArray[np.intp]]) -> NDArray[np.float32]:
@@ -531,7 +578,8 @@ def _frames_of_bags(vectors: NDArray[np.float32], bags: Sequence[NDArray[np.intp
     for row, bag in enumerate(bags):
         n_chosen = min(len(bag), n_frames)
         evenly_spaced = np.linspace(0, len(bag) - 1, n_chosen).round().astype(np.intp)
-        frames[row, :n_chosen] = vectors[bag[evenly_spaced]]
+        chosen_windows = bag[evenly_spaced]
+        frames[row, :n_chosen] = vectors[chosen_windows]
     return frames
 
 
@@ -556,7 +604,8 @@ class _Windows(NamedTuple):
         first_of_movie = self.movies.searchsorted(movie)
         end_of_movie = self.movies.searchsorted(movie, "right")
         middles = self.middles[first_of_movie:end_of_movie]
-        first, end = first_of_movie + middles.searchsorted((start_s, end_s))
+        first = first_of_movie + middles.searchsorted(start_s)
+        end = first_of_movie + middles.searchsorted(end_s)
         return np.arange(first, end)
 
 
@@ -570,7 +619,7 @@ def _list_windows(store: Store, group: Group) -> _Windows:
     """
     windows = []
     for row, clip in enumerate(store.clips):
-        if unusable(store, group, row) is not None:
+        if why_unusable(store, group, row) is not None:
             continue
         if clip.start_s is None or clip.end_s is None:
             raise DatasetError(f"clip {clip.clip_id} of store {store.name} has no times: it is no window")

@@ -1,12 +1,13 @@
 """Add inputs of models to a dataset: variables of a table, such as of staging, and answers of a machine."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.manifest import (
     FIELDS,
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
 ANSWERS_GROUP = "answers"
 """Name of the group that the backbone `vlm` writes to a store."""
 
-WITHOUT_ANSWER = 0.5
+P_WITHOUT_ANSWER = 0.5
 """Probability of the positive class of a clip without an answer."""
+
+DESCRIBES_ONLY: tuple[str, ...] = ()
+"""The media of a column of `OF_VARIABLES` that was not measured in any: it only describes other columns."""
 
 
 def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, list[str]]:
@@ -70,6 +74,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     n_unperceived: Counter[str] = Counter()
     for clip in answers:
         row = data.row_of.get(clip.cells.get("clip_id", ""))
+        # A clip with a reason has no answers.
         if row is None or clip.reason:
             continue
         if target.concept:
@@ -88,7 +93,7 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     if n_without:
         notes.append(f"{path.name}: {counted(n_without, 'clip')} of {len(data):,} without an answer")
     notes += [f"{path.name}: {line}" for line in unperceived]
-    column = np.where(has_answer, p_positive, WITHOUT_ANSWER)[:, None]
+    column = np.where(has_answer, p_positive, P_WITHOUT_ANSWER)[:, None]  # [N, 1]
     return replace(data, answers=column), notes
 
 
@@ -96,17 +101,22 @@ def _probability_of_positive(clip: Answered, target: "Target", codebook: Codeboo
     """Return the probability of a target's positive class by a clip's answers; NaN if there is no answer.
 
     For levels it is the probability of the positive levels, divided by that of positive and negative levels.
+    Answers may spell a concept or level differently from the codebook, by whose spelling they are looked up.
     """
     if target.concept:
-        concepts = {codebook.concept_spelled(name): p for name, p in clip.probabilities("concept").items()}
-        return concepts.get(target.concept, np.nan)
-    levels = {codebook.level_spelled(name): p for name, p in clip.probabilities("level").items()}
+        p_of_concept = {}
+        for name, p in clip.probabilities("concept").items():
+            p_of_concept[codebook.concept_spelled(name)] = p
+        return p_of_concept.get(target.concept, np.nan)
+    p_of_level = {}
+    for name, p in clip.probabilities("level").items():
+        p_of_level[codebook.level_spelled(name)] = p
     negative_levels, positive_levels = target.classes
-    negative = sum(levels.get(name, 0.0) for name in negative_levels)
-    positive = sum(levels.get(name, 0.0) for name in positive_levels)
-    if not negative + positive:
+    p_negative = sum(p_of_level.get(name, 0.0) for name in negative_levels)
+    p_positive = sum(p_of_level.get(name, 0.0) for name in positive_levels)
+    if not p_negative + p_positive:
         return np.nan
-    return positive / (negative + positive)
+    return p_positive / (p_negative + p_positive)
 
 
 def _read_stored_answers(path: Path) -> Iterator[Answered]:
@@ -117,15 +127,21 @@ def _read_stored_answers(path: Path) -> Iterator[Answered]:
             f"{path}: no group {ANSWERS_GROUP!r}: extract with --backbone vlm, or give a file of answers"
         )
     group = store[ANSWERS_GROUP]
-    names = group.provenance["architecture"]["features"]
+    # The features of such a store are probabilities, and the names of the features are the questions.
+    questions = group.provenance["architecture"]["features"]
     perceives = modalities_of(
         group.provenance.get("perceives", PICTURES), f"{path}: provenance of {ANSWERS_GROUP}"
     )
-    for clip_id, usable, row in zip(group.clip_ids, group.usable, group.pooled().tolist(), strict=True):
-        answers = dict(zip(names, row, strict=True))
-        reason = "" if usable else "no answer"
+    probabilities_of_clips = group.pooled().tolist()
+    for clip_id, usable, probabilities in zip(
+        group.clip_ids, group.usable, probabilities_of_clips, strict=True
+    ):
         yield Answered(
-            clip_id, cells={"clip_id": clip_id}, answers=answers, reason=reason, perceives=perceives
+            clip_id,
+            cells={"clip_id": clip_id},
+            answers=dict(zip(questions, probabilities, strict=True)),
+            reason="" if usable else "no answer",
+            perceives=perceives,
         )
 
 
@@ -162,14 +178,13 @@ def with_variables(
     """
     table = read_table(path, needed=("clip_id",), known=FIELDS)
     unperceived = _unperceived_columns(table.columns, target, data.codebook)
-    # A known column whose tuple of media is empty was not measured: it only describes other columns.
-    descriptions = [name for name in table.columns if OF_VARIABLES.get(name) == ()]
+    descriptions = [name for name in table.columns if OF_VARIABLES.get(name) == DESCRIBES_ONLY]
     names = [name for name in table.columns if name not in {*FIELDS, *unperceived, *descriptions}]
-    values_of = table.numbers(names, clips)
+    values_of_clip = table.numbers(names, clips)
     no_values = [np.nan] * len(names)
-    values = np.array([values_of.get(clip_id, no_values) for clip_id in data.clip_ids.tolist()])
+    values = np.array([values_of_clip.get(clip_id, no_values) for clip_id in data.clip_ids.tolist()])
     varies = [len(np.unique(column[np.isfinite(column)])) > 1 for column in values.T]
-    n_without = len(data.row_of.keys() - values_of)
+    n_without = len(data.row_of.keys() - values_of_clip)
     if n_without == len(data) or not any(varies):
         reason = "no clip of the evaluation" if n_without == len(data) else "no column of numbers that vary"
         why = f" beside {'; '.join(unperceived.values())}" if unperceived else ""
@@ -177,23 +192,31 @@ def with_variables(
             f"{path}: it has {reason}{why}: measure the clips by 'obygaze film variables --windows'"
         )
     used = [name for name, is_varying in zip(names, varies, strict=True) if is_varying]
+    variables = values[:, varies]
     left_out = [name for name in table.columns if name not in {"clip_id", *used, *unperceived}]
-    n_known = dict(zip(names, np.isfinite(values).sum(axis=0).tolist(), strict=True))
-    titles = []
-    for name in used:
-        is_complete = n_known[name] == len(data) - n_without
-        titles.append(name if is_complete else f"{name} (of {counted(n_known[name], 'clip')})")
-    note = f"{path.name}: staging by {', '.join(titles)}"
+    note = f"{path.name}: staging by {', '.join(_titles_of_columns(used, variables, len(data) - n_without))}"
     if left_out:
         note += f"; left out {', '.join(left_out)}"
     if unperceived:
         note += f"; absent: {'; '.join(unperceived.values())}"
     if n_without:
         note += f"; {counted(n_without, 'clip')} of {len(data):,} without a row"
-    n_others = len(values_of.keys() - data.row_of)
+    n_others = len(values_of_clip.keys() - data.row_of)
     if n_others:
         note += f"; {counted(n_others, 'row')} of other clips"
-    return replace(data, variables=values[:, varies], variable_names=tuple(used)), [note]
+    return replace(data, variables=variables, variable_names=tuple(used)), [note]
+
+
+def _titles_of_columns(names: Sequence[str], values: NDArray[np.float64], n_rows: int) -> list[str]:
+    """Name columns in a note, with the number of clips that have a value unless all `n_rows` clips have one.
+
+    `values` [N, V] are those of the columns, NaN where a clip has none.
+    """
+    n_known_of_columns = np.isfinite(values).sum(axis=0).tolist()
+    titles = []
+    for name, n_known in zip(names, n_known_of_columns, strict=True):
+        titles.append(name if n_known == n_rows else f"{name} (of {counted(n_known, 'clip')})")
+    return titles
 
 
 def _unperceived_columns(
@@ -201,7 +224,8 @@ def _unperceived_columns(
 ) -> dict[str, str]:
     """List the columns measured in a medium that cannot convey the target's concept: name -> text.
 
-    The text has the name and the reason. The result is empty if the target is no concept.
+    The text has the name and the reason. Columns that are not measured in a known medium are not listed. The
+    result is empty if the target is no concept.
     """
     if target is None or not target.concept:
         return {}

@@ -9,7 +9,6 @@ annotator's labels has the same weight.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol import Target, find_target
 from obygaze_models.protocol.targets import NOT_ASKED, all_levels, labels_of
 
-Codes = NDArray[np.int64]
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Form = Literal["clips", "films", "balanced"]
 
@@ -49,6 +48,24 @@ N_SHUFFLES: Final = 20
 """Number of shuffled controls. A single one could pass the test, or fail it, by chance."""
 
 
+class MeanShortfalls(NamedTuple):
+    """By how much a machine agrees less with the others than each of J annotators does, on average.
+
+    Attributes
+    ----------
+    mean : ndarray, shape [J]
+        Above 0 where the annotator agrees more than the machine.
+    error : ndarray, shape [J]
+        Standard error of the mean.
+    degrees_of_freedom : ndarray, shape [J]
+        Those of the error.
+    """
+
+    mean: Floats
+    error: Floats
+    degrees_of_freedom: Floats
+
+
 @dataclass(frozen=True)
 class MachineComparison:
     """Agreement of one machine, or control, with annotators, compared with each annotator's own agreement.
@@ -61,34 +78,32 @@ class MachineComparison:
     advantage : float
         Average advantage probability: the share of clips on which the machine agrees with the other
         annotators at least as well as the annotator who is left out, averaged over these annotators.
-    by_form : dict of str to ndarray, shape [3, J]
-        Form of the test -> three rows, with a column for each of J annotators who were left out: by how much
-        the machine agrees less than this annotator (its shortfall), the standard error, and the error's
-        degrees of freedom.
+    by_form : dict of str to MeanShortfalls
+        Form of the test -> the machine's shortfall against each of J annotators who were left out.
     """
 
     name: str
     advantage: float
-    by_form: dict[Form, Floats]
+    by_form: dict[Form, MeanShortfalls]
 
     def mean_shortfall(self, form: Form) -> float:
         """Return by how much the machine agrees less than annotators do, averaged over annotators."""
-        shortfall, _, _ = self.by_form[form]
-        return float(shortfall.mean())
+        return float(np.mean(self.by_form[form].mean))
 
     def p(self, form: Form, margin: float) -> Floats:
         """Compute a one-sided p-value for each annotator left out [J], by Student's t.
 
-        The null hypothesis is that the machine agrees with the others less than this annotator does, by the
-        margin or more.
+        The null hypothesis is that the machine's shortfall is at least the margin. A small p shows that it is
+        smaller.
         """
-        shortfall, error, degrees_of_freedom = self.by_form[form]
-        gap = shortfall - margin
+        shortfall = self.by_form[form]
+        above_margin = shortfall.mean - margin
         with np.errstate(divide="ignore", invalid="ignore"):
-            # The distribution function of Student's t: small if the gap is far below 0.
-            p_of_t = stdtr(degrees_of_freedom, gap / error)
+            t = above_margin / shortfall.error
+            p_of_t = stdtr(shortfall.degrees_of_freedom, t)
         # With an error of 0 there is no doubt on which side of the margin the machine is.
-        p: Floats = np.where(error > 0, p_of_t, (gap >= 0).astype(np.float64))
+        p_without_doubt = (above_margin >= 0).astype(np.float64)
+        p: Floats = np.where(shortfall.error > 0, p_of_t, p_without_doubt)
         return p
 
     def winning_rate(self, form: Form, margin: float) -> float:
@@ -102,7 +117,7 @@ class MachineComparison:
 
     @property
     def passes(self) -> bool:
-        """Whether the machine is as good as half of the annotators in the `DECIDING_TEST`."""
+        """Whether the machine is as good as half of the annotators in balanced agreement, within .1."""
         form, margin = DECIDING_TEST
         return self.winning_rate(form, margin) >= LEAST_WINNING_RATE
 
@@ -147,7 +162,7 @@ class Alternative:
 
 
 def alt_test(
-    machine: Codes, annotators: Mapping[str, Codes], films: NDArray[np.str_] | Codes, name: str = ""
+    machine: Ints, annotators: Mapping[str, Ints], films: NDArray[np.str_] | Ints, name: str = ""
 ) -> Alternative:
     """Test whether a machine may stand in for human annotators, by its agreement with them on N clips.
 
@@ -169,60 +184,108 @@ def alt_test(
     Raises
     ------
     ProtocolError
-        Fewer than two annotators share `FEWEST_CLIPS` clips with the machine, or they call all clips alike.
+        Fewer than two annotators share `FEWEST_CLIPS` clips with the machine, or all labels of annotators are
+        the same.
     """
     machine_name = name or "a machine"
     humans = np.array([*annotators.values()], dtype=np.int64).reshape(-1, len(machine))  # [J, N]
     has_two_humans = (humans != UNKNOWN).sum(axis=0) > 1
-    is_comparable = (machine != UNKNOWN) & has_two_humans
-    n_shared = ((humans != UNKNOWN) & is_comparable).sum(axis=1).tolist()
-    left_out_in_turn = [index for index, shared in enumerate(n_shared) if shared >= FEWEST_CLIPS]
-    names = list(annotators)
-    if len(left_out_in_turn) < 2:
-        counts = ", ".join(f"{annotator} {n}" for annotator, n in zip(names, n_shared, strict=True))
-        raise ProtocolError(
-            f"{machine_name} is compared with two annotators or more who each judged {FEWEST_CLIPS} clips "
-            f"that it and another one judged too: there are {counts or 'none'}"
-        )
-    humans = humans[:, is_comparable]
-    machine = machine[is_comparable]
-    film = np.unique(films[is_comparable], return_inverse=True)[1]
-    # Sorted by film and then by labels, so that the shuffles do not depend on the order of the clips.
-    order = np.lexsort((*humans, machine, film))
-    humans = humans[:, order]
-    machine = machine[order]
-    film = film[order]
-    labels = humans[humans != UNKNOWN]
-    if np.ptp(labels) == 0:
+    is_shared = (machine != UNKNOWN) & has_two_humans
+    n_shared_clips = ((humans != UNKNOWN) & is_shared).sum(axis=1).tolist()
+    n_shared = dict(zip(annotators, n_shared_clips, strict=True))
+    _refuse_too_few(machine_name, n_shared)
+    left_out_in_turn = [row for row, n in enumerate(n_shared_clips) if n >= FEWEST_CLIPS]
+    labels = _sort_labels(machine[is_shared], humans[:, is_shared], films[is_shared])
+    labels_of_humans = labels.humans[labels.humans != UNKNOWN]
+    if np.ptp(labels_of_humans) == 0:
         raise ProtocolError(f"{machine_name}: annotators call all clips alike, which tells nothing")
-    constant = np.full_like(machine, np.bincount(labels).argmax())
-    first_shuffle, *more_shuffles = _shuffles(machine, film)
+    most_frequent = np.bincount(labels_of_humans).argmax()
+    constant = np.full_like(labels.machine, most_frequent)
+    first_shuffle, *more_shuffles = _shuffles(labels.machine, labels.film)
     comparisons = []
-    for title, codes in zip((name, *CONTROLS), (machine, constant, first_shuffle), strict=True):
-        comparisons.append(_compare_with_annotators(title, codes, humans, film, left_out_in_turn))
-    if not comparisons[0].passes:
-        answer = "not shown that it may stand in"
-    else:
-        answer = "may stand in"
-        # If a control passes too, although it ignores the clips, then passing the test shows nothing. The
-        # further shuffles are compared one by one, only until one passes.
-        more_controls = (
-            _compare_with_annotators("", codes, humans, film, left_out_in_turn) for codes in more_shuffles
-        )
-        if any(control.passes for control in chain(comparisons[1:], more_controls)):
-            answer = "these annotators agree too little to tell"
-    compared = {names[index]: n_shared[index] for index in left_out_in_turn}
-    return Alternative(tuple(comparisons), compared, int(film.max()) + 1, answer)
+    for title, answers in zip((name, *CONTROLS), (labels.machine, constant, first_shuffle), strict=True):
+        compared_labels = labels._replace(machine=answers)
+        comparisons.append(_compare_with_annotators(title, compared_labels, left_out_in_turn))
+    answer = _answer(comparisons, labels, more_shuffles, left_out_in_turn)
+    compared = {annotator: n for annotator, n in n_shared.items() if n >= FEWEST_CLIPS}
+    return Alternative(tuple(comparisons), compared, int(labels.film.max()) + 1, answer)
 
 
-def _shuffles(machine: Codes, film: Codes) -> list[Codes]:
+def _answer(
+    comparisons: Sequence[MachineComparison],
+    labels: "_LabelsOfClips",
+    more_shuffles: Sequence[Ints],
+    left_out_in_turn: Sequence[int],
+) -> str:
+    """Say whether a machine may stand in, given its comparison, then those of the controls.
+
+    If a control passes the test too, although it ignores the clips, then passing it shows nothing. The other
+    shuffles are compared here, one by one, only until one passes.
+    """
+    comparison_of_machine, *comparisons_of_controls = comparisons
+    if not comparison_of_machine.passes:
+        return "not shown that it may stand in"
+    a_control_passes = any(control.passes for control in comparisons_of_controls)
+    for shuffle in more_shuffles:
+        if a_control_passes:
+            break
+        shuffled_labels = labels._replace(machine=shuffle)
+        a_control_passes = _compare_with_annotators("", shuffled_labels, left_out_in_turn).passes
+    if a_control_passes:
+        return "these annotators agree too little to tell"
+    return "may stand in"
+
+
+def _refuse_too_few(machine_name: str, n_shared: Mapping[str, int]) -> None:
+    """Raise unless two annotators share `FEWEST_CLIPS` clips with the machine and another annotator.
+
+    `n_shared` is the number of such clips of each annotator.
+    """
+    if sum(n >= FEWEST_CLIPS for n in n_shared.values()) >= 2:
+        return
+    counts = ", ".join(f"{annotator} {n}" for annotator, n in n_shared.items())
+    raise ProtocolError(
+        f"{machine_name} is compared with two annotators or more who each judged {FEWEST_CLIPS} clips "
+        f"that it and another one judged too: there are {counts or 'none'}"
+    )
+
+
+class _LabelsOfClips(NamedTuple):
+    """Labels of N clips by a machine and by J annotators.
+
+    Attributes
+    ----------
+    machine : ndarray of int, shape [N]
+    humans : ndarray of int, shape [J, N]
+        `UNKNOWN` where an annotator did not judge a clip.
+    film : ndarray of int, shape [N]
+        Number of each clip's film, from 0.
+    """
+
+    machine: Ints
+    humans: Ints
+    film: Ints
+
+
+def _sort_labels(machine: Ints, humans: Ints, films: NDArray[Any]) -> _LabelsOfClips:
+    """Sort clips by film and then by labels, so that shuffles do not depend on the order of the clips."""
+    film = np.unique(films, return_inverse=True)[1]
+    order = np.lexsort((*humans, machine, film))  # the last key comes first
+    return _LabelsOfClips(machine[order], humans[:, order], film[order])
+
+
+def _shuffles(machine: Ints, film: Ints) -> list[Ints]:
     """Shuffle a machine's answers [N] within films [N], `N_SHUFFLES` times.
 
     Clips must be sorted by film.
     """
     rng = np.random.default_rng(0)
-    # Sorting by film, then by a random number, keeps films in place and shuffles their clips.
-    return [machine[np.lexsort((rng.random(len(film)), film))] for _ in range(N_SHUFFLES)]
+    shuffles = []
+    for _ in range(N_SHUFFLES):
+        # Sorting by film, then by a random number, keeps films in place and shuffles their clips.
+        random_key = rng.random(len(film))
+        shuffles.append(machine[np.lexsort((random_key, film))])
+    return shuffles
 
 
 def compare_machines(
@@ -246,26 +309,28 @@ def compare_machines(
     ProtocolError
         A machine is none of the annotators, or cannot perceive the concept, or as `alt_test`.
     """
-    wanted = [composed(name) for name in machines]
-    names = {clip.annotator for clip in labels if clip.annotator}
-    unknown = [name for name in wanted if name not in names]
+    named = [composed(name) for name in machines]
+    annotators = {clip.annotator for clip in labels if clip.annotator}
+    unknown = [name for name in named if name not in annotators]
     if unknown:
-        raise ProtocolError(f"no annotator {unknown[0]!r}: there are {', '.join(sorted(names)) or 'none'}")
+        raise ProtocolError(
+            f"no annotator {unknown[0]!r}: there are {', '.join(sorted(annotators)) or 'none'}"
+        )
     imported = sorted({clip.annotator for clip in labels if clip.extras.get("model")})
-    compared = wanted or imported
-    if not compared:
+    tested = named or imported
+    if not tested:
         return {}
     clips = labels_of(common)
     target = all_levels(labels.codebook) if task is None else find_target(task, labels.codebook)
-    _refuse_unperceived(labels, target, compared)
-    codes_of = {name: target.of(labels_of_one) for name, labels_of_one in clips.experts.items()}
-    every_machine = {*compared, *imported}
-    people = {name: codes for name, codes in codes_of.items() if name not in every_machine}
-    no_labels = np.full(len(clips.movies), UNKNOWN)
+    _refuse_unperceived(labels, target, tested)
+    answers = {name: target.of(labels_of_one) for name, labels_of_one in clips.experts.items()}
+    # Imported machines that are not tested are no people either.
+    machine_names = {*tested, *imported}
+    people = {name: labels_of_one for name, labels_of_one in answers.items() if name not in machine_names}
+    no_answers = np.full(len(clips.movies), UNKNOWN)
     alternatives = {}
-    for name in compared:
-        codes = codes_of.get(name, no_labels)
-        alternatives[name] = alt_test(codes, people, clips.movies, name)
+    for name in tested:
+        alternatives[name] = alt_test(answers.get(name, no_answers), people, clips.movies, name)
     return alternatives
 
 
@@ -287,7 +352,7 @@ def _refuse_unperceived(labels: Manifest, target: Target, machines: Sequence[str
 
 
 def _compare_with_annotators(
-    name: str, machine: Codes, humans: Codes, film: Codes, left_out_in_turn: Sequence[int]
+    name: str, labels: _LabelsOfClips, left_out_in_turn: Sequence[int]
 ) -> MachineComparison:
     """Compare a machine with each annotator who is left out in turn, in each form of the test.
 
@@ -295,34 +360,31 @@ def _compare_with_annotators(
     ----------
     name : str
         Name of the machine.
-    machine : ndarray of int, shape [N]
-        The machine's label of each clip.
-    humans : ndarray of int, shape [J, N]
-        The annotators' labels, `UNKNOWN` where an annotator did not judge a clip.
-    film : ndarray of int, shape [N]
-        The film of each clip.
+    labels : _LabelsOfClips
     left_out_in_turn : sequence of int
-        The annotators to compare with: rows of `humans`.
+        The annotators to compare with: rows of `labels.humans`.
     """
     advantages = []
-    estimates = []
-    for index in left_out_in_turn:
-        clips = humans[index] != UNKNOWN
-        others = np.delete(humans, index, axis=0)[:, clips]
-        shortfall = _shortfall(humans[index, clips], machine[clips], others)
-        advantages.append((shortfall.plain <= 0).mean())
-        each_clip = np.arange(len(shortfall.plain))
-        films = film[clips]
-        # In the order of FORMS.
-        estimates.append(
-            [
-                _clustered_mean(shortfall.plain, each_clip),
-                _clustered_mean(shortfall.plain, films),
-                _clustered_mean(shortfall.balanced, films),
-            ]
+    means_of: dict[Form, list[_ClusteredMean]] = {form: [] for form in FORMS}
+    for row in left_out_in_turn:
+        is_judged = labels.humans[row] != UNKNOWN
+        human = labels.humans[row, is_judged]
+        others = np.delete(labels.humans, row, axis=0)[:, is_judged]
+        shortfall = _shortfall(human, labels.machine[is_judged], others)
+        is_as_good = shortfall.plain <= 0
+        advantages.append(is_as_good.mean())
+        clip = np.arange(len(human))
+        film = labels.film[is_judged]
+        means_of["clips"].append(_clustered_mean(shortfall.plain, clip))
+        means_of["films"].append(_clustered_mean(shortfall.plain, film))
+        means_of["balanced"].append(_clustered_mean(shortfall.balanced, film))
+    by_form = {}
+    for form, means in means_of.items():
+        by_form[form] = MeanShortfalls(
+            mean=np.array([estimate.mean for estimate in means]),
+            error=np.array([estimate.error for estimate in means]),
+            degrees_of_freedom=np.array([estimate.degrees_of_freedom for estimate in means], np.float64),
         )
-    estimates_of_forms = np.array(estimates).transpose(1, 2, 0)  # [forms, 3, J]
-    by_form = dict(zip(FORMS, estimates_of_forms, strict=True))
     return MachineComparison(name, float(np.mean(advantages)), by_form)
 
 
@@ -334,16 +396,19 @@ class _Shortfall(NamedTuple):
     plain : ndarray, shape [N]
         1 where the human agrees with more of the others, -1 where the machine does, 0 where both do alike.
     balanced : ndarray, shape [N]
-        The share of the others that agree with the human less the share that agree with the machine, where
-        each class that another annotator used weighs the same.
+        Above 0 where the human agrees more, below 0 where the machine does: the mean over the others of 1, -1
+        or 0, each weighted such that all classes in this other annotator's labels weigh the same.
     """
 
     plain: Floats
     balanced: Floats
 
 
-def _shortfall(human: Codes, machine: Codes, others: Codes) -> _Shortfall:
+def _shortfall(human: Ints, machine: Ints, others: Ints) -> _Shortfall:
     """Compare the agreement of a human and of a machine with the other annotators, in each clip.
+
+    If another annotator labelled 90 clips "no" and 10 "yes", each "no" has the weight 100 / 2 / 90 = .56 in
+    balanced agreement, and each "yes" the weight 100 / 2 / 10 = 5.
 
     Parameters
     ----------
@@ -353,17 +418,17 @@ def _shortfall(human: Codes, machine: Codes, others: Codes) -> _Shortfall:
         Labels of the other annotators; `UNKNOWN` where one did not judge a clip.
     """
     is_known = others != UNKNOWN
-    difference = (others == human).astype(np.int64) - (others == machine)
-    difference[~is_known] = 0
-    plain = np.sign(difference.sum(axis=0)).astype(np.float64)
-    # A clip weighs the less, the more clips of its class the other annotator has; the mean weight is 1.
+    # 1 where only the human agrees with this other annotator, -1 where only the machine does.
+    lead_of_human = (others == human).astype(np.int64) - (others == machine)
+    lead_of_human[~is_known] = 0
+    plain = np.sign(lead_of_human.sum(axis=0)).astype(np.float64)
     weights = np.zeros(others.shape)
-    for row, codes in enumerate(others):
-        judged = codes[is_known[row]]
-        counts = np.bincount(judged)
-        n_classes = max((counts > 0).sum(), 1)
-        weights[row, is_known[row]] = len(judged) / n_classes / counts[judged]
-    balanced = (weights * difference).sum(axis=0) / is_known.sum(axis=0)
+    for row, labels in enumerate(others):
+        known_labels = labels[is_known[row]]
+        n_of_class = np.bincount(known_labels)
+        n_classes = max((n_of_class > 0).sum(), 1)
+        weights[row, is_known[row]] = len(known_labels) / n_classes / n_of_class[known_labels]
+    balanced = (weights * lead_of_human).sum(axis=0) / is_known.sum(axis=0)
     return _Shortfall(plain, balanced)
 
 
@@ -375,22 +440,24 @@ class _ClusteredMean(NamedTuple):
     degrees_of_freedom: int
 
 
-def _clustered_mean(values: Floats, clusters: Codes) -> _ClusteredMean:
+def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     """Compute the mean of values [N] and its standard error, where values of one cluster may be correlated.
 
-    `clusters` [N] is the cluster of each value. The residuals of a cluster are summed, and divided by 1 less
-    the cluster's leverage, which is its share of the values.
+    `clusters` [N] is the cluster of each value. The variance is the estimator CV3 of cluster-robust variances
+    (MacKinnon, Nielsen and Webb 2023, arXiv 2301.04527), which is the jackknife over clusters: the residuals
+    of a cluster are summed and divided by 1 less the cluster's leverage, which is its share of the values.
     """
     mean = float(values.mean())
     sizes = np.bincount(clusters)
-    residuals = np.bincount(clusters, values - mean)
+    residual_sums = np.bincount(clusters, values - mean)
     has_values = sizes > 0
     sizes = sizes[has_values]
-    residuals = residuals[has_values]
+    residual_sums = residual_sums[has_values]
     n_values = len(values)
     n_clusters = len(sizes)
     if n_clusters < 2:
         return _ClusteredMean(mean, error=np.inf, degrees_of_freedom=1)
-    squares = np.sum((residuals / (1 - sizes / n_values)) ** 2)
+    leverages = sizes / n_values
+    squares = np.sum((residual_sums / (1 - leverages)) ** 2)
     error = float(np.sqrt(squares * (n_clusters - 1) / n_clusters)) / n_values
     return _ClusteredMean(mean, error, n_clusters - 1)

@@ -60,10 +60,10 @@ class BestLayer(NamedTuple):
 def best_layer(
     predictions: Predictions, task: str, model: str, names: Mapping[str, str], *, seed: int = 0
 ) -> BestLayer | None:
-    """Find the layer that ranks the clips of each movie best, and how good the best layer is by chance.
+    """Find the layer that ranks the clips of each movie best, and compare it with the best by chance.
 
     The metric is the AUC within movies for two classes, and Spearman's correlation within movies for ordered
-    levels.
+    levels. By chance means: with labels exchanged at random within movies.
 
     Parameters
     ----------
@@ -88,14 +88,15 @@ def best_layer(
     films = [as_weighted_sum(clips) for clips in _ranked_clips(table, list(names.values()))]
     if not films:
         return None
+    # The metric of each layer, averaged over films, [L].
+    values = np.mean([film.metric(film.weights[None]) for film in films], axis=0)[0]
+    best = int(np.argmax(values))
+    # The same under each exchange of labels within films, [N_EXCHANGES, L].
     rng = np.random.default_rng(seed)
-    # The metric of each layer, averaged over films: [L], and under each exchange of labels [N_EXCHANGES, L].
-    values = np.mean([film.values(film.weights[None]) for film in films], axis=0)[0]
     exchanged_values = np.zeros((N_EXCHANGES, len(names)))
     for film in films:
-        weights = rng.permuted(np.tile(film.weights, (N_EXCHANGES, 1)), axis=1)
-        exchanged_values += film.values(weights) / len(films)
-    best = int(np.argmax(values))
+        exchanged_weights = rng.permuted(np.tile(film.weights, (N_EXCHANGES, 1)), axis=1)
+        exchanged_values += film.metric(exchanged_weights) / len(films)
     best_by_chance = exchanged_values.max(axis=1)
     n_as_good = int((best_by_chance >= values[best] - ROUNDING).sum())
     return BestLayer(
@@ -126,7 +127,7 @@ class _Clips(NamedTuple):
 
 
 class _MetricOfFilm(NamedTuple):
-    """A metric of each layer in one film, as a weighted sum over clips.
+    """A metric of each layer in one film: the sum over clips of weight times rank term, plus a constant.
 
     The weights depend on the labels only, so that exchanging labels means exchanging weights.
 
@@ -134,32 +135,35 @@ class _MetricOfFilm(NamedTuple):
     ----------
     weights : ndarray, shape [n]
         Weight of each clip, by its label.
-    scores : ndarray, shape [n, L]
-        The term of each clip by each layer, which depends on its rank; the mean over seeds.
+    rank_terms : ndarray, shape [n, L]
+        Made of each clip's rank by each layer; the mean over seeds.
     constant : float
         Added to the sum.
     """
 
     weights: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    rank_terms: NDArray[np.float64]
     constant: float
 
-    def values(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Compute the metric of each layer [B, L] under B exchanges of the weights [B, n]."""
-        return np.asarray(weights @ self.scores + self.constant)
+    def metric(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the metric of each layer [B, L] with each of B orders of the weights [B, n]."""
+        return np.asarray(weights @ self.rank_terms + self.constant)
 
 
 def _auc_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
-    """Write the AUC of each layer in a film as a weighted sum of its clips' ranks (Mann and Whitney 1947)."""
+    """Write the AUC of each layer in a film as a weighted sum of its clips' ranks (Mann and Whitney 1947).
+
+    The rank sum of the positive clips, less the least value that it can have, is the number of pairs of a
+    positive and a negative clip in the right order. The AUC is this number divided by that of all pairs.
+    """
     n_positive = clips.labels.sum()
     n_negative = len(clips.labels) - n_positive
-    weights = clips.labels / (n_positive * n_negative)
-    # The rank sum of the positive clips less its least value counts the pairs in the right order.
+    n_pairs = n_positive * n_negative
     least_rank_sum = n_positive * (n_positive + 1) / 2
     return _MetricOfFilm(
-        weights=weights,
-        scores=clips.ranks.mean(axis=0),
-        constant=float(-least_rank_sum / (n_positive * n_negative)),
+        weights=clips.labels / n_pairs,
+        rank_terms=clips.ranks.mean(axis=0),  # [seeds, clips, layers] -> [clips, layers]
+        constant=float(-least_rank_sum / n_pairs),
     )
 
 
@@ -169,7 +173,9 @@ def _spearman_as_weighted_sum(clips: _Clips) -> _MetricOfFilm:
     A layer whose scores are all equal has the correlation 0.
     """
     label_ranks = rankdata(clips.labels)
+    # The correlation is the mean over clips of the product of two standardised ranks: of label and score.
     weights = (label_ranks - label_ranks.mean()) / (label_ranks.std() * len(label_ranks))
+    # Axes of ranks and deviations: [seeds, clips, layers].
     deviations = clips.ranks - clips.ranks.mean(axis=1, keepdims=True)
     scale = deviations.std(axis=1, keepdims=True)
     standardised = np.divide(deviations, scale, out=np.zeros_like(deviations), where=scale > 0)
@@ -187,13 +193,14 @@ def _ranked_clips(table: pd.DataFrame, models: list[str]) -> list[_Clips]:
         labels = clips["label"].to_numpy(np.float64)
         if not np.ptp(labels):
             continue
-        ranks = []
+        ranks_of_models = []  # of each model [seeds, clips]
         for model in models:
             rows_of_model = rows_of_film[rows_of_film["model"] == model]
             ranks_of_seeds = []
             for _, rows_of_seed in rows_of_model.groupby("seed"):
                 scores = rows_of_seed.sort_values("clip_id")["score"]
                 ranks_of_seeds.append(rankdata(scores))
-            ranks.append(np.stack(ranks_of_seeds))
-        films.append(_Clips(labels, np.stack(ranks, axis=2)))
+            ranks_of_models.append(np.stack(ranks_of_seeds))
+        ranks = np.stack(ranks_of_models, axis=2)  # [seeds, clips, layers]
+        films.append(_Clips(labels, ranks))
     return films

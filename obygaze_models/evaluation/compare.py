@@ -142,27 +142,29 @@ def compare(a: Side, b: Side) -> Comparison:
     movies["difference"] = movies["a"] - movies["b"]
     rows = []
     for name, of_metric in movies.groupby("metric", sort=False):
-        rows.append(_metric_row(a, b, metrics[str(name)], of_metric))
+        rows.append(_compare_by_metric(a, b, metrics[str(name)], of_metric))
     table = pd.DataFrame(rows, columns=COLUMNS)
     # Holm's method adjusts within one of `FAMILIES`.
     family = "two classes" if a.predictions.n_classes == 2 else "levels"
-    for p in ("p", "method_p"):
-        table[f"{p}_holm"] = in_family(table["metric"].tolist(), table[p], family)
+    for column in ("p", "method_p"):
+        table[f"{column}_holm"] = in_family(table["metric"].tolist(), table[column], family)
     return Comparison(a, b, movies, table)
 
 
-def _metric_row(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -> dict[str, object]:
+def _compare_by_metric(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -> dict[str, object]:
     """Compute the row of `Comparison.metrics` of one metric.
 
     `movies` holds the values of both models by movie, and their differences.
     """
     differences = movies["difference"]
+    # No interval of the difference goes beyond these.
     possible = difference_bounds(
-        metric.bounds, first=_known_value(a, metric.name), second=_known_value(b, metric.name)
+        metric.bounds, first=_value_known_in_advance(a, metric), second=_value_known_in_advance(b, metric)
     )
-    models_interval = t_interval(differences, possible=possible)
+    models_interval = t_interval(differences, covers="models", possible=possible)
     method_interval = t_interval(differences, covers="method", possible=possible)
-    test = sign_flip(differences)
+    models_test = sign_flip(differences)
+    method_test = corrected_t(differences)
     return {
         "metric": metric.name,
         "a": t_interval(movies["a"]).mean,
@@ -170,24 +172,25 @@ def _metric_row(a: Side, b: Side, metric: Metric, movies: pd.DataFrame) -> dict[
         "difference": models_interval.mean,
         "low": models_interval.low,
         "high": models_interval.high,
-        "p": test.p,
+        "p": models_test.p,
         "method_low": method_interval.low,
         "method_high": method_interval.high,
-        "method_p": corrected_t(differences).p,
-        "n_movies": test.n_pairs,
-        "n_patterns": test.n_patterns,
-        "exact": test.exact,
+        "method_p": method_test.p,
+        "n_movies": models_test.n_pairs,
+        "n_patterns": models_test.n_patterns,
+        "exact": models_test.exact,
     }
 
 
-def _known_value(side: Side, metric: str) -> float | None:
+def _value_known_in_advance(side: Side, metric: Metric) -> float | None:
     """Return the AUC of a model whose scores do not vary within movies: it is .5 in every movie.
 
     Return None for other models and metrics, whose value depends on the movies.
     """
-    if metric != "auc" or side.model not in constant_models(side.predictions, side.task):
+    if metric.name != "auc":
         return None
-    return UNVARYING_AUC
+    has_constant_scores = side.model in constant_models(side.predictions, side.task)
+    return UNVARYING_AUC if has_constant_scores else None
 
 
 def _check_comparable(a: Side, b: Side) -> None:

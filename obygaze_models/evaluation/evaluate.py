@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.screen import Progress, shown_progress
-from obygaze_models.dataset.dataset import Dataset
-from obygaze_models.evaluation.experts import SHARES, Experts, denoise_labels
+from obygaze_models.dataset.dataset import Dataset, Reads
+from obygaze_models.evaluation.experts import SHARES, DenoisedLabels, Experts, Variant, denoise_labels
 from obygaze_models.evaluation.metrics import Metric, metrics_of
-from obygaze_models.evaluation.plan import Plan, Variant, make_plan
+from obygaze_models.evaluation.plan import Plan, make_plan
 from obygaze_models.evaluation.run import (
     CURVES,
     SELECTION,
@@ -35,10 +35,8 @@ from obygaze_models.models.ordinal import OrdinalModel
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import NOT_ASKED, Target
 
-Codes = NDArray[np.int64]
-Denoised = Mapping[SeededFold, tuple[list[Codes], NDArray[np.float64]]]
-"""Fold -> labels of its training clips without annotators' noise, and how often each annotator is right
-(`denoise_labels`)."""
+LabelsByFold = Mapping[SeededFold, DenoisedLabels]
+"""Fold -> the estimated labels of its training clips, where annotators' errors are modelled."""
 
 OTHER_TITLE: Final = "the other annotators"
 """Title of the rows that hold each test's mean label of the other annotators."""
@@ -74,7 +72,8 @@ def evaluate(
         Names of the zoo's models, of entry points, or ``[name=]module:factory``; or estimators, factories and
         specs by name. None for the zoo's own. The baselines are always added.
     task : str or Target
-        Target to train on: a task of the codebook, ``concept:NAME``, ``levels`` or ``scale:NAME``.
+        Target to train on: a task of the codebook, ``concept:NAME``, ``levels`` or ``scale:NAME``; by default
+        the codebook's only task.
     test : str or Target, or a sequence of them, optional
         Target to test on, or several, which are tested with the same models; by default that of training.
     seed : int
@@ -156,15 +155,7 @@ def evaluate(
         left_out=plan.models_left_out,
         origin=origin,
     )
-    if plan.n_seen_scores:
-        record["clips"]["seen_score"] = plan.n_seen_scores
-    if plan.labels.by_annotator:
-        record["experts"] = experts or "merged"
-        if denoised:
-            shares_of_folds = [shares for _labels, shares in denoised.values()]
-            record["noise"] = _mean_shares(plan.labels.noisy, shares_of_folds)
-        if rows_of_other_annotators:
-            record["models"][OTHER] = {"title": OTHER_TITLE}
+    _add_annotators(record, plan, experts, denoised)
     curves = pd.concat(results.curves or [pd.DataFrame(columns=list(CURVES))], ignore_index=True)
     return Run(
         predictions=predictions,
@@ -215,49 +206,73 @@ class _Results:
 
 
 def _train_and_test(
-    plan: Plan, data: Dataset, denoised: Denoised, progress: Progress | bool | None
+    plan: Plan, data: Dataset, denoised: LabelsByFold, progress: Progress | bool | None
 ) -> _Results:
-    """Train and test every model in all of its folds, and collect the results in the order of the folds.
-
-    Models that can share work are trained fold by fold side by side; the others go through all folds at once.
-    """
-    results_of: dict[tuple[SeededFold, str], _Results] = {}
+    """Train and test every model in all of its folds, and collect the results in the order of the folds."""
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
-    folds_of = {variant.spec.name: _folds_of(plan, variant.spec) for variant in plan.variants}
-    n_models = sum(len(folds) for folds in folds_of.values())
+    n_models = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)
     # All features are read before the first training, so that missing ones are found before hours of work.
     kinds = dict.fromkeys((variant.spec.reads, variant.spec.streams) for variant in plan.variants)
     features = {(reads, stream): data.read(reads, stream=stream) for reads, stream in kinds}
+    results_of: dict[tuple[SeededFold, str], _Results] = {}
     with shown_progress(progress, "training", "model") as show:
-        for variants in _group_for_training(plan.variants):
-            # Each iterator trains its model on the next fold when it is advanced.
-            trained_models = {}
-            for variant in variants:
-                name = variant.spec.name
-                X = features[variant.spec.reads, variant.spec.streams]
-                trained_models[name] = _train_in_folds(
-                    plan, data, variant, folds=folds_of[name], X=X, denoised=denoised
+        for group in _group_for_training(plan.variants):
+            for fold, spec, model in _train_side_by_side(plan, data, group, features, denoised):
+                X = features[spec.reads, spec.streams]
+                results_of[fold, spec.name] = _test_in_fold(
+                    plan, data, fold, spec=spec, model=model, X=X, record=records[fold]
                 )
-            for fold in plan.folds:
-                for variant in variants:
-                    spec = variant.spec
-                    if fold not in folds_of[spec.name]:
-                        continue
-                    model = next(trained_models[spec.name])
-                    X = features[spec.reads, spec.streams]
-                    results_of[fold, spec.name] = _test_in_fold(
-                        plan, data, fold, spec=spec, model=model, X=X, record=records[fold]
-                    )
-                    show(len(results_of), n_models)
+                show(len(results_of), n_models)
     all_results = _Results(records=records)
     for fold in plan.folds:
         for variant in plan.variants:
-            results = results_of.get((fold, variant.spec.name))
-            if results is not None:
-                all_results.predictions += results.predictions
-                all_results.selection += results.selection
-                all_results.curves += results.curves
+            if (fold, variant.spec.name) in results_of:
+                results_of_fold = results_of[fold, variant.spec.name]
+                all_results.predictions += results_of_fold.predictions
+                all_results.selection += results_of_fold.selection
+                all_results.curves += results_of_fold.curves
     return all_results
+
+
+class _TrainedModel(NamedTuple):
+    """A model that was trained on the training clips of a fold."""
+
+    fold: SeededFold
+    spec: ModelSpec
+    model: Fitted | OrdinalModel
+
+
+def _train_side_by_side(
+    plan: Plan,
+    data: Dataset,
+    group: Sequence[Variant],
+    features: Mapping[tuple[Reads, bool], Any],
+    denoised: LabelsByFold,
+) -> Iterator[_TrainedModel]:
+    """Train all models of a group in one fold before the next, and yield each once it is trained.
+
+    Parameters
+    ----------
+    plan : Plan
+    data : Dataset
+    group : sequence of Variant
+    features : mapping
+        What models read of all clips, by `ModelSpec.reads` and `ModelSpec.streams`.
+    denoised : mapping
+        Estimated labels of the folds' clips, where annotators' errors are modelled.
+    """
+    # Each of these iterators trains its model in one more fold when its next item is asked for.
+    trained_in_folds = []
+    for variant in group:
+        spec = variant.spec
+        folds = _folds_of(plan, spec)
+        X = features[spec.reads, spec.streams]
+        models = _train_in_folds(plan, data, variant, folds=folds, X=X, denoised=denoised)
+        trained_in_folds.append((spec, folds, models))
+    for fold in plan.folds:
+        for spec, folds, models in trained_in_folds:
+            if fold in folds:
+                yield _TrainedModel(fold, spec, next(models))
 
 
 def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
@@ -270,8 +285,8 @@ def _folds_of(plan: Plan, spec: ModelSpec) -> list[SeededFold]:
 def _group_for_training(variants: Sequence[Variant]) -> Iterator[list[Variant]]:
     """Group models that are trained side by side, fold by fold.
 
-    A model that is fitted on all folds at once is a group by itself. All others are one group, as concept
-    models share work on a fold's clips, which is cached for a few folds only.
+    A model that is fitted on all folds at once is a group by itself. All others are one group: concept models
+    share a decomposition of a fold's features, and only those of a few folds are cached.
     """
     fold_by_fold = []
     for variant in variants:
@@ -289,7 +304,7 @@ def _train_in_folds(
     *,
     folds: Sequence[SeededFold],
     X: Any,
-    denoised: Denoised,
+    denoised: LabelsByFold,
 ) -> Iterator[Fitted | OrdinalModel]:
     """Train a model on the training clips of each fold, and yield the trained models in that order.
 
@@ -303,34 +318,39 @@ def _train_in_folds(
     X : ndarray, shape [N, ...]
         What the model reads, of all clips.
     denoised : mapping
-        Estimated labels of the folds' clips, where annotators' noise is modelled.
+        Estimated labels of the folds' clips, where annotators' errors are modelled.
     """
     spec = variant.spec
-    trainings = []
-    for fold in folds:
-        labels = plan.labels.training_labels[variant.labels]
-        if plan.labels.noisy and spec.looks_at_features:
-            labels, _ = denoised[fold]
-        rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
-        in_training = np.isin(rows, fold.split.train)
-        # `labels` are one or several arrays: a clip that has several labels is repeated, once with each.
-        y = [np.where(in_training, codes[rows], NOT_ASKED) for codes in labels]
-        trainings.append(
-            FoldTraining(
-                name=fold.name,
-                seed=seed_of(fold.seed, fold.name),
-                rows=np.concatenate([rows] * len(labels)),
-                y=np.concatenate(y),
-                concepts=plan.concepts[fold.name],
-            )
-        )
     return fit_folds(
         spec,
         X,
-        trainings,
+        [_training_of_fold(plan, variant, fold, denoised) for fold in folds],
         movies=data.movies,
         present=data.present if "present" in spec.requests() else None,
         n_levels=plan.target.n_classes if plan.target.kind == "ordinal" else None,
+    )
+
+
+def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: LabelsByFold) -> FoldTraining:
+    """List the clips and labels that a model is trained on in a fold.
+
+    A clip that has several labels, such as those of two annotators, is repeated once with each.
+    """
+    spec = variant.spec
+    # One or several arrays of labels, [N] each.
+    arrays_of_labels = plan.label_plan.training_labels[variant.suffix]
+    if plan.label_plan.noisy and spec.looks_at_features:
+        arrays_of_labels = denoised[fold].copies
+    # Some models also learn from the clips of the training movies that are not in the task.
+    rows = fold.context_rows if "unlabelled" in spec.requests() else fold.split.train
+    has_label = np.isin(rows, fold.split.train)
+    y = [np.where(has_label, labels[rows], NOT_ASKED) for labels in arrays_of_labels]
+    return FoldTraining(
+        name=fold.name,
+        seed=seed_of(fold.seed, fold.name),
+        rows=np.tile(rows, len(arrays_of_labels)),
+        y=np.concatenate(y),
+        concepts=plan.concepts[fold.name],
     )
 
 
@@ -346,7 +366,8 @@ def _test_in_fold(
 ) -> _Results:
     """Score a fold's test clips by a trained model, and collect predictions, selection and curves.
 
-    The model's threshold and its mean score of training clips are added to the fold's record.
+    The model's threshold and its mean score of training clips are added to the fold's record, the mean score
+    under the key ``zeros``.
     """
     record["thresholds"][spec.name] = model.threshold
     if isinstance(model, Fitted) and spec.looks_at_features:
@@ -368,10 +389,10 @@ def _test_in_fold(
 def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
     """Make the record of a fold before training; thresholds and mean scores of models are added later."""
     train = fold.split.train
-    is_positive = np.any([codes[train] == 1 for codes in plan.training_labels.values()], axis=0)
+    is_positive = np.any([labels[train] == 1 for labels in plan.first_labels.values()], axis=0)
     n_tested = {}
     for test in plan.tests:
-        n_tested[test.target.name] = int((test.codes[fold.split.test] != NOT_ASKED).sum())
+        n_tested[test.target.name] = int((test.labels[fold.split.test] != NOT_ASKED).sum())
     return {
         "fold": fold.split.fold,
         "movie": fold.name,
@@ -380,7 +401,7 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
         "train_positives": int(is_positive.sum()),
         "tested": n_tested,
         "thresholds": {},
-        "zeros": {},
+        "zeros": {},  # mean scores of the training clips
         "concepts_left_out": sorted(set(data.labels.concepts) - set(plan.concepts[fold.name])),
     }
 
@@ -389,25 +410,40 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
 # ---------------------------------------------------------------------------
 
 
-def _denoise_labels_by_fold(plan: Plan, data: Dataset) -> Denoised:
+def _add_annotators(
+    record: dict[str, Any], plan: Plan, experts: Experts | None, denoised: LabelsByFold
+) -> None:
+    """Add to a run's record what was done with the judgements of several annotators."""
+    if plan.n_seen_scores:
+        record["clips"]["seen_score"] = plan.n_seen_scores
+    if plan.label_plan.by_annotator:
+        record["experts"] = experts or "merged"
+    if denoised:
+        shares_of_folds = [labels.shares for labels in denoised.values()]
+        record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
+    if any(test.mean_of_others is not None for test in plan.tests):
+        record["models"][OTHER] = {"title": OTHER_TITLE}
+
+
+def _denoise_labels_by_fold(plan: Plan, data: Dataset) -> LabelsByFold:
     """Estimate the labels of each fold's training clips from those of annotators who err.
 
-    The result is empty unless the evaluation models annotators' noise.
+    The result is empty unless the evaluation models annotators' errors.
     """
-    if not plan.labels.noisy:
+    if not plan.label_plan.noisy:
         return {}
-    return {fold: denoise_labels(plan.labels, data, fold.split.train) for fold in plan.folds}
+    return {fold: denoise_labels(plan.label_plan, data, fold.split.train) for fold in plan.folds}
 
 
 def _rows_of_other_annotators(plan: Plan, data: Dataset) -> list[dict[str, Any]]:
-    """Make rows of predictions for the other annotators, whose mean label is scored like that of a model."""
+    """Make rows of predictions for the other annotators, whose mean label takes the place of a score."""
     # A clip counts as called positive if at least half of the other annotators call it so.
     model_columns = {"model": OTHER, "train": plan.target.name, "threshold": 0.5}
     rows = []
     for fold in plan.folds:
         for test in plan.tests:
-            if test.others is not None:
-                mean_labels = test.others[fold.split.test]
+            if test.mean_of_others is not None:
+                mean_labels = test.mean_of_others[fold.split.test]
                 rows.append(rows_of(data, fold, test, mean_labels, **model_columns))
     return rows
 

@@ -38,7 +38,7 @@ SHARES = ("negative", "positive", "dawid_skene_negative", "dawid_skene_positive"
 """Shares of negative and of positive clips that an annotator labels correctly, as `denoise_labels` estimates
 them: with a model of the features, and without one (Dawid and Skene)."""
 
-Codes = NDArray[np.int64]
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -49,16 +49,16 @@ class Tested(NamedTuple):
     Attributes
     ----------
     target : Target
-    codes : ndarray of int, shape [N]
+    labels : ndarray of int, shape [N]
         The label of each clip; `NOT_ASKED` for clips that are not tested.
-    others : ndarray, shape [N], optional
-        For a test on one annotator's labels: the mean label of the other annotators, which is scored like a
-        model. None for other tests, and if no clip was judged by two annotators.
+    mean_of_others : ndarray, shape [N], optional
+        For a test on one annotator's labels: the mean label of the other annotators, which is evaluated like
+        a model's score. None for other tests, and if no clip was judged by two annotators.
     """
 
     target: Target
-    codes: Codes
-    others: Floats | None = None
+    labels: Ints
+    mean_of_others: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,9 @@ class LabelPlan:
     Attributes
     ----------
     training_labels : dict of str to list of ndarray
-        Suffix of the models' names -> one or several arrays of labels [N] to train on. With several arrays, a
-        clip is a training row once for each of them.
+        Suffix of the models' names -> one or several arrays of labels [N] to train on. The suffix is
+        "@ANNOTATOR" for labels of one annotator, otherwise "". With several arrays, a clip is a training row
+        once for each of them.
     tests : list of Tested
     by_annotator : bool
         Whether there is a test on the labels of each annotator.
@@ -78,13 +79,13 @@ class LabelPlan:
         otherwise empty.
     """
 
-    training_labels: dict[str, list[Codes]]
+    training_labels: dict[str, list[Ints]]
     tests: list[Tested]
     by_annotator: bool = False
-    noisy: dict[str, Codes] = field(default_factory=dict)
+    noisy: dict[str, Ints] = field(default_factory=dict)
 
 
-def plan_labels(data: Dataset, train: Target, tests: Sequence[Target], experts: Experts | None) -> LabelPlan:
+def plan_labels(data: Dataset, train: Target, tests: Sequence[Target], train_on: Experts | None) -> LabelPlan:
     """Choose the labels that models are trained on, and those that they are tested on.
 
     With several annotators, every test is repeated with the labels of each annotator, on the clips that
@@ -97,7 +98,7 @@ def plan_labels(data: Dataset, train: Target, tests: Sequence[Target], experts: 
     train : Target
         The target that models learn.
     tests : sequence of Target
-    experts : {"merged", "each", "soft", "noisy"}, optional
+    train_on : {"merged", "each", "soft", "noisy"}, optional
         What models are trained on. ``merged``, the default: the merged labels. ``each``: one model for each
         annotator, on that annotator's labels. ``soft``: the labels of all annotators, so that a clip counts
         once for each annotator who judged it. ``noisy``: labels that are estimated in each fold, given how
@@ -106,37 +107,51 @@ def plan_labels(data: Dataset, train: Target, tests: Sequence[Target], experts: 
     Raises
     ------
     ProtocolError
-        `experts` is given and the labels are of one annotator; or the target is of ordered levels.
+        `train_on` is given and the labels are of one annotator; or the target is of ordered levels.
     """
-    by_expert = data.labels.experts
+    by_annotator = data.labels.experts
     merged = {"": [train.of(data.labels)]}
-    if not by_expert and experts is None:
+    if not by_annotator and train_on is None:
         return LabelPlan(merged, [Tested(test, test.of(data.labels)) for test in tests])
     if train.kind == "ordinal":
         raise ProtocolError(f"annotators are compared on two classes, and {train.title} has more")
-    if len(by_expert) < 2:
+    if len(by_annotator) < 2:
         raise ProtocolError(
             "annotators are compared where two or more labelled, and the labels here are of one: "
             "'obygaze manifest project --per-annotator' writes a clip once for each; segments that each drew "
             "are read with the annotator's name (column 'annotator')"
         )
-    codes_of = {name: train.of(labels) for name, labels in by_expert.items()}
+    classes_of = {name: train.of(labels) for name, labels in by_annotator.items()}
     tests_by_annotators: list[Tested] = []
     for test in tests:
-        tests_by_annotators.extend(_tests_by_annotators(test, by_expert))
-    if experts == "each":
-        training_labels = {f"@{name}": [codes] for name, codes in codes_of.items()}
-    elif experts in {"soft", "noisy"}:
-        training_labels = {"": list(codes_of.values())}
+        tests_by_annotators.extend(_tests_by_annotators(test, by_annotator))
+    if train_on == "each":
+        training_labels = {f"@{name}": [classes] for name, classes in classes_of.items()}
+    elif train_on in {"soft", "noisy"}:
+        training_labels = {"": list(classes_of.values())}
     else:
         training_labels = merged
-    noisy = codes_of if experts == "noisy" else {}
+    noisy = classes_of if train_on == "noisy" else {}
     return LabelPlan(training_labels, tests_by_annotators, by_annotator=True, noisy=noisy)
 
 
-def denoise_labels(
-    label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp]
-) -> tuple[list[Codes], Floats]:
+class DenoisedLabels(NamedTuple):
+    """Estimated labels of training clips, and how often each of J annotators is right.
+
+    Attributes
+    ----------
+    copies : list of ndarray of int, shape [N]
+        `N_COPIES` arrays of labels, all of which are trained on. The share of copies in which a clip is
+        positive is its probability of being positive, rounded to multiples of 1 / `N_COPIES`.
+    shares : ndarray, shape [J, 4]
+        The `SHARES` of each annotator.
+    """
+
+    copies: list[Ints]
+    shares: Floats
+
+
+def denoise_labels(label_plan: LabelPlan, data: Dataset, rows: NDArray[np.intp]) -> DenoisedLabels:
     """Estimate the true labels of training clips, and how often each annotator is right.
 
     The estimate uses a model of the clips' features (`annotators_noise`).
@@ -149,14 +164,6 @@ def denoise_labels(
         N clips.
     rows : ndarray of int
         The training clips.
-
-    Returns
-    -------
-    labels : list of ndarray
-        `N_COPIES` arrays of labels [N]. The share of arrays in which a clip is positive is its probability of
-        being positive, rounded to multiples of 1 / `N_COPIES`.
-    shares : ndarray, shape [J, 4]
-        The `SHARES` of each of J annotators.
     """
     calls = np.stack(list(label_plan.noisy.values()))[:, rows]  # [J, training clips]
     is_judged = (calls != NOT_ASKED).any(axis=0)
@@ -165,80 +172,121 @@ def denoise_labels(
     movies = data.movies[judged_rows]
     accuracies, positive = annotators_noise(calls, movies, data.X[judged_rows].astype(np.float64))
     accuracies_without_features, _ = annotators_noise(calls, movies)
-    labels = []
-    for copy in range(N_COPIES):
-        codes = np.full(len(data), NOT_ASKED, dtype=np.int64)
-        threshold = (copy + 0.5) / N_COPIES
-        codes[judged_rows] = positive > threshold
-        labels.append(codes)
-    return labels, np.column_stack([accuracies, accuracies_without_features])
+    copies = []
+    for number in range(N_COPIES):
+        # With four copies, a clip of probability .6 is positive in those with thresholds .125 and .375.
+        threshold = (number + 0.5) / N_COPIES
+        labels = np.full(len(data), NOT_ASKED, dtype=np.int64)
+        labels[judged_rows] = positive > threshold
+        copies.append(labels)
+    return DenoisedLabels(copies, np.column_stack([accuracies, accuracies_without_features]))
 
 
-def _tests_by_annotators(test: Target, by_expert: Mapping[str, Labels]) -> Iterator[Tested]:
+def _tests_by_annotators(test: Target, by_annotator: Mapping[str, Labels]) -> Iterator[Tested]:
     """Yield a test on the labels of each annotator, and a test on the clips on which annotators agree.
 
-    An annotator's test has the clips that another annotator judged too, and the other annotators' mean label
-    of them. If no clip was judged by two annotators, it has all clips of the annotator and no mean label, and
-    there is no test on agreement.
+    If no clip was judged by two annotators, each test has all clips of the annotator, and there is no test on
+    agreement.
     """
-    codes_of = {name: test.of(labels) for name, labels in by_expert.items()}
-    calls = np.stack(list(codes_of.values())).astype(np.float64)  # [J annotators, N clips]
-    calls[calls == NOT_ASKED] = np.nan
-    is_judged = np.isfinite(calls)
-    n_judges = is_judged.sum(axis=0)
+    labels_of = {name: test.of(labels) for name, labels in by_annotator.items()}
+    all_labels = np.stack(list(labels_of.values()))  # [J annotators, N clips]
+    n_judges = (all_labels != NOT_ASKED).sum(axis=0)
     has_shared_clips = bool((n_judges > 1).any())
-    for index, (name, codes) in enumerate(codes_of.items()):
+    for row, (name, labels) in enumerate(labels_of.items()):
         target = replace(test, name=f"{test.name}@{name}", title=f"{test.title}, by {name}")
-        if not has_shared_clips:
-            yield Tested(target, codes)
-            continue
-        n_others = np.delete(is_judged, index, axis=0).sum(axis=0)
-        mean_of_others = np.nansum(np.delete(calls, index, axis=0), axis=0) / np.maximum(n_others, 1)
-        yield Tested(target, np.where(n_others > 0, codes, NOT_ASKED), mean_of_others)
+        if has_shared_clips:
+            yield _test_beside_others(target, labels, others=np.delete(all_labels, row, axis=0))
+        else:
+            yield Tested(target, labels)
     if has_shared_clips:
-        share = np.nansum(calls, axis=0) / np.maximum(n_judges, 1)
-        is_agreed = (n_judges > 1) & ((share == 0) | (share == 1))
         target = replace(test, name=f"{test.name}@agreed", title=f"{test.title}, where annotators agree")
-        yield Tested(target, np.where(is_agreed, share, NOT_ASKED).astype(np.int64))
+        yield Tested(target, _agreed_labels(all_labels))
 
 
-def variants(
-    specs: Sequence[ModelSpec], label_plan: LabelPlan, data: Dataset
-) -> Iterator[tuple[str, ModelSpec]]:
-    """Yield each model once for every set of training labels, with the key of these labels.
+def _test_beside_others(target: Target, labels: Ints, others: Ints) -> Tested:
+    """Make the test on one annotator's labels [N], of the clips that another annotator judged too.
 
-    The key is "", or "@" and an annotator's name; it is the suffix of the model's name. Models that read no
-    features are trained on the first set only.
+    `others` [J, N] are the labels of the other annotators.
+    """
+    is_judged = others != NOT_ASKED
+    n_judges = is_judged.sum(axis=0)
+    n_positive = (others == 1).sum(axis=0)
+    mean_of_others = n_positive / np.maximum(n_judges, 1)
+    return Tested(target, np.where(n_judges > 0, labels, NOT_ASKED), mean_of_others)
+
+
+def _agreed_labels(all_labels: Ints) -> Ints:
+    """Return the label [N] of each clip that two annotators or more judged, all of them alike.
+
+    It is `NOT_ASKED` for other clips. `all_labels` [J, N] are those of all annotators.
+    """
+    n_judges = (all_labels != NOT_ASKED).sum(axis=0)
+    n_positive = (all_labels == 1).sum(axis=0)
+    is_agreed = (n_judges > 1) & ((n_positive == 0) | (n_positive == n_judges))
+    return np.where(is_agreed, n_positive > 0, NOT_ASKED).astype(np.int64)
+
+
+class Variant(NamedTuple):
+    """A model, and the labels that it is trained on.
+
+    Attributes
+    ----------
+    suffix : str
+        Key of the labels in `LabelPlan.training_labels`, which is the suffix of the model's name.
+    spec : ModelSpec
+    """
+
+    suffix: str
+    spec: ModelSpec
+
+
+def make_variants(specs: Sequence[ModelSpec], label_plan: LabelPlan, data: Dataset) -> Iterator[Variant]:
+    """Yield each model once for every set of training labels.
+
+    Models that read no features are trained on the first set only.
     """
     suffixes = list(label_plan.training_labels)
     for spec in [*specs, *_baselines(label_plan, data)]:
         if not spec.looks_at_features:
-            yield suffixes[0], spec
+            yield Variant(suffixes[0], spec)
             continue
         for suffix in suffixes:
             title = spec.title
             if suffix:
                 title += f", trained on {suffix.removeprefix('@')}"
-            yield suffix, replace(spec, name=f"{spec.name}{suffix}", title=title)
+            yield Variant(suffix, replace(spec, name=f"{spec.name}{suffix}", title=title))
 
 
 def _baselines(label_plan: LabelPlan, data: Dataset) -> list[ModelSpec]:
     """List the baselines that have data: clip lengths, variables of a table, or a machine's answers."""
+    length = ModelSpec(
+        name=LENGTH,
+        title="length of the clip alone",
+        make=lambda _seed: linear_probe(),
+        reads="seconds",
+    )
+    staging = ModelSpec(
+        name=STAGING,
+        title="variables of staging alone",
+        make=lambda _seed: variables_probe(),
+        choose=PENALTIES,
+        reads="variables",
+    )
+    answers = ModelSpec(
+        name=ANSWERS,
+        title="answers of a machine",
+        make=lambda _seed: GivenScore(),
+        reads="answers",
+    )
     baselines = []
     seconds = data.seconds
     # If annotators delimited the clips, lengths may tell the labels, unless they vary by less than 1 %.
     if label_plan.by_annotator and seconds is not None and np.ptp(np.log(seconds)) > np.log(1.01):
-        title = "length of the clip alone"
-        baselines.append(ModelSpec(LENGTH, title, lambda _seed: linear_probe(), reads="seconds"))
+        baselines.append(length)
     if data.variables is not None:
-        title = "variables of staging alone"
-        baselines.append(
-            ModelSpec(STAGING, title, lambda _seed: variables_probe(), PENALTIES, reads="variables")
-        )
+        baselines.append(staging)
     if data.answers is not None:
-        baselines.append(
-            ModelSpec(ANSWERS, "answers of a machine", lambda _seed: GivenScore(), reads="answers")
-        )
+        baselines.append(answers)
     return baselines
 
 
@@ -250,16 +298,17 @@ N_MODEL_FITS: Final = 4
 """How often the model is fitted, each time on the probabilities that EM gave before."""
 N_EM_STEPS: Final = 30
 """Steps of EM after each fit of the model."""
-STRENGTHS: Final = (10.0, 1.0, 0.1, 0.01)
-"""Penalties of standardised features, of which the one with the least held-out loss is taken."""
+PENALTY_STRENGTHS: Final = (10.0, 1.0, 0.1, 0.01)
+"""Strengths of the model's penalty, of which the one with the least held-out loss is taken."""
 N_PRIOR_LABELS: Final = 1.0
 """Number of correct labels, and of wrong ones, that are added to every annotator's labels of each class."""
 
 
-def annotators_noise(
-    calls: Codes, movies: NDArray[np.str_], X: Floats | None = None
-) -> tuple[Floats, Floats]:
+def annotators_noise(calls: Ints, movies: NDArray[np.str_], X: Floats | None = None) -> tuple[Floats, Floats]:
     """Estimate by EM how often annotators are right, and how probable it is that each clip is positive.
+
+    Each step of EM computes the accuracies from the clips' probabilities, and then the probabilities from the
+    accuracies.
 
     Parameters
     ----------
@@ -275,8 +324,6 @@ def annotators_noise(
         Shares of negative and of positive clips that each annotator labels correctly.
     positive : ndarray, shape [N]
         Probability of each clip to be positive, given all labels and its features.
-
-    Each step of EM computes the accuracies from the clips' probabilities, and these from the accuracies.
     """
     is_judged = calls != NOT_ASKED
     is_yes = calls == 1
@@ -287,9 +334,10 @@ def annotators_noise(
         for _ in range(n_model_fits):
             scores = None if X is None else _held_out_logits(X, positive, movies)
             for _ in range(N_EM_STEPS):
-                prior_odds = _prior_log_odds(positive, scores)
                 accuracies = _accuracies(is_yes, is_judged, positive)
-                positive = expit(prior_odds + _log_odds_of_calls(is_yes, is_judged, accuracies))
+                prior = _prior_log_odds(positive, scores)
+                evidence = _log_odds_of_calls(is_yes, is_judged, accuracies)
+                positive = expit(prior + evidence)
     return _accuracies(is_yes, is_judged, positive), positive
 
 
@@ -328,17 +376,18 @@ def _log_odds_of_calls(is_yes: Bools, is_judged: Bools, accuracies: Floats) -> F
     """
     no_if_negative = accuracies[:, :1]  # [J, 1]
     yes_if_positive = accuracies[:, 1:]  # [J, 1]
-    of_yes = np.log(yes_if_positive / (1 - no_if_negative))
-    of_no = np.log((1 - yes_if_positive) / no_if_negative)
-    of_call = np.where(is_yes, of_yes, of_no)  # [J, N]
-    return np.asarray((of_call * is_judged).sum(axis=0))
+    evidence_of_yes = np.log(yes_if_positive / (1 - no_if_negative))
+    evidence_of_no = np.log((1 - yes_if_positive) / no_if_negative)
+    evidence = np.where(is_yes, evidence_of_yes, evidence_of_no)  # [J, N]
+    return np.asarray((evidence * is_judged).sum(axis=0))
 
 
 def _prior_log_odds(positive: Floats, scores: Floats | None) -> Floats:
     """Compute the prior log-odds [N] of each clip to be positive, before annotators' labels are counted.
 
-    They are a model's scores [N], scaled by logistic regression on the present probabilities `positive` [N].
-    Without scores, or if scores do not rise with the probabilities, all clips have those of the mean.
+    They are a model's scores [N], scaled by a logistic regression of the current probabilities `positive` [N]
+    on the scores. Without scores, or if the probabilities fall as scores rise, all clips have the log-odds of
+    the mean probability.
     """
     mean_log_odds = float(logit(positive.mean()))
     same_for_all = np.full(len(positive), mean_log_odds)
@@ -346,6 +395,7 @@ def _prior_log_odds(positive: Floats, scores: Floats | None) -> Floats:
         return same_for_all
     column = scores[:, None]
     almost_no_penalty = (1e-6,)
+    # Fitted on all clips, and applied to the same clips.
     scaled = soft_logits(column, positive, column, almost_no_penalty)[0]
     rises = float((scores - scores.mean()) @ (scaled - scaled.mean())) > 0
     return scaled if rises else same_for_all
@@ -354,17 +404,19 @@ def _prior_log_odds(positive: Floats, scores: Floats | None) -> Floats:
 def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> Floats:
     """Score clips [N] by logistic regressions that are fitted on other films.
 
-    The soft labels `positive` [N] are the clips' probabilities to be positive. Of several penalties the one
+    The soft labels `positive` [N] are the clips' probabilities to be positive. Of `PENALTY_STRENGTHS` the one
     with the lowest held-out loss is used.
     """
     scale = np.nanstd(X, axis=0)
-    # Clips without features (NaN) get the mean of each feature, which is 0.
-    standard = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.where(scale > 0, scale, 1.0))
+    # Clips without features (NaN) get the mean of each feature, which is 0 after standardisation.
+    standardised = np.nan_to_num((X - np.nanmean(X, axis=0)) / np.where(scale > 0, scale, 1.0))
     has_films = len(np.unique(movies)) > 1
     groups = movies if has_films else np.arange(len(movies))
     folds = GroupKFold(min(N_FOLDS, len(np.unique(groups))))
-    logits = np.zeros((len(STRENGTHS), len(X)))
+    logits = np.zeros((len(PENALTY_STRENGTHS), len(X)))
     for train, test in folds.split(X, groups=groups):
-        logits[:, test] = soft_logits(standard[train], positive[train], standard[test], STRENGTHS)
-    loss = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)
-    return np.asarray(logits[int(loss.argmin())])
+        logits[:, test] = soft_logits(
+            standardised[train], positive[train], standardised[test], PENALTY_STRENGTHS
+        )
+    log_losses = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)
+    return np.asarray(logits[int(log_losses.argmin())])

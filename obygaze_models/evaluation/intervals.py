@@ -92,7 +92,7 @@ def variance_factor(n_movies: int, covers: Covers) -> float:
     """Return the variance of a mean over movies, divided by the variance between movies.
 
     It is 1 / K for K movies. For the method's interval (``covers="method"``), 1 / (K - 1) is added, as models
-    of different folds learn from nearly the same movies.
+    of different folds learn from nearly the same movies (Nadeau and Bengio 2003).
     """
     factor = 1 / n_movies
     if covers == "method":
@@ -120,12 +120,12 @@ def t_interval(
     covers : {"models", "method"}
         What the interval is of: these trained models, or the method when retrained (module docstring).
     bounds : tuple of float, optional
-        Least and greatest value that the mean can have; either may be infinite. The interval then stays
-        between them, and is undefined if the mean is equal to one of them. Without bounds, as for
-        differences, or where both are infinite, it is symmetric.
+        For metrics: least and greatest value that the mean can have; either may be infinite. The interval is
+        computed on the logit scale, so that it stays between them; it is undefined if the mean is equal to
+        one of them. Without bounds, or if both are infinite, the interval is symmetric.
     possible : tuple of float, optional
-        Least and greatest value that the mean of differences can have (`difference_bounds`): the symmetric
-        interval is cut off there. It covers the true value, and 0, as often as before.
+        For differences of metrics: least and greatest value that the mean can have (`difference_bounds`). The
+        symmetric interval is cut off there, which takes nothing possible from it.
 
     Examples
     --------
@@ -142,8 +142,8 @@ def t_interval(
         return Interval(mean, NAN, NAN, n_defined, n_undefined)
     means_without = (defined.sum() - defined) / (n_defined - 1)
     # The jackknife's variance of a mean is 1 / n of the variance between movies.
-    scale = n_defined * variance_factor(n_defined, covers)
-    low, high = _interval_ends(mean, means_without, level, bounds, scale=scale)
+    variance_scale = n_defined * variance_factor(n_defined, covers)
+    low, high = _interval_ends(mean, means_without, level, bounds, variance_scale)
     if possible is not None:
         low = float(np.clip(low, *possible))
         high = float(np.clip(high, *possible))
@@ -203,12 +203,14 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Co
     if n < FEWEST_MOVIES:
         return Interval(ratio, NAN, NAN, n, n_undefined)
     squared_t = float(stdtrit(n - 1, (1 + LEVEL) / 2)) ** 2
-    spread = squared_t * variance_factor(n, covers) * np.cov(defined.T)  # [2, 2]: numerator, denominator
-    # At the ends of the interval, (numerator - r denominator)^2 equals squared_t times its variance: the ends
-    # are the roots of a r^2 - 2 b r + c.
-    a = denominator**2 - spread[1, 1]
-    b = numerator * denominator - spread[0, 1]
-    c = numerator**2 - spread[0, 0]
+    scaled_covariance = squared_t * variance_factor(n, covers) * np.cov(defined.T)
+    (numerator_variance, covariance), (_, denominator_variance) = scaled_covariance.tolist()
+    # A ratio r is in the interval if (numerator - r denominator)^2 is at most squared_t times its variance,
+    # which is numerator_variance - 2 r covariance + r^2 denominator_variance. The ends of the interval are
+    # therefore the roots of a r^2 - 2 b r + c.
+    a = denominator**2 - denominator_variance
+    b = numerator * denominator - covariance
+    c = numerator**2 - numerator_variance
     if a <= 0:
         return Interval(ratio, NAN, NAN, n, n_undefined)
     root = float(np.sqrt(max(b**2 - a * c, 0.0)))
@@ -219,9 +221,9 @@ def auc_interval(values: ArrayLike) -> Interval:
     """Compute the mean AUC of movies [K], NaN where undefined, and its 95 % interval.
 
     It is the interval of `t_interval`, which is undefined if all movies have an AUC of 1 or all of 0. If all
-    K movies have 1, the lower end is .025 ** (1 / K). It is exact, however clips of a movie depend on each
-    other: if a movie's true AUC is A, a random pair of its clips is in the right order with probability A,
-    and one pair from each of K movies with probability A ** K.
+    K movies have 1, the lower end is the true AUC A at which this is still as probable as .025. If one pair
+    of clips is drawn from each movie, all K pairs are in the right order with probability A ** K, however
+    clips of a movie depend on each other. Thus A is .025 ** (1 / K).
 
     Examples
     --------
@@ -244,11 +246,11 @@ def jackknife_interval(
 ) -> Interval:
     """Compute a statistic of all clips and its jackknife interval over movies.
 
-    The interval is of these trained models on movies like these (``models``), for statistics that are no mean
-    over movies. With 6 or 12 movies it covers better than the percentiles of a bootstrap of movies and clips.
-    It is undefined with one or two movies, or if the statistic is undefined without some movie. More than
-    `MOST_GROUPS` movies are assigned in turn, in the order of their names, to that many groups of about equal
-    size, and each group is left out instead of a movie.
+    The interval is of these trained models on movies like these (``models``). It serves statistics that are
+    not means over movies, such as the AP of all clips. With 6 or 12 movies it covers better than the
+    percentiles of a bootstrap of movies and clips. It is undefined with one or two movies, or if the
+    statistic is undefined without some movie. Of more than `MOST_GROUPS` movies, groups are left out instead
+    of single movies: in the order of names, movies 0, 500, 1000, ... are group 0, movies 1, 501, ... group 1.
 
     Parameters
     ----------
@@ -264,8 +266,8 @@ def jackknife_interval(
     n_movies = int(names.size)
     if n_movies < FEWEST_MOVIES or np.isnan(value):
         return Interval(value, NAN, NAN, n_movies, 0)
-    group_of_clip = movie_indices % MOST_GROUPS
     n_groups = min(n_movies, MOST_GROUPS)
+    group_of_clip = movie_indices % MOST_GROUPS
     values_without = np.array([statistic(group_of_clip != group) for group in range(n_groups)])
     low, high = _interval_ends(value, values_without, LEVEL, bounds)
     return Interval(value, low, high, n_movies, 0)
@@ -283,13 +285,13 @@ def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _interval_ends(
-    estimate: float, without: NDArray[np.float64], level: float, bounds: Bounds | None, scale: float = 1.0
+    estimate: float,
+    without: NDArray[np.float64],
+    level: float,
+    bounds: Bounds | None,
+    variance_scale: float = 1.0,
 ) -> tuple[float, float]:
     """Compute the lower and upper end of the jackknife interval of an estimate.
-
-    Without bounds the interval is symmetric. With bounds it is symmetric on the scale of log(d / e), where d
-    and e are the distances from the lower and the upper bound, or of the logarithm of the other distance if
-    one bound is infinite.
 
     Parameters
     ----------
@@ -299,8 +301,8 @@ def _interval_ends(
     level : float
         Coverage.
     bounds : tuple of float, optional
-        Least and greatest value that the estimate can have.
-    scale : float
+        Least and greatest value that the estimate can have; either may be infinite.
+    variance_scale : float
         Factor of the jackknife's variance.
 
     Returns
@@ -308,29 +310,66 @@ def _interval_ends(
     low, high : float
         NaN if the estimate is at one of the bounds.
     """
-    errors_to_interval_end = float(stdtrit(len(without) - 1, (1 + level) / 2)) * scale**0.5
-    if bounds is None or bounds == (-np.inf, np.inf):
-        half_width = errors_to_interval_end * float(jackknife_error(without))
+    half_width_in_errors = float(stdtrit(len(without) - 1, (1 + level) / 2)) * variance_scale**0.5
+    lower_bound, upper_bound = bounds or (-np.inf, np.inf)
+    has_lower_bound = not np.isinf(lower_bound)
+    has_upper_bound = not np.isinf(upper_bound)
+    if not has_lower_bound and not has_upper_bound:
+        half_width = half_width_in_errors * float(jackknife_error(without))
         return estimate - half_width, estimate + half_width
-    least, most = bounds
-    if not least < estimate < most:
+    if not lower_bound < estimate < upper_bound:
         return NAN, NAN
-    if np.isinf(least):
-        mirrored_low, mirrored_high = _interval_ends(-estimate, -without, level, (-most, np.inf), scale)
-        return -mirrored_high, -mirrored_low
-    # Distances from the lower and from the upper bound, of the estimate and of the estimates without a movie.
-    from_least = estimate - least
-    from_most = most - estimate
-    from_least_without = np.maximum(without - least, from_least / MOST_TIMES_CLOSER)
-    if np.isinf(most):
-        half_width = errors_to_interval_end * float(jackknife_error(np.log(from_least_without)))
-        low = least + from_least * float(np.exp(-half_width))
-        high = least + from_least * float(np.exp(min(half_width, LARGEST_EXPONENT)))
-        return low, high
-    from_most_without = np.maximum(most - without, from_most / MOST_TIMES_CLOSER)
-    log_ratios_without = np.log(from_least_without) - np.log(from_most_without)
-    half_width = errors_to_interval_end * float(jackknife_error(log_ratios_without))
-    centre = np.log(from_least) - np.log(from_most)
-    # Back from the scale of log(d / e): d / (d + e) is the logistic function of it.
-    ends = least + (most - least) * expit(centre + np.array([-half_width, half_width]))
-    return float(ends[0]), float(ends[1])
+    # Distances from the lower and from the upper bound.
+    above = estimate - lower_bound
+    above_without = without - lower_bound
+    below = upper_bound - estimate
+    below_without = upper_bound - without
+    if not has_upper_bound:
+        nearest, farthest = _distance_ends(above, above_without, half_width_in_errors)
+        return lower_bound + nearest, lower_bound + farthest
+    if not has_lower_bound:
+        nearest, farthest = _distance_ends(below, below_without, half_width_in_errors)
+        return upper_bound - farthest, upper_bound - nearest
+    least, most = _share_ends(above, below, above_without, below_without, half_width_in_errors)
+    width = upper_bound - lower_bound
+    return lower_bound + width * least, lower_bound + width * most
+
+
+def _distance_ends(
+    distance: float, without: NDArray[np.float64], half_width_in_errors: float
+) -> tuple[float, float]:
+    """Compute the ends of the interval of an estimate's distance from a bound: symmetric on the log scale.
+
+    `without` [K] holds the distance without each of K movies.
+    """
+    log_without = np.log(np.maximum(without, distance / MOST_TIMES_CLOSER))
+    half_width = half_width_in_errors * float(jackknife_error(log_without))
+    nearest = distance * float(np.exp(-half_width))
+    farthest = distance * float(np.exp(min(half_width, LARGEST_EXPONENT)))
+    return nearest, farthest
+
+
+def _share_ends(
+    above: float,
+    below: float,
+    above_without: NDArray[np.float64],
+    below_without: NDArray[np.float64],
+    half_width_in_errors: float,
+) -> tuple[float, float]:
+    """Compute the ends of the interval of above / (above + below): symmetric on the logit scale.
+
+    Parameters
+    ----------
+    above, below : float
+        Distances of an estimate from its lower and its upper bound.
+    above_without, below_without : ndarray, shape [K]
+        The same without each of K movies.
+    half_width_in_errors : float
+        Half width of the interval in jackknife standard errors.
+    """
+    logit = np.log(above) - np.log(below)
+    logits_without = np.log(np.maximum(above_without, above / MOST_TIMES_CLOSER)) - np.log(
+        np.maximum(below_without, below / MOST_TIMES_CLOSER)
+    )
+    half_width = half_width_in_errors * float(jackknife_error(logits_without))
+    return float(expit(logit - half_width)), float(expit(logit + half_width))

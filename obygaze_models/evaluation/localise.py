@@ -29,6 +29,8 @@ POOLED_COLUMNS = ("measure", "value", "low", "high", "chance", "p")
 """Columns of `Localisation.pooled`."""
 SEED = 0
 """Seed of the shifts."""
+UNNAMED_ANNOTATOR = "annotator"
+"""Name of the annotator of clips that name none."""
 ROUNDING = 1e-9
 """Values that differ by less count as equal, so that a shift that changes nothing counts as reaching them."""
 
@@ -109,15 +111,18 @@ def localise(
     for movie, frames_of_movie in table.groupby("movie", sort=True):
         clips = _split_into_clips(frames_of_movie)
         # Clips with frames inside and outside of segments.
-        marked = [index for index, clip in enumerate(clips) if clip.inside.any() and not clip.inside.all()]
-        n_left_out += len(clips) - len(marked)
-        if not marked:
+        mixed = [index for index, clip in enumerate(clips) if clip.inside.any() and not clip.inside.all()]
+        n_left_out += len(clips) - len(mixed)
+        if not mixed:
             continue
-        values = _measure_movie(clips, marked)  # [measures, marked clips, clips whose scores are taken]
-        orders = circular_shifts(np.zeros(len(clips), np.intp), n_shifts, rng)  # [n_shifts, clips]
-        shifted_values = values[:, np.arange(len(marked)), orders[:, marked]]  # [measures, n_shifts, marked]
-        means_of_shifts.append(shifted_values.mean(axis=2))
-        rows.append({"movie": movie, **_movie_row(clips, marked, values)})
+        values = _measure_movie(clips, mixed)  # [measures, mixed clips, clips whose scores are taken]
+        # All clips of a movie are shifted together: they are one group.
+        one_group = np.zeros(len(clips), np.intp)
+        orders = circular_shifts(one_group, n_shifts, rng)  # [n_shifts, clips]
+        source = orders[:, mixed]  # whose scores each mixed clip takes in each shift, [n_shifts, mixed clips]
+        values_of_shifts = values[:, np.arange(len(mixed)), source]  # [measures, n_shifts, mixed clips]
+        means_of_shifts.append(values_of_shifts.mean(axis=2))
+        rows.append({"movie": movie, **_movie_row(clips, mixed, values)})
     if not rows:
         raise ProtocolError("no clip has frames inside a segment and outside of all: nothing to find")
     by_movie = pd.DataFrame(rows)
@@ -146,18 +151,21 @@ def _scored_frames(
     return table.sort_values(["time_s", "clip_id"], kind="stable")
 
 
-class _Clip(NamedTuple):
+class _FramesOfClip(NamedTuple):
     """The frames of a clip in order of time: whether each lies in a segment [F], and its score [F]."""
 
     inside: NDArray[np.bool_]
     scores: NDArray[np.float64]
 
     def scores_at(self, n_frames: int) -> NDArray[np.float64]:
-        """Return the scores at `n_frames` frames that are spread evenly over the clip."""
+        """Return the scores at `n_frames` frames that are spread evenly over the clip.
+
+        Frames are repeated or skipped if the clip has another number of them.
+        """
         return self.scores[np.arange(n_frames) * self.scores.size // n_frames]
 
 
-def _split_into_clips(frames: pd.DataFrame) -> list[_Clip]:
+def _split_into_clips(frames: pd.DataFrame) -> list[_FramesOfClip]:
     """Split the frames of a movie, sorted by time, into clips in order of their first frames."""
     clip_of, names = pd.factorize(frames["clip_id"])
     inside = frames["inside"].to_numpy()
@@ -165,50 +173,51 @@ def _split_into_clips(frames: pd.DataFrame) -> list[_Clip]:
     clips = []
     for clip in range(len(names)):
         rows = np.flatnonzero(clip_of == clip)
-        clips.append(_Clip(inside[rows], scores[rows]))
+        clips.append(_FramesOfClip(inside[rows], scores[rows]))
     return clips
 
 
-def _measure_movie(clips: Sequence[_Clip], marked: Sequence[int]) -> NDArray[np.float64]:
-    """Measure each marked clip of a movie, with its own scores and with those of every other clip.
+def _measure_movie(clips: Sequence[_FramesOfClip], mixed: Sequence[int]) -> NDArray[np.float64]:
+    """Measure each mixed clip of a movie, with its own scores and with those of every other clip.
 
     Parameters
     ----------
-    clips : sequence of _Clip
+    clips : sequence of _FramesOfClip
         All clips of the movie.
-    marked : sequence of int
-        Indices of the clips to measure.
+    mixed : sequence of int
+        Indices of the clips to measure: those with frames inside and outside of segments.
 
     Returns
     -------
-    ndarray, shape [measures, marked clips, clips]
-        The last axis is the clip whose scores the marked clip is given.
+    ndarray, shape [measures, mixed clips, clips]
+        The last axis is the clip whose scores the mixed clip is given.
     """
-    sizes = {clips[index].inside.size for index in marked}
+    # Scores of all clips, at as many frames as a mixed clip has: [clips, frames] for each such number.
+    sizes = {clips[index].inside.size for index in mixed}
     scores_of_size = {size: np.stack([clip.scores_at(size) for clip in clips]) for size in sizes}
     values = []
-    for index in marked:
+    for index in mixed:
         inside = clips[index].inside
         values.append(_measure_clip(inside, scores_of_size[inside.size]))
     return np.stack(values, axis=1)
 
 
 def _movie_row(
-    clips: Sequence[_Clip], marked: Sequence[int], values: NDArray[np.float64]
+    clips: Sequence[_FramesOfClip], mixed: Sequence[int], values: NDArray[np.float64]
 ) -> dict[str, float]:
     """Summarise a movie as a row of `Localisation.by_movie`, from the values of `_measure_movie`.
 
-    Each measure is averaged over the marked clips with their own scores, and with those of other clips.
+    Each measure is averaged over the mixed clips with their own scores, and with those of other clips.
     """
-    takes_own_scores = np.arange(len(clips)) == np.array(marked)[:, None]  # [marked clips, clips]
+    has_own_scores = np.arange(len(clips)) == np.array(mixed)[:, None]  # [mixed clips, clips]
     row = {
-        "n_clips": len(marked),
-        "n_frames": sum(clips[index].inside.size for index in marked),
-        "share": np.mean([clips[index].inside.mean() for index in marked]),
+        "n_clips": len(mixed),
+        "n_frames": sum(clips[index].inside.size for index in mixed),
+        "share": np.mean([clips[index].inside.mean() for index in mixed]),
     }
-    for measure, values_of_clips in zip(MEASURES, values, strict=True):
-        row[measure] = values_of_clips[takes_own_scores].mean()
-        row[f"{measure}_chance"] = values_of_clips[~takes_own_scores].mean() if len(clips) > 1 else np.nan
+    for measure, values_of_measure in zip(MEASURES, values, strict=True):
+        row[measure] = values_of_measure[has_own_scores].mean()
+        row[f"{measure}_chance"] = values_of_measure[~has_own_scores].mean() if len(clips) > 1 else np.nan
     return row
 
 
@@ -264,7 +273,7 @@ def marked_segments(
             raise ProtocolError(
                 f"clip {clip.clip_id} of the manifest has no span: start_s and end_s are needed"
             )
-        of_annotator = segments.setdefault(clip.annotator or "annotator", {})
+        of_annotator = segments.setdefault(clip.annotator or UNNAMED_ANNOTATOR, {})
         of_annotator.setdefault(clip.movie, []).append((clip.start_s, clip.end_s))
     if not segments:
         raise ProtocolError(
@@ -301,16 +310,16 @@ def read_frames(path: Path) -> pd.DataFrame:
     """
     advice = "give a table that 'obygaze predict --frames' wrote"
     table = read_table(path, ("clip_id", "movie", "time_s"), advice=advice)
-    texts = {name: str for name in ("clip_id", "movie", "flags") if name in table.columns}
-    numbers = [column for column in table.columns if column not in texts]
+    types_of_texts = {name: str for name in ("clip_id", "movie", "flags") if name in table.columns}
+    columns_of_numbers = [column for column in table.columns if column not in types_of_texts]
     # Missing values are recognised in columns of numbers only: a clip may be named NA.
     frames = pd.read_csv(
-        StringIO(table.as_csv(texts)),
-        dtype=texts,
+        StringIO(table.as_csv(types_of_texts)),
+        dtype=types_of_texts,
         keep_default_na=False,
-        na_values={column: ["", "nan", "NaN"] for column in numbers},
+        na_values={column: ["", "nan", "NaN"] for column in columns_of_numbers},
     )
-    for column in frames.columns.difference(list(texts)):
+    for column in frames.columns.difference(list(types_of_texts)):
         if not pd.api.types.is_numeric_dtype(frames[column]):
             raise ProtocolError(f"{path}: column {column} holds something else than numbers")
     return frames
@@ -356,11 +365,11 @@ def _measure_clip(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> NDA
         The average precision of ranking the frames, then whether the best frame lies in a segment (with ties,
         the share of the best frames that do).
     """
-    # The precision at a frame inside is over all frames that score at least as high, as `average_precision`
-    # counts ties.
-    as_high = scores[:, None] >= scores[:, inside, None]  # [K, P, F]
-    precision = as_high[..., inside].sum(axis=2) / as_high.sum(axis=2)  # [K, P]
+    # For each of the P frames inside, which of all F frames score at least as high: [K, P, F].
+    scores_as_high = scores[:, None] >= scores[:, inside, None]
+    # The precision at a frame is the share of these that lie inside, as `average_precision` counts ties.
+    precision = scores_as_high[..., inside].sum(axis=2) / scores_as_high.sum(axis=2)  # [K, P]
     average_precision = precision.mean(axis=1)
-    is_best = scores == scores.max(axis=1, keepdims=True)
-    pointing = is_best[:, inside].sum(axis=1) / is_best.sum(axis=1)
+    has_highest_score = scores == scores.max(axis=1, keepdims=True)  # [K, F]
+    pointing = has_highest_score[:, inside].sum(axis=1) / has_highest_score.sum(axis=1)
     return np.stack([average_precision, pointing])

@@ -133,21 +133,25 @@ def average_precision(y: LabelArray, scores: ScoreArray) -> float:
         return NAN
     order = np.argsort(-np.asarray(scores), kind="stable")
     ranked_scores = np.asarray(scores)[order]
+    # The last clip of each distinct score.
     last_of_tie = np.append(np.flatnonzero(ranked_scores[1:] != ranked_scores[:-1]), len(ranked_scores) - 1)
-    n_hits = np.cumsum(is_positive[order])[last_of_tie]
-    precision = n_hits / (last_of_tie + 1)
-    added_hits = np.diff(n_hits, prepend=0)
-    return float(np.sum(added_hits * precision) / n_hits[-1])
+    n_positive = np.cumsum(is_positive[order])[last_of_tie]  # up to this clip
+    precision = n_positive / (last_of_tie + 1)
+    added_positive = np.diff(n_positive, prepend=0)
+    return float(np.sum(added_positive * precision) / n_positive[-1])
 
 
 @checked
 def expected_average_precision(n: int, n_relevant: int) -> float:
     """Compute the expected average precision of a random ranking of `n` clips, `n_relevant` of them relevant.
 
-    It is the chance level of AP on few clips. With N = `n` and R = `n_relevant` it is
-    E[AP] = a + (1 - a) H_N / N, where a = (R - 1) / (N - 1) and H_N is the harmonic number: at a relevant
-    clip's rank k the other clips are relevant with probability a, and k is uniform. It exceeds the prevalence
-    R / N, and approaches it as N grows. It is 0 without a relevant clip.
+    It is the chance level of AP on few clips, and 0 without a relevant clip. It exceeds the prevalence R / N
+    of R = `n_relevant` clips among N = `n`, and approaches it as N grows.
+
+    AP is the mean precision at the relevant clips. The rank k of a relevant clip is uniform from 1 to N. Each
+    of the k - 1 clips before it is relevant with probability a = (R - 1) / (N - 1), so that the expected
+    precision is (1 + (k - 1) a) / k = a + (1 - a) / k. The mean of 1 / k over all ranks is H_N / N, where
+    H_N = 1 + 1/2 + ... + 1/N is the harmonic number. Thus E[AP] = a + (1 - a) H_N / N.
 
     Examples
     --------
@@ -195,8 +199,8 @@ def quadratic_kappa(y: LabelArray, called: LabelArray) -> float:
     """Compute Cohen's kappa with quadratic weights; NaN where labels and calls are all of one level.
 
     It is 1 minus the mean squared difference of a clip's label and call, divided by the mean over all pairs
-    of a label and any clip's call (Cohen 1968). Calls that are independent of the labels have 0, whichever
-    level they prefer.
+    of a label and a random clip's call (Cohen 1968). Calls that are independent of the labels have 0,
+    whichever level they prefer.
     """
     if not len(y):
         return NAN
@@ -248,33 +252,33 @@ def fixed(value: float) -> Chance:
     return lambda _: value
 
 
-def random_ranking(groups: Sequence[LabelArray]) -> float:
+def ap_of_random_ranking(groups: Sequence[LabelArray]) -> float:
     """Compute the expected AP of a random ranking of each group of labels, and average it over groups.
 
     NaN without a group.
     """
-    levels = [expected_average_precision(len(y), int(np.count_nonzero(y))) for y in groups]
-    return float(np.mean(levels)) if levels else NAN
+    expected = [expected_average_precision(len(y), int(np.count_nonzero(y))) for y in groups]
+    return float(np.mean(expected)) if expected else NAN
 
 
-def best_constant(point: Callable[[LabelArray, LabelArray], float]) -> Chance:
-    """Make a function for the chance level of a metric of calls: the better of two constant predictors.
+def chance_of_constant_calls(metric: Callable[[LabelArray, LabelArray], float]) -> Chance:
+    """Make the chance level of a metric of calls: that of calling all clips positive, or none, if better.
 
-    They call all clips positive, or none. `point` is the metric: it takes labels [N] and calls [N].
+    `metric` takes labels [N] and calls [N], and higher values of it are better.
     """
 
     def chance(groups: Sequence[LabelArray]) -> float:
-        """Compute the chance level: the better of calling all clips positive and calling none."""
+        """Compute the mean over groups of the metric of either call, and return the better one."""
         if not groups:
             return NAN
-        never = np.mean([point(y, np.full(len(y), fill_value=False)) for y in groups])
-        always = np.mean([point(y, np.full(len(y), fill_value=True)) for y in groups])
-        return float(np.fmax(never, always))
+        none_positive = np.mean([metric(y, np.full(len(y), fill_value=False)) for y in groups])
+        all_positive = np.mean([metric(y, np.full(len(y), fill_value=True)) for y in groups])
+        return float(np.fmax(none_positive, all_positive))
 
     return chance
 
 
-def median_level(groups: Sequence[LabelArray]) -> float:
+def error_of_median_level(groups: Sequence[LabelArray]) -> float:
     """Compute the mean absolute error of always predicting the median level, averaged over groups."""
     if not groups:
         return NAN
@@ -346,7 +350,7 @@ class Metric:
     of_levels: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what would silently be another metric."""
+        """Check the fields `reads` and `bounds`."""
         if self.reads not in {"score", "called"}:
             raise ProtocolError(f"metric {self.name}: reads {self.reads!r}: expected 'score' or 'called'")
         least, most = self.bounds
@@ -370,29 +374,45 @@ class Metric:
     def of_movie(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
         """Compute the metric of a movie's clips, given their labels, scores and calls [N].
 
-        A metric of two classes is undefined where the movie has clips of one class only: where all clips are
-        positive, AP is 1 whatever the model.
+        A built-in metric of two classes is undefined where the movie has clips of one class only: where all
+        clips are positive, AP is 1 whatever the model.
         """
+        is_built_in_of_two_classes = self.name in METRICS
         has_one_class = not np.ptp(y)
-        if self.name in METRICS and has_one_class:
+        if is_built_in_of_two_classes and has_one_class:
             return NAN
         return self(y, score, called)
 
 
 def _metric_of_calls(
-    name: str, title: str, point: Callable[[LabelArray, LabelArray], float], **properties: Any
+    name: str,
+    title: str,
+    point: Callable[[LabelArray, LabelArray], float],
+    *,
+    by_movie: int,
+    shown: bool = True,
+    method_interval: bool = True,
 ) -> Metric:
     """Make a metric of calls whose chance level is that of the best constant call.
 
-    `point` computes the metric from labels [N] and calls [N]; `properties` are further fields of `Metric`.
+    `point` computes the metric from labels [N] and calls [N]; the other parameters are fields of `Metric`.
     """
-    return Metric(name, title, "called", point, best_constant(point), **properties)
+    return Metric(
+        name,
+        title,
+        reads="called",
+        point=point,
+        chance=chance_of_constant_calls(point),
+        method_interval=method_interval,
+        shown=shown,
+        by_movie=by_movie,
+    )
 
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("average_precision", "AP", "score", average_precision, random_ranking, by_movie=1),
+        Metric("average_precision", "AP", "score", average_precision, ap_of_random_ranking, by_movie=1),
         _metric_of_calls("f1_pos", "F1 (positive)", f1_pos, by_movie=3),
         # Thresholds of different folds move together, and with them the number of clips that are called. An
         # interval from how movies differ then covers the method's mean in .70 to .95 of corpora only.
@@ -425,7 +445,7 @@ LEVEL_METRICS: dict[str, Metric] = {
             "MAE (levels)",
             "called",
             mean_absolute_error,
-            median_level,
+            error_of_median_level,
             bounds=(0.0, float("inf")),
             higher_is_better=False,
             by_movie=3,
@@ -439,8 +459,8 @@ LEVEL_METRICS: dict[str, Metric] = {
 def metrics_of(n_classes: int, own: Sequence[Metric] = ()) -> dict[str, Metric]:
     """Return the metrics for a number of classes, by name: those of two classes, or those of ordered levels.
 
-    They are the metrics of this module, of installed packages (entry points), and of `own`. The upper bound
-    of the mean absolute error is the distance of the highest level from the lowest.
+    They are the metrics of this module, of installed packages (entry points), and those that a script gives
+    (`own`). The upper bound of the mean absolute error is the distance of the highest level from the lowest.
 
     Raises
     ------

@@ -38,12 +38,14 @@ def best_matching(pairs: Pairs, gains: Floats, shape: tuple[int, int]) -> NDArra
     links = coo_array((np.ones(len(gains)), (pairs.first, n_first + pairs.second)), shape=(n_items, n_items))
     _, component_of_item = connected_components(links, directed=False)
     component_of_pair = component_of_item[pairs.first]
-    order = np.argsort(component_of_pair, kind="stable")
-    starts = np.flatnonzero(np.diff(component_of_pair[order])) + 1
+    by_component = np.argsort(component_of_pair, kind="stable")
+    boundaries = np.flatnonzero(np.diff(component_of_pair[by_component])) + 1
     chosen = []
-    for component in np.split(order, starts):
-        in_component = _solve_assignment(pairs.first[component], pairs.second[component], gains[component])
-        chosen.append(component[in_component])
+    for pairs_of_component in np.split(by_component, boundaries):
+        chosen_in_component = _solve_assignment(
+            pairs.first[pairs_of_component], pairs.second[pairs_of_component], gains[pairs_of_component]
+        )
+        chosen.append(pairs_of_component[chosen_in_component])
     return np.sort(np.concatenate(chosen))
 
 
@@ -57,12 +59,13 @@ def _solve_assignment(first: NDArray[np.intp], second: NDArray[np.intp], gains: 
     """
     if len(gains) == 1:
         return np.zeros(1, dtype=np.intp)
-    rows, row_of = np.unique(first, return_inverse=True)
-    columns, column_of = np.unique(second, return_inverse=True)
-    gain_of = np.zeros((len(rows), len(columns)))
-    gain_of[row_of, column_of] = gains
-    pair_of = np.full(gain_of.shape, -1)
-    pair_of[row_of, column_of] = np.arange(len(gains))
-    assigned = pair_of[linear_sum_assignment(gain_of, maximize=True)]
-    # The solver may also assign items that are no pair, with a gain of 0: these are left out.
+    first_items, row = np.unique(first, return_inverse=True)
+    second_items, column = np.unique(second, return_inverse=True)
+    # Matrices of all first items by all second items: the gain of each pair, and its index among the P. Items
+    # that are no pair have the gain 0 and the index -1.
+    gain_matrix = np.zeros((len(first_items), len(second_items)))
+    gain_matrix[row, column] = gains
+    index_matrix = np.full(gain_matrix.shape, -1)
+    index_matrix[row, column] = np.arange(len(gains))
+    assigned = index_matrix[linear_sum_assignment(gain_matrix, maximize=True)]
     return np.asarray(assigned[assigned >= 0])

@@ -83,18 +83,21 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     n = len(values)
     if not n:
         return SignFlip(float("nan"), 0, 0, exact=True)
-    # A sum is as far from 0 as the observed one if its absolute value is at least this.
-    least = abs(values.sum()) - ROUNDING * np.abs(values).sum()
+    # A pattern counts if the size of its sum is at least that of the observed sum; sums that are equal on
+    # paper differ by rounding.
+    least_size = abs(values.sum()) - ROUNDING * np.abs(values).sum()
     if n <= EXACT_UP_TO:
         # The sums under all sign patterns: with each value there are twice as many.
         sums = np.zeros(1)
         for value in values:
             sums = np.concatenate([sums + value, sums - value])
-        return SignFlip(float(np.mean(np.abs(sums) >= least)), n, len(sums), exact=True)
+        p = float(np.mean(np.abs(sums) >= least_size))
+        return SignFlip(p, n, len(sums), exact=True)
     rng = np.random.default_rng(seed)
     signs = rng.integers(0, 2, (N_DRAWS, n), dtype=np.int8) * 2 - 1
-    n_as_far = int(np.count_nonzero(np.abs(signs @ values) >= least))
-    return SignFlip((n_as_far + 1) / (N_DRAWS + 1), n, N_DRAWS, exact=False)
+    n_as_far = int(np.count_nonzero(np.abs(signs @ values) >= least_size))
+    p = (n_as_far + 1) / (N_DRAWS + 1)  # the observed pattern counts as drawn
+    return SignFlip(p, n, N_DRAWS, exact=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,8 @@ def detectable(n_pairs: int) -> float:
         power = nct.sf(critical_value, degrees_of_freedom, effect * np.sqrt(n_pairs))
         return float(power - POWER)
 
+    # The effect lies between these: at a thousandth the power is about that of no effect, and at twice the
+    # critical value it is above the target for any number of pairs.
     return float(brentq(power_above_target, 1e-3, 2 * critical_value))
 
 

@@ -3,7 +3,7 @@
 Everything that can be refused is refused here, before a model is trained.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.text import counted
 from obygaze_models.dataset.dataset import Dataset, refuse_labels
 from obygaze_models.errors import ConceptError, ProtocolError
-from obygaze_models.evaluation.experts import Experts, LabelPlan, Tested, plan_labels, variants
+from obygaze_models.evaluation.experts import Experts, LabelPlan, Tested, Variant, make_variants, plan_labels
 from obygaze_models.evaluation.run import SeededFold
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.registry import models_for
@@ -22,21 +22,8 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.folds import GAP, FoldTable, Split, leave_movies_out, scene_blocks, splits
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets
 
-Codes = NDArray[np.int64]
-
-
-class Variant(NamedTuple):
-    """A model, and the labels that it is trained on.
-
-    Attributes
-    ----------
-    labels : str
-        Key of the labels in `LabelPlan.training_labels`, which is the suffix of the model's name.
-    spec : ModelSpec
-    """
-
-    labels: str
-    spec: ModelSpec
+Ints = NDArray[np.int64]
+Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +34,10 @@ class Plan:
     ----------
     target : Target
         The target that models learn.
-    labels : LabelPlan
+    label_plan : LabelPlan
         Labels to train on and to test on, as annotators gave them.
-    training_labels : dict of str to ndarray
-        Suffix of the models' names -> one label of each clip [N]: the first if a clip has several.
+    first_labels : dict of str to ndarray
+        Suffix of the models' names -> one training label of each clip [N]: the first if a clip has several.
     tests : list of Tested
     folds : list of SeededFold
         Each fold under each seed.
@@ -66,8 +53,8 @@ class Plan:
     """
 
     target: Target
-    labels: LabelPlan
-    training_labels: Mapping[str, Codes]
+    label_plan: LabelPlan
+    first_labels: Mapping[str, Ints]
     tests: Sequence[Tested]
     folds: Sequence[SeededFold]
     concepts: Mapping[str, Sequence[str]]
@@ -110,19 +97,20 @@ def make_plan(
     n_seen_scores = 0
     if not test_seen_scores:
         tests, n_seen_scores = _without_seen_scores(data, label_plan.tests)
-    training_labels = {suffix: _first_label(labels) for suffix, labels in label_plan.training_labels.items()}
-    _check_classes(data, target, training_labels, tests)
-    folds = list(_make_folds(data, training_labels, tests, seeds, seen=seen, n_folds=n_folds))
+    first_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
+    _check_classes(target, first_labels, tests, data.levels)
+    _refuse_leaking_features(data, target, first_labels, tests)
+    folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
     concepts = {fold.name: varying(data, fold.context_rows) for fold in folds}
-    specs, models_left_out = _with_concepts(specs, concepts, explicit=models is not None)
+    specs, models_left_out = _drop_concept_models(specs, concepts, named_by_user=models is not None)
     return Plan(
         target=target,
-        labels=label_plan,
-        training_labels=training_labels,
+        label_plan=label_plan,
+        first_labels=first_labels,
         tests=tests,
-        folds=folds,
+        folds=_with_seeds(folds, seeds),
         concepts=concepts,
-        variants=[Variant(labels, spec) for labels, spec in variants(specs, label_plan, data)],
+        variants=list(make_variants(specs, label_plan, data)),
         models_left_out=models_left_out,
         seeds=seeds,
         n_seen_scores=n_seen_scores,
@@ -130,10 +118,11 @@ def make_plan(
 
 
 def _find_target(task: str | Target, data: Dataset) -> Target:
-    """Find a target by its name, unless it is given as an object; "" is the codebook's first task."""
+    """Find a target by its name, unless it is given as an object; "" stands for the codebook's only task."""
     if isinstance(task, Target):
         return task
-    return choose_targets(data.codebook, task or None, None)[0]
+    target, _ = choose_targets(data.codebook, task=task or None, test=None)
+    return target
 
 
 def _tested_targets(
@@ -161,8 +150,10 @@ def _refuse_incomparable(trained: Target, tested: Target) -> None:
         )
     if trained.kind != "levels":
         return
-    became_positive = set(trained.classes[0]) & set(tested.classes[-1])
-    became_negative = set(trained.classes[1]) & set(tested.classes[0])
+    trained_negative, trained_positive = trained.classes
+    tested_negative, tested_positive = tested.classes
+    became_positive = set(trained_negative) & set(tested_positive)
+    became_negative = set(trained_positive) & set(tested_negative)
     exchanged = became_positive | became_negative
     if exchanged:
         raise ProtocolError(
@@ -171,14 +162,14 @@ def _refuse_incomparable(trained: Target, tested: Target) -> None:
         )
 
 
-def _first_label(labels: Sequence[Codes]) -> Codes:
-    """Merge several arrays of labels [N]: a clip gets the first label that it has, or -1 if it has none."""
-    has_label = [codes != NOT_ASKED for codes in labels]
-    return np.select(has_label, labels, NOT_ASKED)
+def _first_label(arrays: Sequence[Ints]) -> Ints:
+    """Return the first label of each clip [N] in several arrays of labels; `NOT_ASKED` if it has none."""
+    has_label = [labels != NOT_ASKED for labels in arrays]
+    return np.select(has_label, arrays, default=NOT_ASKED)
 
 
 def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Tested], int]:
-    """Remove from all tests the clips that were judged while a model's score was shown.
+    """Remove from all tests the clips whose annotator saw a model's score while judging them.
 
     Returns
     -------
@@ -186,115 +177,129 @@ def _without_seen_scores(data: Dataset, tests: list[Tested]) -> tuple[list[Teste
     n_left_out : int
         Number of clips removed from some test.
     """
-    seen_score = data.labels.seen_score
-    if seen_score is None:
+    judged_with_score = data.labels.seen_score
+    if judged_with_score is None:
         return tests, 0
-    is_tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
-    without = [test._replace(codes=np.where(seen_score, NOT_ASKED, test.codes)) for test in tests]
-    return without, int((seen_score & is_tested).sum())
+    is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
+    remaining_tests = []
+    for test in tests:
+        labels = np.where(judged_with_score, NOT_ASKED, test.labels)
+        remaining_tests.append(test._replace(labels=labels))
+    return remaining_tests, int((judged_with_score & is_tested).sum())
 
 
 # --- folds
 # ---------------------------------------------------------------------------
 
 
+class _Fold(NamedTuple):
+    """A fold before it has a seed.
+
+    Attributes
+    ----------
+    name, split, context_rows
+        As in `SeededFold`.
+    left_out : str
+        What the fold tests, as a message names it.
+    """
+
+    name: str
+    split: Split
+    context_rows: Rows
+    left_out: str
+
+
 def _make_folds(
     data: Dataset,
-    training_labels: Mapping[str, Codes],
+    first_labels: Mapping[str, Ints],
     tests: Sequence[Tested],
-    seeds: Sequence[int],
     *,
     seen: bool,
     n_folds: int | None,
-) -> Iterator[SeededFold]:
-    """Divide the clips into folds, and yield every fold with every seed.
+) -> list[_Fold]:
+    """Divide the clips into folds, and check that models can be trained in each.
 
     Parameters
     ----------
     data : Dataset
-    training_labels : mapping of str to ndarray
+    first_labels : mapping of str to ndarray
         Sets of training labels [N], by the suffix of the models' names.
     tests : sequence of Tested
-    seeds : sequence of int
     seen : bool
         Whether folds are blocks of scenes, instead of whole movies.
     n_folds : int, optional
         Number of folds of whole movies; by default one per movie.
+
+    Raises
+    ------
+    ProtocolError
+        The training clips of a fold lack a class.
     """
-    is_learnable = np.any([codes != NOT_ASKED for codes in training_labels.values()], axis=0)
-    is_testable = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
-    used = np.flatnonzero(is_learnable | is_testable)
-    table = _fold_table(data, used, seen=seen, n_folds=n_folds)
+    is_learnable = np.any([labels != NOT_ASKED for labels in first_labels.values()], axis=0)
+    is_testable = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
+    rows_in_use = np.flatnonzero(is_learnable | is_testable)
+    table = _fold_table(data, rows_in_use, seen=seen, n_folds=n_folds)
     folds = []
-    for split_of_used in splits(table, is_learnable[used], is_testable[used]):
-        # From indices among the clips that are used to rows of the dataset.
-        split = Split(split_of_used.fold, used[split_of_used.train], used[split_of_used.test])
-        folds.append(_check_fold(data, split, training_labels, seen=seen))
-    for seed in seeds:
-        for fold in folds:
-            yield SeededFold(fold.name, fold.split, fold.context_rows, seed)
+    for split in splits(table, is_learnable[rows_in_use], is_testable[rows_in_use]):
+        # The split has indices among the clips in use; the fold has rows of the dataset.
+        split_of_all = Split(split.fold, rows_in_use[split.train], rows_in_use[split.test])
+        fold = _make_fold(data, split_of_all, seen=seen)
+        for suffix, labels in first_labels.items():
+            _check_learnable(fold, labels, suffix, seen=seen)
+        folds.append(fold)
+    return folds
 
 
-def _fold_table(data: Dataset, used: NDArray[np.intp], *, seen: bool, n_folds: int | None) -> FoldTable:
-    """Assign the clips `used` to folds: of whole movies, or of blocks of scenes if movies may be `seen`."""
-    clip_ids = tuple(data.clip_ids[used].tolist())
-    movies = tuple(data.movies[used].tolist())
+def _fold_table(data: Dataset, rows_in_use: Rows, *, seen: bool, n_folds: int | None) -> FoldTable:
+    """Assign clips to folds: of whole movies, or of blocks of scenes if movies may be `seen`."""
+    clip_ids = tuple(data.clip_ids[rows_in_use].tolist())
+    movies = tuple(data.movies[rows_in_use].tolist())
     if seen:
         return scene_blocks(clip_ids, movies)
     return leave_movies_out(clip_ids, movies, n_folds)
 
 
-class _Fold(NamedTuple):
-    """A fold before it has a seed; the attributes are those of `SeededFold`."""
+def _make_fold(data: Dataset, split: Split, *, seen: bool) -> _Fold:
+    """Name a fold after what it tests, and list its context rows.
 
-    name: str
-    split: Split
-    context_rows: NDArray[np.intp]
-
-
-def _check_fold(data: Dataset, split: Split, training_labels: Mapping[str, Codes], *, seen: bool) -> _Fold:
-    """Check that a fold's training side has both classes; name the fold and list its context rows.
-
-    Raises
-    ------
-    ProtocolError
-        Its training side lacks a class of some set of labels in `training_labels`.
+    These are all clips of the movies that are trained on, in the task or not. If movies may be `seen`, they
+    are the training clips only, as the other clips of these movies may be tested.
     """
-    tested_movies = np.unique(data.movies[split.test])
     if seen:
         name = f"block {split.fold}"
-        left_out = name
-    elif len(tested_movies) > 1:
+        return _Fold(name, split, context_rows=split.train, left_out=name)
+    in_training_movie = np.isin(data.movies, np.unique(data.movies[split.train]))
+    context_rows = np.flatnonzero(in_training_movie)
+    tested_movies = np.unique(data.movies[split.test]).tolist()
+    if len(tested_movies) > 1:
         name = f"fold {split.fold}"
-        left_out = name
-    else:
-        name = str(tested_movies[0])
-        left_out = f"movie {name}"
-    for suffix, codes in training_labels.items():
-        _check_learnable(codes[split.train], left_out, suffix, seen=seen)
-    if seen:
-        return _Fold(name, split, split.train)
-    in_training = np.isin(data.movies, np.unique(data.movies[split.train]))
-    return _Fold(name, split, np.flatnonzero(in_training))
+        return _Fold(name, split, context_rows, left_out=name)
+    (movie,) = tested_movies
+    return _Fold(movie, split, context_rows, left_out=f"movie {movie}")
 
 
-def _check_learnable(codes: NDArray[np.int64], left_out: str, suffix: str, *, seen: bool) -> None:
+def _with_seeds(folds: Sequence[_Fold], seeds: Sequence[int]) -> list[SeededFold]:
+    """List every fold with every seed: all folds with the first seed, then all with the next."""
+    return [SeededFold(fold.name, fold.split, fold.context_rows, seed) for seed in seeds for fold in folds]
+
+
+def _check_learnable(fold: _Fold, labels: Ints, suffix: str, *, seen: bool) -> None:
     """Raise if a fold has no training clips, or training clips of one class only.
 
     Parameters
     ----------
-    codes : ndarray of int, shape [training clips]
-        Labels of the training clips.
-    left_out : str
-        What the fold tests, as a message names it.
+    fold : _Fold
+    labels : ndarray of int, shape [N]
+        Training labels of all clips.
     suffix : str
         Suffix of the names of the models that are trained on these labels.
     seen : bool
-        Whether folds are blocks of scenes.
+        Whether folds are blocks of scenes. `GAP` clips on either side of a tested block are not trained on.
     """
-    missing = _missing_class(codes)
+    missing = _missing_class(labels[fold.split.train])
     if not missing:
         return
+    left_out = fold.left_out
     advice = "both classes must be in at least 3 movies"
     if seen:
         left_out += f" and the {GAP} clips on either side of it in each movie"
@@ -304,60 +309,65 @@ def _check_learnable(codes: NDArray[np.int64], left_out: str, suffix: str, *, se
     )
 
 
-def _missing_class(codes: NDArray[np.int64]) -> str:
+def _missing_class(labels: Ints) -> str:
     """Return what training clips with these labels lack, for a message; "" if they lack nothing.
 
-    Labels of two classes need both of them; ordered levels need one clip.
+    If no label is above 1, both classes are needed; of more levels, any clip is enough.
     """
-    if not len(codes):
+    if not len(labels):
         return "no clip"
-    has_two_classes = codes.max() <= 1
-    if has_two_classes and not (codes == 1).any():
+    has_two_classes = labels.max() <= 1
+    if has_two_classes and not (labels == 1).any():
         return "no positive clip"
-    if has_two_classes and not (codes == 0).any():
+    if has_two_classes and not (labels == 0).any():
         return "no negative clip"
     return ""
 
 
 def _check_classes(
-    data: Dataset,
-    train: Target,
-    training_labels: Mapping[str, NDArray[np.int64]],
-    tests: Sequence[Tested],
+    train: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested], levels: NDArray[np.str_]
 ) -> None:
-    """Raise if training or test labels lack a class, or if the dataset's features give them away.
+    """Raise if training or test labels lack a class; of ordered levels, the lowest or the highest one.
 
     Parameters
     ----------
-    data : Dataset
     train : Target
         The target that models learn.
-    training_labels : mapping of str to ndarray
+    first_labels : mapping of str to ndarray
         Sets of training labels [N], by the suffix of the models' names.
     tests : sequence of Tested
+    levels : ndarray of str, shape [N]
+        Level of each clip, for the message.
     """
-    sides = {f"trained on{_by_annotator(suffix)}": codes for suffix, codes in training_labels.items()}
+    labels_by_purpose = {}
+    for suffix, labels in first_labels.items():
+        labels_by_purpose[f"trained on{_by_annotator(suffix)}"] = labels
     for test in tests:
-        sides[f"tested on ({test.target.name})"] = test.codes
+        labels_by_purpose[f"tested on ({test.target.name})"] = test.labels
     if train.kind == "ordinal":
-        # Only the lowest and the highest level need clips.
         lowest = 0
         highest = train.n_classes - 1
         needed = {lowest: train.classes[lowest][0], highest: train.classes[highest][0]}
     else:
         needed = {0: "negative", 1: "positive"}
-    for side, codes in sides.items():
-        has_label = codes != NOT_ASKED
+    for purpose, labels in labels_by_purpose.items():
+        has_label = labels != NOT_ASKED
         for rank, title in needed.items():
-            if not (codes == rank).any():
+            if not (labels == rank).any():
                 raise ProtocolError(
-                    f"no {title} clip to be {side}: {counted(int(has_label.sum()), 'clip')} with features, "
-                    f"of the levels {', '.join(np.unique(data.levels[has_label])) or 'none'}"
+                    f"no {title} clip to be {purpose}: {counted(int(has_label.sum()), 'clip')} with "
+                    f"features, of the levels {', '.join(np.unique(levels[has_label])) or 'none'}"
                 )
-    labels = {f"{train.name}{suffix}": codes for suffix, codes in training_labels.items()}
+
+
+def _refuse_leaking_features(
+    data: Dataset, train: Target, first_labels: Mapping[str, Ints], tests: Sequence[Tested]
+) -> None:
+    """Raise if a feature of the dataset equals the labels of training or of a test (`refuse_labels`)."""
+    labels_by_name = {f"{train.name}{suffix}": labels for suffix, labels in first_labels.items()}
     for test in tests:
-        labels[test.target.name] = test.codes
-    refuse_labels(data, labels)
+        labels_by_name[test.target.name] = test.labels
+    refuse_labels(data, labels_by_name)
 
 
 def _by_annotator(suffix: str) -> str:
@@ -370,37 +380,37 @@ def _by_annotator(suffix: str) -> str:
 
 
 @checked
-def varying(data: Dataset, rows: NDArray[np.intp]) -> list[str]:
+def varying(data: Dataset, rows: Rows) -> list[str]:
     """List the concepts that can be learnt from the clips `rows`, also in inner folds.
 
-    These are the concepts that vary whichever movie is left out: some clips of the other movies have them,
-    and some do not.
+    Each inner fold leaves one movie out. A concept can be learnt in all of them if, without any single movie,
+    there are still clips with the concept and clips without it.
     """
     _, movie = np.unique(data.movies[rows], return_inverse=True)
-    present = data.labels.present[rows]  # [clips, concepts]
-    n_clips = np.bincount(movie)
-    n_present = np.empty((present.shape[1], len(n_clips)))  # [concepts, movies]
-    for concept, column in enumerate(present.T):
-        n_present[concept] = np.bincount(movie, weights=column, minlength=len(n_clips))
-    # Over all movies but one, [concepts, movies] and [movies].
-    n_present_in_others = n_present.sum(axis=1, keepdims=True) - n_present
-    n_clips_of_others = n_clips.sum() - n_clips
-    varies = ((n_present_in_others > 0) & (n_present_in_others < n_clips_of_others)).all(axis=1)
-    return [name for name, is_learnable in zip(data.labels.concepts, varies, strict=True) if is_learnable]
+    n_clips = np.bincount(movie)  # of each movie
+    n_clips_elsewhere = n_clips.sum() - n_clips  # in all movies but this one
+    names = []
+    for name, is_present in zip(data.labels.concepts, data.labels.present[rows].T, strict=True):
+        n_present = np.bincount(movie, weights=is_present, minlength=len(n_clips))
+        n_present_elsewhere = n_present.sum() - n_present
+        varies = (n_present_elsewhere > 0) & (n_present_elsewhere < n_clips_elsewhere)
+        if varies.all():
+            names.append(name)
+    return names
 
 
-def _with_concepts(
-    specs: Sequence[ModelSpec], concepts: Mapping[str, list[str]], *, explicit: bool
+def _drop_concept_models(
+    specs: Sequence[ModelSpec], concepts: Mapping[str, list[str]], *, named_by_user: bool
 ) -> tuple[list[ModelSpec], dict[str, str]]:
-    """Leave out the models that read concepts if no concept can be learnt in some fold.
+    """Leave out the models that read concepts, if no concept can be learnt in some fold.
 
     Parameters
     ----------
     specs : sequence of ModelSpec
     concepts : mapping of str to list of str
         Name of a fold -> the concepts that can be learnt in it.
-    explicit : bool
-        Whether the user named the models.
+    named_by_user : bool
+        Whether the user named the models, so that leaving one out is an error.
 
     Returns
     -------
@@ -415,11 +425,11 @@ def _with_concepts(
         Models that the user named would be left out.
     """
     concept_models = [spec for spec in specs if "present" in spec.requests()]
-    folds_without = [name for name, learnable in concepts.items() if not learnable]
-    if not concept_models or not folds_without:
+    folds_without_concepts = [name for name, learnable in concepts.items() if not learnable]
+    if not concept_models or not folds_without_concepts:
         return list(specs), {}
-    reason = f"no concept is marked in enough movies to be learnt without {folds_without[0]}"
-    if explicit:
+    reason = f"no concept is marked in enough movies to be learnt without {folds_without_concepts[0]}"
+    if named_by_user:
         raise ConceptError(f"model {concept_models[0].name}: {reason}")
     others = [spec for spec in specs if spec not in concept_models]
     return others, {spec.name: reason for spec in concept_models}

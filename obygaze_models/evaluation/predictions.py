@@ -40,7 +40,9 @@ SHOWN_ROWS = 10
 """Rows that a notebook shows."""
 
 KEY_COLUMNS = ["model", "task", "fold", "seed", "clip_id"]
-"""Columns that identify a row together. Under some protocols a clip is tested in several folds."""
+"""Columns that together identify a row: no two rows have the same values in all of them.
+
+The fold is among them, as under some protocols a clip is tested in several folds."""
 
 
 @made_by("evaluate(DATA, MODELS).predictions")
@@ -81,9 +83,9 @@ class Predictions:
     n_classes: int = 2
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "table", _validate_table(self.table, "the table of predictions", self.n_classes)
-        )
+        """Check the table, and convert its columns to the types of `COLUMNS`."""
+        table = _validate_table(self.table, "the table of predictions", self.n_classes)
+        object.__setattr__(self, "table", table)  # a frozen dataclass has no other way to set a field
 
     def __repr__(self) -> str:
         models = ", ".join(self.table["model"].unique())
@@ -104,7 +106,7 @@ class Predictions:
         threshold = self.table["threshold"].to_numpy()
         if self.n_classes == 2:
             return np.asarray(score >= threshold, dtype=np.int64)
-        # Level r from the score r - 1 + threshold on.
+        # With the threshold .5, scores below .5 are level 0, from .5 to 1.5 level 1, from 1.5 to 2.5 level 2.
         ranks = np.clip(np.floor(score + 1 - threshold), 0, self.n_classes - 1)
         return np.asarray(ranks, dtype=np.int64)
 
@@ -157,10 +159,10 @@ def _json_value(value: Any) -> Any:
     return value
 
 
-def _is_convertible(value: Any, kind: str) -> bool:
+def _is_convertible(value: Any, type_name: str) -> bool:
     """Tell whether a cell can be converted to the numpy type of this name."""
     try:
-        np.dtype(kind).type(value)
+        np.dtype(type_name).type(value)
     except (ValueError, OverflowError):
         return False
     return True
@@ -182,7 +184,7 @@ def _validate_table(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFr
             f"{name}: expected the columns {', '.join(COLUMNS)}; found {', '.join(map(str, names))}"
         )
     typed = pd.DataFrame(
-        {column: _convert_column(table[column], kind, name) for column, kind in COLUMNS.items()}
+        {column: _convert_column(table[column], type_name, name) for column, type_name in COLUMNS.items()}
     )
     for column in ("score", "threshold"):
         is_finite = np.isfinite(typed[column])
@@ -196,15 +198,15 @@ def _validate_table(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFr
         raise PredictionsError(f"{name}: a label must be {expected}, found {unknown}")
     is_repeated = typed.duplicated(KEY_COLUMNS)
     if is_repeated.any():
-        row = typed.loc[is_repeated, KEY_COLUMNS].to_dict(orient="records")[0]
+        key = typed.loc[is_repeated, KEY_COLUMNS].to_dict(orient="records")[0]
         raise PredictionsError(
-            f"{name}: two rows for {', '.join(f'{key} {value}' for key, value in row.items())}"
+            f"{name}: two rows for {', '.join(f'{column} {value}' for column, value in key.items())}"
         )
     return typed.reset_index(drop=True)
 
 
-def _convert_column(cells: "pd.Series[Any]", kind: str, name: str) -> "pd.Series[Any]":
-    """Convert a column of a table to the type `kind`; `name` is the table's name in messages.
+def _convert_column(cells: "pd.Series[Any]", type_name: str, table_name: str) -> "pd.Series[Any]":
+    """Convert a column to the type "str", "int64" or "float64"; `table_name` is for messages.
 
     Raises
     ------
@@ -213,18 +215,18 @@ def _convert_column(cells: "pd.Series[Any]", kind: str, name: str) -> "pd.Series
     """
     column = cells.name
     if cells.isna().any():
-        raise PredictionsError(f"{name}: column {column} has missing values")
+        raise PredictionsError(f"{table_name}: column {column} has missing values")
     try:
-        if kind == "str":
+        if type_name == "str":
             return cells.astype("str")
-        if kind == "float64" and cells.dtype != kind:
-            # Python's float reads back exactly the number whose shortest form was written.
+        if type_name == "float64" and cells.dtype != type_name:
+            # Not by pandas: Python's float reads back exactly the number whose shortest form was written.
             cells = pd.Series([float(value) for value in cells], index=cells.index)
-        return cells.astype(np.dtype(kind))
+        return cells.astype(np.dtype(type_name))
     except (ValueError, OverflowError):
         where = ""
         for row, value in enumerate(cells, start=1):
-            if not _is_convertible(value, kind):
+            if not _is_convertible(value, type_name):
                 where = f", first in row {row}: {value!r:.80}"
                 break
-        raise PredictionsError(f"{name}: column {column} holds what is no {kind}{where}") from None
+        raise PredictionsError(f"{table_name}: column {column} holds what is no {type_name}{where}") from None

@@ -87,12 +87,12 @@ def rank_items(
     masters : sequence of str
         Workers whose reliability is known to be 1.
     draws : int
-        Draws of the posterior; a fifth as many come before these and are left out.
+        Draws of the posterior that are kept. A fifth as many are made before these and dropped.
 
     Raises
     ------
     ProtocolError
-        The items fall into groups with no comparison between them; or there are too many items; or a master
+        The items fall into parts with no comparison between them; or there are too many items; or a master
         made no comparison.
 
     Examples
@@ -110,7 +110,7 @@ def rank_items(
     unknown = [name for name in masters if name not in workers]
     if unknown:
         raise ProtocolError(f"no worker {unknown[0]!r}: there are {', '.join(workers.tolist())}")
-    _refuse_parts(items, pairs)
+    _refuse_unconnected(items, pairs)
     compared = Comparisons(
         chosen=pairs[:, 0],
         other=pairs[:, 1],
@@ -128,10 +128,6 @@ def rank_items(
     # Ranks are whole numbers: an interval ends at ranks that were drawn.
     rank_low = np.quantile(ranks, lower, axis=0, method="lower")
     rank_high = np.quantile(ranks, upper, axis=0, method="higher")
-    table_of_workers = pd.DataFrame({"worker": workers, "comparisons": np.bincount(worker_indices)})
-    table_of_workers["reliability"] = drawn.reliabilities.mean(axis=0)
-    table_of_workers[["low", "high"]] = np.quantile(drawn.reliabilities, INTERVAL, axis=0).T
-    table_of_workers["random"] = (drawn.reliabilities < HALF).mean(axis=0) >= LEAST_P_RANDOM
     return Ranking(
         items=tuple(items.tolist()),
         strength=strength,
@@ -140,8 +136,17 @@ def rank_items(
         rank=np.median(ranks, axis=0),
         rank_low=rank_low,
         rank_high=rank_high,
-        workers=table_of_workers,
+        workers=_table_of_workers(workers, np.bincount(worker_indices), drawn.reliabilities),
     )
+
+
+def _table_of_workers(workers: NDArray[np.str_], n_comparisons: Ints, reliabilities: Floats) -> pd.DataFrame:
+    """Make the table `Ranking.workers` from each worker's name and comparisons, and draws [draws, W]."""
+    table = pd.DataFrame({"worker": workers, "comparisons": n_comparisons})
+    table["reliability"] = reliabilities.mean(axis=0)
+    table[["low", "high"]] = np.quantile(reliabilities, INTERVAL, axis=0).T
+    table["random"] = (reliabilities < HALF).mean(axis=0) >= LEAST_P_RANDOM
+    return table
 
 
 def expected_s(n_comparisons: int, draws: int = N_DRAWS) -> float:
@@ -153,7 +158,8 @@ def expected_s(n_comparisons: int, draws: int = N_DRAWS) -> float:
 def centre(strengths: Floats) -> Floats:
     """Find the strength of an item that would be chosen over the others half of the time, on average.
 
-    It is the c at which the mean over items of 1 / (1 + exp(c - s)) is 1/2, found by bisection.
+    An item of strength c is chosen over one of strength s with probability 1 / (1 + exp(s - c)). The c at
+    which the mean of these over all items is 1/2 is found by bisection.
 
     Parameters
     ----------
@@ -174,10 +180,11 @@ def centre(strengths: Floats) -> Floats:
     low = strengths.min(axis=-1)
     high = strengths.max(axis=-1)
     for _ in range(N_HALVINGS):
-        middle = (low + high) / 2
-        is_too_low = expit(strengths - middle[..., None]).mean(axis=-1) > HALF
-        low = np.where(is_too_low, middle, low)
-        high = np.where(is_too_low, high, middle)
+        c = (low + high) / 2
+        p_others_are_chosen = expit(strengths - c[..., None]).mean(axis=-1)
+        is_too_low = p_others_are_chosen > HALF
+        low = np.where(is_too_low, c, low)
+        high = np.where(is_too_low, high, c)
     return np.asarray((low + high) / 2)
 
 
@@ -218,21 +225,25 @@ def next_pairs(
     # How many more workers chose the first item of a pair than the second.
     lead = Counter((chosen, other) for _, chosen, other in comparisons)
     lead.subtract((other, chosen) for _, chosen, other in comparisons)
+    # One quicksort after the other, each with its own order of pivots, until one has undecided pairs.
     for seed in range(len(items)):
         rng = np.random.default_rng(seed)
-        pairs = _undecided_pairs(rng.permutation(sorted(items)).tolist(), lead)
+        pivots_in_order = rng.permutation(sorted(items)).tolist()
+        pairs = _undecided_pairs(pivots_in_order, lead)
         if pairs:
             # The item on the left is drawn at random, so that a preference for a side does not matter.
-            keeps_order = rng.choice([False, True], len(pairs)).tolist()
+            item_is_left = rng.choice([False, True], len(pairs)).tolist()
             shown = []
-            for (item, pivot), keeps in zip(pairs, keeps_order, strict=True):
-                shown.append((item, pivot) if keeps else (pivot, item))
+            for (item, pivot), is_left in zip(pairs, item_is_left, strict=True):
+                shown.append((item, pivot) if is_left else (pivot, item))
             return shown
     return []
 
 
 def _undecided_pairs(items: list[str], lead: Counter[tuple[str, str]]) -> list[tuple[str, str]]:
     """List the comparisons that a quicksort of items still needs; the first item of each part is its pivot.
+
+    A part is divided only when all of its items are decided against the pivot.
 
     Parameters
     ----------
@@ -267,12 +278,13 @@ def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:
         )
 
 
-def _refuse_parts(items: NDArray[np.str_], pairs: Ints) -> None:
+def _refuse_unconnected(items: NDArray[np.str_], pairs: Ints) -> None:
     """Raise if the comparisons do not connect all items; `pairs` [C, 2] are indices of compared items."""
-    compared = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(items), len(items)))
-    n_parts, part = connected_components(compared, directed=False)
-    if n_parts > 1:
-        first, second = items[part == 0][0], items[part == 1][0]
+    graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(items), len(items)))
+    n_components, component = connected_components(graph, directed=False)
+    if n_components > 1:
+        first = items[component == 0][0]
+        second = items[component == 1][0]
         raise ProtocolError(
             f"{first} and {second} are in parts that no comparison connects: compare an item of one with one "
             "of the other"

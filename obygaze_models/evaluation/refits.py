@@ -44,11 +44,12 @@ def exchanged_films(movies: NDArray[Any], rng: np.random.Generator) -> NDArray[n
         For each clip, the index of the clip whose labels it gets.
     """
     films = rows_by_movie(movies)
-    sources = rng.permutation(len(films))
     label_rows = np.empty(len(movies), np.intp)
-    for clips, source in zip(films, sources, strict=True):
-        same_position = np.arange(len(clips)) * len(films[source]) // len(clips)
-        label_rows[clips] = films[source][same_position]
+    for rows, source in zip(films, rng.permutation(len(films)), strict=True):
+        rows_of_source = films[source]
+        # Clip i of n gets the labels of clip i m / n of m, rounded down.
+        same_position = np.arange(len(rows)) * len(rows_of_source) // len(rows)
+        label_rows[rows] = rows_of_source[same_position]
     return label_rows
 
 
@@ -93,10 +94,10 @@ def with_refits(
     values_of_refits = []
     reason = None
     for number in range(n):
-        labels = data.labels.take(exchanged_films(data.movies, rng))
-        labels = replace(labels, clip_ids=data.clip_ids, movies=data.movies)
+        labels_of_sources = data.labels.take(exchanged_films(data.movies, rng))
+        exchanged = replace(labels_of_sources, clip_ids=data.clip_ids, movies=data.movies)
         try:
-            refit = evaluate(replace(data, labels=labels), specs, progress=False, **settings)
+            refit = evaluate(replace(data, labels=exchanged), specs, progress=False, **settings)
             values_of_refits.append(_movie_means(refit, names, metric))
         except (ConceptError, ProtocolError) as error:
             reason = error
@@ -105,13 +106,8 @@ def with_refits(
         raise ProtocolError(f"no refit could be trained: {reason}")
     refits = pd.concat(values_of_refits, axis=1)  # a row for each task and model, a column for each refit
     observed = _movie_means(run, names, metric)
-    # With this sign, larger is better.
-    sign = 1 if metric.higher_is_better else -1
-    is_as_good = (sign * refits).ge(sign * observed - ROUNDING, axis=0)
-    p = (1 + is_as_good.sum(axis=1)) / (1 + refits.notna().sum(axis=1))
-    table = pd.DataFrame(
-        {"p": p.where(observed.notna()), "observed": observed, "refits": refits.mean(axis=1)}
-    )
+    p = _share_as_good(observed, refits, higher_is_better=metric.higher_is_better)
+    table = pd.DataFrame({"p": p, "observed": observed, "refits": refits.mean(axis=1)})
     record = {
         "metric": metric.name,
         "n": len(values_of_refits),
@@ -121,11 +117,30 @@ def with_refits(
     return replace(run, record=run.record | {"refits": record})
 
 
+def _share_as_good(
+    observed: "pd.Series[float]", refits: pd.DataFrame, *, higher_is_better: bool
+) -> "pd.Series[float]":
+    """Compute the share of refits [models, refits] whose metric is at least as good as observed [models].
+
+    The observed value counts as one of the refits. The share is NaN where no value was observed; refits
+    without a value (NaN) are left out.
+    """
+    if higher_is_better:
+        is_as_good = refits.ge(observed - ROUNDING, axis=0)
+    else:
+        is_as_good = refits.le(observed + ROUNDING, axis=0)
+    share = (1 + is_as_good.sum(axis=1)) / (1 + refits.notna().sum(axis=1))
+    return share.where(observed.notna())
+
+
 def _movie_means(run: Run, names: Collection[str], metric: Metric) -> "pd.Series[float]":
     """Return a metric's mean over movies, indexed by task and model, for the models in `names`.
 
-    The name of a model that is trained on one annotator's labels is compared without its ``@annotator``.
+    A model that is trained on one annotator's labels is named ``NAME@ANNOTATOR``; only NAME is compared.
     """
-    is_named = [name.partition("@")[0] in names for name in run.metrics["model"]]
+    is_named = []
+    for model in run.metrics["model"]:
+        base_name, _, _annotator = model.partition("@")
+        is_named.append(base_name in names)
     rows = run.metrics[is_named]
     return rows[rows["metric"] == metric.name].set_index(["task", "model"])["movie_mean"]

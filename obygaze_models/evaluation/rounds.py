@@ -82,28 +82,34 @@ def drifts(
         One for each annotator, with its 95 % interval.
     """
     lines = [_fit_line(films, film_numbers) for films, film_numbers in annotators]
-    fitted = [line for line in lines if np.isfinite(line.change)]
-    # A line has two parameters, which leave n - 2 degrees of freedom of n films.
-    residual_films = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
-    expected = np.array([line.expected_square for line in fitted], dtype=np.float64)
-    observed = np.array([line.residual_squares for line in fitted], dtype=np.float64)
-    degrees_of_freedom = max(independent * float(residual_films.sum()), 1.0)
-    # Observed over expected variance of films around their lines, and its p-value by the chi-squared test.
-    excess = observed.sum() / max(residual_films @ expected, LEAST_VARIANCE)
-    p_of_excess = chdtrc(degrees_of_freedom, excess * degrees_of_freedom)
-    # The half width of intervals in standard errors: a quantile of the normal distribution or, if films
-    # differ by more than their calls explain, of Student's t, scaled up by the excess.
-    quantile = (1 + LEVEL) / 2
-    if p_of_excess < MOST_P_OF_EXCESS:
-        errors_to_interval_end = stdtrit(degrees_of_freedom, quantile) * np.sqrt(excess)
-    else:
-        errors_to_interval_end = ndtri(quantile)
+    half_width_in_errors = _half_width_in_errors(lines, independent)
     estimates = []
     for line in lines:
-        half_width = float(line.error * errors_to_interval_end)
+        half_width = float(line.error * half_width_in_errors)
         drift = Drift(line.n_films, line.change, line.change - half_width, line.change + half_width)
         estimates.append(drift)
     return estimates
+
+
+def _half_width_in_errors(lines: Sequence["_Line"], independent: float) -> float:
+    """Compute the half width of the intervals of drifts, in standard errors of the lines.
+
+    The excess is the observed variance of all films around their lines divided by the variance that their
+    calls explain. If a chi-squared test finds that it exceeds 1, the half width is a quantile of Student's t
+    times the root of the excess; otherwise it is that of the normal distribution.
+    """
+    fitted = [line for line in lines if np.isfinite(line.change)]
+    # A line has two parameters, which leave n - 2 degrees of freedom of n films.
+    degrees_of_lines = np.array([line.n_films - 2 for line in fitted], dtype=np.float64)
+    expected_squares = np.array([line.expected_square for line in fitted], dtype=np.float64)
+    observed_sums = np.array([line.residual_squares for line in fitted], dtype=np.float64)
+    excess = observed_sums.sum() / max(degrees_of_lines @ expected_squares, LEAST_VARIANCE)
+    degrees_of_freedom = max(independent * float(degrees_of_lines.sum()), 1.0)
+    p_of_excess = chdtrc(degrees_of_freedom, excess * degrees_of_freedom)
+    quantile = (1 + LEVEL) / 2
+    if p_of_excess < MOST_P_OF_EXCESS:
+        return float(stdtrit(degrees_of_freedom, quantile) * np.sqrt(excess))
+    return float(ndtri(quantile))
 
 
 class _Line(NamedTuple):
@@ -146,22 +152,22 @@ def _fit_line(films: Sequence[Floats], film_numbers: Sequence[float]) -> _Line:
     if n_films < FEWEST_FILMS or len(set(numbers)) < FEWEST_FILMS:
         return _Line(n_films)
     means = np.array([calls.mean() for calls in films_with_calls])
-    sizes = np.array([len(calls) for calls in films_with_calls])
-    times = np.array(numbers, dtype=np.float64)
-    centred_times = times - times.mean()
-    duration = float(np.ptp(times))
-    squared_times = centred_times @ centred_times
-    slope = float(centred_times @ means / squared_times)
+    n_calls = np.array([len(calls) for calls in films_with_calls])
+    positions = np.array(numbers, dtype=np.float64)
+    centred_positions = positions - positions.mean()
+    squared_positions = centred_positions @ centred_positions
+    slope = float(centred_positions @ means / squared_positions)
+    residuals = means - means.mean() - slope * centred_positions
+    # What calls within films explain: a film's mean has their variance divided by its number of calls.
     squares_within = sum(float(((calls - calls.mean()) ** 2).sum()) for calls in films_with_calls)
-    variance_within = max(squares_within / max(sizes.sum() - n_films, 1), LEAST_VARIANCE)
-    # A film's mean has the variance within films over the number of its calls.
-    slope_error = float(np.sqrt(variance_within * (centred_times**2 @ (1 / sizes)))) / squared_times
-    residuals = means - means.mean() - slope * centred_times
+    variance_within = max(squares_within / max(n_calls.sum() - n_films, 1), LEAST_VARIANCE)
+    slope_error = float(np.sqrt(variance_within * (centred_positions**2 @ (1 / n_calls)))) / squared_positions
+    first_to_last = float(np.ptp(positions))
     return _Line(
         n_films=n_films,
-        change=slope * duration,
-        error=float(slope_error) * duration,
-        expected_square=variance_within * float((1 / sizes).mean()),
+        change=slope * first_to_last,
+        error=float(slope_error) * first_to_last,
+        expected_square=variance_within * float((1 / n_calls).mean()),
         residual_squares=float(np.sum(residuals**2)),
     )
 
@@ -225,33 +231,62 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     """
     film_numbers = _film_numbers(planned)
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
-    labelled = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
-    # A film counts as begun once something of it is annotated, even segments outside of the round's clips.
-    begun = {(clip.annotator, clip.movie) for clip in labelled}
-    labelled = _project_onto_clips(labelled, clips)
-    judged = {(clip.annotator, clip.clip_id) for clip in labelled if clip.level is not None}
-    calls = _calls_by_annotator(labelled, clips, task)
+    segments = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
+    # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
+    annotated_films = {(segment.annotator, segment.movie) for segment in segments}
+    labels = _project_onto_clips(segments, clips)
+    annotated_clips = {(label.annotator, label.clip_id) for label in labels if label.level is not None}
+    found = _drifts_of_round(labels, clips, film_numbers, task)
+    progress = {}
+    for name, numbers in film_numbers.items():
+        assigned = [clip.clip_id for clip in planned if clip.annotator == name]
+        progress[name] = Progress(
+            films=list(numbers),
+            done=[film for film in numbers if (name, film) in annotated_films],
+            clips=len(assigned),
+            clips_done=sum((name, clip_id) in annotated_clips for clip_id in assigned),
+            alone=found.alone[name],
+            against=found.against[name],
+        )
+    return progress
+
+
+class _DriftsOfRound(NamedTuple):
+    """Annotator -> drift: of the calls alone, and of the calls less the others' mean calls."""
+
+    alone: dict[str, Drift]
+    against: dict[str, Drift]
+
+
+def _drifts_of_round(
+    labels: Manifest, clips: Manifest, film_numbers: Mapping[str, Mapping[str, int]], task: str | None
+) -> _DriftsOfRound:
+    """Estimate the drift of each annotator of a round.
+
+    Parameters
+    ----------
+    labels : Manifest
+        All annotators' labels of the round's clips, also of annotators outside of the round.
+    clips : Manifest
+        The round's clips, each once.
+    film_numbers : mapping
+        Annotator of the round -> film -> number in the order of annotation.
+    task : str, optional
+        The task by which labels become numbers.
+    """
+    calls = _calls_by_annotator(labels, clips, task)
     for name in film_numbers:
         calls.setdefault(name, np.full(len(clips), np.nan))
     differences = _differences_from_others(calls)
     movies = np.array([clip.movie for clip in clips])
-    series_of_differences = [
-        _split_by_film(differences[name], movies, numbers) for name, numbers in film_numbers.items()
-    ]
-    drifts_against = drifts(series_of_differences, _share_independent(calls))
-    progress = {}
-    for (name, numbers), against in zip(film_numbers.items(), drifts_against, strict=True):
-        assigned = [clip.clip_id for clip in planned if clip.annotator == name]
-        (alone,) = drifts([_split_by_film(calls[name], movies, numbers)])
-        progress[name] = Progress(
-            films=list(numbers),
-            done=[film for film in numbers if (name, film) in begun],
-            clips=len(assigned),
-            clips_done=sum((name, clip_id) in judged for clip_id in assigned),
-            alone=alone,
-            against=against,
-        )
-    return progress
+    alone = {}
+    differences_by_film = []
+    for name, numbers in film_numbers.items():
+        (alone[name],) = drifts([_split_by_film(calls[name], movies, numbers)])
+        differences_by_film.append(_split_by_film(differences[name], movies, numbers))
+    # Together, since whether films differ by more than their calls explain is tested for all annotators.
+    against = drifts(differences_by_film, _share_independent(calls))
+    return _DriftsOfRound(alone, dict(zip(film_numbers, against, strict=True)))
 
 
 def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
@@ -262,6 +297,7 @@ def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
     ProtocolError
         A clip has no number, a film has two numbers of one annotator, or two films have the same number.
     """
+    # To find a film with two numbers, and a number with two films, of one annotator.
     numbers_of_film = defaultdict[tuple[str, str], set[int]](set)
     films_of_number = defaultdict[tuple[str, int], set[str]](set)
     for clip in planned.clips:
@@ -288,7 +324,7 @@ def _film_numbers(planned: Manifest) -> dict[str, dict[str, int]]:
 def _film_number(clip: Clip) -> int:
     """Read the column `order` of a planned clip: the number of its film in its annotator's order."""
     text = clip.extras.get(ORDER, "")
-    # Data frames write whole numbers as 1.0 where a column has gaps, and as 1,0 in some languages.
+    # Accepted are 1, 1.0 and 1,0: data frames write 1.0 where a column has gaps, and 1,0 in some languages.
     match = re.fullmatch(r"(\d{1,9})(?:[.,]0+)?", text, re.ASCII)
     if match is None:
         raise ProtocolError(
@@ -313,7 +349,9 @@ def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -
     calls = {}
     for name, labels in experts_of(labelled, clips).items():
         classes = target.of(labels)
-        calls[name] = np.where(classes == NOT_ASKED, np.nan, call_of_class[classes])
+        # NOT_ASKED, which is -1, takes the number of the last class here; it is replaced by NaN.
+        numbers = call_of_class[classes]
+        calls[name] = np.where(classes == NOT_ASKED, np.nan, numbers)
     return calls
 
 
@@ -323,7 +361,8 @@ def _scale_of_calls(codebook: Codebook, task: str | None) -> tuple[Target, Float
     By default the target is all levels, and a level's number is its distance from the lowest one.
     """
     if task is None:
-        return all_levels(codebook), distances(codebook)[0]
+        from_lowest = distances(codebook)[0]  # the first row of the distances between all levels
+        return all_levels(codebook), from_lowest
     target = find_target(task, codebook)
     return target, np.arange(target.n_classes, dtype=np.float64)
 
@@ -338,7 +377,8 @@ def _differences_from_others(calls: Mapping[str, Floats]) -> dict[str, Floats]:
     total = np.nansum(all_calls, axis=0)
     differences = {}
     for name, values in calls.items():
-        # call - (total - call) / (n - 1), the mean of the others, over one denominator: n call - total.
+        # The mean of the others is (total - call) / (n - 1). Over this denominator, call less the mean is
+        # (n call - total) / (n - 1).
         difference = (values * n_calls - total) / np.maximum(n_calls - 1, 1)
         differences[name] = np.where(n_calls > 1, difference, np.nan)
     return differences
@@ -350,9 +390,10 @@ def _count_calls(calls: Mapping[str, Floats]) -> NDArray[np.int64]:
 
 
 def _share_independent(calls: Mapping[str, Floats]) -> float:
-    """Compute the share of differences from others that are independent.
+    """Compute the share of the differences from others that are independent.
 
-    It is 1 - 1 / k for a clip with k calls, averaged over the clips with several calls.
+    The differences of the k calls of a clip add up to 0, so that the last follows from the others. The share
+    is 1 - 1 / k, averaged over the clips with several calls.
     """
     n_calls = _count_calls(calls)
     compared = n_calls[n_calls > 1]

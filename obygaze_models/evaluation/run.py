@@ -133,6 +133,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Write the mean of each metric over movies as an HTML table; `run_report` lays out the rest."""
+        # The mean over movies of within_movie_auc is that of auc.
         rows = self.metrics[self.metrics["metric"] != "within_movie_auc"]
         metrics = rows["metric"].unique().tolist()
         wide = rows.pivot_table(
@@ -195,7 +196,8 @@ def rows_of(
         Columns with the same value in every row: ``model``, ``train`` and ``threshold``.
     """
     rows = fold.split.test
-    in_test = test.codes[rows] != NOT_ASKED
+    in_test = test.labels[rows] != NOT_ASKED
+    # A column is one value, which holds for all rows, or an array with a value for each row.
     return {
         **model_columns,
         "task": f"{model_columns['train']}>{test.target.name}",
@@ -203,7 +205,7 @@ def rows_of(
         "seed": fold.seed,
         "clip_id": data.clip_ids[rows][in_test],
         "movie": data.movies[rows][in_test],
-        "label": test.codes[rows][in_test],
+        "label": test.labels[rows][in_test],
         "score": scores[in_test],
         "store": data.store,
     }
@@ -220,11 +222,12 @@ def gather(blocks: Sequence[Mapping[str, Any]], models: Sequence[str], n_classes
         Names of all models, in the order of the table.
     n_classes : int
     """
-    filled = [block for block in blocks if len(block["clip_id"])]
+    # Folds without a clip of the test have no rows.
+    blocks_with_rows = [block for block in blocks if len(block["clip_id"])]
     columns = {}
     for name in COLUMNS:
-        # A column of one value is repeated for each clip of its block.
-        parts = [np.broadcast_to(block[name], len(block["clip_id"])) for block in filled]
+        # A column of one value is repeated for each row of its block.
+        parts = [np.broadcast_to(block[name], len(block["clip_id"])) for block in blocks_with_rows]
         columns[name] = np.concatenate(parts)
     table = pd.DataFrame(columns)
     # Blocks are in the order of the folds, and the sort is stable, so that folds stay in order.
@@ -256,7 +259,8 @@ def selection_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) 
 def curves_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     """Yield the loss curves of a model's inner trainings, as rows of `Run.curves`, one per epoch.
 
-    `fold_columns` holds the columns that name the model, its task and the fold.
+    The start losses are the training losses of the random starts after their trial epochs; they are NaN if
+    there was one start. `fold_columns` holds the columns that name the model, its task and the fold.
     """
     for _, estimator in _estimators_of(model):
         for inner_fold, curve in enumerate(getattr(estimator, "curves_", ())):
@@ -277,7 +281,8 @@ def curves_of(model: Fitted | OrdinalModel, fold_columns: Mapping[str, Any]) -> 
 def _estimators_of(model: Fitted | OrdinalModel) -> list[tuple[str, Any]]:
     """List a model's estimators, each with a prefix for the names of its candidates.
 
-    The prefix is the step of an ordinal model, and "" for another model.
+    An ordinal model has an estimator for each step, with the prefixes "step 1: ", "step 2: ", ...; another
+    model has one, with the prefix "".
     """
     if isinstance(model, Fitted):
         return [("", model.estimator)]
@@ -419,19 +424,13 @@ def record_of(
     origin : mapping, optional
         Further values of the record, on where the labels come from.
     """
-    is_tested = np.any([test.codes != NOT_ASKED for test in tests], axis=0)
-    is_used = is_tested | (train.of(data.labels) != NOT_ASKED)
+    is_tested = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
+    is_in_task = is_tested | (train.of(data.labels) != NOT_ASKED)
     n_movies_tested = len(np.unique(data.movies[is_tested]))
     n_folds = len({fold["fold"] for fold in folds})
-    if seen:
-        protocol = SEEN_MOVIES
-    elif n_folds < n_movies_tested:
-        protocol = FOLDS_OF_MOVIES.format(n_folds)
-    else:
-        protocol = LEAVE_ONE_MOVIE_OUT
-    clips = {**data.counts, "other_levels": int((~is_used).sum()), "tested": int(is_tested.sum())}
+    clips = {**data.counts, "other_levels": int((~is_in_task).sum()), "tested": int(is_tested.sum())}
     record = RunRecord(
-        protocol=protocol,
+        protocol=_protocol(n_folds, n_movies_tested, seen=seen),
         codebook=codebook_record(data.codebook),
         train=train.record(),
         tests=[test.target.record() for test in tests],
@@ -454,17 +453,27 @@ def record_of(
         versions=software(),
     )
     values = dict(origin or {})
+    # Fields that are not set are left out of the JSON values.
     values |= {name: value for name, value in asdict(record).items() if value is not UNSET}
     if data.modalities:
         values["modalities"] = [_modality_record(modality) for modality in data.modalities]
     return values
 
 
+def _protocol(n_folds: int, n_movies_tested: int, *, seen: bool) -> str:
+    """Describe the protocol; fewer folds than tested movies are folds of several movies."""
+    if seen:
+        return SEEN_MOVIES
+    if n_folds < n_movies_tested:
+        return FOLDS_OF_MOVIES.format(n_folds)
+    return LEAVE_ONE_MOVIE_OUT
+
+
 def _prevalence(test: Tested, n_classes: int) -> float | None:
     """Compute the share of positive clips of a test; None for ordered levels."""
     if n_classes != 2:
         return None
-    return prevalence(test.codes[test.codes != NOT_ASKED])
+    return prevalence(test.labels[test.labels != NOT_ASKED])
 
 
 def _excluded(data: Dataset, train: Target, tests: Sequence[Tested]) -> list[Excluded]:
@@ -472,9 +481,9 @@ def _excluded(data: Dataset, train: Target, tests: Sequence[Tested]) -> list[Exc
     levels = set(train.levels)
     for test in tests:
         levels.update(test.target.levels)
-    # A target of a further scale, which has values of its own, may include clips of any level.
-    concerned = [clip for clip in data.excluded if train.scale or clip.level in levels]
-    return [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in concerned]
+    # The values of a further scale do not depend on the level: clips of any level may be in such a target.
+    excluded = [clip for clip in data.excluded if train.scale or clip.level in levels]
+    return [{"clip_id": clip.clip_id, "reason": clip.reason} for clip in excluded]
 
 
 def _modality_record(modality: Modality) -> dict[str, Any]:

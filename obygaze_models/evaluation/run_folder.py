@@ -87,7 +87,7 @@ def read_run(folder: Path | str) -> SavedRun:
 
 @checked
 def saved(run: Run, where: str = "this run") -> SavedRun:
-    """Convert a run to a saved one.
+    """Convert a run to the form in which `read_run` returns it, without writing any file.
 
     Examples
     --------
@@ -115,12 +115,13 @@ def check_free(folder: Path, *, force: bool) -> None:
         The folder is taken.
     """
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    foreign = []
-    for name in names:
-        is_figure = FIGURES.fullmatch(name) is not None
-        if name not in FILES and not is_figure and not name.endswith(".model"):
-            foreign.append(name)
+    foreign = [name for name in names if not _is_file_of_run(name)]
     refuse_taken(folder, names, foreign, "a run", force=force, error=RunError)
+
+
+def _is_file_of_run(name: str) -> bool:
+    """Tell whether a run's folder may hold a file of this name: one of `FILES`, a model, or a figure."""
+    return name in FILES or name.endswith(".model") or FIGURES.fullmatch(name) is not None
 
 
 @checked
@@ -161,8 +162,9 @@ def write_run(
 def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) -> Iterator[Path]:
     """Write a run's files as `write_run` does, and yield the folder, where a caller may add files.
 
-    The folder gets its name after the block. If the block fails with an `ObygazeError`, for instance because
-    a model cannot be saved, the run is kept without what the block would have added, and the error says so.
+    The folder has a temporary name until the ``with`` block of the caller ends. If the block fails with an
+    `ObygazeError`, for instance because a model cannot be saved, the run is kept without what the block would
+    have added. The same error is then raised, and says that the run is kept.
     """
     check_free(folder.resolve(), force=force)
     tables = {"metrics.csv": run.metrics, "selection.csv": run.selection}
@@ -183,6 +185,6 @@ def new_run(run: Run, folder: Path, texts: Mapping[str, str], *, force: bool) ->
         try:
             yield partial
         except ObygazeError as error:
-            failure = error
+            failure = error  # raised below, once the folder has its name
     if failure is not None:
         raise type(failure)(f"{failure}; the run is kept in {folder}") from failure

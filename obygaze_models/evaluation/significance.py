@@ -106,23 +106,23 @@ def permutation_pvalues(
     p = np.empty(n_concepts)
     lag1 = np.empty(n_concepts)
     # Concepts that are labelled on the same clips share all but their labels, so they are tested together.
-    is_used = ~np.isnan(labels)
-    patterns, pattern_of = np.unique(is_used, axis=1, return_inverse=True)
+    is_labelled = ~np.isnan(labels)  # [N, K]
+    sets_of_clips, set_of_concept = np.unique(is_labelled, axis=1, return_inverse=True)
     with one_blas_thread():
-        for pattern, used in enumerate(patterns.T):
-            concepts = np.flatnonzero(pattern_of == pattern)
-            movie_of = groups[used]
-            presence = centred_within(labels[np.ix_(used, concepts)], movie_of)
-            _refuse_constant(concepts, presence, movie_of)
-            operator = leave_movie_out_operator(features[used], movie_of)
-            orders = circular_shifts(movie_of, n_permutations, np.random.default_rng(seed))
+        for number, in_set in enumerate(sets_of_clips.T):
+            concepts = np.flatnonzero(set_of_concept == number)
+            movie_of = groups[in_set]
+            presence = centred_within(labels[np.ix_(in_set, concepts)], movie_of)
+            _refuse_unmixed(concepts, presence, movie_of)
             lag1[concepts] = lag_correlation(presence, movie_of)
-            for concept, z in zip(concepts, np.ascontiguousarray(presence.T), strict=True):
-                statistic[concept], p[concept] = _shift_test(operator, z, orders)
+            operator = leave_movie_out_operator(features[in_set], movie_of)
+            orders = circular_shifts(movie_of, n_permutations, np.random.default_rng(seed))
+            for concept, presence_of_concept in zip(concepts, np.ascontiguousarray(presence.T), strict=True):
+                statistic[concept], p[concept] = _shift_test(operator, presence_of_concept, orders)
     return Significance(statistic, p, holm(p), lag1, n_permutations)
 
 
-def _refuse_constant(
+def _refuse_unmixed(
     concepts: NDArray[np.intp], presence: NDArray[np.float64], movies: NDArray[np.intp]
 ) -> None:
     """Raise if one of the concepts varies within fewer than two movies.
@@ -140,12 +140,11 @@ def _refuse_constant(
 
 
 def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Compute the matrix A [N, N] by which centred labels [N] give held-out ridge predictions [N].
+    """Compute the matrix A [N, N] by which A @ z predicts the labels z [N] of each movie by other movies.
 
-    Let Z be the features X without the mean and the linear trend of each movie, l their mean variance (the
-    sum of squares over the number of directions), and H = Z inv(Z'Z + l I) Z' the hat matrix of ridge
-    regression. The rows of movie g in A are ``inv(I - H_gg) H_g.``, with 0 in the movie's own columns: the
-    closed form of predicting g by a fit without g.
+    The predictions are those of ridge regression of the labels, which must be centred within movies, on the
+    features, without the mean and the linear trend of each movie. The trend is removed since features and
+    labels that drift slowly through a film share it by chance.
 
     Parameters
     ----------
@@ -157,27 +156,39 @@ def leave_movie_out_operator(X: NDArray[np.float64], groups: NDArray[np.intp]) -
     detrended = np.empty_like(X)
     for rows in rows_of_movies:
         detrended[rows] = detrend(X[rows], axis=0)
-    n_clips, n_features = detrended.shape
-    ridge = float(np.sum(detrended * detrended)) / min(n_clips, n_features)
-    if ridge <= 0:
-        raise ConceptError("the features are constant in every movie: nothing can be read from them")
-    # H has two equal forms, by products of features or of clips: the smaller matrix is solved.
-    if n_features < n_clips:
-        moments = detrended.T @ detrended + ridge * np.eye(n_features)
-        hat = detrended @ linalg.solve(moments, detrended.T, assume_a="pos")
-    else:
-        gram = detrended @ detrended.T
-        hat = linalg.solve(gram + ridge * np.eye(n_clips), gram, assume_a="pos")
+    # hat @ z are the predictions by one regression on all movies, the predicted movie included.
+    hat = _ridge_hat_matrix(detrended)
     operator = np.empty_like(hat)
     for rows in rows_of_movies:
-        within = np.ix_(rows, rows)
-        operator[rows] = linalg.solve(np.eye(rows.size) - hat[within], hat[rows], assume_a="pos")
-        operator[within] = 0.0
+        # The closed form of a regression without movie g: its predictions for the clips of g are
+        # inv(I - H_gg) H_go z_o, where H is the hat matrix and o are the clips of the other movies.
+        own = np.ix_(rows, rows)
+        operator[rows] = linalg.solve(np.eye(rows.size) - hat[own], hat[rows], assume_a="pos")
+        operator[own] = 0.0
     return operator
 
 
+def _ridge_hat_matrix(Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the hat matrix Z inv(Z'Z + l I) Z' [N, N] of ridge regression on features Z [N, D].
+
+    The penalty l is the mean of the squared lengths of Z along its min(N, D) directions.
+    """
+    n_clips, n_features = Z.shape
+    penalty = float(np.sum(Z * Z)) / min(n_clips, n_features)
+    if penalty <= 0:
+        raise ConceptError("the features are constant in every movie: nothing can be read from them")
+    # There are two equal forms, with products of features or of clips: the smaller matrix is solved.
+    if n_features < n_clips:
+        products_of_features = Z.T @ Z
+        penalised = products_of_features + penalty * np.eye(n_features)
+        return np.asarray(Z @ linalg.solve(penalised, Z.T, assume_a="pos"))
+    products_of_clips = Z @ Z.T
+    penalised = products_of_clips + penalty * np.eye(n_clips)
+    return np.asarray(linalg.solve(penalised, products_of_clips, assume_a="pos"))
+
+
 def _shift_test(
-    operator: NDArray[np.float64], z: NDArray[np.float64], orders: NDArray[np.int32]
+    operator: NDArray[np.float64], presence: NDArray[np.float64], orders: NDArray[np.int32]
 ) -> tuple[float, float]:
     """Compute the statistic T = z' A z of a concept, and its p-value under shifts.
 
@@ -185,8 +196,8 @@ def _shift_test(
     ----------
     operator : ndarray, shape [N, N]
         The matrix A of `leave_movie_out_operator`.
-    z : ndarray, shape [N]
-        The concept's presence less the mean of each clip's movie.
+    presence : ndarray, shape [N]
+        The vector z: the concept's presence less the mean of each clip's movie.
     orders : ndarray of int, shape [n, N]
         Orders of the clips under n shifts.
 
@@ -194,15 +205,16 @@ def _shift_test(
     -------
     statistic, p : float
     """
-    observed = float(z @ operator @ z)
-    # Sums of terms of this size: a draw counts as equal if it is smaller by rounding alone.
-    largest_sum = float(np.abs(z) @ np.abs(operator) @ np.abs(z))
-    least = observed - ROUNDING * largest_sum
+    observed = float(presence @ operator @ presence)
+    # A draw counts as equal if it is smaller by rounding alone, which grows with the size of the terms.
+    sum_of_sizes = float(np.abs(presence) @ np.abs(operator) @ np.abs(presence))
+    least_statistic = observed - ROUNDING * sum_of_sizes
     n_as_large = 1  # the unshifted labels count as one of the draws
     for start in range(0, len(orders), SHIFTS_AT_ONCE):
-        drawn = z[orders[start : start + SHIFTS_AT_ONCE]]
-        statistics = np.einsum("pn,pn->p", drawn @ operator, drawn)
-        n_as_large += int(np.count_nonzero(statistics >= least))
+        shifted = presence[orders[start : start + SHIFTS_AT_ONCE]]  # [shifts, N]
+        # z' A z of each row z.
+        statistics = np.einsum("pn,pn->p", shifted @ operator, shifted)
+        n_as_large += int(np.count_nonzero(statistics >= least_statistic))
     return observed, n_as_large / (len(orders) + 1)
 
 
@@ -237,15 +249,16 @@ def lag_correlation(centred: NDArray[np.float64], groups: NDArray[np.intp]) -> N
     for a column that does not vary. `centred` [N, K] are values less their group's mean, in order of time.
     """
     n_columns = centred.shape[1]
-    products = np.zeros(n_columns)
-    n_pairs = 0
+    sum_of_products = np.zeros(n_columns)
+    n_neighbours = 0
     for group in np.unique(groups):
         values = centred[groups == group]
-        products += np.sum(values[1:] * values[:-1], axis=0)
-        n_pairs += len(values) - 1
+        sum_of_products += np.sum(values[1:] * values[:-1], axis=0)
+        n_neighbours += len(values) - 1
+    mean_product = sum_of_products / max(n_neighbours, 1)
     mean_square = np.mean(centred * centred, axis=0)
     correlation = np.full(n_columns, np.nan)
-    np.divide(products / max(n_pairs, 1), mean_square, out=correlation, where=mean_square > 0)
+    np.divide(mean_product, mean_square, out=correlation, where=mean_square > 0)
     return correlation
 
 
@@ -298,14 +311,16 @@ def associate(
     films = [np.flatnonzero(movies == movie) for movie in np.unique(movies)]
     ranks = [rankdata(values[rows], axis=0).astype(np.float32).T for rows in films]  # of each film [H, clips]
     auc = _aucs_by_film(ranks, films, present)
-    orders = circular_shifts(film_of, N_SHIFTS, np.random.default_rng(seed))
-    largest = []
-    for order in orders:
+    # Of each shift, the largest deviation over all units and concepts.
+    largest_deviations = []
+    for order in circular_shifts(film_of, N_SHIFTS, np.random.default_rng(seed)):
         deviations = _deviations_from_chance(_aucs_by_film(ranks, films, present[order]))
-        largest.append(deviations.max(initial=0))
-    # [N_SHIFTS, 1, 1] against [H, K]
-    is_as_far = np.array(largest)[:, None, None] >= _deviations_from_chance(auc) - ROUNDING
-    return auc, (1 + is_as_far.sum(axis=0)) / (1 + N_SHIFTS)
+        largest_deviations.append(deviations.max(initial=0))
+    observed = _deviations_from_chance(auc)
+    n_as_far = np.ones(observed.shape, np.int64)  # the unshifted labels count as one of the shifts
+    for largest in largest_deviations:
+        n_as_far += largest >= observed - ROUNDING
+    return auc, n_as_far / (1 + N_SHIFTS)
 
 
 def _aucs_by_film(
@@ -322,19 +337,20 @@ def _aucs_by_film(
     present : ndarray of bool, shape [N, K]
         Whether each clip has each concept.
     """
-    n_units = len(ranks[0])
-    aucs = np.full((len(films), n_units, present.shape[1]), np.nan)
-    for film, rows in enumerate(films):
+    aucs = []
+    for ranks_in_film, rows in zip(ranks, films, strict=True):
         in_film = present[rows].astype(np.float32)
-        n_clips = len(rows)
+        n_units, n_clips = ranks_in_film.shape
         n_with = in_film.sum(axis=0)
-        has_both = (n_with > 0) & (n_with < n_clips)
+        has_both = (n_with > 0) & (n_with < n_clips)  # clips with the concept and clips without it
         n_positive = n_with[has_both]
         n_negative = n_clips - n_positive
-        rank_sums = ranks[film] @ in_film[:, has_both]
+        rank_sums = ranks_in_film @ in_film[:, has_both]
         least_rank_sums = n_positive * (n_positive + 1) / 2
-        aucs[film][:, has_both] = (rank_sums - least_rank_sums) / (n_positive * n_negative)
-    return aucs
+        aucs_of_film = np.full((n_units, present.shape[1]), np.nan)
+        aucs_of_film[:, has_both] = (rank_sums - least_rank_sums) / (n_positive * n_negative)
+        aucs.append(aucs_of_film)
+    return np.stack(aucs)
 
 
 def _deviations_from_chance(aucs: NDArray[np.float64]) -> NDArray[np.float64]:

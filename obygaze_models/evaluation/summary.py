@@ -15,14 +15,14 @@ from obygaze_models.evaluation.intervals import NAN, Interval, jackknife_interva
 from obygaze_models.evaluation.metrics import METRICS, Metric, prevalence, rows_by_movie, within_movie_auc
 from obygaze_models.evaluation.predictions import Predictions
 
-Point = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]], float]
-"""Takes labels, scores and calls [N], and returns a number."""
+MetricFunction = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]], float]
+"""Computes a metric from labels, scores and calls, [N] each."""
 
 UNVARYING_AUC = 0.5
 """AUC of scores that do not vary within movies, whatever movies are drawn."""
 
 ROUNDING = 1e-9
-"""Scores that differ by less than this share of the largest do not vary."""
+"""Scores that differ by at most this share of the largest count as equal: they differ by rounding."""
 
 
 class _SeedResult(NamedTuple):
@@ -55,10 +55,10 @@ class _TestedModel:
     seeds: dict[int, _SeedResult]
     several_folds: bool
 
-    def mean(self, point: Point, rows: NDArray[Any]) -> float:
+    def mean(self, metric: MetricFunction, rows: NDArray[Any]) -> float:
         """Compute a metric of the clips `rows` with each seed, and average it over seeds."""
         labels = self.y[rows]
-        values = [point(labels, result.scores[rows], result.calls[rows]) for result in self.seeds.values()]
+        values = [metric(labels, result.scores[rows], result.calls[rows]) for result in self.seeds.values()]
         return float(np.mean(values))
 
     def spread(self, metric: Callable[[NDArray[np.float64], NDArray[np.int64]], float]) -> float:
@@ -91,8 +91,9 @@ def summarise(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS)
 
         - ``n_seeds``, ``seed_sd``: the number of seeds, and the standard deviation of the pooled metric
           between them;
-        - ``pooled``: the metric over all out-of-fold predictions. Where ``across_models`` holds, it compares
-          scores of different folds, and a shift between their models decides it: no table prints it;
+        - ``pooled``: the metric over all out-of-fold predictions;
+        - ``across_models``: whether the pooled metric compares scores of different folds. These come from
+          different models, so that a shift between the models may decide it, and no table prints it;
         - ``pooled_low``, ``pooled_high``: its 95 % jackknife interval over movies, of these trained models on
           movies like these;
         - ``pooled_chance``: its chance level, that of a random ranking or of the best constant;
@@ -162,13 +163,16 @@ def constant_models(predictions: Predictions, task: str) -> list[str]:
     for name, scores in table[table["task"] == task].groupby("model", sort=False):
         by_fold_and_movie = scores.groupby(["movie", "seed", "fold"])["score"]
         largest_range = (by_fold_and_movie.max() - by_fold_and_movie.min()).max()
-        if largest_range <= ROUNDING * scores["score"].abs().max():
+        largest_score = scores["score"].abs().max()
+        if largest_range <= ROUNDING * largest_score:
             names.append(str(name))
     return names
 
 
 def by_seed(predictions: Predictions, metrics: Mapping[str, Metric] = METRICS) -> pd.DataFrame:
     """Compute every pooled metric of every model and seed.
+
+    Beside the pooled ``auc`` there is ``within_movie_auc``, the mean of the AUC of each movie.
 
     Returns
     -------
@@ -199,17 +203,17 @@ def _scored_models(predictions: Predictions) -> Iterator[_TestedModel]:
     """
     table = predictions.table.assign(called=predictions.called)
     for (model, task), rows in table.groupby(["model", "task"], sort=False):
-        tables_of_seeds = []
-        for _, rows_of_seed in rows.groupby("seed", sort=False):
-            tables_of_seeds.append(rows_of_seed.set_index(["fold", "clip_id"]))
-        first = tables_of_seeds[0]
-        seeds = {}
-        for table_of_seed in tables_of_seeds:
+        tables_by_seed: dict[Any, pd.DataFrame] = {}
+        for seed, rows_of_seed in rows.groupby("seed", sort=False):
+            tables_by_seed[seed] = rows_of_seed.set_index(["fold", "clip_id"])
+        # All seeds must have the clips of the first one, and are put in its order.
+        first = next(iter(tables_by_seed.values()))
+        seeds: dict[int, _SeedResult] = {}
+        for seed, table_of_seed in tables_by_seed.items():
             has_all_clips = first.index.isin(table_of_seed.index).all()
             if len(table_of_seed) != len(first) or not has_all_clips:
                 raise PredictionsError(f"model {model}: its seeds were tested on different clips")
             ordered = table_of_seed.loc[first.index]
-            seed = ordered["seed"].iloc[0]
             seeds[seed] = _SeedResult(ordered["score"].to_numpy(), ordered["called"].to_numpy())
         n_folds = len(set(first.index.get_level_values("fold")))
         yield _TestedModel(
@@ -225,28 +229,29 @@ def _scored_models(predictions: Predictions) -> Iterator[_TestedModel]:
 def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterator[dict[str, object]]:
     """Yield the row of `summarise` for every metric of one model on one task.
 
-    The metric auc has a second row, ``within_movie_auc``: its mean over movies takes the place of the pooled
-    value there.
+    The metric auc has a second row, ``within_movie_auc``, whose pooled value is the mean over movies.
     """
     y = scored.y
     for name, metric in metrics.items():
         chance = metric.chance([y])
-        pooled = jackknife_interval(partial(scored.mean, metric), scored.movies, bounds=metric.bounds)
-        movies = _metric_over_movies(scored, metric)
+        # The metric of any set of clips, as a function of these clips.
+        metric_of_clips = partial(scored.mean, metric)
+        pooled = jackknife_interval(metric_of_clips, scored.movies, bounds=metric.bounds)
+        over_movies = _metric_over_movies(scored, metric)
         yield {
             "metric": name,
             "seed_sd": scored.spread(partial(metric, y)),
             **_pooled_columns(pooled, chance),
             "across_models": scored.several_folds and metric.reads == "score",
-            **movies.columns,
+            **over_movies.columns,
         }
         if name == "auc":
             yield {
                 "metric": "within_movie_auc",
                 "seed_sd": scored.spread(lambda scores, _: within_movie_auc(y, scores, scored.movies)),
-                **_pooled_columns(movies.interval, chance),
+                **_pooled_columns(over_movies.interval, chance),
                 "across_models": False,
-                **movies.columns,
+                **over_movies.columns,
             }
 
 
@@ -272,28 +277,29 @@ def _metric_over_movies(scored: _TestedModel, metric: Metric) -> _OverMovies:
     y = scored.y
     rows_of_movies = rows_by_movie(scored.movies)
     values = np.array([scored.mean(metric.of_movie, rows) for rows in rows_of_movies])
-    over_movies = t_interval(values, bounds=metric.bounds)
-    method = t_interval(values, covers="method", bounds=metric.bounds)
+    models_interval = t_interval(values, covers="models", bounds=metric.bounds)
+    method_interval = t_interval(values, covers="method", bounds=metric.bounds)
     if not metric.method_interval:
-        method = replace(method, low=NAN, high=NAN)
+        method_interval = replace(method_interval, low=NAN, high=NAN)
+    # Chance is that of the movies whose clips define the metric.
     labels_of_movies = [
         y[rows] for rows, value in zip(rows_of_movies, values, strict=True) if not np.isnan(value)
     ]
     columns: dict[str, object] = {
-        "movie_mean": over_movies.mean,
-        "movie_low": over_movies.low,
-        "movie_high": over_movies.high,
-        "method_low": method.low,
-        "method_high": method.high,
+        "movie_mean": models_interval.mean,
+        "movie_low": models_interval.low,
+        "movie_high": models_interval.high,
+        "method_low": method_interval.low,
+        "method_high": method_interval.high,
         "movie_chance": metric.chance(labels_of_movies) if labels_of_movies else NAN,
-        "n_movies": over_movies.n_movies,
-        "n_undefined": over_movies.n_undefined,
-        "best_constant": best_constant(metric, y),
+        "n_movies": models_interval.n_movies,
+        "n_undefined": models_interval.n_undefined,
+        "best_constant": value_of_best_constant(metric, y),
     }
-    return _OverMovies(over_movies, columns)
+    return _OverMovies(models_interval, columns)
 
 
-def best_constant(metric: Metric, y: NDArray[np.int64]) -> float:
+def value_of_best_constant(metric: Metric, y: NDArray[np.int64]) -> float:
     """Return the value of a metric for the best constant prediction: the same level for every clip."""
     highest = max(int(y.max(initial=0)), 1)
     values = []

@@ -41,7 +41,8 @@ class Units:
     def shifted(self, seconds: float, start: float, end: float) -> "Units":
         """Shift all segments by a number of seconds, in a circle along a film from `start` to `end`.
 
-        A segment that would begin after the film's end is moved back by the film's duration.
+        A segment that would begin after the film's end is moved back by the film's duration. One that only
+        ends after the film's end stays whole, and passes the end.
         """
         shifted = self.spans + seconds
         begins_after_end = shifted[:, :1] > end
@@ -79,9 +80,10 @@ def dissimilarity(
 ) -> Floats:
     """Compute the dissimilarity of the segments of P pairs, [P]: alpha d_a + beta d_c (eq. 1).
 
-    d_a is the sum of the distances between beginnings and between ends, divided by the sum of the two
-    durations, squared. It is at most 1 for segments that overlap, and above 1 for others (Mathet et
-    al. 2015, eq. 3). d_c is the distance of their levels.
+    d_a is (e / d)^2, where e is the sum of the distances between beginnings and between ends, and d the sum
+    of the two durations. It is at most 1, the dissimilarity of a segment that is aligned with none, for
+    segments that overlap, and above 1 for others (Mathet et al. 2015, eq. 3). d_c is the distance of their
+    levels.
 
     Parameters
     ----------
@@ -96,21 +98,21 @@ def dissimilarity(
     """
     left = first.spans[pairs.first]
     right = second.spans[pairs.second]
-    ends = np.abs(left - right).sum(axis=1)
+    distances_of_ends = np.abs(left - right).sum(axis=1)
     durations = (left[:, 1] - left[:, 0]) + (right[:, 1] - right[:, 0])
-    positional = (ends / durations) ** 2 * DISSIMILARITY_UNALIGNED
+    positional = (distances_of_ends / durations) ** 2 * DISSIMILARITY_UNALIGNED
     categorical = level_distances[first.ranks[pairs.first], second.ranks[pairs.second]]
     total: Floats = alpha * positional + beta * categorical
     return total
 
 
 def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
-    """Find the pairs of segments that may be worth aligning, judged by their positions alone.
+    """Find the pairs of segments near enough that aligning them may be better than leaving both unaligned.
 
-    Aligning a pair can be better than leaving both segments unaligned only if alpha (e / d)^2 <= 2, where e
-    is the sum of the distances between beginnings and between ends, and d the sum of the two durations: e is
-    then at most r d with r = sqrt(2 / alpha). As e is at least the distance between the two segments' sums of
-    beginning and end, intervals of r durations to either side of these sums overlap for all such pairs.
+    Other pairs may be among them. With the terms of `dissimilarity`, alpha (e / d)^2 must be at most 2, the
+    dissimilarity of two unaligned segments. That is e <= r d, where r = sqrt(2 / alpha). Around the sum of
+    each segment's beginning and end, an interval of r durations to either side is made. The sums of two
+    segments are at most e apart, so that their intervals overlap if e <= r d.
     """
     n_first = len(first.ranks)
     n_second = len(second.ranks)
@@ -118,16 +120,14 @@ def _find_alignable_pairs(first: Units, second: Units, alpha: float) -> Pairs:
         # Positions do not count: any pair may be worth aligning.
         rows, columns = np.divmod(np.arange(n_first * n_second), n_second)
         return Pairs(rows, columns)
-    n_durations = np.sqrt(2 / alpha) * (1 + RANGE_MARGIN)
-    return overlapping(
-        _intervals_around_sums(first, n_durations), _intervals_around_sums(second, n_durations)
-    )
+    r = np.sqrt(2 / alpha) * (1 + RANGE_MARGIN)
+    return overlapping(_intervals_around_sums(first, r), _intervals_around_sums(second, r))
 
 
 def _intervals_around_sums(units: Units, n_durations: float) -> Floats:
-    """Make an interval [N, 2] around the sum of each segment's beginning and end.
+    """Make an interval [N, 2] around the sum of each segment's beginning and end, in seconds.
 
-    It extends by `n_durations` times the segment's duration to either side.
+    It extends by `n_durations` times the segment's duration to either side (see `_find_alignable_pairs`).
     """
     sums = units.spans.sum(axis=1)
     half_width = n_durations * (units.spans[:, 1] - units.spans[:, 0])
@@ -160,10 +160,9 @@ def best_alignment(
     n_first = len(first.ranks)
     n_second = len(second.ranks)
     candidates = _find_alignable_pairs(first, second, alpha)
-    # What is gained by aligning a pair, compared with leaving both segments unaligned.
-    gains = 2 * DISSIMILARITY_UNALIGNED - dissimilarity(
-        first, second, candidates, level_distances, alpha=alpha, beta=beta
-    )
+    # The gain of a pair is the dissimilarity of two unaligned segments less that of the aligned pair.
+    dissimilarities = dissimilarity(first, second, candidates, level_distances, alpha=alpha, beta=beta)
+    gains = 2 * DISSIMILARITY_UNALIGNED - dissimilarities
     is_better = gains > 0
     pairs = Pairs(candidates.first[is_better], candidates.second[is_better])
     gains = gains[is_better]
@@ -195,8 +194,7 @@ def unitised_gamma(
     film
         Beginning and end of what was annotated, in seconds.
     samples
-        Number of chance annotations, at least 2. Each is a pair of annotations, each drawn from the two
-        annotators, that are shifted along the film by amounts that differ by at least half a mean segment.
+        Number of pairs of annotations that agree by chance only (`_draw_chance_pairs`), at least 2.
     seed
         Seed of these draws.
     """
@@ -204,14 +202,14 @@ def unitised_gamma(
     if sum(n_units) == 0:
         return UnitGamma(n_units)
     pairs, observed = best_alignment(first, second, level_distances, alpha=alpha, beta=beta)
-    chance = []
-    for left, right in _draw_chance_annotations(first, second, film, samples, np.random.default_rng(seed)):
+    chance_disorders = []
+    for left, right in _draw_chance_pairs(first, second, film, samples, np.random.default_rng(seed)):
         _, disorder = best_alignment(left, right, level_distances, alpha=alpha, beta=beta)
-        chance.append(disorder)
-    expected = float(np.mean(chance))
+        chance_disorders.append(disorder)
+    expected = float(np.mean(chance_disorders))
     if expected == 0:
         return UnitGamma(n_units, len(pairs), observed, expected)
-    error_of_expected = float(np.std(chance, ddof=1)) / len(chance) ** 0.5
+    error_of_expected = float(np.std(chance_disorders, ddof=1)) / len(chance_disorders) ** 0.5
     return UnitGamma(
         n_units=n_units,
         n_aligned=len(pairs),
@@ -223,13 +221,14 @@ def unitised_gamma(
     )
 
 
-def _draw_chance_annotations(
+def _draw_chance_pairs(
     first: Units, second: Units, film: tuple[float, float], samples: int, rng: np.random.Generator
 ) -> Iterator[tuple[Units, Units]]:
-    """Yield pairs of annotations that agree by chance only, for the expected disorder.
+    """Yield `samples` pairs of annotations that agree by chance only, for the expected disorder.
 
-    Each of a pair is drawn from the two annotations and shifted in a circle along the film. The two shifts
-    differ by at least half a mean segment. `samples` pairs are drawn.
+    Either side of a pair is one of the two annotations, drawn at random, and shifted in a circle along the
+    film. The two shifts differ by at least half the mean duration of a segment, so that one annotation drawn
+    twice does not agree with itself.
     """
     start, end = film
     duration = end - start
@@ -240,14 +239,16 @@ def _draw_chance_annotations(
     annotations = sorted((first, second), key=lambda units: sorted(np.c_[units.spans, units.ranks].tolist()))
     n_drawn = 0
     while n_drawn < samples:
-        one, other = (annotations[annotator] for annotator in rng.integers(0, 2, size=2))
-        if not len(one.ranks) and not len(other.ranks):
+        left_index, right_index = rng.integers(0, 2, size=2)
+        left = annotations[left_index]
+        right = annotations[right_index]
+        if not len(left.ranks) and not len(right.ranks):
             continue  # an annotator who marked nothing was drawn twice
-        shift = rng.uniform(0, duration)
-        difference = rng.uniform(least_difference, duration - least_difference)
+        left_shift = rng.uniform(0, duration)
+        right_shift = left_shift + rng.uniform(least_difference, duration - least_difference)
         yield (
-            one.shifted(shift % duration, start, end),
-            other.shifted((shift + difference) % duration, start, end),
+            left.shifted(left_shift % duration, start, end),
+            right.shifted(right_shift % duration, start, end),
         )
         n_drawn += 1
 
@@ -279,13 +280,11 @@ def unitised_agreement(
     for movie, segments_of in _labelled_segments(manifest).items():
         for first, second in combinations(sorted(segments_of), 2):
             segments = [*segments_of[first], *segments_of[second]]
-            ends = np.array([(clip.start_s, clip.end_s) for clip in segments])
-            film = (float(ends.min()), float(ends.max()))
+            times = np.array([(clip.start_s, clip.end_s) for clip in segments])
+            film = (float(times.min()), float(times.max()))
             gammas = []
-            for view, levels in enumerate((codebook.level_names, codebook.labels)):
-                # The seed is made of the segments' times: films draw differently, and renaming changes
-                # nothing.
-                seed = (view, *np.sort(ends, axis=None).view(np.uint32).tolist())
+            # On all levels, then on those that are labels.
+            for number, levels in enumerate((codebook.level_names, codebook.labels)):
                 gamma = unitised_gamma(
                     _units_of_levels(segments_of[first], levels, codebook),
                     _units_of_levels(segments_of[second], levels, codebook),
@@ -293,7 +292,7 @@ def unitised_agreement(
                     film,
                     alpha=alpha,
                     samples=samples,
-                    seed=seed,
+                    seed=(number, *_seed_of_times(times)),
                 )
                 gammas.append(gamma)
             pairs.append(PairAgreement(movie, (first, second), *gammas))
@@ -302,13 +301,22 @@ def unitised_agreement(
     return tuple(pairs)
 
 
+def _seed_of_times(times: Floats) -> list[int]:
+    """Turn the times of segments into a seed: films draw differently, and renaming them changes nothing.
+
+    The numbers are the bytes of the sorted times, four at a time.
+    """
+    numbers: list[int] = np.sort(times, axis=None).view(np.uint32).tolist()
+    return numbers
+
+
 def _labelled_segments(manifest: Manifest) -> dict[str, dict[str, list[Clip]]]:
     """Group the labelled segments of named annotators: movie -> annotator -> segments.
 
     Raises
     ------
     ManifestError
-        A labelled segment has no times.
+        A labelled segment has no times; rows have both or none.
     """
     segments: dict[str, dict[str, list[Clip]]] = {}
     for clip in manifest:

@@ -49,54 +49,70 @@ def save_joint(joint: Joint, planes: Planes, path: Path | str, *, concept: str =
     if training is None:
         raise ModelError("a model of sums without digests of their clips' rows can't be kept")
     about = joint.about
-    counts = joint.sums.counts
-    n_clips = int(counts.sum())
-    holds_derivatives = about.holds_derivatives
     parts = _cav_parts(planes, concept) if concept else _linear_parts(planes, about)
-    loss = float(planes.losses[0])
-    metrics: tuple[dict[str, Any], ...] = ()
-    # The loss is NaN if the penalty was given: then no film was left out to measure one.
-    if not np.isnan(loss):
-        metric = {
-            "task": concept or about.target["name"],
-            "metric": "squared_error",
-            "model": "joint",
-            "pooled": loss,
-            "n_movies": len(about.movies),
-            "n_clips": n_clips,
-        }
-        metrics = (metric,)
-    # Gradients and curvatures do not tell how many clips are positive: the card then says 0.
-    n_positives = 0
-    if not holds_derivatives:
-        share_in_films = joint.sums.means[:, about.column(concept)]
-        n_positives = round(float(counts @ share_in_films))
-    sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
-    # There is no store with all films, so a digest of their names stands for its fingerprint.
-    sources["store"] = hashlib.sha256("".join(about.movies).encode()).hexdigest()
+    # Least squares of a label 1 or 0 give scores near 1 or 0. A CAV's scores are distances to its hyperplane,
+    # and the scores of a model that was fitted in rounds are logits.
+    is_least_squares = not concept and not about.holds_derivatives
     card = Card(
         model=parts.kind,
         title=parts.title,
         kind=parts.kind,
         estimator=parts.estimator,
         parameters=parts.parameters,
-        # Scores of least squares are near 1 or 0; the other scores are logits or distances.
-        threshold=0.0 if concept or holds_derivatives else 0.5,
+        threshold=0.5 if is_least_squares else 0.0,
         target=parts.target,
         concepts=(),
         manifest_sha256="",
         protocol=JOINT,
         seed=0,
         movies=tuple(about.movies),
-        n_clips=n_clips,
-        n_positives=n_positives,
+        n_clips=int(joint.sums.counts.sum()),
+        n_positives=_count_positives(joint, concept),
         calibration={},
-        metrics=metrics,
+        metrics=_metrics(joint, planes, concept),
         versions=software(),
         citation="",
-        **sources,
+        **_sources(about),
     )
     write_model(local_path(path), card, parts.arrays, training.to_arrays())
+
+
+def _count_positives(joint: Joint, concept: str) -> int:
+    """Count the positive clips, or those with a concept; 0 if the sums are derivatives, which do not tell."""
+    if joint.about.holds_derivatives:
+        return 0
+    share_in_films = joint.sums.means[:, joint.about.column(concept)]
+    return round(float(joint.sums.counts @ share_in_films))
+
+
+def _metrics(joint: Joint, planes: Planes, concept: str) -> tuple[dict[str, Any], ...]:
+    """Return the squared error on films left out, as a metric of the card.
+
+    It is missing (NaN) if the penalty was given, since then no film was left out; there is no metric then.
+    """
+    loss = float(planes.losses[0])
+    if np.isnan(loss):
+        return ()
+    about = joint.about
+    metric = {
+        "task": concept or about.target["name"],
+        "metric": "squared_error",
+        "model": "joint",
+        "pooled": loss,
+        "n_movies": len(about.movies),
+        "n_clips": int(joint.sums.counts.sum()),
+    }
+    return (metric,)
+
+
+def _sources(about: About) -> dict[str, Any]:
+    """Return the card's fields that say of which features the model is: those of the sums, but the store.
+
+    There is no store with the films of all labs. The SHA-256 of the films' names stands for its fingerprint.
+    """
+    sources = {name: getattr(about, name) for name in Sources.__struct_fields__}
+    sources["store"] = hashlib.sha256("".join(about.movies).encode()).hexdigest()
+    return sources
 
 
 class _CardParts(NamedTuple):
@@ -118,12 +134,9 @@ class _CardParts(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
-def _inverse_strength(planes: Planes) -> float:
-    """Return the inverse strength C = 1 / penalty of the first hyperplane.
-
-    A model file needs a finite C: it is 1e12 for a penalty of 0.
-    """
-    return float(1 / max(planes.penalties[0], 1e-12))
+def _inverse_strength(penalty: float) -> float:
+    """Return the inverse strength C = 1 / penalty; 1e12 for a penalty of 0, as a model file's C is finite."""
+    return float(1 / max(penalty, 1e-12))
 
 
 def _linear_parts(planes: Planes, about: About) -> _CardParts:
@@ -135,15 +148,14 @@ def _linear_parts(planes: Planes, about: About) -> _CardParts:
     target = about.target
     concept = ""
     if target["kind"] == "concept":
-        # The target is then called "concept:NAME".
-        concept = target["name"].removeprefix("concept:")
+        concept = target["name"].removeprefix("concept:")  # the target's name is "concept:NAME"
     return _CardParts(
         kind="linear",
         title="Linear model, joint",
         estimator="Pipeline",
         target=CardTarget(**target, concept=concept),
         # The hyperplane is of features that were not clipped: the largest limit clips none.
-        parameters={"limit": MOST_LIMIT, "C": _inverse_strength(planes)},
+        parameters={"limit": MOST_LIMIT, "C": _inverse_strength(planes.penalties[0])},
         arrays={
             "mean": planes.mean,
             "scale": planes.scale,
@@ -162,6 +174,7 @@ def _cav_parts(planes: Planes, concept: str) -> _CardParts:
     weights = planes.weights[0]
     # Weights that are all 0 are divided by 1.
     length = float(np.linalg.norm(weights)) or 1.0
+    distance_of_origin = planes.intercepts[0] / length
     return _CardParts(
         kind="cav",
         title="CAV, joint",
@@ -173,10 +186,10 @@ def _cav_parts(planes: Planes, concept: str) -> _CardParts:
             classes=[],
             concept=concept,
         ),
-        parameters=LinearCAV("ridge", C=_inverse_strength(planes), clip=MOST_LIMIT).get_params(),
+        parameters=LinearCAV("ridge", C=_inverse_strength(planes.penalties[0]), clip=MOST_LIMIT).get_params(),
         arrays={
             "direction": weights / length,
-            "plane": np.array([planes.intercepts[0] / length, length]),
+            "plane": np.array([distance_of_origin, length]),
             "feature_mean": planes.mean,
             "feature_scale": planes.scale,
         },

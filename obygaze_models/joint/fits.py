@@ -31,11 +31,11 @@ from obygaze_models.joint.sums import About, Sums
 from obygaze_models.prediction.training_films import TrainingFilms
 
 Floats = NDArray[np.float64]
-Standard = tuple[Floats, Floats]
-"""Mean and deviation [D] by which features are standardised."""
-
-FIELDS_OF_LAB = ("provenance", "store", "movies", "left_out", "least", "licence", "label_policy")
+FIELDS_THAT_MAY_DIFFER = ("provenance", "store", "movies", "left_out", "least", "licence", "label_policy")
 """Fields of sums that may differ between labs; all others must agree."""
+
+ROUNDING_OF_FEATURES = 10 * np.finfo(np.float32).eps
+"""A feature counts as constant if its deviation is at most this share of its mean: features are float32."""
 
 LARGEST_LAST_CHANGE = 1e-9
 """Rounds end when the largest change of a weight is at most this share of the largest weight."""
@@ -71,6 +71,17 @@ class Planes:
     def distances(self, X: NDArray[Any]) -> Floats:
         """Compute the signed distances (w z + b) / ||w|| of features X [N, D] to the hyperplanes: [N, K]."""
         return Hyperplanes(self.weights, self.intercepts).distances((X - self.mean) / self.scale)
+
+    def first(self) -> "Planes":
+        """Return the hyperplane of the first target alone."""
+        return Planes(
+            mean=self.mean,
+            scale=self.scale,
+            weights=self.weights[:1],
+            intercepts=self.intercepts[:1],
+            penalties=self.penalties[:1],
+            losses=self.losses[:1],
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -172,7 +183,7 @@ class Joint:
             a film is left out to choose the penalty; or there is only one film to choose it by.
         """
         columns = [self.about.column(name) for name in concepts or self.learnable()]
-        return self._ridge(columns, penalty, midway=True)
+        return self._move_midway(self._ridge(columns, penalty), columns)
 
     def linear(self, *, penalty: float | None = None) -> Planes:
         """Fit a linear model of the label, by ridge regression of 1 (positive) and 0 (negative).
@@ -192,7 +203,7 @@ class Joint:
             there is only one film to choose it by.
         """
         label_column = self.about.column()
-        return self._ridge([label_column], penalty, midway=False)
+        return self._ridge([label_column], penalty)
 
     def bottleneck(self, *concepts: str) -> Bottleneck:
         """Fit a concept bottleneck: ridge CAVs, and ridge regression of the label on their distances.
@@ -208,36 +219,50 @@ class Joint:
         names = concepts or self.learnable()
         cavs = self.cav(*names)
         columns = [self.about.column(name) for name in names]
-        n_films = len(self.sums.counts)
-        n_values = len(names)
-        # The sums of new vectors: a clip's distances to the CAVs, which replace its features, and its label.
-        means = np.empty((n_films, n_values + 1))
-        products = np.empty((n_films, n_values + 1, n_values + 1))
         with one_blas_thread():
-            for row, movie in enumerate(self.about.movies):
-                others = self.without([movie])
-                cavs_of_others = others._solve_ridge(
-                    (cavs.mean, cavs.scale), columns, cavs.penalties, midway=True
-                )
-                # The new vector of a clip is matrix u + shift, so mean and products follow from those of u.
-                matrix, shift = self._to_distances(cavs_of_others)
-                means[row] = matrix @ self.sums.means[row] + shift
-                products[row] = matrix @ self.sums.products[row] @ matrix.T
-        about = structs.replace(self.about, n_features=n_values, concepts=[])
-        sums_of_distances = Sums(about, self.sums.counts, means, products, start={})
+            sums_of_distances = self._sums_of_distances(cavs, columns)
         head = Joint(sums_of_distances).linear()
         return Bottleneck(cavs, names, head)
 
-    def _to_distances(self, cavs: Planes) -> tuple[Floats, Floats]:
+    def _sums_of_distances(self, cavs: Planes, columns: list[int]) -> Sums:
+        """Compute sums of new vectors: a clip's distances to CAVs take the place of its features.
+
+        The distances of a film's clips are to CAVs that are fitted without the film, at the penalties of
+        `cavs`. A new vector has K distances and the label.
+
+        Parameters
+        ----------
+        cavs : Planes
+            The CAVs of K concepts, fitted on all films.
+        columns : list of int
+            Columns of these concepts.
+        """
+        standard = _Standard(cavs.mean, cavs.scale)
+        n_films = len(self.sums.counts)
+        n_values = len(columns)
+        means = np.empty((n_films, n_values + 1))
+        products = np.empty((n_films, n_values + 1, n_values + 1))
+        for row, movie in enumerate(self.about.movies):
+            others = self.without([movie])
+            cavs_of_others = others._solve_ridge(standard, columns, cavs.penalties)
+            cavs_of_others = others._move_midway(cavs_of_others, columns)
+            to_distances = self._map_to_distances(cavs_of_others)
+            # If v = A u + s, the mean of v is A mean(u) + s. Deviations from the mean are A (u - mean(u)),
+            # without s, so the sum of their products is A products(u) A'.
+            matrix = to_distances.matrix
+            means[row] = matrix @ self.sums.means[row] + to_distances.shift
+            products[row] = matrix @ self.sums.products[row] @ matrix.T
+        about = structs.replace(self.about, n_features=n_values, concepts=[])
+        return Sums(about, self.sums.counts, means, products, start={})
+
+    def _map_to_distances(self, cavs: Planes) -> "_AffineMap":
         """Compute the affine map from a clip's vector u [P] to its distances to K CAVs and its label.
 
-        The map is ``matrix @ u + shift``. A distance (w z + b) / ||w|| is of standardised features
-        z = (x - mean) / scale, so that it is (w / scale / ||w||) x + (b - w mean / scale) / ||w||.
+        Standardised features are z = (x - mean) / scale. The distance to a CAV is therefore
 
-        Returns
-        -------
-        matrix : ndarray, shape [K + 1, P]
-        shift : ndarray, shape [K + 1]
+            (w z + b) / ||w|| = a x + s
+            a = w / ||w|| / scale
+            s = (b - w (mean / scale)) / ||w||
         """
         n_features = self.about.n_features
         n_cavs = len(cavs.weights)
@@ -245,29 +270,36 @@ class Joint:
         lengths[lengths == 0] = 1
         matrix = np.zeros((n_cavs + 1, self.sums.means.shape[1]))
         matrix[:n_cavs, :n_features] = cavs.weights / lengths[:, None] / cavs.scale
-        matrix[n_cavs, n_features] = 1  # the label stays as it is
         values_at_zero = cavs.intercepts - cavs.weights @ (cavs.mean / cavs.scale)
-        return matrix, np.append(values_at_zero / lengths, 0.0)
+        shift_of_distances = values_at_zero / lengths
+        # The last row maps the label to itself.
+        matrix[n_cavs, n_features] = 1
+        shift_of_label = 0.0
+        return _AffineMap(matrix, np.append(shift_of_distances, shift_of_label))
 
     def film_errors(self, planes: Planes, target: str = "") -> dict[str, float]:
-        """Compute the mean squared error of the first hyperplane on each film, from the film's sums.
+        """Compute the mean squared error of a hyperplane on each film, from the film's sums.
 
         Parameters
         ----------
+        planes : Planes
+            The hyperplane; of several, the first.
         target : str
             A concept; "" is the label.
         """
-        first = replace(planes, weights=planes.weights[:1], intercepts=planes.intercepts[:1])
+        hyperplane = planes.first()
         columns = [self.about.column(target)]
-        errors = [self._film_squared_errors(first, columns, row)[0] for row in range(len(self.about.movies))]
+        n_films = len(self.about.movies)
+        errors = [self._film_squared_errors(hyperplane, columns, row)[0] for row in range(n_films)]
         means = np.array(errors) / self.sums.counts
         return dict(zip(self.about.movies, means.tolist(), strict=True))
 
     def lab_error(self, movies: Collection[str], penalty: float, target: str = "") -> tuple[float, float]:
-        """Compute the errors of two predictions for a lab's films, both made from the other labs' films.
+        """Compute the errors of two models on a lab's films, both fitted to the other labs' films.
 
-        The predictions are ridge regression and the share of positives. If the error of the regression is far
-        above that of the share, the lab's films are of another kind, or its sums are wrong.
+        One is ridge regression. The other predicts the same value for every clip: the share of positives. If
+        the regression's error is far above that of the share, the lab's films are of another kind, or its
+        sums are wrong.
 
         Parameters
         ----------
@@ -281,7 +313,7 @@ class Joint:
         Returns
         -------
         error, error_of_share : float
-            Mean squared errors.
+            Mean squared error over the lab's clips of the regression, and of the share.
 
         Raises
         ------
@@ -290,16 +322,17 @@ class Joint:
         """
         others = self.without(movies)
         columns = [self.about.column(target)]
-        regression = others._ridge(columns, penalty, midway=False)
-        # A hyperplane without weights predicts its intercept for every clip: the share of positives.
+        regression = others._ridge(columns, penalty)
+        # A hyperplane whose weights are 0 predicts its intercept for every clip.
         share = others._moments_of_all.mean[columns]
-        constant = replace(regression, weights=0 * regression.weights, intercepts=share)
-        # 0 for films of other labs, so that they do not count in the means.
-        counts_of_lab = self.sums.counts * np.isin(self.about.movies, list(movies))
+        share_model = replace(regression, weights=0 * regression.weights, intercepts=share)
+        # Films count by their clips; those of other labs do not count.
+        is_of_lab = np.isin(self.about.movies, list(movies))
+        film_weights = self.sums.counts * is_of_lab
         errors_of_regression = list(self.film_errors(regression, target).values())
-        errors_of_share = list(self.film_errors(constant, target).values())
-        error = float(np.average(errors_of_regression, weights=counts_of_lab))
-        error_of_share = float(np.average(errors_of_share, weights=counts_of_lab))
+        errors_of_share = list(self.film_errors(share_model, target).values())
+        error = float(np.average(errors_of_regression, weights=film_weights))
+        error_of_share = float(np.average(errors_of_share, weights=film_weights))
         return error, error_of_share
 
     # --- arithmetic
@@ -307,43 +340,44 @@ class Joint:
     def _moments_of_all(self) -> "_Moments":
         """Moments of all films together, combined from those of films (Chan, Golub and LeVeque 1983).
 
-        Unlike sums of squares, this stays precise if means are large.
+        Products around the mean of all clips are those within films, around each film's own mean, plus those
+        between films, of the films' means. Unlike sums of squares, they stay precise if means are large.
         """
         counts = self.sums.counts
         means = self.sums.means
         n_clips = counts.sum()
         mean = counts @ means / n_clips
         deviations = means - mean
-        between_films = (deviations.T * counts) @ deviations
-        return _Moments(float(n_clips), mean, self.sums.products.sum(axis=0) + between_films)
+        products_within_films = self.sums.products.sum(axis=0)
+        products_between_films = (deviations.T * counts) @ deviations
+        return _Moments(float(n_clips), mean, products_within_films + products_between_films)
 
-    def _mean_and_deviation(self) -> Standard:
+    def _mean_and_deviation(self) -> "_Standard":
         """Compute mean and deviation [D] of the features over all clips; a deviation of 0 becomes 1."""
         n_features = self.about.n_features
         moments = self._moments_of_all
         mean = moments.mean[:n_features]
         deviation = np.sqrt(np.diag(moments.products)[:n_features] / moments.n_clips)
-        # Features are stored as float32: smaller deviations are rounding errors.
-        is_constant = deviation <= 10 * np.finfo(np.float32).eps * np.abs(mean)
-        return mean, np.where(is_constant, 1.0, deviation)
+        is_constant = deviation <= ROUNDING_OF_FEATURES * np.abs(mean)
+        return _Standard(mean, np.where(is_constant, 1.0, deviation))
 
-    def _refuse_constant(self, columns: list[int], where: str) -> None:
+    def _refuse_target_in_all_or_none(self, columns: list[int], where: str) -> None:
         """Raise if a target, given by its column, is in all clips or in none; `where` begins the message."""
-        # Of the columns after the features.
-        names = ["the positive class", *(f"concept {name}" for name in self.about.concepts)]
+        name_of_column = {self.about.column(): "the positive class"}
+        for concept in self.about.concepts:
+            name_of_column[self.about.column(concept)] = f"concept {concept}"
         for column in columns:
             share = self._moments_of_all.mean[column]
             if not 0 < share < 1:
-                name = names[column - self.about.n_features]
+                name = name_of_column[column]
                 raise ModelError(f"{where}: {name} is in {'all' if share else 'none'} of the clips")
 
-    def _ridge(self, columns: list[int], penalty: float | None, *, midway: bool) -> Planes:
+    def _ridge(self, columns: list[int], penalty: float | None) -> Planes:
         """Fit ridge regression of K targets, given by their columns.
 
-        The penalty is the same for all targets or, if None, chosen for each by leaving films out. With
-        `midway`, hyperplanes are moved midway between the mean projections of both classes.
+        The penalty is the same for all targets or, if None, chosen for each by leaving films out.
         """
-        self._refuse_constant(columns, "these sums")
+        self._refuse_target_in_all_or_none(columns, "these sums")
         with one_blas_thread():
             standard = self._mean_and_deviation()
             if penalty is None:
@@ -351,10 +385,14 @@ class Joint:
             else:
                 penalties = np.full(len(columns), penalty, np.float64)
                 losses = np.full(len(columns), np.nan)
-            return replace(self._solve_ridge(standard, columns, penalties, midway=midway), losses=losses)
+            planes = self._solve_ridge(standard, columns, penalties)
+        return replace(planes, losses=losses)
 
-    def _choose_penalties(self, standard: Standard, columns: list[int]) -> tuple[Floats, Floats]:
+    def _choose_penalties(self, standard: "_Standard", columns: list[int]) -> tuple[Floats, Floats]:
         """Choose the penalty of each target, given by its column, by the squared error on films left out.
+
+        Features are standardised by `standard`, of all films, also where a film is left out: the final model
+        uses the same, and a penalty means the same only in the same units.
 
         Returns
         -------
@@ -367,67 +405,96 @@ class Joint:
             )
         n_features = self.about.n_features
         moments = self._moments_of_all
-        _, scale = standard
-        # Penalties are in units of the mean sum of squares of standardised features in a direction; there are
-        # as many directions as clips or features, whichever are fewer.
-        squares = float((np.diag(moments.products)[:n_features] / scale**2).sum())
-        candidates = squares / min(moments.n_clips, n_features) * np.array(PENALTIES)
+        # `PENALTIES` are multiples of the mean eigenvalue of the standardised features' products: their trace
+        # divided by the number of eigenvalues that are not 0, which is at most that of clips or features.
+        trace = float((np.diag(moments.products)[:n_features] / standard.deviation**2).sum())
+        candidates = trace / min(moments.n_clips, n_features) * np.array(PENALTIES)
         errors = np.zeros((len(PENALTIES), len(columns)))
         for row, movie in enumerate(self.about.movies):
             others = self.without([movie])
-            others._refuse_constant(columns, f"without film {movie}")
+            others._refuse_target_in_all_or_none(columns, f"without film {movie}")
             for index, penalty in enumerate(candidates):
                 penalties = np.full(len(columns), penalty)
-                solved = others._solve_ridge(standard, columns, penalties, midway=False)
-                errors[index] += self._film_squared_errors(solved, columns, row)
+                planes = others._solve_ridge(standard, columns, penalties)
+                errors[index] += self._film_squared_errors(planes, columns, row)
         losses = errors / moments.n_clips
         return candidates[losses.argmin(axis=0)], losses.min(axis=0)
 
-    def _solve_ridge(
-        self, standard: Standard, columns: list[int], penalties: Floats, *, midway: bool
-    ) -> Planes:
+    def _solve_ridge(self, standard: "_Standard", columns: list[int], penalties: Floats) -> Planes:
         """Solve ridge regression of K targets for weights and intercepts.
 
         Parameters
         ----------
-        standard : tuple of ndarray
+        standard : _Standard
             Mean and deviation by which features are standardised.
         columns : list of int
             Columns of the targets.
         penalties : ndarray, shape [K]
-        midway : bool
-            Whether hyperplanes are moved midway between the mean projections of both classes.
         """
+        mean_z = self._mean_of_standardised(standard)
         n_features = self.about.n_features
-        # Means of features and targets, and the sums of products of their deviations.
-        n_clips, mean, products = self._moments_of_all
-        centre, scale = standard
-        # The same of standardised features: their means [D], products among them, and products with targets.
-        z_mean = (mean[:n_features] - centre) / scale
-        gram = products[:n_features, :n_features] / np.outer(scale, scale)  # [D, D]
-        moments = products[:n_features, columns] / scale[:, None]  # [D, K]
+        products = self._moments_of_all.products
+        deviation = standard.deviation
+        # Products of standardised features among themselves [D, D], and with the targets [D, K].
+        products_z = products[:n_features, :n_features] / np.outer(deviation, deviation)
+        products_z_target = products[:n_features, columns] / deviation[:, None]
         weights = np.empty((len(columns), n_features))
         for penalty in np.unique(penalties):
             has_penalty = penalties == penalty
-            weights[has_penalty] = _solve_system(gram, moments[:, has_penalty], float(penalty)).T
-        share = mean[columns]
-        intercepts = share - weights @ z_mean
-        if midway:
-            # The mean of clips with the target is covariance / share away from the mean of all clips, and
-            # that of the others covariance / (1 - share) to the other side.
-            covariance = moments / n_clips
-            middle = (covariance / share - covariance / (1 - share)) / 2 + z_mean[:, None]
-            intercepts = -np.einsum("kd,dk->k", weights, middle)
-        return Planes(centre, scale, weights, intercepts, penalties, np.full(len(columns), np.nan))
+            weights[has_penalty] = _solve_system(
+                products_z, products_z_target[:, has_penalty], float(penalty)
+            ).T
+        # The intercept with which the mean prediction is the share of clips with the target.
+        share = self._moments_of_all.mean[columns]
+        intercepts = share - weights @ mean_z
+        return Planes(
+            mean=standard.mean,
+            scale=deviation,
+            weights=weights,
+            intercepts=intercepts,
+            penalties=penalties,
+            losses=np.full(len(columns), np.nan),
+        )
+
+    def _move_midway(self, planes: Planes, columns: list[int]) -> Planes:
+        """Move hyperplanes midway between the mean projections of clips with and without their target.
+
+        `columns` are those of the planes' targets.
+        """
+        standard = _Standard(planes.mean, planes.scale)
+        mean_z = self._mean_of_standardised(standard)
+        moments = self._moments_of_all
+        share = moments.mean[columns]
+        products_z_target = moments.products[: self.about.n_features, columns] / planes.scale[:, None]
+        # The mean of clips with the target is covariance / share away from the mean of all clips, and that of
+        # the others covariance / (1 - share) to the other side.
+        covariance = products_z_target / moments.n_clips
+        middle = (covariance / share - covariance / (1 - share)) / 2 + mean_z[:, None]  # [D, K]
+        intercepts = -np.einsum("kd,dk->k", planes.weights, middle)
+        return replace(planes, intercepts=intercepts)
+
+    def _mean_of_standardised(self, standard: "_Standard") -> Floats:
+        """Compute the mean [D] of the standardised features over all clips: 0 if `standard` is of these."""
+        mean = self._moments_of_all.mean[: self.about.n_features]
+        return (mean - standard.mean) / standard.deviation
 
     def _film_squared_errors(self, planes: Planes, columns: list[int], row: int) -> Floats:
         """Compute the sum of squared errors [K] of hyperplanes on the clips of one film, from its sums.
 
-        It is the number of clips times the squared mean error, plus the sum of squares around that mean.
-        `columns` are those of the targets, `row` is the film's.
+        A clip's error is t - w x - c, of its target t and its features x. The sum of its squares is the
+        number of clips times the squared mean error, plus the sum of squares around that mean:
+        sum(t t) - 2 w sum(x t) + w sum(x x') w', all of deviations from the film's means.
+
+        Parameters
+        ----------
+        planes : Planes
+        columns : list of int
+            Columns of the planes' targets.
+        row : int
+            The film's row.
         """
         n_features = self.about.n_features
-        weights = planes.weights / planes.scale
+        weights = planes.weights / planes.scale  # of features that are not standardised
         n_clips = self.sums.counts[row]
         mean = self.sums.means[row]
         products = self.sums.products[row]
@@ -435,8 +502,34 @@ class Joint:
         target_squares = np.diag(products)[columns]
         cross_products = np.einsum("kd,dk->k", weights, products[:n_features, columns])
         prediction_squares = np.einsum("kd,de,ke->k", weights, products[:n_features, :n_features], weights)
-        around_mean = target_squares - 2 * cross_products + prediction_squares
-        return np.asarray(n_clips * mean_error**2 + around_mean)
+        squares_around_mean = target_squares - 2 * cross_products + prediction_squares
+        return np.asarray(n_clips * mean_error**2 + squares_around_mean)
+
+
+class _Standard(NamedTuple):
+    """How features are standardised: z = (x - mean) / deviation.
+
+    Attributes
+    ----------
+    mean, deviation : ndarray, shape [D]
+        A constant feature has the deviation 1.
+    """
+
+    mean: Floats
+    deviation: Floats
+
+
+class _AffineMap(NamedTuple):
+    """A map from vectors u [P] to vectors ``matrix @ u + shift``.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape [K, P]
+    shift : ndarray, shape [K]
+    """
+
+    matrix: Floats
+    shift: Floats
 
 
 class _Moments(NamedTuple):
@@ -456,23 +549,28 @@ class _Moments(NamedTuple):
     products: Floats
 
 
-def _solve_system(gram: Floats, moments: Floats, penalty: float) -> Floats:
-    """Solve the normal equations (gram + penalty I) w = moments of ridge regression.
+def _solve_system(products: Floats, products_with_targets: Floats, penalty: float) -> Floats:
+    """Solve the normal equations (products + penalty I) w = products_with_targets of ridge regression.
 
     With penalty 0 the result is the least-squares solution of smallest length.
     """
     if penalty > 0:
-        return linalg.solve(gram + penalty * np.eye(len(gram)), moments, assume_a="pos")
-    # Eigenvalues rise, so the last one is the largest.
-    eigenvalues, axes = linalg.eigh(gram)
-    # Directions whose eigenvalue is only rounding get no weight.
-    is_nonzero = eigenvalues > len(gram) * np.finfo(np.float64).eps * eigenvalues[-1]
-    return np.asarray((axes[:, is_nonzero] / eigenvalues[is_nonzero]) @ (axes[:, is_nonzero].T @ moments))
+        penalised = products + penalty * np.eye(len(products))
+        return linalg.solve(penalised, products_with_targets, assume_a="pos")
+    eigenvalues, axes = linalg.eigh(products)
+    # An eigenvalue that is only rounding counts as 0, and its axis gets no weight.
+    largest = eigenvalues[-1]
+    is_nonzero = eigenvalues > len(products) * np.finfo(np.float64).eps * largest
+    axes = axes[:, is_nonzero]
+    return np.asarray((axes / eigenvalues[is_nonzero]) @ (axes.T @ products_with_targets))
 
 
 @checked
 def join(several: Sequence[Sums]) -> Joint:
-    """Join the sums of several labs, such that models can be fitted to all their films.
+    """Join the sums of several labs, so that models can be fitted to all their films.
+
+    Films are sorted by name, so that the order of the labs does not matter. Where descriptions may differ
+    between labs (`FIELDS_THAT_MAY_DIFFER`), that of the first is kept.
 
     Raises
     ------
@@ -496,39 +594,43 @@ def join(several: Sequence[Sums]) -> Joint:
     twice = sorted({movie for movie in movies if movies.count(movie) > 1})
     if twice:
         raise ModelError(f"film {twice[0]} is in two of these sums: it would count twice")
-    # Sorted by film, so that the order of the labs does not matter.
     order = np.argsort(np.array(movies))
     left_out: dict[str, int] = {}
     for sums in several:
         left_out |= sums.about.left_out
-    # Of fields that may differ between labs, those of the first are kept.
     first = several[0]
     about = structs.replace(
         first.about, movies=[movies[row] for row in order], left_out=dict(sorted(left_out.items()))
     )
-    # The joint sums have digests of clips only if those of every lab have them.
-    training = None
-    trained = [sums.training for sums in several if sums.training is not None]
-    if len(trained) == len(several):
-        n_films = [len(sums.about.movies) for sums in several]
-        training = TrainingFilms.concatenated(trained, n_films).of_films(order.tolist())
+    digests = _join_digests(several)
     all_sums = Sums(
         about=about,
         counts=np.concatenate([sums.counts for sums in several])[order],
         means=np.concatenate([sums.means for sums in several])[order],
         products=np.concatenate([sums.products for sums in several])[order],
         start=first.start,
-        training=training,
+        training=None if digests is None else digests.of_films(order.tolist()),
     )
     return Joint(all_sums)
 
 
+def _join_digests(several: Sequence[Sums]) -> TrainingFilms | None:
+    """Join the digests of the labs' clips, in the order of the labs; None if those of a lab are missing."""
+    digests = []
+    for sums in several:
+        if sums.training is None:
+            return None
+        digests.append(sums.training)
+    n_films = [len(sums.about.movies) for sums in several]
+    return TrainingFilms.concatenated(digests, n_films)
+
+
 def _refuse_different(several: Sequence[Sums]) -> None:
-    """Raise if sums can't be joined: of different features or targets, or losses at different models."""
+    """Raise if labs' sums can't be joined: their features or targets differ, or the model of derivatives."""
     first = several[0]
-    shared_fields = [name for name in About.__struct_fields__ if name not in FIELDS_OF_LAB]
+    fields_that_agree = [name for name in About.__struct_fields__ if name not in FIELDS_THAT_MAY_DIFFER]
     for other in several[1:]:
-        for name in shared_fields:
+        for name in fields_that_agree:
             value = getattr(first.about, name)
             other_value = getattr(other.about, name)
             if other_value != value:
@@ -536,6 +638,7 @@ def _refuse_different(several: Sequence[Sums]) -> None:
                     f"these sums can't be joined: {name} is {value!s:.80} in one, "
                     f"{other_value!s:.80} in another"
                 )
+        # Derivatives of losses can be added only if they are at the same model (`start`).
         if any(not np.array_equal(other.start[name], array) for name, array in first.start.items()):
             raise ModelError("these sums can't be joined: their losses are at different models")
 
@@ -601,9 +704,8 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
     old_weights: Floats = np.append(weights, intercept)
     is_penalised = np.append(np.ones(len(weights)), 0.0)  # the intercept is not
     with one_blas_thread():
-        # Sums with derivatives hold films' gradients in `means`, and curvatures in `products`.
-        gradient = is_penalised * old_weights + C * sums.means.sum(axis=0)
-        curvature = np.diag(is_penalised) + C * sums.products.sum(axis=0)
+        gradient = is_penalised * old_weights + C * sums.gradients.sum(axis=0)
+        curvature = np.diag(is_penalised) + C * sums.curvatures.sum(axis=0)
         new_weights = old_weights - linalg.solve(curvature, gradient, assume_a="pos")
     # Not 0, to divide by it.
     largest_weight = max(np.abs(new_weights).max(), np.finfo(np.float64).tiny)

@@ -44,6 +44,12 @@ MOST_CLIPS = 10**7
 ROUNDING_OF_COUNT = 1e-3
 """Rounding error that is accepted in numbers of clips that are computed back from sums."""
 
+ROUNDING_OF_EIGENVALUES = 1e-9
+"""Share of the sum of a matrix's eigenvalues by which the smallest may be below 0 for rounding."""
+
+LABEL: Final = ""
+"""Name of the label's column in a clip's vector; the other columns have the names of concepts."""
+
 ARRAYS = ("counts", "means", "products")
 """Names of the arrays of sums in a file."""
 START = ("start_mean", "start_scale", "start_weights", "start_intercept")
@@ -53,7 +59,7 @@ START = ("start_mean", "start_scale", "start_weights", "start_intercept")
 class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Description of sums: their films, features, target and concepts.
 
-    Sums of labs can be joined if all fields agree, except those in `joint.fits.FIELDS_OF_LAB`.
+    Sums of labs can be joined if all fields agree, except those in `joint.fits.FIELDS_THAT_MAY_DIFFER`.
 
     Attributes
     ----------
@@ -80,15 +86,15 @@ class About(Sources, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Whether the sums are gradients and curvatures of the logistic loss, not means and products."""
         return self.at == "losses"
 
-    def column(self, concept: str = "") -> int:
-        """Return the column of a concept, or of the label (""), in a clip's vector.
+    def column(self, concept: str = LABEL) -> int:
+        """Return the column of a concept, or of the label (`LABEL`), in a clip's vector.
 
         Raises
         ------
         ModelError
             There is no such concept.
         """
-        if not concept:
+        if concept == LABEL:
             return self.n_features
         if concept not in self.concepts:
             raise ModelError(f"no concept {concept} in these sums: {', '.join(self.concepts)}")
@@ -126,6 +132,16 @@ class Sums:
     products: NDArray[np.float64]
     start: Mapping[str, NDArray[np.float64]]
     training: TrainingFilms | None = None
+
+    @property
+    def gradients(self) -> NDArray[np.float64]:
+        """Gradient of the loss of each film [F, D + 1], where sums hold derivatives: stored as `means`."""
+        return self.means
+
+    @property
+    def curvatures(self) -> NDArray[np.float64]:
+        """Curvature of the loss of each film [F, D + 1, D + 1]: stored as `products`."""
+        return self.products
 
     def __repr__(self) -> str:
         n_clips = int(self.counts.sum())
@@ -189,8 +205,9 @@ def gram(
     summed_films = np.flatnonzero(n_clips >= least)
     if not len(summed_films):
         raise ModelError(f"no film has {least} clips of {task} or more: there is nothing to sum up")
+    # A clip's vector is its features, its label and its concepts [N, P].
     X = data.X[rows].astype(np.float64)
-    vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)  # [N, P]
+    vectors = np.column_stack([X, labels, data.labels.present[rows]]).astype(np.float64)
     about = About(
         backbone=data.backbone,
         features=data.features,
@@ -215,13 +232,15 @@ def gram(
     with one_blas_thread():
         for film in summed_films:
             vectors_of_film = vectors[film_of == film]
-            if start:
-                # The gradient takes the place of the mean, the curvature that of the products.
-                mean, products_of_film = _loss_derivatives(vectors_of_film, start)
-            else:
+            if at is None:
                 mean, products_of_film = _film_moments(vectors_of_film)
-            means.append(mean)
-            products.append(products_of_film)
+                means.append(mean)
+                products.append(products_of_film)
+            else:
+                # Gradients are stored in place of means, curvatures in place of products.
+                gradient, curvature = _loss_derivatives(vectors_of_film, start)
+                means.append(gradient)
+                products.append(curvature)
     summed_rows = rows[np.isin(film_of, summed_films)]
     return Sums(
         about=about,
@@ -229,7 +248,7 @@ def gram(
         means=np.stack(means),
         products=np.stack(products),
         start=start,
-        # Signatures of pictures stay in the lab.
+        # Signatures of the films' pictures are not among the digests: they do not leave the lab.
         training=TrainingFilms.of_clips(replace(data, signatures=None), summed_rows),
     )
 
@@ -252,10 +271,13 @@ def _loss_derivatives(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute gradient [D + 1] and curvature [D + 1, D + 1] of the log losses of clips at a model.
 
+    They are by the D weights of standardised features and, last, the intercept.
+
     Parameters
     ----------
     vectors : ndarray, shape [N, P]
-        Vectors of the clips: features, then the label.
+        Vectors of the clips. The first D columns are features, the next is the label; the concepts after it
+        are not read.
     start : mapping
         Arrays of the model, by the names `START`.
     """
@@ -263,7 +285,7 @@ def _loss_derivatives(
     n_features = len(mean)
     y = vectors[:, n_features]
     standard = (vectors[:, :n_features] - mean) / scale
-    design = np.column_stack([standard, np.ones(len(vectors))])  # the last column is that of the intercept
+    design = np.column_stack([standard, np.ones(len(vectors))])  # the intercept is a weight of ones
     p = expit(design @ np.append(weights, intercept))  # each clip's probability to be positive
     gradient = design.T @ (p - y)
     curvature = (design.T * (p * (1 - p))) @ design
@@ -271,8 +293,10 @@ def _loss_derivatives(
 
 
 def _read_linear_model(model: Model) -> dict[str, NDArray[np.float64]]:
-    """Return mean, scale, weights and intercept of a saved linear model, by the names in `START`."""
-    # A joint linear model has two steps: a scaler and a classifier.
+    """Return mean, scale, weights and intercept of a joint linear model, by the names in `START`.
+
+    Such a model is a pipeline of two steps, a scaler and a linear classifier; other models are refused.
+    """
     n_steps = len(getattr(model.estimator, "steps", ()))
     if model.card.kind != "linear" or n_steps != 2:
         raise ModelError("curvatures are of linear models, such as `model join` writes")
@@ -328,10 +352,12 @@ def read_sums(path: Path | str) -> Sums:
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - for sums alone
 
     place = local_path(path)
-    open_regular(place, MOST_BYTES).close()  # safetensors opens the name itself
+    # Refuse devices and files that are too large here, since safetensors opens the file by its name.
+    open_regular(place, MOST_BYTES).close()
     try:
         with safe_open(place, "numpy") as file:
-            about = msgspec.json.decode((file.metadata() or {}).get("about", ""), type=About)
+            metadata = file.metadata() or {}
+            about = msgspec.json.decode(metadata.get("about", ""), type=About)
             arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no dict
         _check_sums(about, arrays)
     except ObygazeError as error:
@@ -342,70 +368,93 @@ def read_sums(path: Path | str) -> Sums:
         else:
             reason = why_not(place, "a file of sums")
         raise ModelError(f"{place}: not a file of sums: {reason}") from None
-    counts, means, products = (arrays.pop(name) for name in ARRAYS)
-    training = TrainingFilms.from_arrays({name: arrays.pop(name) for name in ROW_ARRAYS})
-    return Sums(about, counts, means, products, arrays, training)
+    return Sums(
+        about=about,
+        counts=arrays["counts"],
+        means=arrays["means"],
+        products=arrays["products"],
+        start={name: arrays[name] for name in START} if about.holds_derivatives else {},
+        training=TrainingFilms.from_arrays({name: arrays[name] for name in ROW_ARRAYS}),
+    )
 
 
 def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if arrays from a file can't be sums over films, since wrong sums would spoil a joint model."""
+    """Raise if the contents of a file can't be sums over films: wrong sums would spoil a joint model."""
+    _check_shapes(about, arrays)
+    check_features_digest(about.provenance, about.provenance_sha256, where="")
+    for movie in (*about.movies, *about.left_out):
+        # Made only because a clip refuses names of movies that no manifest can have.
+        Clip("of the sums", movie)
+    with np.errstate(all="ignore"):
+        _check_values(about, arrays)
+
+
+def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise if an array of a file is missing, or has another shape or type than the description says."""
     n_films = len(set(about.movies))
     n_features = about.n_features
-    # Columns of features and label (of derivatives: features and intercept).
-    width = n_features + 1
-    if not about.holds_derivatives:
-        width += len(about.concepts)
-    shapes: dict[str, tuple[int, ...]] = {
-        "counts": (n_films,),
-        "means": (n_films, width),
-        "products": (n_films, width, width),
-    }
+    start_shapes: dict[str, tuple[int, ...]] = {}
     if about.holds_derivatives:
-        shapes |= dict(zip(START, ((n_features,), (n_features,), (n_features,), (1,)), strict=True))
-    check_arrays({name: array for name, array in arrays.items() if name not in ROW_ARRAYS}, **shapes)
-    trained_rows = {name: arrays[name] for name in ROW_ARRAYS if name in arrays}
-    check_training_arrays(trained_rows, n_inputs=1, n_films=n_films)
-    check_features_digest(about.provenance, about.provenance_sha256, "")
-    for movie in (*about.movies, *about.left_out):
-        Clip("of the sums", movie)  # a clip refuses names that no manifest has
-    with np.errstate(all="ignore"):
-        for is_wrong, reason in _find_faults(about, arrays):
-            if is_wrong:
-                raise ModelError(reason)
+        width = n_features + 1  # weights of features, and the intercept
+        start_shapes = dict(zip(START, ((n_features,), (n_features,), (n_features,), (1,)), strict=True))
+    else:
+        width = n_features + 1 + len(about.concepts)  # features, label and concepts
+    check_arrays(
+        {name: array for name, array in arrays.items() if name not in ROW_ARRAYS},
+        counts=(n_films,),
+        means=(n_films, width),
+        products=(n_films, width, width),
+        **start_shapes,
+    )
+    row_arrays = {name: arrays[name] for name in ROW_ARRAYS if name in arrays}
+    check_training_arrays(row_arrays, n_inputs=1, n_films=n_films)
 
 
-def _find_faults(about: About, arrays: Mapping[str, NDArray[Any]]) -> Iterator[tuple[bool, str]]:
-    """Check each rule that sums over films obey: yield whether it is broken, and its message."""
+def _check_values(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise if arrays of the right shapes break a rule that sums over films obey."""
     counts, means, products = (arrays[name] for name in ARRAYS)
-    n_features = about.n_features
-    is_finite = all(np.isfinite(array).all() for array in arrays.values())
-    yield not is_finite, "a value is not finite"
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise ModelError("a value is not finite")
     is_possible = (counts >= about.least) & (counts <= MOST_CLIPS) & (counts % 1 == 0)
-    yield (
-        not bool(is_possible.all()),
-        f"a film has no whole number of clips of at least {about.least}",
-    )
-    is_symmetric = np.allclose(products, products.transpose(0, 2, 1), 1e-9, 1e-9)
-    yield not is_symmetric, "products are not symmetric"
-    are_semidefinite = all(_is_positive_semidefinite(products_of_film) for products_of_film in products)
-    yield not are_semidefinite, "products are no sums of squares and products of anything"
+    if not is_possible.all():
+        raise ModelError(f"a film has no whole number of clips of at least {about.least}")
+    if not np.allclose(products, products.transpose(0, 2, 1), rtol=1e-9, atol=1e-9):
+        raise ModelError("products are not symmetric")
+    if not all(_is_positive_semidefinite(products_of_film) for products_of_film in products):
+        raise ModelError("products are no sums of squares and products of anything")
     if about.holds_derivatives:
-        # In the column of the intercept p (1 - p) is at most 1/4 for a clip, and p - y at most 1.
-        has_large_curvature = products[:, n_features, n_features] > counts / 4 + ROUNDING_OF_COUNT
-        has_large_gradient = abs(means[:, n_features]) > counts
-        yield (
-            bool((has_large_curvature | has_large_gradient).any()),
-            "gradients or curvatures are larger than any",
-        )
-        return
-    largest_mean = abs(means[:, :n_features]) > np.finfo(np.float32).max
-    yield bool(largest_mean.any()), "a mean is larger than any feature"
+        _check_derivatives(counts, means, products)
+    else:
+        _check_moments(counts, means, products, about.n_features)
+
+
+def _check_derivatives(
+    counts: NDArray[np.float64], gradients: NDArray[np.float64], curvatures: NDArray[np.float64]
+) -> None:
+    """Raise if the derivatives by the intercept, which are last, are larger than the number of clips allows.
+
+    A clip with label y and probability p has the gradient p - y, at most 1, and the curvature p (1 - p), at
+    most 1/4.
+    """
+    has_large_gradient = abs(gradients[:, -1]) > counts
+    has_large_curvature = curvatures[:, -1, -1] > counts / 4 + ROUNDING_OF_COUNT
+    if (has_large_gradient | has_large_curvature).any():
+        raise ModelError("gradients or curvatures are larger than any")
+
+
+def _check_moments(
+    counts: NDArray[np.float64], means: NDArray[np.float64], products: NDArray[np.float64], n_features: int
+) -> None:
+    """Raise if means and products can't be those of float32 features, and of labels and concepts 0 or 1."""
+    feature_means = means[:, :n_features]
+    if (abs(feature_means) > np.finfo(np.float32).max).any():
+        raise ModelError("a mean is larger than any feature")
+    # The mean of a column of 0 and 1 is a share of the clips.
     shares = means[:, n_features:]
-    yield bool(((shares < 0) | (shares > 1)).any()), "a share of clips is not between 0 and 1"
-    yield (
-        not _are_whole_counts(counts, shares, products[:, n_features:, n_features:]),
-        ("labels and concepts are in no whole numbers of clips"),
-    )
+    if ((shares < 0) | (shares > 1)).any():
+        raise ModelError("a share of clips is not between 0 and 1")
+    if not _are_whole_counts(counts, shares, products[:, n_features:, n_features:]):
+        raise ModelError("labels and concepts are in no whole numbers of clips")
 
 
 def _are_whole_counts(
@@ -413,7 +462,8 @@ def _are_whole_counts(
 ) -> bool:
     """Tell whether sums give whole numbers of clips with each label or concept, and with each pair of them.
 
-    For columns of 0 and 1, the sum of products (not around means) is the number of clips that have both.
+    For two columns a and b of 0 and 1, sum(a b) is the number of clips that have both. It follows from the
+    products around means: sum(a b) = products + n mean(a) mean(b).
 
     Parameters
     ----------
@@ -423,15 +473,14 @@ def _are_whole_counts(
     products : ndarray, shape [F, L, L]
         Sums of their products around means.
     """
-    n_clips = counts[:, None]
-    # From products around means to plain sums of products: sum(a b) = products + n mean(a) mean(b).
-    n_both = products + n_clips[:, None] * shares[:, :, None] * shares[:, None]
-    is_whole = (abs(n_both - n_both.round()) <= ROUNDING_OF_COUNT).all()
-    is_not_negative = (n_both >= -ROUNDING_OF_COUNT).all()
-    # The diagonal counts the clips that have a single column, which is also known from its share.
-    diagonal_error = abs(np.diagonal(n_both, axis1=1, axis2=2) - n_clips * shares)
-    agrees_with_shares = (diagonal_error <= ROUNDING_OF_COUNT).all()
-    return bool(is_whole and is_not_negative and agrees_with_shares)
+    n_clips = counts[:, None]  # [F, 1]
+    n_with_both = products + n_clips[:, None] * shares[:, :, None] * shares[:, None]  # [F, L, L]
+    are_whole = (abs(n_with_both - n_with_both.round()) <= ROUNDING_OF_COUNT).all()
+    are_not_negative = (n_with_both >= -ROUNDING_OF_COUNT).all()
+    # On the diagonal a column is paired with itself, so that the count is also known from the share.
+    n_with_one = np.diagonal(n_with_both, axis1=1, axis2=2)  # [F, L]
+    agree_with_shares = (abs(n_with_one - n_clips * shares) <= ROUNDING_OF_COUNT).all()
+    return bool(are_whole and are_not_negative and agree_with_shares)
 
 
 def _is_positive_semidefinite(products: NDArray[np.float64]) -> bool:
@@ -442,9 +491,10 @@ def _is_positive_semidefinite(products: NDArray[np.float64]) -> bool:
     squares = np.diag(products)
     scale = np.sqrt(np.where(squares > 0, squares, 1.0))
     correlations = products / scale / scale[:, None]
+    # Added to the eigenvalues, so that those which are 0 but for rounding do no harm.
+    allowance = ROUNDING_OF_EIGENVALUES * len(squares)
     try:
-        # A small number is added to the eigenvalues, so that rounding of those at 0 does no harm.
-        np.linalg.cholesky(correlations + 1e-9 * len(squares) * np.eye(len(squares)))
+        np.linalg.cholesky(correlations + allowance * np.eye(len(squares)))
     except np.linalg.LinAlgError:
         return False
     return True
@@ -470,7 +520,7 @@ class ReleasedFilm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     clips : list of str
         The film's clips in the sums.
     columns : dict of str to list of str
-        The clips with the positive label (``""``), and with each concept.
+        The clips with the positive label (`LABEL`), and with each concept.
     """
 
     movie: str
@@ -479,22 +529,29 @@ class ReleasedFilm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     clips: list[str]
     columns: dict[str, list[str]]
 
-    def count_differences(self, other: "ReleasedFilm") -> Iterator[int]:
-        """Yield the number of clips that are in one of two releases of a film only.
+    def count_differences(self, other: "ReleasedFilm") -> list[int]:
+        """Count the clips that are in only one of two releases of the film.
 
-        The first number compares all clips, the others the clips that have the label or a concept, one for
-        each column of both releases.
+        The first number is of all clips. One more for each column that both releases have is of the clips
+        with the label, or with a concept.
         """
-        yield len(set(self.clips) ^ set(other.clips))
-        for name in self.columns.keys() & other.columns.keys():
-            yield len(set(self.columns[name]) ^ set(other.columns[name]))
+        common_columns = self.columns.keys() & other.columns.keys()
+        number_of_all = _count_in_one_only(self.clips, other.clips)
+        numbers = [_count_in_one_only(self.columns[name], other.columns[name]) for name in common_columns]
+        return [number_of_all, *numbers]
+
+
+def _count_in_one_only(clips: Sequence[str], other_clips: Sequence[str]) -> int:
+    """Count the clips that are in one of two lists, but not in both."""
+    return len(set(clips).symmetric_difference(other_clips))
 
 
 @contextmanager
-def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
-    """Record released sums in a file next to their store, and refuse sums that would reveal single clips.
+def record_release(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
+    """Record sums that leave the lab in a file next to their store; refuse them if they reveal single clips.
 
-    The record stays locked while the block of the ``with`` statement runs, in which the sums are written.
+    Sums are to be written in the block of the ``with`` statement. The record is locked until it ends, so that
+    no other process releases sums in the meantime.
 
     Raises
     ------
@@ -505,12 +562,15 @@ def recorded(data: Dataset, sums: Sums, path: Path) -> Iterator[None]:
         lines = read_text(path).splitlines() if path.is_file() else []
         earlier = _read_record(lines, path)
         for film in _films_to_record(data, sums):
+            # Only sums of the same features can be subtracted from each other.
             releases = [
                 release for release in earlier.get(film.movie, ()) if release.features == film.features
             ]
             _refuse_similar_releases(film, releases, sums.about.least, path)
-            recorded_contents = [(release.clips, release.columns) for release in releases]
-            if (film.clips, film.columns) not in recorded_contents:
+            is_recorded = any(
+                release.clips == film.clips and release.columns == film.columns for release in releases
+            )
+            if not is_recorded:
                 lines.append(msgspec.json.encode(film).decode())
         write_whole(path, "".join(f"{line}\n" for line in lines))
         yield
@@ -551,7 +611,8 @@ def _films_to_record(data: Dataset, sums: Sums) -> Iterator[ReleasedFilm]:
     rows, labels = clips_in_task(data, about.target["name"])
     clip_ids = data.clip_ids[rows]
     present = data.labels.present[rows]
-    has_column = {"": labels == 1}
+    # Column of a clip's vector -> the clips that have it [N].
+    has_column = {LABEL: labels == 1}
     for name, column in zip(about.concepts, present.T, strict=True):
         has_column[name] = np.asarray(column) == 1
     for movie in about.movies:

@@ -20,37 +20,45 @@ EPSILON = 1e-8
 """What Adam adds to the root of the mean squared gradient, so that nothing is divided by 0."""
 
 LEAST_DECAY = 1e-12
-"""Adam's sums are multiplied by their decays when `decay_1` is below this: otherwise they would overflow."""
+"""Below this `gradient_decay`, the sums are multiplied by their decays: otherwise they would overflow."""
 
 
 @dataclass(eq=False)
 class Adam:
-    """The state of Adam: decaying sums of gradients and of their squares.
+    """The state of Adam: its mean gradient and mean squared gradient, each as a sum and a decay.
 
-    Adam's mean gradient is ``(1 - BETA_1) * decay_1 * first``, and its mean squared gradient
-    ``(1 - BETA_2) * decay_2 * second``. A step multiplies the two numbers `decay_1` and `decay_2` by `BETA_1`
-    and `BETA_2`, where the sums themselves would take another pass over memory.
+    At each step Adam multiplies its mean gradient m by `BETA_1`, and adds (1 - BETA_1) times the gradient. To
+    save a pass over memory, m is kept as a number d and a sum S, with m = (1 - BETA_1) d S. A step multiplies
+    only d by `BETA_1`, and adds the gradient divided by d to S. The mean squared gradient is kept in the same
+    way, with `BETA_2`.
 
     Attributes
     ----------
-    first, second : ndarray, shape [P]
-        Sums of gradients and of squared gradients, each divided by the decay at its step.
+    gradient_sum, square_sum : ndarray, shape [P]
+        S: sums of the gradients and of their squares, each divided by the decay at its step.
     n_steps : int
         Steps taken.
-    decay_1, decay_2 : float
-        `BETA_1` and `BETA_2` to the power of the steps since the sums were last multiplied by the decays.
+    gradient_decay, square_decay : float
+        d: `BETA_1` and `BETA_2` to the power of the steps since the sums were last multiplied by them.
     """
 
-    first: Floats
-    second: Floats
+    gradient_sum: Floats
+    square_sum: Floats
     n_steps: int = 0
-    decay_1: float = 1.0
-    decay_2: float = 1.0
+    gradient_decay: float = 1.0
+    square_decay: float = 1.0
 
     @classmethod
     def zeros_like(cls, parameters: Floats) -> "Adam":
         """Make the state before the first step of parameters [P]."""
         return cls(np.zeros_like(parameters), np.zeros_like(parameters))
+
+    def apply_decays(self) -> None:
+        """Multiply the sums by their decays, which then begin at 1 again; the means stay the same."""
+        self.gradient_sum *= self.gradient_decay
+        self.square_sum *= self.square_decay
+        self.gradient_decay = 1.0
+        self.square_decay = 1.0
 
 
 def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: float) -> None:
@@ -65,27 +73,24 @@ def adam_step(parameters: Floats, gradient: Floats, state: Adam, learning_rate: 
     state : Adam
     learning_rate : float
     """
-    first = state.first
-    second = state.second
     # add(x, y, a=a) is y += a x in one pass, in place as the vectors are contiguous.
     add = get_blas_funcs("axpy", dtype=parameters.dtype)
-    if state.decay_1 < LEAST_DECAY:
-        first *= state.decay_1
-        second *= state.decay_2
-        state.decay_1 = 1.0
-        state.decay_2 = 1.0
+    if state.gradient_decay < LEAST_DECAY:
+        state.apply_decays()
     state.n_steps += 1
-    state.decay_1 *= BETA_1
-    state.decay_2 *= BETA_2
-    # Adam's step is -learning_rate * m / (root(v) + EPSILON) with m = factor_1 * first and
-    # root(v) = factor_2 * root(second): the unbiased mean gradient, and root mean squared gradient.
-    factor_1 = state.decay_1 * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
-    factor_2 = (state.decay_2 * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
-    add(gradient, first, a=1 / state.decay_1)
-    # The gradient's memory is reused: for the squared gradient, then the divisor, then the update.
+    state.gradient_decay *= BETA_1
+    state.square_decay *= BETA_2
+    add(gradient, state.gradient_sum, a=1 / state.gradient_decay)
+    # From here on, the gradient's memory holds the squared gradient, then the divisor, then the update.
     squared_gradient = np.square(gradient, out=gradient)
-    add(squared_gradient, second, a=1 / state.decay_2)
-    divisor = np.sqrt(second, out=gradient)
-    divisor += EPSILON / factor_2
-    update = np.divide(first, divisor, out=gradient)
-    add(update, parameters, a=-learning_rate * factor_1 / factor_2)
+    add(squared_gradient, state.square_sum, a=1 / state.square_decay)
+    # The unbiased mean gradient is mean_factor * gradient_sum, and the unbiased root mean square is
+    # root_factor * sqrt(square_sum).
+    mean_factor = state.gradient_decay * (1 - BETA_1) / (1 - BETA_1**state.n_steps)
+    root_factor = (state.square_decay * (1 - BETA_2) / (1 - BETA_2**state.n_steps)) ** 0.5
+    # Adam moves by -learning_rate * mean / (root mean square + EPSILON). Both factors are taken out of the
+    # fraction, so that they are multiplied once, not with each of the P numbers.
+    divisor = np.sqrt(state.square_sum, out=gradient)
+    divisor += EPSILON / root_factor
+    update = np.divide(state.gradient_sum, divisor, out=gradient)
+    add(update, parameters, a=-learning_rate * mean_factor / root_factor)

@@ -104,8 +104,9 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         classes, labels = encode_labels(y, type(self).__name__)
         frames = self._disturb_frames(frames, labels, groups)
         if X_val is not None:
-            X_val = np.asarray(self._frames(X_val), frames.dtype)
-        return self._fit(frames, classes, labels, X_val, y_val)
+            # The network computes in the precision of the training clips.
+            X_val = np.asarray(self._check_frames(X_val), frames.dtype)
+        return self._train_alone(frames, classes, labels, X_val, y_val)
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of each clip of X [N, F, D]."""
@@ -116,9 +117,9 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         return self._pool(X).weights
 
     def evidence(self, X: ArrayLike) -> Floats:
-        """Compute the evidence of each frame of X [N, F, D] for the positive class, before weighting: [N, F].
+        """Compute the evidence of each frame of X [N, F, D] for the positive class: [N, F].
 
-        A clip's logit is the sum of its frames' evidence times their `weights`, plus the model's bias.
+        It is not yet weighted: a clip's logit is ``sum(weights * evidence) + bias`` over its frames.
         """
         return self._pool(X).evidence
 
@@ -126,15 +127,15 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         """Compute weights and evidence [N, F] and logits [N] for frames X [N, F, D], clip by clip."""
         check_is_fitted(self)
         network = self._network(self.n_features_in_)
-        frames = self._frames(X).astype(self.mean_.dtype, copy=False)
-        layers = network.layers_of(self.parameters_)
+        frames = self._check_frames(X).astype(self.mean_.dtype, copy=False)
+        parameters = network.layers_of(self.parameters_)
         # One clip at a time, so that its result does not depend on the other clips to the last bit: matrix
         # libraries choose their kernels by the size of the batch.
         with one_blas_thread():
             pooled = []
             for clip in frames:
-                ready = network.prepare(clip[None], self.mean_, self.scale_)
-                pooled.append(network.pool(layers, ready))
+                prepared = network.prepare(clip[None], self.mean_, self.scale_)
+                pooled.append(network.pool(parameters, prepared))
         return PooledFrames(
             weights=np.concatenate([clip.weights for clip in pooled]),
             evidence=np.concatenate([clip.evidence for clip in pooled]),
@@ -153,7 +154,7 @@ class AttentionPooling(FrameReader, NetworkClassifier):
         """
         if self.disturb == "none":
             return frames
-        # Training draws from the stream (random_state, 0).
+        # Training draws from the stream (random_state, 0); this one is independent of it.
         rng = np.random.default_rng((int(self.random_state), 1))
         if self.disturb == "shuffle":
             return shuffle_frames(frames, rng)
@@ -194,7 +195,7 @@ def _attention_spec(
     uses : tuple of str
         What ``fit`` takes in addition to X and y.
     compared_with : tuple of str
-        Models that are evaluated with it for comparison; a model without any is itself a control.
+        The controls that are evaluated with it for comparison. The spec of a control names none.
     **settings
         Parameters of `AttentionPooling`.
     """
@@ -203,6 +204,7 @@ def _attention_spec(
         """Make the unfitted estimator with a seed."""
         return AttentionPooling(**settings, random_state=seed)
 
+    is_control = not compared_with
     return ModelSpec(
         name,
         title,
@@ -211,7 +213,7 @@ def _attention_spec(
         reads="frames",
         uses=uses,
         kinds=(),
-        control=not compared_with,
+        control=is_control,
         compared_with=compared_with,
     )
 

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.choices import log_loss
-from obygaze_models.models.frames import frame_moments, most_differing_directions
+from obygaze_models.models.frames import mean_and_scale_of_frames, most_differing_directions
 from obygaze_models.models.scaling import standardise
 
 N_PERIODS = 3
@@ -40,9 +40,9 @@ class AttentionLayers(NamedTuple):
     Attributes
     ----------
     projection : ndarray, shape [D, 2 L + 1]
-        V, U and c of the network's equations, as columns; D with the time embedding.
+        V [D, L], U [D, L] and c [D] of the network's equations, side by side; D with the time embedding.
     gate_bias : ndarray, shape [2 L]
-        v, then u.
+        v [L], then u [L].
     attention : ndarray, shape [L]
         w.
     bias : ndarray, shape [1]
@@ -74,18 +74,18 @@ class PooledFrames(NamedTuple):
 
 
 class _Gate(NamedTuple):
-    """The two halves of the gate for each frame, [B, F, L] each; without hidden units, L is 0.
+    """The two factors of the gate for each frame, [B, F, L] each; without hidden units, L is 0.
 
     Attributes
     ----------
-    squashed : ndarray
+    tanh : ndarray
         tanh(V h + v).
-    opening : ndarray
+    sigmoid : ndarray
         sigmoid(U h + u).
     """
 
-    squashed: Floats
-    opening: Floats
+    tanh: Floats
+    sigmoid: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,16 @@ class AttentionNetwork:
     @property
     def n_parameters(self) -> int:
         """Count the parameters, P."""
-        n_projection = self.n_inputs * (2 * self.n_hidden + 1)
-        n_gate_biases = 2 * self.n_hidden
+        # In the letters of the equations: V, U and c; v and u; w; b.
+        n_projection = self.n_inputs * (self.n_hidden + self.n_hidden + 1)
+        n_gate_bias = self.n_hidden + self.n_hidden
         n_attention = self.n_hidden
-        return n_projection + n_gate_biases + n_attention + 1  # 1 for the bias
+        n_bias = 1
+        return n_projection + n_gate_bias + n_attention + n_bias
 
     def layers_of(self, parameters: Floats) -> AttentionLayers:
         """Cut a vector [P] into layers, without copying."""
-        n_columns = 2 * self.n_hidden + 1
+        n_columns = 2 * self.n_hidden + 1  # of V, U and c
         end_of_projection = self.n_inputs * n_columns
         end_of_gate_bias = end_of_projection + 2 * self.n_hidden
         return AttentionLayers(
@@ -151,12 +153,14 @@ class AttentionNetwork:
             bias=parameters[-1:],
         )
 
-    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+    def mean_and_scale(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute mean and scale [D] over all present frames of X [N, F, D]."""
-        return frame_moments(X)
+        return mean_and_scale_of_frames(X)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
         """Standardise and clip frames [N, F, D]; append time embedding and a column that marks absent frames.
+
+        The mark is a column so that a batch of clips remains one array when training selects its rows.
 
         Returns
         -------
@@ -165,27 +169,27 @@ class AttentionNetwork:
         """
         n_clips, n_frames, n_features = X.shape
         absent = np.isnan(X[..., 0])
-        ready = np.empty((n_clips, n_frames, self.n_inputs + 1), X.dtype)
+        prepared = np.empty((n_clips, n_frames, self.n_inputs + 1), X.dtype)
         for first in range(0, n_clips, N_CLIPS_AT_ONCE):
             block = slice(first, first + N_CLIPS_AT_ONCE)
-            ready[block, :, :n_features] = standardise(X[block], mean, scale, self.clip)
+            prepared[block, :, :n_features] = standardise(X[block], mean, scale, self.clip)
         if self.timed:
-            ready[..., n_features:-1] = _time_embedding(n_frames)
-        ready[absent] = 0
-        ready[..., -1] = absent
-        return ready
+            prepared[..., n_features:-1] = _time_embedding(n_frames)
+        prepared[absent] = 0
+        prepared[..., -1] = absent
+        return prepared
 
     # --- initial parameters
     # -----------------------------------------------------------------------
 
     def initial_parameters(self, rng: np.random.Generator, X: Floats, y: Floats) -> NDArray[np.float64]:
-        """Draw K sets of initial parameters [K, P], in pairs with opposite evidence along one direction.
+        """Draw K sets of initial parameters [K, P], in pairs that differ in the sign of the evidence only.
 
-        Parameters are drawn as PyTorch's ``Linear`` draws them, uniformly within 1/sqrt(inputs) of zero, with
-        two changes. The first hidden units start along the directions in which the frames of the two classes
-        scatter most differently (`_discriminating_directions`): from a random direction the gradient of the
-        attention is mostly noise. Both signs of the evidence are tried: with the wrong sign, attention learns
-        to avoid the frames that matter and does not recover.
+        Parameters are drawn as PyTorch's ``Linear`` draws them (`_draw_parameters`), with two changes. The
+        first hidden units point along the directions in which the scatter of the frames differs most between
+        the classes (`_discriminating_directions`): from a random direction the gradient of the attention is
+        mostly noise. And both signs of the evidence along the first direction are tried: with the wrong sign,
+        attention learns to avoid the frames that matter and does not recover.
 
         Parameters
         ----------
@@ -203,50 +207,65 @@ class AttentionNetwork:
         for _ in range(N_PAIRS):
             parameters = self._draw_parameters(rng)
             self._aim_hidden_units(parameters, directions)
-            mirrored = parameters.copy()
-            # Evidence is reflected: it gets the opposite sign along the first direction, and is otherwise as
-            # before. `evidence` is a view of `mirrored`.
-            evidence = self.layers_of(mirrored).projection[: self.n_features, -1]
-            evidence -= 2 * (evidence @ first_direction) * first_direction
-            starts += [parameters, mirrored]
+            starts.append(parameters)
+            starts.append(self._mirror_evidence(parameters, first_direction))
         return np.stack(starts)
 
+    def _mirror_evidence(
+        self, parameters: NDArray[np.float64], direction: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Copy parameters [P], with the sign of the evidence changed along a direction [D] of length 1.
+
+        If the evidence is (3, 4) and the direction (1, 0), it becomes (-3, 4).
+        """
+        mirrored = parameters.copy()
+        evidence = self.layers_of(mirrored).projection[: self.n_features, -1]  # a view of `mirrored`
+        evidence -= 2 * (evidence @ direction) * direction
+        return mirrored
+
     def _draw_parameters(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw parameters [P], uniform within 1/sqrt(inputs) of zero."""
-        # The inputs of the projection and the gate biases are a frame's features; those of the attention are
-        # the hidden units. The last bias is drawn like the evidence.
-        n_projection_and_gate_biases = self.n_parameters - self.n_hidden - 1
-        n_parameters_of_layers = (n_projection_and_gate_biases, self.n_hidden, 1)
+        """Draw parameters [P], each uniform within 1/sqrt(inputs of its layer) of zero."""
+        # The layers in the order of the parameters: projection and gate biases, whose inputs are a frame's
+        # features; attention, whose inputs are the hidden units; and the bias, which belongs to the evidence
+        # and so has the features as inputs.
+        n_attention = self.n_hidden
+        n_bias = 1
+        n_projection_and_gate_bias = self.n_parameters - n_attention - n_bias
+        n_parameters_of_layers = (n_projection_and_gate_bias, n_attention, n_bias)
         n_inputs_of_layers = (self.n_inputs, self.n_hidden, self.n_inputs)
         n_inputs_of_parameters = np.repeat(n_inputs_of_layers, n_parameters_of_layers)
         return np.asarray(rng.uniform(-1.0, 1.0, self.n_parameters) / np.sqrt(n_inputs_of_parameters))
 
     def _aim_hidden_units(self, parameters: NDArray[np.float64], directions: NDArray[np.float64]) -> None:
-        """Set the first hidden units of `parameters` along directions [D, n] and their opposites, in place.
+        """Point the first hidden units of `parameters` along directions [D, n] and their opposites, in place.
 
-        As many directions are used as there are pairs of hidden units.
+        If V and U point along the same direction, a unit is tanh(z) sigmoid(z) of the frame's coordinate z
+        along it: large for large positive z only. A unit and its opposite together respond to frames that are
+        far from the mean on either side. As many directions are used as there are pairs of hidden units.
         """
         n_directions = min(directions.shape[1], self.n_hidden // 2)
         if not n_directions:
             return
         layers = self.layers_of(parameters)
-        both_ways = np.concatenate([directions[:, :n_directions], -directions[:, :n_directions]], axis=1)
-        # tanh(z) sigmoid(z) is large for large positive z only. A unit and its opposite together respond to
-        # frames that are far from the mean on either side.
-        for first in (0, self.n_hidden):  # columns of V, columns of U
+        used = directions[:, :n_directions]
+        directions_of_units = np.concatenate([used, -used], axis=1)
+        first_column_of_V = 0
+        first_column_of_U = self.n_hidden
+        for first in (first_column_of_V, first_column_of_U):
             units = slice(first, first + 2 * n_directions)
-            layers.projection[: self.n_features, units] = both_ways
-            layers.projection[self.n_features :, units] = 0
+            layers.projection[: self.n_features, units] = directions_of_units
+            layers.projection[self.n_features :, units] = 0  # the time embedding
             layers.gate_bias[units] = 0
         layers.attention[: 2 * n_directions] = 1
 
     def _discriminating_directions(self, X: Floats, y: Floats, n: int) -> NDArray[np.float64]:
-        """Find the n directions [D, n] in which frames of the two classes scatter most differently.
+        """Find the n directions [D, n] along which the scatter of frames differs most between the classes.
 
         X are prepared clips [N, F, D + 1], y their labels [N]. The scatter of a class is the covariance of
         its frames around the mean of their own clip.
         """
-        most_clips = max(MOST_FRAMES_FOR_DIRECTIONS // X.shape[1], 1)
+        n_frames = X.shape[1]
+        most_clips = max(MOST_FRAMES_FOR_DIRECTIONS // n_frames, 1)
         scatters = []
         for label in (0, 1):
             rows = np.flatnonzero(y == label)
@@ -255,9 +274,10 @@ class AttentionNetwork:
                 rows = rows[np.arange(most_clips) * len(rows) // most_clips]
             scatters.append(self._within_clip_scatter(X, rows))
         directions = most_differing_directions(scatters[1] - scatters[0], n)
-        # The sign of an eigenvector is arbitrary: make its largest entry positive.
-        largest = directions[np.abs(directions).argmax(axis=0), np.arange(n)]
-        directions *= np.sign(largest)
+        # The sign of an eigenvector is arbitrary. It is chosen so that the entry of largest absolute value is
+        # positive.
+        largest_entries = directions[np.abs(directions).argmax(axis=0), np.arange(n)]
+        directions *= np.sign(largest_entries)
         return directions
 
     def _within_clip_scatter(self, X: Floats, rows: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -270,12 +290,12 @@ class AttentionNetwork:
         for start in range(0, len(rows), N_CLIPS_AT_ONCE):
             clips = X[rows[start : start + N_CLIPS_AT_ONCE]]
             frames = clips[..., : self.n_features]
-            # The last column is 1 for absent frames.
-            present = 1 - clips[..., -1:]  # [B, F, 1]
-            means = frames.sum(axis=1, keepdims=True) / present.sum(axis=1, keepdims=True)
-            centred = ((frames - means) * present).reshape(-1, self.n_features)
+            is_absent = clips[..., -1:]  # [B, F, 1]
+            is_present = 1 - is_absent
+            means = frames.sum(axis=1, keepdims=True) / is_present.sum(axis=1, keepdims=True)
+            centred = ((frames - means) * is_present).reshape(-1, self.n_features)
             scatter += centred.T @ centred
-            n_frames += float(present.sum())
+            n_frames += float(is_present.sum())
         return scatter / max(n_frames, 1)
 
     # --- logits and gradients
@@ -304,6 +324,18 @@ class AttentionNetwork:
     ) -> Floats:
         """Compute the logits of a batch, and write the gradient of their cross-entropy into `gradient`.
 
+        In the letters of the class, with t = tanh(V h + v) and s = sigmoid(U h + u), a frame has the score
+        e = w . (t s) and the evidence c . h. With g, the derivative of the loss by the clip's logit, the
+        derivatives for each frame are::
+
+            by the evidence               g a
+            by the score e                g a (evidence - weighted mean evidence of the clip)
+            by the argument of tanh       (by score) w s (1 - t^2) = (by score) w (s - (t s) t)
+            by the argument of sigmoid    (by score) w (t s) (1 - s)
+
+        The evidence and the two arguments are columns of the frame's product with the projection, so that
+        the projection's gradient follows by one matrix product.
+
         Parameters
         ----------
         layers : AttentionLayers
@@ -315,7 +347,8 @@ class AttentionNetwork:
         gradient : AttentionLayers
             Views of the gradient [P], which is overwritten.
         weights : ndarray, shape [B], or float
-            Weights of the clips' losses, whose weighted sum is divided by B.
+            Weights of the clips' losses, whose weighted sum is divided by B. (`pooled.weights` are weights of
+            frames.)
 
         Returns
         -------
@@ -323,49 +356,47 @@ class AttentionNetwork:
         """
         n_hidden = self.n_hidden
         pooled, gate = self._forward(layers, X)
-        # The derivative of the loss by each logit, [B].
-        logit_gradient = (expit(pooled.logits) - y) / len(y) * weights
-        gradient.bias[0] = logit_gradient.sum()
-        # Derivative of the loss by each column of the frames' product with the projection, [B, F, 2 L + 1].
-        columns = np.empty((*X.shape[:2], 2 * n_hidden + 1), X.dtype)
-        by_evidence = columns[..., -1]
-        by_evidence[:] = logit_gradient[:, None] * pooled.weights
+        by_logit = (expit(pooled.logits) - y) / len(y) * weights  # [B]
+        gradient.bias[0] = by_logit.sum()
+        by_product = np.empty((*X.shape[:2], 2 * n_hidden + 1), X.dtype)  # [B, F, 2 L + 1]
+        by_tanh_argument = by_product[..., :n_hidden]
+        by_sigmoid_argument = by_product[..., n_hidden:-1]
+        by_evidence = by_product[..., -1]
+        by_evidence[:] = by_logit[:, None] * pooled.weights
         if n_hidden:
-            # The derivative of a softmax: a frame's evidence less the clip's weighted mean.
-            mean = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)
-            by_score = by_evidence * (pooled.evidence - mean)
-            # With t = squashed = tanh(.) and s = opening = sigmoid(.), the derivatives of the product t s are
-            # (1 - t^2) s = s - (t s) t by the argument of tanh, and (t s) (1 - s) by that of the sigmoid.
-            gated = gate.squashed * gate.opening
+            mean_evidence = (pooled.weights * pooled.evidence).sum(axis=1, keepdims=True)
+            by_score = by_evidence * (pooled.evidence - mean_evidence)
+            gated = gate.tanh * gate.sigmoid
             gradient.attention[:] = np.tensordot(by_score, gated, 2)
             by_gated = by_score[..., None] * layers.attention
-            np.multiply(by_gated, gate.opening - gated * gate.squashed, out=columns[..., :n_hidden])
-            np.multiply(by_gated, gated * (1 - gate.opening), out=columns[..., n_hidden:-1])
-            gradient.gate_bias[:] = columns[..., :-1].sum(axis=(0, 1))
+            np.multiply(by_gated, gate.sigmoid - gated * gate.tanh, out=by_tanh_argument)
+            np.multiply(by_gated, gated * (1 - gate.sigmoid), out=by_sigmoid_argument)
+            gradient.gate_bias[:] = by_product[..., :-1].sum(axis=(0, 1))
         frames = X.reshape(-1, X.shape[-1])[:, :-1]
-        np.matmul(frames.T, columns.reshape(len(frames), -1), out=gradient.projection)
+        np.matmul(frames.T, by_product.reshape(len(frames), -1), out=gradient.projection)
         gradient.projection[:] += PROJECTION_PENALTY * layers.projection
         return pooled.logits
 
     def _forward(self, layers: AttentionLayers, X: Floats) -> tuple[PooledFrames, _Gate]:
-        """Pool prepared clips [B, F, D + 1]; return the two halves of the gate too, for the gradient."""
+        """Pool prepared clips [B, F, D + 1]; return the two factors of the gate too, for the gradient."""
         n_hidden = self.n_hidden
+        is_present = 1 - X[..., -1]
+        # The columns of the product are those of V, U and c: the arguments of tanh, the arguments of the
+        # sigmoid, and the evidence.
         product = X.reshape(-1, X.shape[-1])[:, :-1] @ layers.projection
         product = product.reshape(*X.shape[:2], -1)  # [B, F, 2 L + 1]
-        present = 1 - X[..., -1]
         product[..., :-1] += layers.gate_bias
-        # The logistic function as (1 + tanh(z / 2)) / 2, since numpy's tanh is vectorised.
-        opening = np.tanh(product[..., n_hidden:-1] / 2)
-        opening += 1
-        opening /= 2
-        gate = _Gate(np.tanh(product[..., :n_hidden]), opening)
-        # Without hidden units all present frames have the same score.
-        score = present
-        if n_hidden:
-            score = (gate.squashed * gate.opening) @ layers.attention
-        weights = np.exp(score - score.max(axis=1, keepdims=True)) * present
-        weights /= weights.sum(axis=1, keepdims=True)
         evidence = product[..., -1]
+        # The logistic function as (1 + tanh(z / 2)) / 2, since numpy's tanh is vectorised.
+        sigmoid = np.tanh(product[..., n_hidden:-1] / 2)
+        sigmoid += 1
+        sigmoid /= 2
+        gate = _Gate(np.tanh(product[..., :n_hidden]), sigmoid)
+        score = is_present  # without hidden units: the same for all present frames
+        if n_hidden:
+            score = (gate.tanh * gate.sigmoid) @ layers.attention
+        weights = np.exp(score - score.max(axis=1, keepdims=True)) * is_present
+        weights /= weights.sum(axis=1, keepdims=True)
         logits = (weights * evidence).sum(axis=1) + layers.bias[0]
         return PooledFrames(weights, evidence, logits), gate
 

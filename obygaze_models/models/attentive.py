@@ -130,10 +130,10 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         self._validate_params()
         clips = self._check_frames_to_fit(X, y)
         self.classes_, labels = encode_labels(y, type(self).__name__)
-        folds = None if groups is None else inner_folds(labels, np.asarray(groups))
+        penalties: tuple[float, ...]
         if self.penalty is not None:
-            penalties: tuple[float, ...] = (float(self.penalty),)
-        elif folds is None:
+            penalties = (float(self.penalty),)
+        elif groups is None:
             # Without movies there are no inner folds to choose on.
             penalties = (DEFAULT_PENALTY,)
         else:
@@ -148,38 +148,43 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
             seed=int(self.random_state),
         )
         with one_blas_thread():
-            probes = ProbesInTraining(clips, labels, folds, penalties, settings)
-            if folds is None or groups is None:
+            if groups is None:
+                probes = ProbesInTraining(clips, labels, None, penalties, settings)
                 self._train_on_all(probes)
             else:
-                self._choose_on_folds(probes, folds, np.asarray(groups))
+                movies = np.asarray(groups)
+                folds = inner_folds(labels, movies)
+                probes = ProbesInTraining(clips, labels, folds, penalties, settings)
+                self._choose_on_folds(probes, folds, movies)
         return self
 
     def decision_function(self, X: ArrayLike | StoredClips) -> Floats:
         """Compute the logit [N] of each clip of X [N, T, D]."""
-        return np.array([pooled.terms.sum() for pooled in self._pool(X)], self.parameters_.dtype)
+        return np.array([pooled.logit_terms.sum() for pooled in self._pool(X)], self.parameters_.dtype)
 
     def weights(self, X: ArrayLike | StoredClips) -> Floats:
         """Compute the weight that each query gives each frame or token of X [N, T, D]: [N, T, M]."""
         return np.stack([pooled.weights for pooled in self._pool(X)])
 
     def _pool(self, X: ArrayLike | StoredClips) -> Iterator["_PooledClip"]:
-        """Yield the weights and the terms of the logit of each clip of X [N, T, D].
+        """Yield the weights of each clip's tokens in X [N, T, D], and the terms that its logit is the sum of.
 
         One clip at a time, so that its result does not depend on the other clips to the last bit.
         """
         check_is_fitted(self)
-        clips = self._frames(X)
+        clips = self._check_frames(X)
+        # Axes of the projection as `attend` takes it: features, queries or evidence, probes, queries.
         projection = self.parameters_[:-1].reshape(self.n_features_in_, 2, 1, self.n_queries)
+        bias = self.parameters_[-1]
         with one_blas_thread():
             for row in range(len(clips)):
                 block = read_block(clips, slice(row, row + 1), self.mean_.dtype)
                 # Here the clips are standardised, where training scales the projection instead: more precise
                 # if the mean is large against the deviation.
                 standardised = block._replace(X=(block.X - self.mean_) / self.scale_)
-                attended = attend(standardised, projection)
-                terms = np.append(attended.pooled[0, 0], self.parameters_[-1])
-                yield _PooledClip(attended.weights[0, :, 0], terms)
+                attended = attend(standardised, projection)  # of one clip, by one probe
+                logit_terms = np.append(attended.pooled[0, 0], bias)
+                yield _PooledClip(attended.weights[0, :, 0], logit_terms)
 
     def _n_parameters(self, n_features: int) -> int:
         """Count the numbers of queries, evidence and bias."""
@@ -190,13 +195,13 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         rng = np.random.default_rng((int(self.random_state), 1))
         train_loss = []
         for _ in range(self.max_epochs):
-            logits = probes.epoch(rng)  # [N, 1, 1]
-            train_loss.append(log_loss(probes.y, logits[:, 0, 0]))
+            # There is one group, of all clips, and one penalty.
+            logits = probes.epoch(rng)[:, 0, 0]  # [N]
+            train_loss.append(log_loss(probes.y, logits))
         self.n_epochs_ = self.max_epochs
-        # There is one group, of all clips, and one penalty.
         self.mean_ = probes.mean[0]
         self.scale_ = probes.scale[0]
-        self.parameters_ = probes.parameters_on_all_clips(penalty=0)
+        self.parameters_ = probes.parameters_on_all_clips(penalty_index=0)
         self.threshold_ = ABOVE_ZERO
         self.curve_ = LossCurve(np.array(train_loss), np.full(len(train_loss), np.nan), self.n_epochs_)
 
@@ -218,34 +223,27 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         y = probes.y
         rng = np.random.default_rng((int(self.random_state), 1))
         best_loss = np.inf
-        best_penalty = 0
+        best_penalty = 0  # an index, as are all penalties here
         self.n_epochs_ = 0
         # One entry per epoch: the losses of all penalties [K].
         train_losses: list[list[float]] = []
         held_out_losses: list[list[float]] = []
         for epoch in range(1, self.max_epochs + 1):
-            # By the probe of each group and penalty; the last group is all clips.
+            # By the probe of each group and penalty. Group f is the clips that fold f does not hold out; the
+            # last group is all clips.
             logits = probes.epoch(rng)  # [N, G, K]
-            train_losses.append([log_loss(y, scores) for scores in logits[:, -1].T])
-            held_out = logits[np.arange(len(y)), folds]  # [N, K]
-            held_out_losses.append([log_loss(y, scores) for scores in held_out.T])
-            lowest = int(np.argmin(held_out_losses[-1]))
-            if held_out_losses[-1][lowest] < best_loss:
-                best_loss = held_out_losses[-1][lowest]
-                best_penalty = lowest
+            by_probe_on_all = logits[:, -1]  # [N, K]
+            by_probe_on_other_folds = logits[np.arange(len(y)), folds]  # [N, K]
+            train_losses.append([log_loss(y, scores) for scores in by_probe_on_all.T])
+            losses = [log_loss(y, scores) for scores in by_probe_on_other_folds.T]
+            held_out_losses.append(losses)
+            penalty = int(np.argmin(losses))
+            if losses[penalty] < best_loss:
+                best_loss = losses[penalty]
+                best_penalty = penalty
                 self.n_epochs_ = epoch
-                self.parameters_ = probes.parameters_on_all_clips(lowest)
-                # The mean logit that the probe of each fold gives to clips that it is trained on.
-                training_mean_of_fold = np.average(
-                    logits[:, :-1, lowest], axis=0, weights=probes.in_group[:, :-1]
-                )
-                self.held_out_ = HeldOut(
-                    scores=held_out[:, lowest].astype(np.float64),
-                    y=y,
-                    movies=movies,
-                    folds=folds,
-                    training_means=training_mean_of_fold[folds],
-                )
+                self.parameters_ = probes.parameters_on_all_clips(penalty)
+                self.held_out_ = _held_out_scores(logits[:, :, penalty], probes, folds, movies)
             elif epoch - self.n_epochs_ >= self.patience:
                 break
         self.mean_ = probes.mean[-1]
@@ -259,6 +257,30 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         self.candidates_ = candidates("penalty", probes.penalties, lowest_losses, best_penalty)
 
 
+def _held_out_scores(
+    logits: NDArray[np.floating], probes: ProbesInTraining, folds: NDArray[np.int64], movies: NDArray[Any]
+) -> HeldOut:
+    """Collect the scores of clips by the probes, of one penalty, that were not trained on their movie.
+
+    Parameters
+    ----------
+    logits : ndarray, shape [N, G]
+        By the probe of each group; the last group is all clips.
+    probes : ProbesInTraining
+    folds, movies : ndarray, shape [N]
+        The inner fold that holds each clip out, and its movie.
+    """
+    # The mean logit that the probe of each fold gives to the clips that it is trained on.
+    training_mean_of_fold = np.average(logits[:, :-1], axis=0, weights=probes.in_group[:, :-1])
+    return HeldOut(
+        scores=logits[np.arange(len(folds)), folds].astype(np.float64),
+        y=probes.y,
+        movies=movies,
+        folds=folds,
+        training_means=training_mean_of_fold[folds],
+    )
+
+
 class _PooledClip(NamedTuple):
     """A clip pooled by the queries.
 
@@ -266,12 +288,12 @@ class _PooledClip(NamedTuple):
     ----------
     weights : ndarray, shape [T, M]
         The weight that each query gives each token.
-    terms : ndarray, shape [M + 1]
+    logit_terms : ndarray, shape [M + 1]
         The contribution of each query to the logit, and the bias: their sum is the logit.
     """
 
     weights: Floats
-    terms: Floats
+    logit_terms: Floats
 
 
 def most_cpu_hours(n_clips: int, n_vectors: int, n_features: int, n_folds: int) -> float:

@@ -21,7 +21,7 @@ from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.adam import Adam, adam_step
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.frames import most_differing_directions
-from obygaze_models.models.scaling import Moments, safe_scale
+from obygaze_models.models.scaling import MeanAndScale, as_mean_and_scale
 
 Masks = NDArray[np.bool_]
 
@@ -117,7 +117,7 @@ def attend(block: TokenBlock, projection: Floats) -> Attended:
     block : TokenBlock
         Clips [B, T, D].
     projection : ndarray, shape [D, 2, J, M]
-        The probes' queries, then their evidence.
+        The probes' queries at index 0 of the second axis, their evidence at index 1.
     """
     n_features = len(projection)
     products = block.X.reshape(-1, n_features) @ projection.reshape(n_features, -1)
@@ -178,25 +178,26 @@ class _TokenSums:
 
     def add(self, tokens: Floats, fold: int, label: int) -> None:
         """Add the tokens [t, D] of a clip to the sums of its inner fold and label."""
-        # In float64, where squares of float32 are exact, and relative to an origin: if the mean were large,
-        # the variance would be lost in the rounding of its square.
+        # Sums and squares are relative to `origin`, and in float64, where squares of float32 are exact. With
+        # a large mean the variance would otherwise be lost in the rounding of its square.
         offsets = tokens - self.origin
         self.sums[fold] += offsets.sum(axis=0)
         self.squares[fold] += np.einsum("td,td->d", offsets, offsets)
         self.counts[fold, label] += len(tokens)
+        # Scatters are around the clip's own mean instead.
         centred = tokens - tokens.mean(axis=0, dtype=np.float64)
         self.scatters[fold, label] += centred.T @ centred
 
-    def moments(self, folds: Masks, dtype: np.dtype[Any]) -> Moments:
+    def mean_and_scale(self, folds: Masks, dtype: np.dtype[Any]) -> MeanAndScale:
         """Compute mean and scale [D] of the tokens of some folds, which are marked in `folds` [F]."""
         n_tokens = self.counts[folds].sum(axis=0).sum()
-        offset = self.sums[folds].sum(axis=0) / n_tokens
+        mean_offset = self.sums[folds].sum(axis=0) / n_tokens
         mean_square = self.squares[folds].sum(axis=0) / n_tokens
-        deviation = np.sqrt(np.maximum(mean_square - offset**2, 0))
-        return safe_scale(self.origin + offset, deviation, dtype)
+        deviation = np.sqrt(np.maximum(mean_square - mean_offset**2, 0))
+        return as_mean_and_scale(self.origin + mean_offset, deviation, dtype)
 
-    def directions(self, folds: Masks, scale: Floats, n: int) -> NDArray[np.float64]:
-        """Find the directions in which the tokens of the two labels scatter most differently.
+    def directions_and_opposites(self, folds: Masks, scale: Floats, n: int) -> NDArray[np.float64]:
+        """Find n directions along which the scatter of tokens differs most between the labels; add opposites.
 
         The scatter of a label is the covariance of its standardised tokens around their own clip's mean.
 
@@ -212,23 +213,26 @@ class _TokenSums:
         Returns
         -------
         ndarray, shape [D, 2 n]
-            n eigenvectors of the difference of the two scatters, of the largest eigenvalues, then the same
-            with the other sign.
+            The n directions, then their opposites: eigenvectors of the difference of the two scatters, with
+            the largest eigenvalues.
         """
-        scatter_by_label = []
-        for label in (0, 1):
-            n_tokens = self.counts[folds, label].sum()
-            scatter_by_label.append(self.scatters[folds, label].sum(axis=0) / max(n_tokens, 1))
-        negative, positive = scatter_by_label
+        negative = self._scatter(folds, label=0)
+        positive = self._scatter(folds, label=1)
         difference = (positive - negative) / scale / scale[:, None]
         most_differing = most_differing_directions(difference, n)
         return np.concatenate([most_differing, -most_differing], axis=1)
+
+    def _scatter(self, folds: Masks, label: int) -> NDArray[np.float64]:
+        """Compute the covariance [D, D] of one label's tokens in some folds, around their own clip's mean."""
+        n_tokens = self.counts[folds, label].sum()
+        scatter: NDArray[np.float64] = self.scatters[folds, label].sum(axis=0) / max(n_tokens, 1)
+        return scatter
 
 
 def initial_statistics(
     clips: Floats | StoredClips,
     y: NDArray[np.int64],
-    in_group: Masks,
+    folds: NDArray[np.int64] | None,
     n_directions: int,
     dtype: np.dtype[Any],
 ) -> InitialStatistics:
@@ -239,8 +243,9 @@ def initial_statistics(
     clips : array or StoredClips, shape [N, T, D]
     y : ndarray of int, shape [N]
         Labels, 0 or 1.
-    in_group : ndarray of bool, shape [N, G]
-        The clips of each group, all in the last.
+    folds : ndarray of int, shape [N], or None
+        The fold that holds each clip out. Group f is the clips that fold f does not hold out, and the last
+        group is all clips; None for this group alone.
     n_directions : int
     dtype : dtype
         In which moments are given.
@@ -250,31 +255,30 @@ def initial_statistics(
     ValueError
         A feature is not finite.
     """
-    n_groups = in_group.shape[1]
-    # A group for each fold, and the last of all clips; without folds, all clips count as one fold.
-    has_folds = n_groups > 1
-    n_folds = n_groups - 1 if has_folds else 1
-    # Each clip is left out of the group of its fold only; without folds argmin gives 0 for all.
-    fold_of = np.argmin(in_group, axis=1)
+    # Without folds, all clips are summed as one fold.
+    fold_of = np.zeros(len(y), np.int64) if folds is None else folds
+    n_folds = int(fold_of.max()) + 1
     sums = _sum_tokens(clips, y, fold_of, n_folds, dtype)
+    # Each group as the folds that its clips are of.
+    folds_of_groups = []
+    if folds is not None:
+        folds_of_groups += list(~np.eye(n_folds, dtype=bool))
+    folds_of_groups.append(np.ones(n_folds, bool))
     means = []
     scales = []
     directions = []
-    for group in range(n_groups):
-        folds_of_group = np.ones(n_folds, bool)
-        if has_folds and group < n_folds:
-            folds_of_group[group] = False
-        moments = sums.moments(folds_of_group, dtype)
-        means.append(moments.mean)
-        scales.append(moments.scale)
-        directions.append(sums.directions(folds_of_group, moments.scale, n_directions))
+    for folds_of_group in folds_of_groups:
+        mean, scale = sums.mean_and_scale(folds_of_group, dtype)
+        means.append(mean)
+        scales.append(scale)
+        directions.append(sums.directions_and_opposites(folds_of_group, scale, n_directions))
     return InitialStatistics(np.stack(means), np.stack(scales), np.stack(directions))
 
 
 def _sum_tokens(
     clips: Floats | StoredClips,
     y: NDArray[np.int64],
-    fold_of: NDArray[np.intp],
+    fold_of: NDArray[np.int64],
     n_folds: int,
     dtype: np.dtype[Any],
 ) -> _TokenSums:
@@ -384,14 +388,13 @@ class ProbesInTraining:
             held_out = folds[:, None] == np.unique(folds)
         self.in_group = np.column_stack([~held_out, np.ones(len(y), bool)])
         self.dtype = np.result_type(clips.dtype, np.float32)
-        # Each direction takes two queries, with opposite signs, and one query is kept for equal weights.
+        # Each direction takes two queries, of opposite signs. One query is left for equal weights: it starts
+        # at 0.
         n_directions = min(MOST_DIRECTIONS, (settings.n_queries - 1) // 2)
-        statistics = initial_statistics(clips, y, self.in_group, n_directions, self.dtype)
+        statistics = initial_statistics(clips, y, folds, n_directions, self.dtype)
         self.mean = statistics.mean
         self.scale = statistics.scale
-        n_queries_and_evidence = 2 * clips.shape[2] * self.n_probes * settings.n_queries
-        n_biases = self.n_probes
-        self.parameters = np.zeros(n_queries_and_evidence + n_biases, self.dtype)
+        self.parameters = np.zeros(self._count_parameters(), self.dtype)
         # The probes of a group start with the same queries; evidence and biases start at 0.
         queries = self._first_queries(statistics.directions)
         self.layers_of(self.parameters).projection[:, 0] = np.repeat(queries, len(penalties), axis=1)
@@ -404,32 +407,38 @@ class ProbesInTraining:
         n_groups: int = self.in_group.shape[1]
         return n_groups * len(self.penalties)
 
+    def _count_parameters(self) -> int:
+        """Count the numbers of all probes: queries and evidence of D features each, and a bias."""
+        n_of_a_probe = 2 * int(self.clips.shape[2]) * self.settings.n_queries + 1
+        return self.n_probes * n_of_a_probe
+
     def _first_queries(self, directions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Make the initial queries [D, G, M].
 
         The first queries of a group point along its `directions` [G, D, n], the next is 0 and so weighs all
         tokens equally, and the others are random, the same for all groups.
         """
-        n_groups, n_features, n_directed = directions.shape
+        n_groups, n_features, n_along_directions = directions.shape
         n_queries = self.settings.n_queries
         queries = np.zeros((n_features, n_groups, n_queries))
-        queries[:, :, :n_directed] = directions.transpose(1, 0, 2)[..., :n_queries]
+        queries[:, :, :n_along_directions] = directions.transpose(1, 0, 2)[..., :n_queries]
         rng = np.random.default_rng((self.settings.seed, 0))
-        n_random = max(n_queries - n_directed - 1, 0)
+        n_random = max(n_queries - n_along_directions - 1, 0)
         random_queries = rng.standard_normal((n_features, n_random)) / np.sqrt(n_features)
-        queries[:, :, n_directed + 1 :] = random_queries[:, None]
+        queries[:, :, n_along_directions + 1 :] = random_queries[:, None]
         return queries
 
     def layers_of(self, parameters: Floats) -> ProbeLayers:
         """Cut a vector [P] into layers, without copying."""
-        projection = parameters[: -self.n_probes].reshape(self.clips.shape[2], 2, self.n_probes, -1)
+        n_features = self.clips.shape[2]
+        projection = parameters[: -self.n_probes].reshape(n_features, 2, self.n_probes, -1)
         return ProbeLayers(projection, parameters[-self.n_probes :])
 
-    def parameters_on_all_clips(self, penalty: int) -> Floats:
-        """Copy the parameters [2 D M + 1] of the probe trained on all clips; `penalty` is an index."""
+    def parameters_on_all_clips(self, penalty_index: int) -> Floats:
+        """Copy the parameters [2 D M + 1] of the probe trained on all clips with one of the penalties."""
         layers = self.layers_of(self.parameters)
         # Probes are in order of groups, and the group of all clips is the last.
-        probe = self.n_probes - len(self.penalties) + penalty
+        probe = self.n_probes - len(self.penalties) + penalty_index
         return np.append(layers.projection[:, :, probe].ravel(), layers.bias[probe])
 
     def epoch(self, rng: np.random.Generator) -> Floats:
@@ -438,7 +447,7 @@ class ProbesInTraining:
         Returns
         -------
         ndarray, shape [N, G, K]
-            The logit of each clip when its batch was read, before the step that learns from it.
+            The logit of each clip by each probe, before the probe learns from the clip's batch.
         """
         n_clips, n_groups = self.in_group.shape
         order = rng.permutation(n_clips)
@@ -454,6 +463,14 @@ class ProbesInTraining:
 
         A probe's loss is the mean cross-entropy of its group's clips in the batch, plus the penalties.
 
+        Probes are defined on tokens that are standardised by their group, z = (x - mean) / scale. All probes
+        nevertheless read the same raw tokens x, since for a query or evidence v::
+
+            v . z = (v / scale) . x - (v / scale) . mean
+
+        The last term is the same for all tokens. It does not change a query's weights, as a softmax ignores
+        it; as the weights add up to 1, it is added to the logit for each query's evidence.
+
         Parameters
         ----------
         rows : ndarray of int, shape [B]
@@ -468,46 +485,51 @@ class ProbesInTraining:
         mean = np.repeat(self.mean, n_penalties, axis=0).T[:, :, None]
         scale = np.repeat(self.scale, n_penalties, axis=0).T[:, :, None]
         projection, bias = self.layers_of(self.parameters)
-        projection_gradient, bias_gradient = self.layers_of(self.gradient)
-        # Standardisation is moved into the projection, so that tokens are read as they are. The mean of the
-        # features then shifts the evidence; it shifts all scores of a query alike, which a softmax ignores.
         raw_projection = projection / scale[:, None]
-        shift = bias - (mean * raw_projection[:, 1]).sum(axis=(0, 2))
+        raw_bias = bias - (mean * raw_projection[:, 1]).sum(axis=(0, 2))
         in_group = np.repeat(self.in_group[rows], n_penalties, axis=1)  # [B, J]
         # The weight of each clip in a probe's mean loss: 0 for clips that are not in its group.
-        share = in_group / np.maximum(in_group.sum(axis=0), 1)
+        clip_weights = in_group / np.maximum(in_group.sum(axis=0), 1)
         logits = np.empty((len(rows), self.n_probes), self.dtype)
+        # Views of the gradient, which is summed over blocks of clips.
         self.gradient[:] = 0
-        for within in token_blocks(len(rows), self.clips.shape[1]):
-            block = read_block(self.clips, rows[within], self.dtype)
+        projection_gradient, bias_gradient = self.layers_of(self.gradient)
+        for in_block in token_blocks(len(rows), self.clips.shape[1]):
+            rows_of_block = rows[in_block]
+            block = read_block(self.clips, rows_of_block, self.dtype)
             attended = attend(block, raw_projection)
-            logits[within] = attended.pooled.sum(axis=2) + shift
-            residuals = expit(logits[within]) - self.y[rows[within], None]
-            logit_gradient = (residuals * share[within]).astype(self.dtype)  # [B, J]
-            bias_gradient += logit_gradient.sum(axis=0)
-            by_token = _gradients_by_token(attended, logit_gradient).reshape(-1, projection[0].size)
-            by_feature = block.X.reshape(len(by_token), -1).T @ by_token
-            projection_gradient += by_feature.reshape(projection_gradient.shape)
-        # From raw to standardised tokens. Weights of a clip's tokens add up to 1, so the evidence is shifted
-        # by the mean; gradients of scores add up to 0, so the queries are not.
+            logits[in_block] = attended.pooled.sum(axis=2) + raw_bias
+            residuals = expit(logits[in_block]) - self.y[rows_of_block, None]
+            by_logit = (residuals * clip_weights[in_block]).astype(self.dtype)  # [B, J]
+            bias_gradient += by_logit.sum(axis=0)
+            by_token = _gradients_by_token(attended, by_logit).reshape(-1, projection[0].size)
+            by_raw_projection = block.X.reshape(len(by_token), -1).T @ by_token
+            projection_gradient += by_raw_projection.reshape(projection_gradient.shape)
+        # From the gradient by v / scale to that by v. Evidence also moves the logit by -(v / scale) . mean.
         projection_gradient[:, 1] -= mean * bias_gradient[:, None]
         projection_gradient /= scale[:, None]
-        projection_gradient[:, 0] += QUERY_PENALTY * projection[:, 0]
-        penalty_of_probe = np.tile(self.penalties, len(self.mean))[:, None]
-        projection_gradient[:, 1] += penalty_of_probe * projection[:, 1]
+        self._add_penalty_gradients(projection, projection_gradient)
         return logits
 
+    def _add_penalty_gradients(self, projection: Floats, gradient: Floats) -> None:
+        """Add the gradient of the penalties on queries and evidence to `gradient` [D, 2, J, M], in place."""
+        gradient[:, 0] += QUERY_PENALTY * projection[:, 0]
+        n_groups = len(self.mean)
+        penalty_of_probe = np.tile(self.penalties, n_groups)[:, None]  # [J, 1]
+        gradient[:, 1] += penalty_of_probe * projection[:, 1]
 
-def _gradients_by_token(attended: Attended, logit_gradient: Floats) -> Floats:
+
+def _gradients_by_token(attended: Attended, by_logit: Floats) -> Floats:
     """Compute the derivatives [B, T, 2, J, M] of the loss by each token's score and evidence.
 
-    `logit_gradient` [B, J] holds the derivatives of the loss by the logits.
+    `by_logit` [B, J] holds the derivatives of the loss by the logits.
     """
     n_clips, n_tokens, n_probes, n_queries = attended.weights.shape
-    gradients = np.empty((n_clips, n_tokens, 2, n_probes, n_queries), logit_gradient.dtype)
+    gradients = np.empty((n_clips, n_tokens, 2, n_probes, n_queries), by_logit.dtype)
+    by_score = gradients[:, :, 0]
     by_evidence = gradients[:, :, 1]
-    np.multiply(attended.weights, logit_gradient[:, None, :, None], out=by_evidence)
-    # The derivative of a softmax: a token's evidence less the clip's weighted mean.
-    above_mean = attended.evidence - attended.pooled[:, None]
-    np.multiply(by_evidence, above_mean, out=gradients[:, :, 0])
+    np.multiply(attended.weights, by_logit[:, None, :, None], out=by_evidence)
+    # The derivative of a softmax: a token's evidence less the clip's weighted mean evidence.
+    deviation_of_evidence = attended.evidence - attended.pooled[:, None]
+    np.multiply(by_evidence, deviation_of_evidence, out=by_score)
     return gradients

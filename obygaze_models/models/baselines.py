@@ -68,7 +68,7 @@ class Baseline(BinaryClassifier):
         if groups is not None:
             movies = check_array(groups, ensure_2d=False, dtype=None)
             check_consistent_length(X, movies)
-        self.threshold_ = self._learn(labels, movies)
+        self.threshold_ = self._learn_threshold(labels, movies)
         return self
 
     def decision_function(self, X: ArrayLike, groups: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -82,10 +82,11 @@ class Baseline(BinaryClassifier):
         """Return the label of each clip [N]: positive if its score reaches the threshold."""
         return self._labels_of(self.decision_function(X, groups))
 
-    def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        """Learn from labels [N], 0 or 1, and the clips' movies [N], and return the threshold of `predict`.
+    def _learn_threshold(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
+        """Return the threshold of `predict`; subclasses may learn it, and what their scores need.
 
-        Subclasses override it. This default learns nothing, and returns the fixed threshold of the class.
+        Labels [N] are 0 or 1; `movies` [N] are the clips' movies. This default learns nothing, and returns
+        the fixed threshold of the class.
         """
         del labels, movies
         return self._fixed_threshold
@@ -130,7 +131,10 @@ class RandomGuess(Baseline):
     random_state: Seed = 0
 
     def _score(self, n_clips: int, movies: NDArray[Any] | None) -> NDArray[np.float64]:
-        """Draw a score for each clip [N] that reaches the threshold, 0, with the given probability."""
+        """Draw a score for each clip [N] that reaches the threshold, 0, with the given probability p.
+
+        A draw from [0, 1) is at least 1 - p with the probability p.
+        """
         del movies
         probability = self.prevalence_ if self.probability is None else self.probability
         draws = np.random.default_rng(self.random_state).random(n_clips)
@@ -161,8 +165,11 @@ class MoviePrior(Baseline):
     {'a': 0.5, 'b': 0.0}
     """
 
-    def _learn(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
-        """Learn each movie's share of positive clips; return the threshold with the highest f1_pos."""
+    def _learn_threshold(self, labels: NDArray[np.int64], movies: NDArray[Any] | None) -> float:
+        """Learn each movie's share of positive clips (`priors_`), and the threshold of scores by them.
+
+        The threshold is the one with the highest f1_pos on the training clips.
+        """
         self.priors_: dict[Any, float] = {}
         if movies is not None:
             names, movie_of = np.unique(movies, return_inverse=True)

@@ -85,11 +85,15 @@ def validated_rows(estimator: Any, X: ArrayLike, *dtypes: type[np.floating[Any]]
     """
     if type(X) is np.ndarray and X.dtype in dtypes and not hasattr(estimator, "feature_names_in_"):
         has_right_shape = len(X) > 0 and X.shape[1:] == (estimator.n_features_in_,)
-        # A sum is finite only if all values are. If it overflows, scikit-learn's validation decides.
-        with np.errstate(over="ignore", invalid="ignore"):
-            if has_right_shape and np.isfinite(X.sum()):
-                return X
+        if has_right_shape and _has_finite_sum(X):
+            return X
     return np.asarray(validate_data(estimator, X, dtype=dtypes, reset=False))
+
+
+def _has_finite_sum(X: Floats) -> bool:
+    """Tell whether the sum of an array is finite: then all values are. False also if the sum overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
 
 
 def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -112,6 +116,11 @@ def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[n
             f"{estimator} needs clips of two classes, but y has one class: {classes.tolist()[0]!r}"
         )
     return classes, index.astype(np.int64)
+
+
+def check_two_classes(y: ArrayLike, estimator: str) -> None:
+    """Raise a ValueError, as `encode_labels` does, if labels y [N] are not of exactly two classes."""
+    encode_labels(y, estimator)
 
 
 def balanced_weights(y: Floats) -> Floats:

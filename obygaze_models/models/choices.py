@@ -133,7 +133,7 @@ SAMPLE_SIZE = 256
 """Clips that suffice for a mean score: scoring a sample of at least this many saves time."""
 
 
-def evenly_spaced(clips: Any) -> Any:
-    """Return a sample of clips [N, ...] at even distances: all of them, or at least `SAMPLE_SIZE`."""
+def sample_evenly(clips: Any) -> Any:
+    """Return every n-th of N clips [N, ...], where n is N // `SAMPLE_SIZE`; all clips if there are few."""
     step = max(1, len(clips) // SAMPLE_SIZE)
     return clips[::step]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.models.choices import evenly_spaced
+from obygaze_models.models.choices import sample_evenly
 
 LEAST_PROBABILITY = 1e-12
 """Probabilities are limited to at least this, and at most 1 less this: the logits of 0 and 1 are infinite."""
@@ -62,4 +62,4 @@ def mean_score(estimator: Any, X: Any) -> float:
 
     It is used in place of an intercept, which estimators define in different ways or not at all.
     """
-    return float(scores_of(estimator, evenly_spaced(X)).mean())
+    return float(scores_of(estimator, sample_evenly(X)).mean())

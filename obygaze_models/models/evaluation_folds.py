@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import ModelError, ProtocolError
-from obygaze_models.models.binary import encode_labels
+from obygaze_models.models.binary import check_two_classes
 from obygaze_models.models.fitted import ESTIMATOR_ERRORS, Fitted, fit
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.ordinal import OrdinalModel, fit_ordinal, labels_of_step
@@ -88,15 +88,13 @@ def fit_folds(
     elif n_levels is None:
         yield from _fit_probes(spec, X, labels, folds, movies)
     else:
-        labels_of_steps = [labels_of_step(labels, step) for step in range(n_levels - 1)]
-        probes_of_steps = [_fit_probes(spec, X, above, folds, movies) for above in labels_of_steps]
-        for steps_of_fold in zip(*probes_of_steps, strict=True):
-            yield OrdinalModel(steps_of_fold)
+        yield from _fit_ordinal_probes(spec, X, labels, folds, movies, n_levels=n_levels)
 
 
 def can_fit_folds_together(spec: ModelSpec) -> bool:
     """Tell whether a model is a linear probe, which can be fitted on all folds in shared matrix products."""
-    if spec.choose is None or spec.requests():
+    takes_more_than_X_and_y = bool(spec.requests())
+    if spec.choose is None or takes_more_than_X_and_y:
         return False
     return is_probe_search(spec.make(0), spec.choose)
 
@@ -114,9 +112,9 @@ def _common_labels(folds: Sequence[FoldTraining], n_clips: int) -> NDArray[np.in
         # A clip that is repeated may have several labels.
         if len(np.unique(rows)) < len(rows):
             return None
-        labels_in_earlier_folds = labels[rows]
-        is_known = labels_in_earlier_folds >= 0
-        has_other_label = is_known & (labels_in_earlier_folds != labels_in_fold)
+        known_labels = labels[rows]  # from the folds before
+        is_known = known_labels >= 0
+        has_other_label = is_known & (known_labels != labels_in_fold)
         if has_other_label.any():
             return None
         labels[rows] = labels_in_fold
@@ -165,6 +163,29 @@ def _fit_fold(
 # ---------------------------------------------------------------------------
 
 
+def _fit_ordinal_probes(
+    spec: ModelSpec,
+    X: NDArray[Any],
+    levels: NDArray[np.int64],
+    folds: Sequence[FoldTraining],
+    movies: NDArray[np.str_],
+    *,
+    n_levels: int,
+) -> Iterator[OrdinalModel]:
+    """Fit on the training clips of each fold a linear probe for each step between two of `n_levels` levels.
+
+    `levels` [N] are the clips' levels, or -1 for clips that no fold trains on; the other arguments are those
+    of `_fit_probes`.
+    """
+    probes_of_steps = []
+    for step in range(n_levels - 1):
+        is_above = labels_of_step(levels, step)
+        probes_of_steps.append(_fit_probes(spec, X, is_above, folds, movies))
+    # Each iterator yields one probe a fold: together, the probes of all steps of a fold.
+    for probes_of_fold in zip(*probes_of_steps, strict=True):
+        yield OrdinalModel(probes_of_fold)
+
+
 def _fit_probes(
     spec: ModelSpec,
     X: NDArray[Any],
@@ -190,6 +211,7 @@ def _fit_probes(
         for selection, fold in zip(selections, folds, strict=True)
     ]
     try:
+        # The selections differ in their seeds only, which a linear probe does not use.
         first = selections[0]
         chosen_of_sets = search_probes(first.estimator, first.choose, X, labels, training_sets)
         for selection, training_set, chosen in zip(selections, training_sets, chosen_of_sets, strict=True):
@@ -200,7 +222,7 @@ def _fit_probes(
                 folds=training_set.inner,
                 training_means=chosen.training_means,
             )
-            selection.accept(chosen, classes=np.array([0, 1]), held_out=held_out)
+            selection.set_chosen(chosen, classes=np.array([0, 1]), held_out=held_out)
             yield Fitted(spec, selection, selection.threshold_)
     except ObygazeError:
         raise
@@ -228,7 +250,7 @@ def _training_set(
     """
     rows = fold.rows[fold.y >= 0]
     try:
-        encode_labels(labels[rows], type(selection.estimator).__name__)  # raises if they are of one class
+        check_two_classes(labels[rows], type(selection.estimator).__name__)
         inner = inner_folds(labels[rows], movies[rows], selection.inner_folds)
     except ProtocolError as error:
         raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error

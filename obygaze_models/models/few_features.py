@@ -35,8 +35,13 @@ SHORTEST_LENGTH = 1e-6
 ROUNDING_OF_LOSS = 1e-13
 """A loss may rise by this times 1 + loss from rounding alone."""
 
+LEAST_CURVATURE_OF_INTERCEPT = float(np.finfo(np.float64).tiny ** 0.5)
+"""Added to the curvature of the loss along the intercept, which is 0 if all probabilities are 0 or 1."""
 
-def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths: Sequence[float]) -> Floats:
+
+def logits_of_subsets(
+    X: Floats, y: NDArray[np.int64], subsets: Masks, inverse_strengths: Sequence[float]
+) -> Floats:
     """Fit logistic regression on each subset of the clips, and return the logits of all clips.
 
     Parameters
@@ -46,7 +51,7 @@ def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths
         0 or 1.
     subsets : ndarray of bool, shape [N, F]
         Each with clips of both classes.
-    strengths : sequence of float, length F
+    inverse_strengths : sequence of float, length F
         C of each fit, as scikit-learn's ``LogisticRegression`` takes it.
 
     Returns
@@ -67,7 +72,7 @@ def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths
     """
     design = np.column_stack([X, np.ones(len(X))])  # [N, K + 1]
     labels = y.astype(np.float64)
-    C = np.array(strengths, dtype=np.float64)
+    C = np.array(inverse_strengths, dtype=np.float64)
     logits = np.empty((subsets.shape[1], len(X)))
     # Each fit holds four float64 arrays over clips: logits, residuals, curvatures and a product.
     bytes_of_fit = 4 * 8 * len(X)
@@ -79,8 +84,8 @@ def logits_of_subsets(X: Floats, y: NDArray[np.int64], subsets: Masks, strengths
     return logits
 
 
-class _Iterate(NamedTuple):
-    """The current coefficients of F fits, with their logits and losses.
+class _FitState(NamedTuple):
+    """Coefficients of F fits at some step, with their logits and losses.
 
     Attributes
     ----------
@@ -104,12 +109,12 @@ class _NewtonSteps(NamedTuple):
     ----------
     direction : ndarray, shape [K + 1, F]
         The change of the coefficients by a full step.
-    size : ndarray, shape [F]
-        The square of the step in the curvature of the loss: about twice the loss to be gained.
+    decrement : ndarray, shape [F]
+        Newton's decrement d' H d of the step d and the Hessian H: about twice the loss to be gained.
     """
 
     direction: Floats
-    size: Floats
+    decrement: Floats
 
 
 class _Fits:
@@ -132,8 +137,8 @@ class _Fits:
         self.y = y[:, None]
         self.in_subset = in_subset
         self.C = C
-        # The sign of logits that raise the loss: 1 of negative clips, -1 of positive ones.
-        self.wrong_sign = 1 - 2 * self.y
+        # A clip's log loss is log(1 + exp(sign * logit)): the sign is 1 for negative clips, -1 for positive.
+        self.sign_of_loss = 1 - 2 * self.y
         # The penalty is on the weights, and not on the intercept.
         self.is_penalised = np.ones(design.shape[1])
         self.is_penalised[-1] = 0.0
@@ -144,46 +149,44 @@ class _Fits:
         for _ in range(MOST_STEPS):
             steps = self._newton_steps(current)
             current = self._line_search(current, steps.direction)
-            if (steps.size <= LARGEST_LAST_STEP * (1 + current.losses)).all():
+            if (steps.decrement <= LARGEST_LAST_STEP * (1 + current.losses)).all():
                 return current.logits
         warnings.warn(
             f"logistic regression did not converge in {MOST_STEPS} steps", ConvergenceWarning, stacklevel=4
         )
         return current.logits
 
-    def _evaluate(self, coefficients: Floats) -> _Iterate:
+    def _evaluate(self, coefficients: Floats) -> _FitState:
         """Compute the logits [N, F] and regularised losses [F] of coefficients [K + 1, F]."""
         logits = self.design @ coefficients
-        log_losses = np.logaddexp(0.0, self.wrong_sign * logits)
+        log_losses = np.logaddexp(0.0, self.sign_of_loss * logits)
         log_losses *= self.in_subset
         weights = coefficients * self.is_penalised[:, None]
         losses = self.C * log_losses.sum(axis=0) + (weights * weights).sum(axis=0) / 2
-        return _Iterate(coefficients, logits, losses)
+        return _FitState(coefficients, logits, losses)
 
-    def _newton_steps(self, current: _Iterate) -> _NewtonSteps:
+    def _newton_steps(self, current: _FitState) -> _NewtonSteps:
         """Compute the Newton step of each fit: minus the inverse Hessian of its loss times the gradient."""
         p = expit(current.logits)
         residuals = (p - self.y) * self.in_subset
         penalty_gradient = self.is_penalised[:, None] * current.coefficients
         gradient = self.C * (self.design.T @ residuals) + penalty_gradient
-        # Computed in the memory of p, which is not needed any more.
-        curvatures = p
-        curvatures *= (1 - p) * self.in_subset  # [N, F]
+        curvatures = (1 - p) * self.in_subset  # [N, F]
+        curvatures *= p
         direction = np.empty_like(gradient)
         for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
             hessian = self.C[fit] * ((self.design * curvature[:, None]).T @ self.design)
             hessian[np.diag_indices(len(hessian))] += self.is_penalised
-            # If all probabilities are 0 or 1, the loss has no curvature along the intercept: a tiny number
-            # keeps the Hessian invertible.
-            hessian[-1, -1] += np.finfo(np.float64).tiny ** 0.5
+            hessian[-1, -1] += LEAST_CURVATURE_OF_INTERCEPT  # keeps it invertible
             direction[:, fit] = np.linalg.solve(hessian, -gradient[:, fit])
-        # d' H d = -gradient' d, as H d = -gradient.
-        return _NewtonSteps(direction, size=-(gradient * direction).sum(axis=0))
+        # As H d = -gradient, the decrement d' H d is -gradient' d.
+        return _NewtonSteps(direction, decrement=-(gradient * direction).sum(axis=0))
 
-    def _line_search(self, current: _Iterate, direction: Floats) -> _Iterate:
+    def _line_search(self, current: _FitState, direction: Floats) -> _FitState:
         """Halve the step of each fit until it no longer raises the fit's loss; return where the steps lead.
 
-        `direction` [K + 1, F] is the full step of each fit.
+        `direction` [K + 1, F] is the full step of each fit. All fits are evaluated together, so that the
+        search ends for all when a single step has become shorter than `SHORTEST_LENGTH`.
         """
         length = np.ones(len(self.C))
         while True:

@@ -10,7 +10,7 @@ from sklearn import config_context
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import ModelError
-from obygaze_models.models.choices import evenly_spaced
+from obygaze_models.models.choices import sample_evenly
 from obygaze_models.models.estimator_scores import scores_of
 from obygaze_models.models.spec import ModelSpec
 
@@ -49,11 +49,12 @@ class Fitted:
         ModelError
             The estimator refuses its input, or does not give one finite score a clip.
         """
-        metadata: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
+        # A `GroupedSelection`, which there is if something is chosen, takes no movies.
         if self.spec.choose is None and "groups" in self.spec.requests("decision_function"):
-            metadata["groups"] = movies
+            arguments["groups"] = movies
         try:
-            return scores_of(self.estimator, X, **metadata)
+            return scores_of(self.estimator, X, **arguments)
         except ESTIMATOR_ERRORS as error:
             raise ModelError(f"model {self.spec.name} can't score clips: {error}") from error
 
@@ -70,7 +71,7 @@ class Fitted:
             The training clips.
         movies : ndarray of str, shape [N]
         """
-        some_rows = evenly_spaced(rows)
+        some_rows = sample_evenly(rows)
         return float(self.scores(X[some_rows], movies[some_rows]).mean())
 
 
@@ -104,26 +105,28 @@ def fit(
     ModelError
         The estimator refuses its input, or gives no scores.
     """
-    requests = spec.requests()
+    names_of_arguments = spec.requests()
     is_in_task = y >= 0
-    if "unlabelled" not in requests and not is_in_task.all():
+    if "unlabelled" not in names_of_arguments and not is_in_task.all():
         X = X[is_in_task]
         y = y[is_in_task]
         movies = movies[is_in_task]
         if present is not None:
             present = present.loc[is_in_task]
-    metadata: dict[str, Any] = {}
-    if spec.choose is not None or "groups" in requests:
-        metadata["groups"] = movies
-    if "present" in requests:
-        metadata["present"] = present
+    arguments: dict[str, Any] = {}
+    # What is chosen for a model is chosen by inner folds of movies.
+    if spec.choose is not None or "groups" in names_of_arguments:
+        arguments["groups"] = movies
+    if "present" in names_of_arguments:
+        arguments["present"] = present
     try:
         estimator = spec.estimator(seed)
         with config_context(enable_metadata_routing=True):
-            estimator.fit(X, y, **metadata)
+            estimator.fit(X, y, **arguments)
     except ObygazeError:
         raise
     except ESTIMATOR_ERRORS as error:
         raise ModelError(f"model {spec.name} can't be trained: {error}") from error
-    # An estimator that sets no threshold has a logit, which is above 0 for clips more likely positive.
-    return Fitted(spec, estimator, float(getattr(estimator, "threshold_", 0.0)))
+    # The score of an estimator that sets no threshold is a logit: 0 stands for a probability of one half.
+    threshold = float(getattr(estimator, "threshold_", 0.0))
+    return Fitted(spec, estimator, threshold)

@@ -45,7 +45,7 @@ PATIENCE = 10
 """Number of steps without a smaller one after which a fit that is near its end counts as converged."""
 
 SMALLER_SHARE = 0.9
-"""A step counts as smaller if it is less than this share of the smallest one so far."""
+"""A step counts as smaller than those before if it is less than this share of the smallest of them."""
 
 NEAR_END_CHANGE = 1e-3
 """A fit is near its end if a step changed its logits by less than this share of their deviation."""
@@ -77,12 +77,15 @@ class PrincipalAxes:
         centred = features - features.mean(axis=0)
         if n_clips >= n_features:
             variance, axes = linalg.eigh(centred.T @ centred / n_clips, check_finite=False)
-            # Smaller variances are rounding errors.
-            return cls(axes.astype(np.float32), np.maximum(variance, LEAST_VARIANCE_SHARE * variance[-1]))
-        # With centred = U L V': the products of clips have eigenvectors U, and V = centred' U / L.
-        variance, by_clip = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
+            # A smaller variance is a rounding error.
+            least_variance = LEAST_VARIANCE_SHARE * variance[-1]
+            return cls(axes.astype(np.float32), np.maximum(variance, least_variance))
+        # The singular value decomposition centred = U L V' gives the axes V = centred' U / L. The products of
+        # clips have the eigenvectors U and, divided by the number of clips, the variances L^2 / n_clips.
+        variance, U = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
         is_real = variance > LEAST_VARIANCE_SHARE * variance[-1]
-        axes = centred.T @ (by_clip[:, is_real] / np.sqrt(n_clips * variance[is_real]))
+        L = np.sqrt(n_clips * variance[is_real])
+        axes = centred.T @ (U[:, is_real] / L)
         return cls(axes.astype(np.float32), variance[is_real])
 
     def divide_by_curvature(self, gradient: Floats, curvature: Floats, strength: Floats) -> Floats:
@@ -102,13 +105,14 @@ class PrincipalAxes:
         -------
         ndarray, shape [D, K]
         """
-        along_axes = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)
-        hessian = curvature * self.variance[:, None] + strength
+        along_axes = (self.axes.T @ gradient.astype(np.float32)).astype(np.float64)  # [R, K]
+        hessian = curvature * self.variance[:, None] + strength  # [R, K], its diagonal along the axes
         n_features, n_axes = self.axes.shape
         if n_axes == n_features:
             return np.asarray(self.axes @ (along_axes / hessian).astype(np.float32), np.float64)
-        # In directions across the axes the penalty is the only curvature. The gradient is divided by it in
-        # all directions; along the axes this is corrected to a division by the Hessian.
+        # Features do not vary in directions that are orthogonal to all axes: there the penalty is the only
+        # curvature. So the whole gradient is divided by the penalty. Along the axes this is then corrected to
+        # a division by the Hessian: g / hessian = g / strength + g (1 / hessian - 1 / strength).
         correction = along_axes * (1 / hessian - 1 / strength)
         return gradient / strength + self.axes @ correction.astype(np.float32)
 
@@ -153,9 +157,9 @@ class StepHistory:
     def overwrite(self, fits: NDArray[np.intp], history: "StepHistory") -> None:
         """Replace the history of the fits with these indices by `history`, in place.
 
-        `history` may be a later copy of this history that still holds some of its arrays, at earlier
-        positions. Steps are therefore copied from the oldest to the newest, so that each array is read before
-        it is overwritten.
+        `history` may have begun as a `copy` of this one, so that both share arrays: what is this history's
+        newest step may be an older step there. Steps are copied from the oldest to the newest, so that a
+        shared array is read before it is overwritten.
         """
         for position in range(N_REMEMBERED_STEPS):
             self.steps[position][:, fits] = history.steps[position]
@@ -242,15 +246,17 @@ class FoldDescent:
         self.losses = FoldLosses(problem.y, problem.in_training, logits)
         n_fits = len(problem.C)
         self.strengths = 1 / (problem.C * self.losses.n_clips)
-        at_start = self.losses.update_residuals(logits, np.zeros(n_fits), slice(None))
+        all_fits = slice(None)
+        at_start = self.losses.update_residuals(logits, np.zeros(n_fits), all_fits)
         self.curvature = at_start.curvature / self.losses.n_clips
         self.gradient = self._gradient()
         self.n_steps = 0
-        # The largest change of each fit's logits that is negligible; `step` computes it.
+        # By these three a fit is found to have converged (`_update_convergence`): the largest change of its
+        # logits that is negligible, which `step` computes; its smallest step so far, in multiples of that
+        # change; and the number of steps since the smallest.
         self.negligible = np.zeros(n_fits)
-        # The smallest step so far, in multiples of the negligible change, and the number of steps since.
         self.smallest_step = np.full(n_fits, np.inf)
-        self.n_steps_since = np.zeros(n_fits, np.int64)
+        self.n_steps_since_smallest = np.zeros(n_fits, np.int64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldDescent":
         """Return a copy of this descent with only some of the fits, given their indices."""
@@ -264,14 +270,14 @@ class FoldDescent:
         some.curvature = self.curvature[fits]
         some.negligible = self.negligible[fits]
         some.smallest_step = self.smallest_step[fits]
-        some.n_steps_since = self.n_steps_since[fits]
+        some.n_steps_since_smallest = self.n_steps_since_smallest[fits]
         return some
 
     def step(self) -> NDArray[np.bool_]:
         """Take one L-BFGS step with every fit; return which fits [K] have converged.
 
-        Convergence is judged by the step of length 1, which then is taken at the length that the line search
-        finds.
+        Whether a fit has converged is judged before the step, by the change of its logits at length 1. The
+        step is taken nevertheless, at the length that the line search finds.
         """
         step = self._quasi_newton_direction()
         # A step changes the logits little, so float32 is precise enough for the change.
@@ -283,29 +289,40 @@ class FoldDescent:
         has_converged = self._update_convergence(measures.deviation / self.negligible)
         length = self._line_search(step, change, measures.slope)
         step *= length
-        self.coefficients += step
         change *= length.astype(change.dtype)
+        self._move(step, change, is_last=bool(has_converged.all()))
+        return has_converged
+
+    def _move(self, step: Floats, change: Numbers, *, is_last: bool) -> None:
+        """Add a step [D + 1, K] to the coefficients and its change [N, K] to the logits; update the gradient.
+
+        After the last step the gradient is not needed any more. The residuals are those after the step
+        already: the line search has set them.
+        """
+        self.coefficients += step
         self.losses.logits += change
-        if has_converged.all():
-            return has_converged
+        if is_last:
+            return
         gradient = self._gradient()
         self.history.add(step, gradient - self.gradient)
         self.gradient = gradient
-        return has_converged
 
     def _update_convergence(self, size: Floats) -> NDArray[np.bool_]:
         """Record the size [K] of the fits' last steps, and return which fits have converged.
 
-        A fit has converged if its step is negligible, or if it is near its end and its steps have not become
-        smaller for `PATIENCE` steps, so that only rounding errors are left. `size` [K] is the change of the
-        logits by the step, in multiples of the negligible change.
+        `size` is the change of the logits by the step, in multiples of the negligible change. A fit has
+        converged if its step is negligible. It has also converged if it is near its end, a step having
+        changed its logits by less than `NEAR_END_CHANGE` of their deviation, and its steps have not become
+        smaller for `PATIENCE` steps: only rounding errors are left then.
         """
         is_smaller = size < SMALLER_SHARE * self.smallest_step
-        self.n_steps_since = np.where(is_smaller, 0, self.n_steps_since + 1)
+        self.n_steps_since_smallest = np.where(is_smaller, 0, self.n_steps_since_smallest + 1)
         self.smallest_step = np.where(is_smaller, size, self.smallest_step)
-        # The negligible change is about `tolerance` times the deviation of the logits.
-        is_near_end = self.smallest_step * self.tolerance < NEAR_END_CHANGE
-        is_rounding = (self.n_steps_since >= PATIENCE) & is_near_end
+        # From multiples of the negligible change to a share of the logits' deviation: the negligible change
+        # is about `tolerance` times the deviation.
+        smallest_change = self.smallest_step * self.tolerance
+        is_near_end = smallest_change < NEAR_END_CHANGE
+        is_rounding = (self.n_steps_since_smallest >= PATIENCE) & is_near_end
         is_negligible = size <= 1.0
         return np.asarray(is_negligible | is_rounding)
 
@@ -319,8 +336,8 @@ class FoldDescent:
     def _quasi_newton_direction(self) -> Floats:
         """Compute the descent directions [D + 1, K] by the two-loop recursion of L-BFGS."""
         direction = -self.gradient
-        # Of each remembered step, from the newest to the oldest, what the second loop needs.
-        pairs = []
+        # The first loop, from the newest step to the oldest, with what the second loop needs of each.
+        remembered = []
         for step, change in zip(reversed(self.history.steps), reversed(self.history.changes), strict=True):
             product = dot_columns(step, change)
             if not product.any():
@@ -329,12 +346,14 @@ class FoldDescent:
             inverse = np.divide(1.0, product, out=np.zeros_like(product), where=product > 0)
             coefficient = dot_columns(step, direction) * inverse
             direction -= coefficient * change
-            pairs.append((step, change, inverse, coefficient))
+            remembered.append((step, change, inverse, coefficient))
+        # In between, the inverse of the first guess of the Hessian.
         direction[-1] /= self.curvature
         direction[:-1] = self.axes.divide_by_curvature(direction[:-1], self.curvature, self.strengths)
-        for step, change, inverse, coefficient in reversed(pairs):
+        # The second loop, from the oldest step to the newest.
+        for step, change, inverse, coefficient in reversed(remembered):
             direction += (coefficient - dot_columns(change, direction) * inverse) * step
-        # A feature that is constant in a fit's clips keeps a weight of 0.
+        # A feature that is constant in a fit's clips, whose ratio is 0, keeps a weight of 0.
         direction[:-1][self.scaling.scale_ratio == 0] = 0.0
         return np.asarray(direction)
 
@@ -357,38 +376,59 @@ class FoldDescent:
         -------
         ndarray, shape [K]
         """
-        n_clips = self.losses.n_clips
-        # The penalty is a parabola along the step, given by its slope at length 0 and its curvature.
+        n_fits = len(self.losses.n_clips)
+        # Half the squared weights are a parabola of the length. It has this slope at length 0, and this
+        # curvature everywhere.
         penalty_slope = self.strengths * dot_columns(self.coefficients[:-1], step[:-1])
         penalty_curvature = self.strengths * dot_columns(step[:-1], step[:-1])
         flat_slope = FLAT_SHARE * np.abs(first_slope + penalty_slope)
-        length = np.ones(len(n_clips))
-        too_short = np.zeros_like(length)
-        too_long = np.full_like(length, np.inf)
-        # Indices of the fits whose length is still searched, and the derivatives at their present lengths.
-        searching = np.arange(len(n_clips))
-        derivatives = self.losses.update_residuals(change, length, slice(None))
-        self.curvature[searching] = derivatives.curvature / n_clips[searching]
+        length = np.ones(n_fits)
+        too_short = np.zeros(n_fits)
+        too_long = np.full(n_fits, np.inf)
+        fits = np.arange(n_fits)  # those whose length is still searched
+        all_fits = slice(None)
+        slope = self._try_length(change, length, all_fits) + (penalty_slope + length * penalty_curvature)
         for _ in range(MOST_TRIALS):
-            slope_of_penalty = penalty_slope[searching] + length[searching] * penalty_curvature[searching]
-            slope = derivatives.slope / n_clips[searching] + slope_of_penalty
-            is_steep = np.abs(slope) > flat_slope[searching]
+            is_steep = np.abs(slope) > flat_slope[fits]
             if not is_steep.any():
                 break
-            searching = searching[is_steep]
+            fits = fits[is_steep]
             slope = slope[is_steep]
-            curvature_of_losses = self.losses.second_derivative_along(change, searching) / n_clips[searching]
-            second_derivative = curvature_of_losses + penalty_curvature[searching]
-            # A length at which the loss still falls is too short.
-            falls = slope < 0
-            too_short[searching[falls]] = length[searching[falls]]
-            too_long[searching[~falls]] = length[searching[~falls]]
-            length[searching] = _next_length(
-                length[searching], slope, second_derivative, too_short[searching], too_long[searching]
+            curvature_of_losses = (
+                self.losses.second_derivative_along(change, fits) / self.losses.n_clips[fits]
             )
-            derivatives = self.losses.update_residuals(change, length[searching], searching)
-            self.curvature[searching] = derivatives.curvature / n_clips[searching]
+            second_derivative = curvature_of_losses + penalty_curvature[fits]
+            # A length at which the loss still falls is too short, any other too long.
+            falls = slope < 0
+            too_short[fits[falls]] = length[fits[falls]]
+            too_long[fits[~falls]] = length[fits[~falls]]
+            length[fits] = _next_length(
+                length[fits], slope, second_derivative, too_short[fits], too_long[fits]
+            )
+            slope_of_penalty = penalty_slope[fits] + length[fits] * penalty_curvature[fits]
+            slope = self._try_length(change, length[fits], fits) + slope_of_penalty
         return length
+
+    def _try_length(self, change: Numbers, length: Floats, fits: "NDArray[np.intp] | slice") -> Floats:
+        """Set residuals and curvatures of some of the fits to those after a step of some length.
+
+        Parameters
+        ----------
+        change : ndarray, shape [N, K]
+            The change of the logits of all fits by a step of length 1.
+        length : ndarray, shape [number of those fits]
+        fits : ndarray of int or slice
+            Indices of those fits among the K.
+
+        Returns
+        -------
+        ndarray, shape [number of those fits]
+            Derivative of the mean loss by the length, without the penalty.
+        """
+        derivatives = self.losses.update_residuals(change, length, fits)
+        self.curvature[fits] = derivatives.curvature / self.losses.n_clips[fits]
+        slope: Floats = derivatives.slope / self.losses.n_clips[fits]
+        return slope
 
 
 def _next_length(
@@ -404,7 +444,8 @@ def _next_length(
     length, slope, second_derivative : ndarray, shape [K]
         The present length, with the first and second derivative of the loss there.
     too_short, too_long : ndarray, shape [K]
-        The ends of the bracket; `too_long` may be infinite.
+        The ends of the bracket: lengths known to be too short and too long. `too_long` is infinite while
+        none is known.
     """
     newton = length - slope / np.maximum(second_derivative, np.finfo(np.float64).tiny)
     is_between = (newton > too_short) & (newton < too_long) & (newton < MOST_GROWTH * length)

@@ -20,8 +20,7 @@ LEAST_CURVATURE = 1e-12
 It is reached if all logits have the right sign and an absolute value of 28, where the loss is nearly 0."""
 
 LEAST_DEVIATION = 1e-6
-"""Deviation that is added to that of logits, since the tolerance is relative to it and logits may hardly
-vary."""
+"""Added to the deviation of the logits, to which the tolerance is relative: it may be 0 at the beginning."""
 
 N_CLIPS_AT_ONCE = 256
 """Number of clips whose logits are handled at a time: they fit in a core's cache."""
@@ -84,7 +83,7 @@ class FoldLosses:
         self.residuals = np.empty_like(logits)
         self.in_training = in_training.astype(logits.dtype)
         # 1/2 less the label: the residual of a clip whose logit is 0.
-        self.residual_at_zero = (0.5 - y).astype(logits.dtype)[:, None]
+        self.half_minus_y = (0.5 - y).astype(logits.dtype)[:, None]
         self.n_clips = in_training.sum(axis=0).astype(np.float64)
 
     def take(self, fits: NDArray[np.intp]) -> "FoldLosses":
@@ -94,7 +93,7 @@ class FoldLosses:
         some.logits = self.logits[:, fits]
         some.residuals = self.residuals[:, fits]
         some.in_training = self.in_training[:, fits]
-        some.residual_at_zero = self.residual_at_zero
+        some.half_minus_y = self.half_minus_y
         some.n_clips = self.n_clips[fits]
         return some
 
@@ -103,7 +102,8 @@ class FoldLosses:
     ) -> DerivativesAlong:
         """Set the residuals of some fits to those after a step, and return the losses' derivatives there.
 
-        The logits after the step are ``logits + length * change``; `logits` itself is not changed.
+        The logits after the step are ``logits + length * change``; `logits` itself is not changed. The losses
+        are those of the clips, without the penalty.
 
         Parameters
         ----------
@@ -119,17 +119,17 @@ class FoldLosses:
         half_length = (length / 2).astype(change.dtype)
         for rows in self._row_blocks():
             change_of_rows = change[rows, fits]
-            # p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, which numpy computes three times as fast. The
-            # residual p - y is thus tanh(s / 2) / 2 + (1/2 - y).
+            # The probability is p = 1 / (1 + exp(-s)) = (1 + tanh(s / 2)) / 2, and the residual
+            # p - y = tanh(s / 2) / 2 + (1/2 - y). numpy computes tanh three times as fast as exp.
             residual = self.logits[rows, fits] / 2
             residual += change_of_rows * half_length
             np.tanh(residual, out=residual)
             residual /= 2
-            residual += self.residual_at_zero[rows]
+            residual += self.half_minus_y[rows]
             residual *= self.in_training[rows, fits]
             self.residuals[rows, fits] = residual
             slope += dot_columns(residual, change_of_rows)
-            # The residual r is p or p - 1, so p (1 - p) = |r| - r^2.
+            # The sum of p (1 - p), which is |r| - r^2 of the residuals r (`_curvature_of_clips`).
             curvature += np.abs(residual).sum(axis=0) - dot_columns(residual, residual)
         return DerivativesAlong(slope, np.maximum(curvature, LEAST_CURVATURE * len(change)))
 
@@ -148,16 +148,17 @@ class FoldLosses:
         """
         second_derivative = np.zeros(len(fits))
         for rows in self._row_blocks():
-            residual = self.residuals[rows, fits]
             change_of_rows = change[rows, fits]
-            # The residual r is p or p - 1, so p (1 - p) = |r| - r^2.
-            curvature = np.abs(residual) - residual * residual
-            curvature *= change_of_rows
-            second_derivative += dot_columns(curvature, change_of_rows)
+            weighted_change = _curvature_of_clips(self.residuals[rows, fits])
+            weighted_change *= change_of_rows
+            second_derivative += dot_columns(weighted_change, change_of_rows)
         return second_derivative
 
     def measure_step(self, change: Numbers) -> StepMeasures:
-        """Measure the size and slope of a step that would add `change` [N, K] to the logits."""
+        """Measure the size and slope of a step that would add `change` [N, K] to the logits.
+
+        Both are of training clips; the residuals of other clips are 0.
+        """
         squares = np.zeros(len(self.n_clips))
         slope = np.zeros(len(self.n_clips))
         for rows in self._row_blocks():
@@ -186,3 +187,8 @@ class FoldLosses:
         """Split the clips into blocks of `N_CLIPS_AT_ONCE`, which fit in a core's cache."""
         for start in range(0, len(self.logits), N_CLIPS_AT_ONCE):
             yield slice(start, start + N_CLIPS_AT_ONCE)
+
+
+def _curvature_of_clips(residual: Numbers) -> Numbers:
+    """Compute p (1 - p) from the residuals r [n, K], which are p or p - 1: it is ``|r| - r^2`` for both."""
+    return np.asarray(np.abs(residual) - residual * residual)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from obygaze_models.models.scaling import (
-    Moments,
+    MeanAndScale,
+    as_mean_and_scale,
     is_constant,
-    moments,
-    moments_of_subsets,
-    safe_scale,
+    mean_and_scale,
+    mean_and_scale_of_subsets,
     standardise,
 )
 
@@ -40,7 +40,7 @@ class SharedFeatures:
 
     Attributes
     ----------
-    moments : Moments
+    mean_and_scale : MeanAndScale
         Of all clips, [D].
     float64 : ndarray, shape [N, D]
         The standardised features in double precision.
@@ -52,16 +52,17 @@ class SharedFeatures:
         """Standardise features X [N, D], and keep them in double and in single precision."""
         self.X = X
         self.limit = limit
-        self.moments = moments(X)
+        self.mean_and_scale = mean_and_scale(X)
         self.float64: Floats = np.empty(X.shape)
-        standardise(X, *self.moments, limit, out=self.float64)
+        standardise(X, *self.mean_and_scale, limit, out=self.float64)
         self.float32 = self.float64.astype(np.float32)
 
     def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Find the values at or beyond the limits `low` and `high` [D]: their rows, and their columns.
+        """Find the values that a fit with other limits may clip differently: their rows, and their columns.
 
-        Values that were clipped to `self.limit` may lie beyond any wider limit before they were clipped. So a
-        wider limit counts as `self.limit`, and these values are found too.
+        `low` and `high` [D] are the limits of a fit's features, as values of the shared features. Values at
+        or beyond them are found. A shared value that was clipped, and so equals `self.limit` or its opposite,
+        is always found: what it was before is not known here, and may be beyond wider limits too.
         """
         lowest = np.maximum(low, -self.limit)
         highest = np.minimum(high, self.limit)
@@ -79,10 +80,10 @@ class LimitCorrections:
         Positions of the values in the shared features, sorted by row.
     change : ndarray, shape [E, K]
         The fit's value less the shared value.
-    touched_rows : ndarray of int, shape [R]
+    changed_rows : ndarray of int, shape [R]
         The rows of the shared features that have any such value.
     sum_by_row : csr_array, shape [R, E]
-        Multiplied by numbers [E, K], it sums those of each touched row.
+        Multiplied by numbers [E, K], it sums those of each changed row.
     sum_by_column : csr_array, shape [D, E]
         Multiplied by numbers [E, K], it sums those of each column.
     """
@@ -90,7 +91,7 @@ class LimitCorrections:
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
     change: Floats
-    touched_rows: NDArray[np.intp]
+    changed_rows: NDArray[np.intp]
     sum_by_row: csr_array
     sum_by_column: csr_array
 
@@ -109,15 +110,15 @@ class LimitCorrections:
         n_features : int
             Number of columns of the shared features.
         """
-        touched_rows, touched_row_of = np.unique(rows, return_inverse=True)
-        sum_by_row = _sums_by(touched_row_of, len(touched_rows))
-        sum_by_column = _sums_by(columns, n_features)
-        return cls(rows, columns, change, touched_rows, sum_by_row, sum_by_column)
+        changed_rows, changed_row_of_value = np.unique(rows, return_inverse=True)
+        sum_by_row = _indicator_matrix(changed_row_of_value, len(changed_rows))
+        sum_by_column = _indicator_matrix(columns, n_features)
+        return cls(rows, columns, change, changed_rows, sum_by_row, sum_by_column)
 
     def add_to_logits(self, logits: Numbers, weights: Floats) -> None:
         """Correct logits [N, K] in place for the changed values, given weights of shared features [D, K]."""
         if len(self.rows):
-            logits[self.touched_rows] += self.sum_by_row @ (self.change * weights[self.columns])
+            logits[self.changed_rows] += self.sum_by_row @ (self.change * weights[self.columns])
 
     def add_to_gradient(self, gradient: Floats, residuals: Numbers) -> None:
         """Correct gradients [D, K] in place for the changed values, given residuals [N, K]."""
@@ -125,13 +126,14 @@ class LimitCorrections:
             gradient += self.sum_by_column @ (self.change * residuals[self.rows])
 
 
-def _sums_by(positions: NDArray[np.intp], n: int) -> csr_array:
-    """Make the sparse matrix [n, E] that sums E values by group.
+def _indicator_matrix(group_of: NDArray[np.intp], n_groups: int) -> csr_array:
+    """Make the sparse matrix [n_groups, E] that sums E values by group, when it is multiplied by them.
 
-    `positions` [E] is the group of each value, from 0 to n - 1.
+    It is 1 where a value is of a group, and 0 elsewhere; `group_of` [E] is the group of each value.
     """
-    ones = np.ones(len(positions))
-    return csr_array((ones, (positions, np.arange(len(positions)))), shape=(n, len(positions)))
+    n_values = len(group_of)
+    ones = np.ones(n_values)
+    return csr_array((ones, (group_of, np.arange(n_values))), shape=(n_groups, n_values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +172,8 @@ class FoldScaling:
         coefficients : ndarray, shape [D + 1, K]
             Weights of each fit's own standardised features, and intercepts.
         """
+        # A fit's feature is scale_ratio * (shared value + correction - centre). The logit is therefore the
+        # product of shared values and shared weights, plus an intercept, plus corrections.
         weights = self.scale_ratio * coefficients[:-1]
         intercepts = coefficients[-1] - dot_columns(self.centre, weights)
         logits: Numbers = features @ weights.astype(features.dtype)
@@ -182,6 +186,7 @@ class FoldScaling:
 
         The shared features [N, D] and the residuals have the same precision, in which they are multiplied.
         """
+        # The chain rule through the same steps as in `logits`: shared values, corrections, centre, ratio.
         gradient = np.empty((features.shape[1] + 1, residuals.shape[1]))
         gradient[-1] = residuals.sum(axis=0, dtype=np.float64)
         gradient[:-1] = features.T @ residuals
@@ -198,12 +203,12 @@ class ScaledFolds(NamedTuple):
     ----------
     scaling : FoldScaling
         Conversion of the shared features into each fit's features.
-    moments : Moments
+    mean_and_scale : MeanAndScale
         Of each fit's training clips, [K, D]; scales of constant features are 1.
     """
 
     scaling: FoldScaling
-    moments: Moments
+    mean_and_scale: MeanAndScale
 
 
 def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
@@ -216,18 +221,21 @@ def scale_folds(shared: SharedFeatures, in_training: Masks) -> ScaledFolds:
     in_training : ndarray of bool, shape [N, K]
         The training clips of each fit.
     """
-    subset_moments = moments_of_subsets(shared.X, in_training)
-    fold_moments = safe_scale(subset_moments.mean, subset_moments.scale, shared.X.dtype)
-    mean = shared.moments.mean.astype(np.float64)
-    scale = shared.moments.scale.astype(np.float64)
-    # The fits' means [K, D], standardised as the shared features are.
-    centre = (fold_moments.mean - mean) / scale
-    scale_ratio = scale / fold_moments.scale
+    dtype = shared.X.dtype
+    of_subsets = mean_and_scale_of_subsets(
+        shared.X, in_training
+    )  # the scale of a constant feature is about 0
+    of_folds = as_mean_and_scale(of_subsets.mean, of_subsets.scale, dtype)  # there it is 1
+    mean = shared.mean_and_scale.mean.astype(np.float64)
+    scale = shared.mean_and_scale.scale.astype(np.float64)
+    # The fits' means [K, D] as values of the shared features.
+    centre = (of_folds.mean - mean) / scale
+    scale_ratio = scale / of_folds.scale
     corrections = _limit_corrections(shared, centre, scale_ratio)
-    # After the corrections, which divide by the ratio.
-    scale_ratio[is_constant(subset_moments.mean, subset_moments.scale, shared.X.dtype)] = 0.0
+    # Constant features get the ratio 0 only now, as the corrections divide by it.
+    scale_ratio[is_constant(of_subsets.mean, of_subsets.scale, dtype)] = 0.0
     scaling = FoldScaling(np.ascontiguousarray(centre.T), np.ascontiguousarray(scale_ratio.T), corrections)
-    return ScaledFolds(scaling, fold_moments)
+    return ScaledFolds(scaling, of_folds)
 
 
 def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floats) -> LimitCorrections:
@@ -239,14 +247,15 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     centre, scale_ratio : ndarray, shape [K, D]
         Each fit's feature is ``scale_ratio * (value - centre)``, where the value is the shared one.
     """
-    # The shared values [K, D] at which each fit's own feature is at its limits.
+    # The shared values [K, D] at which each fit's own feature is at its limits. A fit with centre 0.5 and
+    # ratio 2 that clips at 5 deviations clips shared values at -2 and 3.
     half_range = shared.limit / scale_ratio
     low = centre - half_range
     high = centre + half_range
-    # By the narrowest limits of all fits.
-    rows, columns = shared.find_beyond(low.max(axis=0), high.min(axis=0))
-    mean = shared.moments.mean.astype(np.float64)
-    scale = shared.moments.scale.astype(np.float64)
+    # A value between the narrowest limits of all fits is clipped by none of them.
+    rows, columns = shared.find_beyond(low=low.max(axis=0), high=high.min(axis=0))
+    mean = shared.mean_and_scale.mean.astype(np.float64)
+    scale = shared.mean_and_scale.scale.astype(np.float64)
     # The values without any limit, [E], and clipped at each fit's limits, [K, E].
     not_clipped = (shared.X[rows, columns] - mean[columns]) / scale[columns]
     clipped_by_fit = np.clip(not_clipped, low[:, columns], high[:, columns])

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from obygaze_models.dataset.features import StoredClips
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.parameters import Estimator
-from obygaze_models.models.scaling import Moments, safe_scale
+from obygaze_models.models.scaling import MeanAndScale, as_mean_and_scale
 
 N_CLIPS_AT_ONCE = 64
 """Clips whose frames are copied in float64 at a time, for their moments."""
@@ -47,7 +47,7 @@ def check_frames(X: ArrayLike) -> Floats:
     return frames  # type: ignore[no-any-return]  # check_array is untyped
 
 
-def frame_moments(X: Floats, dtype: np.dtype[Any] | None = None) -> Moments:
+def mean_and_scale_of_frames(X: Floats, dtype: np.dtype[Any] | None = None) -> MeanAndScale:
     """Compute mean and standard deviation [D] over all present frames of X [N, F, D].
 
     The deviation of a constant feature is 1. The moments are of type `dtype`, by default that of X.
@@ -61,7 +61,7 @@ def frame_moments(X: Floats, dtype: np.dtype[Any] | None = None) -> Moments:
     squares = np.zeros(X.shape[2])
     for block in blocks:
         squares += np.nansum((block.astype(np.float64) - mean) ** 2, axis=(0, 1))
-    return safe_scale(mean, np.sqrt(squares / n_frames), dtype or X.dtype)
+    return as_mean_and_scale(mean, np.sqrt(squares / n_frames), dtype or X.dtype)
 
 
 def most_differing_directions(difference: Floats, n: int) -> NDArray[np.float64]:
@@ -102,7 +102,7 @@ class FrameReader(Estimator):
         self.n_features_in_ = clips.shape[2]
         return clips
 
-    def _frames(self, X: ArrayLike | StoredClips) -> Any:
+    def _check_frames(self, X: ArrayLike | StoredClips) -> Any:
         """Validate clips [N, F, D] to score, and check that frames have as many features as in `fit`."""
         clips = X if isinstance(X, StoredClips) else check_frames(X)
         if clips.shape[2] != self.n_features_in_:

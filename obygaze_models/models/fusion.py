@@ -75,7 +75,7 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
     >>> [spec.name for spec in om.fused(["linear"], data, "late")]
     ['linear', 'linear:seen', 'linear:heard']
     """
-    sets = subsets(data)
+    sets = sets_of_modalities(data)
     if how not in WAYS_TO_FUSE:
         raise ModelError(f"models are fused by one of {', '.join(WAYS_TO_FUSE)}, not by {how!r}")
     columns = tuple(slice(modality.start, modality.stop) for modality in data.modalities)
@@ -91,7 +91,10 @@ def fused(models: Sequence[str | ModelSpec], data: Dataset, how: How) -> list[Mo
 
 
 def _refuse_other_inputs(spec: ModelSpec) -> None:
-    """Raise if a model reads something other than vectors: only models of vectors can be fused."""
+    """Raise if a model reads something other than vectors: only models of vectors can be fused.
+
+    A model that takes the presence of concepts reads labels of concepts in addition to vectors.
+    """
     if spec.reads != "pooled":
         reads: str = spec.reads
     elif "present" in spec.requests():
@@ -119,7 +122,7 @@ class ModalitySet(NamedTuple):
     pattern: Pattern
 
 
-def subsets(data: Dataset) -> list[ModalitySet]:
+def sets_of_modalities(data: Dataset) -> list[ModalitySet]:
     """List the sets of modalities to compare: all, each alone and, if there are three or more, all but one.
 
     Raises
@@ -141,7 +144,7 @@ def subsets(data: Dataset) -> list[ModalitySet]:
     sets = [make_set("", tuple(indices))]
     for index, name in enumerate(names):
         sets.append(make_set(f":{name}", (index,)))
-    # With two modalities, all but one is the other alone, which is listed already.
+    # All but one; with two modalities, that is the other alone, which is listed already.
     if len(names) > 2:
         for left_out, name in enumerate(names):
             others = tuple(index for index in indices if index != left_out)
@@ -171,6 +174,7 @@ def _fused_spec(spec: ModelSpec, modality_set: ModalitySet, columns: Columns, ho
         title=title,
         make=partial(_make_fused_classifier, spec, columns_of_set, how),
         choose=None,
+        # Inner folds of movies are needed even where the model itself needs none.
         uses=tuple(sorted({*spec.requests(), "groups"})),
         compared_with=(),
     )
@@ -200,7 +204,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         The modalities' columns in X.
     how : {"concat", "late", "max", "mean"}
         ``concat`` joins features. The others train a model for each modality, and combine the models' logits,
-        each less its mean on training clips: ``late`` by a sum weighted by `HeldOut.weights`, ``mean`` by
+        each less its mean on training clips: ``late`` by a sum weighted by `HeldOut.fit_weights`, ``mean`` by
         their mean, and ``max`` by the largest.
 
     Attributes
@@ -241,7 +245,9 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         movies = np.asarray(groups)
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
         present = present_modalities(features, self.columns)  # [N, M]
-        patterns = {self._all_modalities, *map(pattern_of, present)}
+        # The sets of modalities that clips have, and that of all modalities.
+        patterns = {pattern_of(modalities_of_clip) for modalities_of_clip in present}
+        patterns.add(self._all_modalities)
         # Clips without any modality have no features to fit a model on.
         patterns.discard(())
         self.models_: dict[Pattern, JoinedModel] = {}
@@ -266,14 +272,17 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         Features [N, D], labels and movies [N] are of all clips.
         """
         has_set = has_all(present_modalities(features, self.columns), pattern)
-        # The folds are not used: this checks that there are enough clips for them, to say so in a message.
+        self._refuse_too_few(labels[has_set], movies[has_set])
+        parts = [features[has_set][:, self.columns[index]] for index in pattern]
+        return JoinedModel.fit(self.estimator, self.how, parts, labels[has_set], movies[has_set])
+
+    def _refuse_too_few(self, labels: NDArray[Any], movies: NDArray[Any]) -> None:
+        """Raise if the clips that have a set of modalities, with these labels and movies, allow no folds."""
         try:
-            inner_folds(labels[has_set], movies[has_set])
+            inner_folds(labels, movies)
         except ProtocolError as error:
             required = "all its modalities" if len(self.columns) > 1 else "its modality"
             raise ValueError(f"too few clips have {required}: {error}") from None
-        parts = [features[has_set][:, self.columns[index]] for index in pattern]
-        return JoinedModel(self.estimator, self.how, parts, labels[has_set], movies[has_set])
 
     def _gather_held_out(
         self, present: NDArray[np.bool_], labels: NDArray[Any], movies: NDArray[Any]
@@ -290,20 +299,24 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         scores = np.full(n_clips, np.nan)
         training_means = np.full(n_clips, np.nan)
         folds = np.full(n_clips, np.nan)
-        for number, (pattern, joined) in enumerate(self.models_.items()):
+        first_fold_of_model = 0
+        for pattern, joined in self.models_.items():
             # The model was fitted on the clips that have at least its modalities: its scores are of these.
-            rows_of_model = np.flatnonzero(has_all(present, pattern))
-            has_no_other = present[rows_of_model].sum(axis=1) == len(pattern)
-            rows = rows_of_model[has_no_other]
-            scores[rows] = joined.held_out.scores[has_no_other]
-            training_means[rows] = joined.held_out.training_means[has_no_other]
+            has_at_least = has_all(present, pattern)
+            has_exactly = has_at_least & (present.sum(axis=1) == len(pattern))
+            is_wanted = has_exactly[has_at_least]  # among the clips of the model
+            held_out = joined.held_out
+            scores[has_exactly] = held_out.scores[is_wanted]
+            training_means[has_exactly] = held_out.training_means[is_wanted]
             # Folds of two sets were scored by different models, so that they get different numbers.
-            folds[rows] = joined.held_out.folds[has_no_other] + number * n_clips
-        # A clip without any modality has no score: it gets the means of the others, and their mean fold.
+            folds[has_exactly] = first_fold_of_model + held_out.folds[is_wanted]
+            first_fold_of_model += n_clips  # there are fewer folds than clips
+        # A clip without any modality has no score. It gets the mean of the others' scores, of their training
+        # means, and, as it needs some fold, of their folds.
         has_score = np.isfinite(scores)
         values = np.stack([scores, training_means, folds])  # [3, N]
-        means = values[:, has_score].mean(axis=1)
-        scores, training_means, folds = np.where(has_score, values, means[:, np.newaxis])
+        means_of_others = values[:, has_score].mean(axis=1)
+        scores, training_means, folds = np.where(has_score, values, means_of_others[:, np.newaxis])
         return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -313,7 +326,8 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         """
         check_is_fitted(self)
         features = np.asarray(X)
-        scores = np.full(len(features), self.models_[self._all_modalities].base)
+        mean_score = self.models_[self._all_modalities].base
+        scores = np.full(len(features), mean_score)
         for pattern, rows in match_models(present_modalities(features, self.columns), self.models_):
             parts = [features[rows][:, self.columns[index]] for index in pattern]
             scores[rows] = self.models_[pattern].scores(parts)
@@ -328,5 +342,5 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         return LinearFusion(
             columns=self.columns,
             joins={pattern: joined.linear() for pattern, joined in self.models_.items()},
-            largest=self.how == "max",
+            fused_by_max=self.how == "max",
         )

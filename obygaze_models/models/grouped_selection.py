@@ -133,9 +133,9 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             params["groups"] = movies
         chosen = self._choose(InnerFolds(features, labels, folds, params))
         held_out = HeldOut(chosen.scores, labels, movies, folds, chosen.training_means)
-        return self.accept(chosen, classes, held_out)
+        return self.set_chosen(chosen, classes, held_out)
 
-    def accept(self, chosen: Chosen, classes: NDArray[Any], held_out: HeldOut) -> Self:
+    def set_chosen(self, chosen: Chosen, classes: NDArray[Any], held_out: HeldOut) -> Self:
         """Set the fitted attributes from a choice that was already made.
 
         Parameters
@@ -166,7 +166,7 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     ) -> Self:
         """Set the fitted attributes; `tried` becomes `candidates_`.
 
-        Without held-out scores the threshold is just above 0.
+        Without held-out scores the threshold is the smallest float above 0, which only positive scores reach.
         """
         self.classes_ = classes
         self.estimator_ = estimator
@@ -183,9 +183,13 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
     # -----------------------------------------------------------------------
 
     def _choose(self, inner: InnerFolds) -> Chosen:
-        """Choose what `choose` names by inner folds, and fit the chosen estimator on all clips."""
+        """Choose what `choose` names by inner folds, and fit the chosen estimator on all clips.
+
+        A `Grid` chooses the value of a parameter, `EarlyStopping` the number of epochs; otherwise clips are
+        scored for the threshold alone. For the zoo's linear probe there is a faster search of the grid, which
+        gives the same choice.
+        """
         choose = self.choose
-        # The zoo's linear probe has a faster search, which gives the same choice.
         if isinstance(choose, Grid) and is_probe_search(self.estimator, choose) and not inner.params:
             all_clips = TrainingSet(rows=np.arange(len(inner.y)), inner=inner.folds)
             (chosen,) = search_probes(self.estimator, choose, inner.X, inner.y, [all_clips])
@@ -197,8 +201,8 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
                 chosen = self._choose_epochs(choose, inner)
             else:
                 chosen = self._choose_threshold_alone(inner)
-            fitted = chosen.estimator.fit(inner.X, inner.y, **inner.params)
-            return chosen._replace(estimator=fitted)
+            fitted_on_all = chosen.estimator.fit(inner.X, inner.y, **inner.params)
+        return chosen._replace(estimator=fitted_on_all)
 
     def _choose_value(self, grid: Grid, inner: InnerFolds) -> Chosen:
         """Choose the parameter value of a grid with the lowest log loss on held-out clips.
@@ -241,13 +245,14 @@ class GroupedSelection(MetaEstimatorMixin, LogitClassifier):
             # move the threshold, but the clips of the test fold are not among them.
             scores[held_out] = scores_of(model, X[held_out])
             training_means[held_out] = mean_score(model, X[~held_out])
-            kept_epochs.append(int(getattr(model, stopping.fitted)))
+            n_epochs_kept = getattr(model, stopping.fitted)
+            kept_epochs.append(int(n_epochs_kept))
             if hasattr(model, "curve_"):
                 curves.append(model.curve_)
         # If the median lies between two epochs, the later one.
-        epochs = int(np.ceil(np.median(kept_epochs)))
-        candidate = Candidate(f"{stopping.parameter}={epochs}", log_loss(y, scores), chosen=True)
-        estimator = clone(self.estimator).set_params(**{stopping.parameter: epochs})
+        n_epochs = int(np.ceil(np.median(kept_epochs)))
+        candidate = Candidate(f"{stopping.parameter}={n_epochs}", log_loss(y, scores), chosen=True)
+        estimator = clone(self.estimator).set_params(**{stopping.parameter: n_epochs})
         return Chosen(estimator, (candidate,), scores, training_means, tuple(curves))
 
     def _copy_for_fold(self, fold: int) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from obygaze_models.models.choices import evenly_spaced
+from obygaze_models.models.choices import sample_evenly
 from obygaze_models.models.estimator_scores import mean_score, scores_of
 
 
@@ -84,29 +84,73 @@ def score_candidates(candidates: Sequence[Any], inner: InnerFolds, parameter: st
     parameter : str
         Name of the parameter in which they differ, as `set_params` takes it.
     """
+    # The faster ways pass no further arguments to ``fit``.
     if not inner.params and hasattr(candidates[0], "logits_of_subsets"):
-        in_training = np.stack([~held_out for held_out in inner.held_out_clips()], axis=1)  # [N, F]
-        logits = candidates[0].logits_of_subsets(candidates, inner.X, inner.y, in_training)
-        if logits is not None:
-            return _pick_held_out(logits, in_training)
-    first_steps = None
+        scores = _score_by_subsets(candidates, inner)
+        if scores is not None:
+            return scores
     if not inner.params and _differ_in_last_step(candidates[0], parameter):
-        # The earlier steps do not depend on the parameter: they are fitted once for all candidates.
-        first_steps = candidates[0][:-1]
-        candidates = [candidate[-1] for candidate in candidates]
+        return _score_last_steps(candidates, inner)
     result = InnerScores.empty(len(candidates), len(inner.y))
     for held_out in inner.held_out_clips():
-        X_fitted = inner.X[~held_out]
-        X_held_out = inner.X[held_out]
-        if first_steps is not None:
-            steps = clone(first_steps)
-            X_fitted = steps.fit_transform(X_fitted, inner.y[~held_out])
-            X_held_out = steps.transform(X_held_out)
-        models = _fit_copies(candidates, X_fitted, inner, ~held_out)
-        for index, model in enumerate(models):
-            result.scores[index, held_out] = scores_of(model, X_held_out)
-            result.training_means[index, held_out] = mean_score(model, X_fitted)
+        features = _FoldFeatures(held_out, fitted=inner.X[~held_out], held_out=inner.X[held_out])
+        _score_fold(result, candidates, inner, features)
     return result
+
+
+def _score_by_subsets(candidates: Sequence[Any], inner: InnerFolds) -> InnerScores | None:
+    """Score training clips by candidates whose class fits them on all inner folds at once.
+
+    None if it does not do so for these candidates.
+    """
+    in_training = np.stack([~held_out for held_out in inner.held_out_clips()], axis=1)  # [N, F]
+    logits = candidates[0].logits_of_subsets(candidates, inner.X, inner.y, in_training)
+    if logits is None:
+        return None
+    return _pick_held_out(logits, in_training)
+
+
+def _score_last_steps(candidates: Sequence[Pipeline], inner: InnerFolds) -> InnerScores:
+    """Score training clips by pipelines that differ in their last step only.
+
+    The earlier steps are fitted once on each fold, for all candidates.
+    """
+    last_steps = [candidate[-1] for candidate in candidates]
+    result = InnerScores.empty(len(candidates), len(inner.y))
+    for held_out in inner.held_out_clips():
+        earlier_steps = clone(candidates[0][:-1])
+        fitted = earlier_steps.fit_transform(inner.X[~held_out], inner.y[~held_out])
+        features = _FoldFeatures(held_out, fitted, held_out=earlier_steps.transform(inner.X[held_out]))
+        _score_fold(result, last_steps, inner, features)
+    return result
+
+
+class _FoldFeatures(NamedTuple):
+    """The features of the N training clips, divided by an inner fold.
+
+    Attributes
+    ----------
+    in_fold : ndarray of bool, shape [N]
+        Marks the clips that the fold holds out.
+    fitted : ndarray
+        Features of the other clips, as the candidates read them.
+    held_out : ndarray
+        Features of the fold's clips.
+    """
+
+    in_fold: NDArray[np.bool_]
+    fitted: NDArray[Any]
+    held_out: NDArray[Any]
+
+
+def _score_fold(
+    result: InnerScores, candidates: Sequence[Any], inner: InnerFolds, features: _FoldFeatures
+) -> None:
+    """Fit copies of the candidates without an inner fold, and fill in its clips' scores in `result`."""
+    models = _fit_copies(candidates, features.fitted, inner, ~features.in_fold)
+    for index, model in enumerate(models):
+        result.scores[index, features.in_fold] = scores_of(model, features.held_out)
+        result.training_means[index, features.in_fold] = mean_score(model, features.fitted)
 
 
 def _differ_in_last_step(candidate: Any, parameter: str) -> bool:
@@ -132,11 +176,12 @@ def _fit_copies(
     clips : ndarray of bool, shape [N]
         Marks the n clips to fit on.
     """
-    # The candidates are unfitted, so a shallow copy is enough; cloning takes as long as a small fit.
+    # The candidates are unfitted, so a shallow copy is enough; scikit-learn's `clone` takes as long as a
+    # small fit.
     models = [copy(candidate) for candidate in candidates]
     y = inner.y[clips]
     if hasattr(models[0], "fit_together") and not inner.params:
-        models[0].fit_together(models, X, y)
+        models[0].fit_together(models, X, y)  # a static method, which fits all of `models`
     else:
         for model in models:
             model.fit(X, y, **inner.params_of(clips))
@@ -149,7 +194,7 @@ def _pick_held_out(logits: NDArray[np.float64], in_training: NDArray[np.bool_]) 
     Parameters
     ----------
     logits : ndarray, shape [E, F, N]
-        Logits of each candidate, fitted without each fold.
+        Logits of all N clips, by each of E candidates fitted without each of F folds.
     in_training : ndarray of bool, shape [N, F]
         Marks the clips that were fitted on in each fold; each clip is held out by one fold.
     """
@@ -157,5 +202,5 @@ def _pick_held_out(logits: NDArray[np.float64], in_training: NDArray[np.bool_]) 
     for fold, is_fitted in enumerate(in_training.T):
         for candidate, logits_of_fit in enumerate(logits[:, fold]):
             result.scores[candidate, ~is_fitted] = logits_of_fit[~is_fitted]
-            result.training_means[candidate, ~is_fitted] = evenly_spaced(logits_of_fit[is_fitted]).mean()
+            result.training_means[candidate, ~is_fitted] = sample_evenly(logits_of_fit[is_fitted]).mean()
     return result

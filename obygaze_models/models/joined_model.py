@@ -1,6 +1,7 @@
 """Fit the model of one set of modalities, whose clips have all modalities of the set."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -23,27 +24,19 @@ ALONE = "alone"
 """First word of the candidate of a late fusion in which one modality decides alone."""
 
 
+@dataclass(eq=False)
 class JoinedModel:
     """The model of one set of modalities: one estimator of all (``concat``), or one for each modality.
 
-    It is fitted when it is constructed. With an estimator for each modality, the score of a clip is
+    With an estimator for each modality, the score of a clip is
     ``base + sum(factors * (logits - training_means))``; with ``max``, the largest summand takes the place of
-    the sum.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Unfitted, of one modality or of all that are joined.
-    how : {"concat", "late", "max", "mean"}
-        As `FusedClassifier` takes it.
-    parts : list of ndarray, shape [N, D]
-        The features of each modality.
-    y : ndarray of int, shape [N]
-        Labels, 0 or 1.
-    movies : ndarray, shape [N]
+    the sum. With one estimator of all, it is the estimator's score.
 
     Attributes
     ----------
+    how : {"concat", "late", "max", "mean"}
+        As `FusedClassifier` takes it.
+    n_modalities : int
     models : list of estimator
         One for each modality, or one of all.
     training_means : ndarray, shape [number of models]
@@ -58,45 +51,70 @@ class JoinedModel:
         The weights that ``late`` chose; otherwise empty.
     """
 
-    def __init__(
-        self, estimator: Any, how: How, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]
-    ) -> None:
-        """Fit one model of all modalities (``concat``), or one for each, and set how logits are joined."""
-        if isinstance(estimator, PenaltyPerModality):
-            estimator = PenaltyPerModality(tuple(part.shape[1] for part in parts))
-        self._fused_by = how
-        self._n_modalities = len(parts)
-        inputs = self._inputs(parts)
-        self.models = [clone(estimator).fit(features, y, groups=movies) for features in inputs]
-        self.training_means = np.array(
-            [mean_score(model, features) for model, features in zip(self.models, inputs, strict=True)]
-        )
-        held_out_of_models = [_held_out_scores(model) for model in self.models]
-        self.factors = np.ones(len(self.models))
-        self.base = float(self.training_means.mean())
-        self.candidates: tuple[Candidate, ...] = ()
-        self.held_out = held_out_of_models[0]
-        if len(self.models) > 1:
-            self._join_models(HeldOut.stacked(held_out_of_models))
+    how: How
+    n_modalities: int
+    models: list[Any]
+    training_means: NDArray[np.float64]
+    factors: NDArray[np.float64]
+    base: float
+    held_out: HeldOut
+    candidates: tuple[Candidate, ...] = ()
 
-    def _join_models(self, held_out: HeldOut) -> None:
-        """Set how the logits of the modalities' models are joined, from their out-of-fold scores.
+    @classmethod
+    def fit(
+        cls, estimator: Any, how: How, parts: list[NDArray[Any]], y: NDArray[Any], movies: NDArray[Any]
+    ) -> "JoinedModel":
+        """Fit one model of all modalities (``concat``), or one for each, and learn how to join their logits.
 
-        `held_out` holds the scores [N, M] of all M models.
+        Parameters
+        ----------
+        estimator : estimator
+            Unfitted, of one modality or of all that are joined.
+        how : {"concat", "late", "max", "mean"}
+        parts : list of ndarray, shape [N, D]
+            The features of each modality.
+        y : ndarray of int, shape [N]
+            Labels, 0 or 1.
+        movies : ndarray, shape [N]
         """
-        if self._fused_by == "mean":
+        if isinstance(estimator, PenaltyPerModality):
+            # It needs to know which columns of the joined features are of which modality.
+            estimator = PenaltyPerModality(widths=tuple(part.shape[1] for part in parts))
+        inputs = _inputs_of_models(how, parts)
+        models = [clone(estimator).fit(features, y, groups=movies) for features in inputs]
+        training_means = np.array(
+            [mean_score(model, features) for model, features in zip(models, inputs, strict=True)]
+        )
+        held_out_of_models = [_held_out_scores(model) for model in models]
+        joined = cls(
+            how=how,
+            n_modalities=len(parts),
+            models=models,
+            training_means=training_means,
+            factors=np.ones(len(models)),
+            base=float(training_means.mean()),
+            held_out=held_out_of_models[0],
+        )
+        if len(models) > 1:
+            joined._learn_to_join(HeldOut.stacked(held_out_of_models))
+        return joined
+
+    def _learn_to_join(self, held_out: HeldOut) -> None:
+        """Set factors, base and held-out scores of the joined model from the scores [N, M] of M models."""
+        if self.how == "mean":
             self.factors /= len(self.models)
-        elif self._fused_by == "late":
-            self.factors, self.base = held_out.weights()
+        elif self.how == "late":
+            self.factors, self.base = held_out.fit_weights()
             self.candidates = (_late_candidate(self.factors),)
         scores = self._join(held_out.relative_scores)
-        # The mean score of the training clips is the base, except for the largest logit, where it is unknown.
-        training_means = None if self._fused_by == "max" else np.full(len(scores), self.base)
+        # The mean score of the training clips is the base. With ``max`` it is not known: the mean of the
+        # largest summands is not 0.
+        training_means = None if self.how == "max" else np.full(len(scores), self.base)
         self.held_out = HeldOut(scores, held_out.y, held_out.movies, held_out.folds, training_means)
 
     def scores(self, parts: list[NDArray[Any]]) -> NDArray[np.float64]:
         """Score clips [N], given the features [N, D] of each modality."""
-        inputs = self._inputs(parts)
+        inputs = _inputs_of_models(self.how, parts)
         if len(self.models) == 1:
             return scores_of(self.models[0], inputs[0])
         logits = [scores_of(model, features) for model, features in zip(self.models, inputs, strict=True)]
@@ -108,42 +126,51 @@ class JoinedModel:
         A `LinearJoin` scores a clip by its base plus the contribution of each modality m, which is
         ``factors[m] * (weights of m @ features of m + intercepts[m])``.
         """
+        if self.how == "concat":
+            return self._linear_of_joined_features()
+        return self._linear_of_modalities()
+
+    def _linear_of_joined_features(self) -> LinearJoin:
+        """Return the one probe of all modalities: its logit is w z + b, of which b is the base."""
+        probe = linear_numbers(self.models[0])
+        return LinearJoin(
+            mean=probe.mean,
+            scale=probe.scale,
+            weights=probe.weights,
+            factors=np.ones(self.n_modalities),
+            intercepts=np.zeros(self.n_modalities),
+            base=np.array([probe.intercept]),
+        )
+
+    def _linear_of_modalities(self) -> LinearJoin:
+        """Return the probes of the modalities, each of which adds factor * (w z + b - its training mean)."""
         probes = [linear_numbers(model) for model in self.models]
         intercepts_of_probes = np.array([probe.intercept for probe in probes])
-        if self._fused_by == "concat":
-            # One probe of all modalities: its logit is w z + b, so b is the base and each w z a contribution.
-            base = intercepts_of_probes
-            factors = np.ones(self._n_modalities)
-            intercepts = np.zeros(self._n_modalities)
-        else:
-            # A probe for each modality: its contribution is factor * (w z + b - mean over training clips).
-            base = np.array([self.base])
-            factors = self.factors
-            intercepts = intercepts_of_probes - self.training_means
         return LinearJoin(
             mean=np.concatenate([probe.mean for probe in probes]),
             scale=np.concatenate([probe.scale for probe in probes]),
             weights=np.concatenate([probe.weights for probe in probes]),
-            factors=factors,
-            intercepts=intercepts,
-            base=base,
+            factors=self.factors,
+            intercepts=intercepts_of_probes - self.training_means,
+            base=np.array([self.base]),
         )
 
-    def _inputs(self, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return the features that each model reads: all modalities concatenated, or one modality each."""
-        if self._fused_by == "concat":
-            return [np.concatenate(parts, axis=1)]
-        return parts
-
     def _join(self, relative_logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Combine the logits of M models into one score per clip [N]: their weighted sum, or the largest.
+        """Score each clip [N]: the base plus the sum, or the largest, of the models' contributions.
 
         `relative_logits` [N, M] are the logits, less each model's mean logit over the training clips.
         """
         contributions = relative_logits * self.factors
-        if self._fused_by == "max":
+        if self.how == "max":
             return np.asarray(self.base + contributions.max(axis=1))
         return np.asarray(self.base + contributions.sum(axis=1))
+
+
+def _inputs_of_models(how: How, parts: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return the features that each model reads: all modalities side by side, or one modality each."""
+    if how == "concat":
+        return [np.concatenate(parts, axis=1)]
+    return parts
 
 
 def _held_out_scores(model: Any) -> HeldOut:
@@ -157,9 +184,10 @@ def _held_out_scores(model: Any) -> HeldOut:
 def _late_candidate(factors: NDArray[np.float64]) -> Candidate:
     """Describe the weights of a late fusion as a candidate: ``weights 0.7, 0.3`` or ``alone 1, 0``.
 
-    `factors` [M] are the weights of the modalities.
+    `factors` [M] are the weights of the modalities. The candidate's loss is NaN: weights are fitted, and not
+    compared by a loss.
     """
     n_used = np.count_nonzero(factors)
     kind = ALONE if n_used == 1 else "weights"
     weights = ", ".join(f"{weight:.3g}" for weight in factors)
-    return Candidate(f"{kind} {weights}", math.nan, chosen=True)
+    return Candidate(f"{kind} {weights}", inner_loss=math.nan, chosen=True)

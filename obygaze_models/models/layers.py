@@ -182,15 +182,10 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
         for columns in self.columns:
             model = clone(self.estimator).fit(features[:, columns], y, groups=groups, **params)
             models.append(model)
-        self.layer_ = 0
         if len(models) > 1:
-            shares = [_share_of_wrong_pairs(model) for model in models]
-            self.layer_ = int(np.argmin(shares))
-            tried = []
-            for index, (name, share) in enumerate(zip(self.layers, shares, strict=True)):
-                tried.append(Candidate(f"{LAYER_PREFIX}{name}", share, chosen=index == self.layer_))
-            self.candidates_ = tuple(tried)
+            self._choose_layer(models)
         else:
+            self.layer_ = 0
             self.candidates_ = getattr(models[0], "candidates_", ())
         self.model_ = models[self.layer_]
         self.threshold_ = float(self.model_.threshold_)
@@ -198,6 +193,15 @@ class LayerClassifier(MetaEstimatorMixin, LogitClassifier):
         if hasattr(self.model_, "held_out_"):
             self.held_out_ = self.model_.held_out_
         return self
+
+    def _choose_layer(self, models: Sequence[Any]) -> None:
+        """Choose the layer whose fitted model orders the fewest pairs of training clips wrongly."""
+        shares = [_share_of_wrong_pairs(model) for model in models]
+        self.layer_ = int(np.argmin(shares))
+        tried = []
+        for index, (name, share) in enumerate(zip(self.layers, shares, strict=True)):
+            tried.append(Candidate(f"{LAYER_PREFIX}{name}", inner_loss=share, chosen=index == self.layer_))
+        self.candidates_ = tuple(tried)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] by the chosen layer."""
@@ -212,4 +216,4 @@ def _share_of_wrong_pairs(model: Any) -> float:
     """
     if not hasattr(model, "held_out_"):
         raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, by which layers are chosen")
-    return 1.0 - float(model.held_out_.ordered_pairs())
+    return 1.0 - float(model.held_out_.share_of_ordered_pairs())

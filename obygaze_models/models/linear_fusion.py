@@ -42,8 +42,9 @@ def linear_numbers(model: Any) -> LinearNumbers:
     classifier = steps[-1]
     weights = classifier.coef_[0]
     if len(steps) == 3:
-        # A PenaltyPerModality multiplies the standardised features in a step of its own.
-        weights = weights * steps[1].kw_args["weights"]
+        # A PenaltyPerModality multiplies the standardised features by weights in a step of its own (`weigh`).
+        weighing = steps[1]
+        weights = weights * weighing.kw_args["weights"]
     return LinearNumbers(scaler.mean_, scaler.scale_, weights, float(classifier.intercept_[0]))
 
 
@@ -80,13 +81,13 @@ class LinearFusion:
         The modalities' columns in X.
     joins : mapping
         Set of modalities -> its model.
-    largest : bool
+    fused_by_max : bool
         Whether the largest contribution is added to the base, instead of the sum of the contributions.
     """
 
     columns: Columns
     joins: Mapping[Pattern, LinearJoin]
-    largest: bool
+    fused_by_max: bool
 
     def contributions(self, X: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Decompose the scores of clips X [N, D] into a base and the contribution of each modality.
@@ -105,22 +106,24 @@ class LinearFusion:
         for pattern, rows in match_models(present_modalities(features, self.columns), self.joins):
             join = self.joins[pattern]
             base[rows] = join.base
-            # Where the modality's features begin among those of the join, which has its modalities in order.
+            # The join has the features of its modalities side by side: where those of the next one begin.
             start = 0
-            for index, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
-                values = features[rows][:, self.columns[index]]
-                stop = start + values.shape[1]
-                standard = standardise(values, join.mean[start:stop], join.scale[start:stop], CLIP)
-                parts[rows, index] = factor * (standard @ join.weights[start:stop] + intercept)
-                start = stop
+            for modality, factor, intercept in zip(pattern, join.factors, join.intercepts, strict=True):
+                values = features[rows][:, self.columns[modality]]
+                of_modality = slice(start, start + values.shape[1])
+                standard = standardise(values, join.mean[of_modality], join.scale[of_modality], CLIP)
+                parts[rows, modality] = factor * (standard @ join.weights[of_modality] + intercept)
+                start = of_modality.stop
         return base, parts
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Score each clip [N] by the model of the modalities that it has; a clip without any has the base."""
         base, contributions = self.contributions(X)
         is_present = np.isfinite(contributions)
-        if self.largest:
-            joined = np.where(is_present, contributions, -np.inf).max(axis=1)
+        has_any = is_present.any(axis=1)
+        if self.fused_by_max:
+            # An absent modality is never the largest.
+            added = np.where(is_present, contributions, -np.inf).max(axis=1)
         else:
-            joined = np.nansum(contributions, axis=1)
-        return np.asarray(base + np.where(is_present.any(axis=1), joined, 0.0))
+            added = np.nansum(contributions, axis=1)
+        return np.asarray(base + np.where(has_any, added, 0.0))

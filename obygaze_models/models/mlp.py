@@ -95,7 +95,7 @@ class MLPProbe(NetworkClassifier):
         classes, labels = encode_labels(y, type(self).__name__)
         if X_val is not None:
             X_val = validate_data(self, X_val, dtype=features.dtype, reset=False)
-        return self._fit(features, classes, labels, X_val, y_val)
+        return self._train_alone(features, classes, labels, X_val, y_val)
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Compute the logit [N] of each clip of X [N, D]: positive when it leans to the positive class."""
@@ -104,8 +104,8 @@ class MLPProbe(NetworkClassifier):
         features = features.astype(self.mean_.dtype, copy=False)
         network = self._network(features.shape[1])
         with one_blas_thread():
-            ready = network.prepare(features, self.mean_, self.scale_)
-            return network.logits(network.layers_of(self.parameters_), ready)
+            prepared = network.prepare(features, self.mean_, self.scale_)
+            return network.logits(network.layers_of(self.parameters_), prepared)
 
     def _imbalance(self) -> Imbalance:
         """Return the handling of class imbalance."""

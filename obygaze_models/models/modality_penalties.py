@@ -52,14 +52,16 @@ class PenaltyPerModality(LogitClassifier):
         y, groups : array-like, shape [N]
             The label and the movie of each clip.
         """
-        # The ratios of the penalties are tried here; each selection tries their common strength.
+        # All ratios of the modalities' penalties are tried here; each selection tries their common strength.
+        # With three modalities the ratios are (1, 1, 1), (1, 1, 0.1), (1, 1, 10), (1, 0.1, 1) and so on.
         n_other_modalities = len(self.widths) - 1
         selections: dict[tuple[float, ...], GroupedSelection] = {}
-        for strengths_of_others in product(RELATIVE_STRENGTHS, repeat=n_other_modalities):
-            relative = (1.0, *strengths_of_others)
-            selections[relative] = self._selection(relative).fit(X, y, groups=groups)
-        # The strengths are in the order of preference: min takes the first of equal losses.
-        self.relative_ = min(selections, key=lambda relative: _least_loss(selections[relative]))
+        for ratios_of_others in product(RELATIVE_STRENGTHS, repeat=n_other_modalities):
+            ratios = (1.0, *ratios_of_others)
+            selections[ratios] = self._selection(ratios).fit(X, y, groups=groups)
+        # The ratios are in the order of preference: min takes the first of equal losses.
+        losses = {ratios: _lowest_inner_loss(selection) for ratios, selection in selections.items()}
+        self.relative_ = min(losses, key=losses.__getitem__)
         self.selection_ = selections[self.relative_]
         self.classes_ = self.selection_.classes_
         self.threshold_ = self.selection_.threshold_
@@ -72,13 +74,14 @@ class PenaltyPerModality(LogitClassifier):
         check_is_fitted(self)
         return np.asarray(self.selection_.decision_function(X), np.float64)
 
-    def _selection(self, relative: tuple[float, ...]) -> GroupedSelection:
-        """Make the unfitted probe in which modalities have these relative inverse strengths of penalties.
+    def _selection(self, ratios: tuple[float, ...]) -> GroupedSelection:
+        """Make the unfitted probe in which the inverse strengths of the penalties have these ratios.
 
-        The features of a modality are multiplied by the square root of its inverse strength r. For the same
-        logits its weights are then smaller by that root, and the penalty on their squares by r.
+        The features of a modality are multiplied by the square root of its ratio r. For the same logits its
+        weights are then smaller by that root, and the penalty on their squares by r. With r = 4, features are
+        doubled, weights halved and the penalty is a quarter.
         """
-        weights = np.repeat(np.sqrt(relative), self.widths)
+        weights = np.repeat(np.sqrt(ratios), self.widths)
         weighing = FunctionTransformer(weigh, kw_args={"weights": weights})
         pipeline = make_pipeline(ClippedScaler(), weighing, RidgeLogistic())
         return GroupedSelection(pipeline, PENALTIES)
@@ -89,6 +92,6 @@ def weigh(X: ArrayLike, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(X) * weights
 
 
-def _least_loss(selection: GroupedSelection) -> float:
+def _lowest_inner_loss(selection: GroupedSelection) -> float:
     """Return the lowest inner loss of a selection's candidates."""
     return min(candidate.inner_loss for candidate in selection.candidates_)

@@ -66,8 +66,8 @@ def pattern_of(presence: NDArray[np.bool_]) -> Pattern:
 def match_models(present: NDArray[np.bool_], fitted: Iterable[Pattern]) -> Iterator[MatchedClips]:
     """Group clips by the modalities that they have, and find the fitted model that scores each group.
 
-    It is the model of the largest set of modalities among those that the clips have all of. Clips without
-    such a model are left out.
+    It is the model of the largest set of modalities among those that the clips have all of; of several
+    largest, the first in `fitted`. Clips without such a model are left out.
 
     Parameters
     ----------
@@ -77,9 +77,10 @@ def match_models(present: NDArray[np.bool_], fitted: Iterable[Pattern]) -> Itera
         The sets of modalities that have a model.
     """
     sets_with_model = list(fitted)
-    for presence in np.unique(present, axis=0):
-        modalities_of_clips = set(pattern_of(presence))
-        usable = [pattern for pattern in sets_with_model if modalities_of_clips.issuperset(pattern)]
+    for present_in_group in np.unique(present, axis=0):
+        modalities_of_group = set(pattern_of(present_in_group))
+        usable = [pattern for pattern in sets_with_model if modalities_of_group.issuperset(pattern)]
         if usable:
             largest = max(usable, key=len)
-            yield MatchedClips(largest, rows=(present == presence).all(axis=1))
+            is_in_group = (present == present_in_group).all(axis=1)
+            yield MatchedClips(largest, rows=is_in_group)

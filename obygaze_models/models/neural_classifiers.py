@@ -128,7 +128,7 @@ class NetworkClassifier(NeuralClassifier):
         self.n_epochs_ = trained.n_epochs
         self.curve_ = trained.curve
 
-    def _fit(
+    def _train_alone(
         self, X: Floats, classes: NDArray[Any], labels: NDArray[np.int64], X_val: Any, y_val: Any
     ) -> Self:
         """Train this classifier alone, with the epoch chosen on validation clips if they are given.
@@ -145,7 +145,8 @@ class NetworkClassifier(NeuralClassifier):
         """
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
-        train = np.arange(len(X))
+        # `train_many` takes all clips in one array, with the rows of each model.
+        training_rows = np.arange(len(X))
         validation = None
         if X_val is not None:
             check_consistent_length(X_val, y_val)
@@ -155,8 +156,9 @@ class NetworkClassifier(NeuralClassifier):
             is_positive = np.asarray(y_val) == classes[1]
             X = np.concatenate([X, X_val])
             labels = np.concatenate([labels, is_positive.astype(np.int64)])
-            validation = [np.arange(len(train), len(X))]
-        train_many([self], X, labels, [train], validation)
+            validation_rows = np.arange(len(training_rows), len(X))
+            validation = [validation_rows]
+        train_many([self], X, labels, [training_rows], validation)
         self.classes_ = classes
         return self
 
@@ -198,10 +200,12 @@ def train_many(
     # interpreter's lock, which on two cores costs 50 % more CPU time and saves no time.
     with one_blas_thread():
         for indices in _group_same_trainings(models, train):
-            first = models[indices[0]]
+            # These models differ only in their validation rows: one training serves all.
+            first = indices[0]
+            model = models[first]
             held_out = [None if validation is None else validation[index] for index in indices]
-            network = first._network(X.shape[-1])
-            results = train_network(network, first._plan(), X, y, train[indices[0]], validation=held_out)
+            network = model._network(X.shape[-1])
+            results = train_network(network, model._plan(), X, y, train[first], validation=held_out)
             for index, trained in zip(indices, results, strict=True):
                 models[index]._set_fitted(trained)
             n_trained += len(indices)

@@ -13,7 +13,9 @@ from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import NOT_ASKED
 
 NEAREST_THRESHOLD = 0.5
-"""The threshold of ordered levels: a clip is called the level nearest to its score, the higher of two."""
+"""The threshold of ordered levels: a clip is called the level nearest to its score.
+
+A score of 1.5 is as near to level 1 as to level 2, and is called 2: a half is rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,10 @@ class OrdinalModel:
 
 
 def labels_of_step(levels: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Turn ordered levels [N] into labels of two classes: 1 above a step, 0 at it or below.
+    """Turn ordered levels [N] into labels of two classes, split at a step: 1 above level `step`, else 0.
 
-    Clips that are not in the task, whose level is negative, get -1.
+    Levels 0, 1, 2 are 0, 1, 1 at step 0, and 0, 0, 1 at step 1. Clips that are not in the task, whose level
+    is negative, get -1.
     """
     return np.where(levels < 0, NOT_ASKED, levels > step)
 
@@ -77,6 +80,8 @@ def fit_ordinal(
     if not spec.looks_at_features:
         estimator = spec.make(seed).fit(X, y)
         return Fitted(spec, estimator, NEAREST_THRESHOLD)
-    labels_of_steps = [labels_of_step(y, step) for step in range(n_levels - 1)]
-    steps = [fit(spec, seed, X, above, movies=movies, present=present) for above in labels_of_steps]
+    steps = []
+    for step in range(n_levels - 1):
+        is_above = labels_of_step(y, step)
+        steps.append(fit(spec, seed, X, is_above, movies=movies, present=present))
     return OrdinalModel(tuple(steps))

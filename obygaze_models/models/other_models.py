@@ -68,11 +68,11 @@ def as_spec(name: str, model: Any) -> ModelSpec:
             f"{name} is a {type(model).__name__}: expected a ModelSpec, an estimator or a factory"
         )
     # Called once with any seed, to see what it makes.
-    product = _call_factory(name, model, seed=0)
-    if isinstance(product, ModelSpec):
-        return product
-    if not hasattr(product, "fit"):
-        raise ModelError(f"{name} gives a {type(product).__name__}, which has no fit: expected an estimator")
+    made = _call_factory(name, model, seed=0)
+    if isinstance(made, ModelSpec):
+        return made
+    if not hasattr(made, "fit"):
+        raise ModelError(f"{name} gives a {type(made).__name__}, which has no fit: expected an estimator")
     return ModelSpec(name, name, partial(_call_factory, name, model))
 
 
@@ -93,24 +93,23 @@ def _call_factory(name: str, factory: Callable[..., Any], seed: int) -> Any:
     except (TypeError, ValueError):
         # Some built-in functions have no signature.
         parameters = []
-    keyword = _seed_keyword(parameters)
+    name_of_seed = _name_of_seed(parameters)
     # The first required parameter of a function is the seed; that of a class is a setting.
-    takes_seed_first = _has_required_argument(parameters) and not isinstance(factory, type)
+    is_seed_first = _has_required_argument(parameters) and not isinstance(factory, type)
     try:
-        if keyword:
-            return factory(**{keyword: seed})
-        if takes_seed_first:
+        if name_of_seed:
+            return factory(**{name_of_seed: seed})
+        if is_seed_first:
             return factory(seed)
-        product = factory()
+        made = factory()
         # The factory may return a class of estimators.
-        if isinstance(product, type):
-            product = product()
-        return _set_seeds(product, seed)
+        estimator = made() if isinstance(made, type) else made
+        return _set_seeds(estimator, seed)
     except Exception as error:
         raise ModelError(f"{name} can't be made: {type(error).__name__}: {error}") from error
 
 
-def _seed_keyword(parameters: list[inspect.Parameter]) -> str:
+def _name_of_seed(parameters: list[inspect.Parameter]) -> str:
     """Return the name of the first parameter that is a seed by its name, or "" if there is none."""
     for parameter in parameters:
         if parameter.name in SEED_NAMES and parameter.kind != inspect.Parameter.POSITIONAL_ONLY:
@@ -144,10 +143,18 @@ def _set_seeds(estimator: Any, seed: int) -> Any:
 
 def _import_model(text: str) -> ModelSpec:
     """Import a model that is given as ``[NAME=]MODULE:FACTORY``; MODULE may be the path of a Python file."""
-    # "[NAME=]MODULE:FACTORY"; `equals` is "" if no name is given.
-    name, equals, location = text.rpartition("=")
-    if equals:
-        _check_new_name(name, text)
+    if "=" not in text:
+        return as_spec(text, _import_member(text, text))
+    name, location = text.rsplit("=", maxsplit=1)
+    _check_new_name(name, text)
+    return replace(as_spec(name, _import_member(location, text)), name=name)
+
+
+def _import_member(location: str, text: str) -> Any:
+    """Import what ``MODULE:FACTORY`` names; `text` is the whole option, for messages.
+
+    Modules and files of the current folder can be named too.
+    """
     module_or_path, _, member_path = location.partition(":")
     # The file my/forest.py is the module my.forest.
     module_name = ".".join(PurePath(module_or_path.removesuffix(".py")).parts)
@@ -163,9 +170,7 @@ def _import_model(text: str) -> ModelSpec:
         if not hasattr(member, part):
             raise ModelError(f"--model {text}: module {module_name} has no {member_path}")
         member = getattr(member, part)
-    if equals:
-        return replace(as_spec(name, member), name=name)
-    return as_spec(location, member)
+    return member
 
 
 def _check_new_name(name: str, text: str) -> None:

@@ -58,5 +58,6 @@ def _constraints(annotation: Any) -> list[Any]:
         elif isinstance(member, type) and issubclass(member, BaseEstimator):
             constraints.append(member)
         else:
+            # A member of the union that can't be checked: any value may be right.
             return []
     return constraints

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from obygaze_models.models.binary import Floats
 from obygaze_models.models.choices import log_loss
-from obygaze_models.models.scaling import moments, standardise
+from obygaze_models.models.scaling import mean_and_scale, standardise
 
 
 class PerceptronLayers(NamedTuple):
@@ -36,13 +36,13 @@ class _Forward(NamedTuple):
     ----------
     hidden : ndarray, shape [B, H]
         Activations of the hidden units.
-    weight : ndarray, shape [H]
+    logit_weight : ndarray, shape [H]
         The weights of the hidden units in the logit.
     logits : ndarray, shape [B]
     """
 
     hidden: Floats
-    weight: Floats
+    logit_weight: Floats
     logits: Floats
 
 
@@ -81,10 +81,10 @@ class Perceptron:
         """Count the parameters, P."""
         return (self.n_features + 1) * self.n_hidden + (self.n_hidden + 1) * self.n_outputs
 
-    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+    def mean_and_scale(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute mean and scale [D] of X [N, D]; they are 0 and 1 if features are not standardised."""
         if self.standardised:
-            return moments(X)
+            return mean_and_scale(X)
         return np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
@@ -129,24 +129,33 @@ class Perceptron:
         hidden = X @ layers.hidden_weight
         hidden += layers.hidden_bias
         np.maximum(hidden, 0, out=hidden)
-        weight = layers.output_weight[:, -1]
-        bias = layers.output_bias[-1]
-        # The logit of two outputs is the second less the first.
+        logit_weight = layers.output_weight[:, -1]
+        logit_bias = layers.output_bias[-1]
         if self.n_outputs == 2:
-            weight = weight - layers.output_weight[:, 0]
-            bias = bias - layers.output_bias[0]
-        return _Forward(hidden, weight, hidden @ weight + bias)
+            # The logit of two outputs is the second less the first.
+            logit_weight = logit_weight - layers.output_weight[:, 0]
+            logit_bias = logit_bias - layers.output_bias[0]
+        return _Forward(hidden, logit_weight, hidden @ logit_weight + logit_bias)
 
     def loss(self, scores: Floats, y: Floats) -> float:
         """Compute the mean log loss of logits [B] and labels 0 or 1 [B].
 
-        With one output it is binary cross-entropy, log(1 + exp(s)) - y s. With two outputs, cross-entropy
-        takes the softmax's probabilities (1 - p, p) for logits. Their difference is 2 p - 1 = tanh(s / 2),
-        which can't leave [-1, 1], and so the loss can't fall below log(1 + 1/e) = 0.313.
+        With one output it is binary cross-entropy, log(1 + exp(s)) - y s. With two outputs the paper applies
+        softmax twice: the first makes probabilities (1 - p, p) of the outputs, and the cross-entropy takes
+        these for logits. Their difference, p - (1 - p) = tanh(s / 2), takes the place of s. It is at most 1,
+        so that the loss of a clip is at least log(1 + 1/e) = 0.313.
         """
         if self.n_outputs == 2:
             scores = np.tanh(scores / 2)
         return log_loss(y, scores)
+
+    def _loss_by_logit(self, scores: Floats, y: Floats) -> Floats:
+        """Compute the derivative [B] of the mean loss by each logit [B]."""
+        if self.n_outputs == 1:
+            return np.asarray((expit(scores) - y) / len(y))
+        # The chain rule through t = tanh(s / 2), whose derivative is (1 - t^2) / 2.
+        t = np.tanh(scores / 2)
+        return np.asarray((expit(t) - y) * (1 - t * t) / (2 * len(y)))
 
     def backward(
         self,
@@ -173,23 +182,17 @@ class Perceptron:
         -------
         ndarray, shape [B]
         """
-        hidden, weight, scores = self._forward(layers, X)
-        # Derivative of the loss by each logit, [B].
-        if self.n_outputs == 1:
-            logit_gradient = (expit(scores) - y) / len(y)
-        else:
-            squashed = np.tanh(scores / 2)
-            # d tanh(s / 2) / ds = (1 - tanh(s / 2)^2) / 2.
-            logit_gradient = (expit(squashed) - y) * (1 - squashed * squashed) / (2 * len(y))
-        logit_gradient *= weights
-        gradient.output_weight[:, -1] = logit_gradient @ hidden
-        gradient.output_bias[-1] = np.add.reduce(logit_gradient)
+        hidden, logit_weight, scores = self._forward(layers, X)
+        by_logit = self._loss_by_logit(scores, y)
+        by_logit *= weights
+        gradient.output_weight[:, -1] = by_logit @ hidden
+        gradient.output_bias[-1] = np.add.reduce(by_logit)
         if self.n_outputs == 2:
             # Only the difference of the two outputs counts: their gradients are opposite.
             gradient.output_weight[:, 0] = -gradient.output_weight[:, 1]
             gradient.output_bias[0] = -gradient.output_bias[1]
         # Derivative of the loss by what goes into each rectifier, [B, H]: 0 where the rectifier gave 0.
-        by_hidden = np.multiply.outer(logit_gradient, weight)
+        by_hidden = np.multiply.outer(by_logit, logit_weight)
         by_hidden *= hidden > 0
         np.matmul(X.T, by_hidden, out=gradient.hidden_weight)
         np.add.reduce(by_hidden, axis=0, out=gradient.hidden_bias)

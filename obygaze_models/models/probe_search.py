@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from obygaze_models.blas import one_blas_thread
-from obygaze_models.models.choices import Choice, Chosen, Grid, candidates, evenly_spaced, log_loss
+from obygaze_models.models.choices import Choice, Chosen, Grid, candidates, log_loss, sample_evenly
 from obygaze_models.models.ridge_folds import FoldFits, FoldLogistic, block_width
 from obygaze_models.models.ridge_logistic import RidgeLogistic
 from obygaze_models.models.scaling import ClippedScaler
@@ -67,8 +67,9 @@ def is_probe_search(estimator: Any, choose: Choice | None) -> bool:
     *first_steps, (_, scaler), (name, probe) = estimator.steps
     if type(scaler) is not ClippedScaler or type(probe) is not RidgeLogistic:
         return False
-    # Steps that are fitted on clips would differ from fold to fold.
-    if any(get_tags(step).requires_fit for _, step in first_steps):
+    # Steps that learn from clips would differ from fold to fold.
+    learn_from_clips = [get_tags(step).requires_fit for _, step in first_steps]
+    if any(learn_from_clips):
         return False
     default_parameters = RidgeLogistic(C=probe.C).get_params()
     return choose.parameter == f"{name}__C" and probe.get_params() == default_parameters
@@ -117,16 +118,16 @@ def search_probes(
     with one_blas_thread():
         logistic = FoldLogistic(features, y[used], scaler.limit)
     search = _Search(clone(estimator), choose, first_steps, logistic, y[used])
+    sets_of_used = []
+    for training_set in training_sets:
+        rows_among_used = np.searchsorted(used, training_set.rows)  # `used` is sorted
+        sets_of_used.append(TrainingSet(rows_among_used, training_set.inner))
     # As many training sets at a time as fit into one block with all their inner folds.
     most_inner_folds = max(len(np.unique(training_set.inner)) for training_set in training_sets)
     n_sets = max(1, block_width(*features.shape) // most_inner_folds)
-    for first in range(0, len(training_sets), n_sets):
-        batch = []
-        for training_set in training_sets[first : first + n_sets]:
-            rows_among_used = np.searchsorted(used, training_set.rows)
-            batch.append(TrainingSet(rows_among_used, training_set.inner))
+    for first in range(0, len(sets_of_used), n_sets):
         with one_blas_thread():
-            chosen = search.choose_and_fit(batch)
+            chosen = search.choose_and_fit(sets_of_used[first : first + n_sets])
         yield from chosen
 
 
@@ -164,7 +165,7 @@ class _HeldOutScores:
         logits_of_set = logits[self.training_set.rows]
         held_out = self.training_set.inner == fold
         self.scores[candidate, held_out] = logits_of_set[held_out]
-        self.training_means[candidate, held_out] = evenly_spaced(logits_of_set[~held_out]).mean()
+        self.training_means[candidate, held_out] = sample_evenly(logits_of_set[~held_out]).mean()
 
     def losses(self) -> NDArray[np.float64]:
         """Compute the log loss of each candidate [V]."""
@@ -184,7 +185,7 @@ class _InnerFit(NamedTuple):
     ----------
     set_index : int
         Index of the training set.
-    scores : _HeldOutScores
+    held_out_scores : _HeldOutScores
         The training set's scores, where those of the fit are filled in.
     fold : int
         The inner fold that is held out.
@@ -193,16 +194,30 @@ class _InnerFit(NamedTuple):
     """
 
     set_index: int
-    scores: _HeldOutScores
+    held_out_scores: _HeldOutScores
     fold: int
     rows: NDArray[np.intp]
 
+    def fill(self, candidate: int, logits: NDArray[np.floating[Any]]) -> None:
+        """Store the scores of the held-out clips by a candidate, from its logits [N] of all clips."""
+        self.held_out_scores.fill(candidate, self.fold, logits)
 
-class _FitOfCandidate(NamedTuple):
-    """An inner fit with one of the candidates, which are numbered as the grid's values."""
 
-    inner_fit: int
+class _UnfinishedFit(NamedTuple):
+    """An inner fit with one of the candidates, which has not been fitted to convergence yet.
+
+    Attributes
+    ----------
+    inner_fit : _InnerFit
+    candidate : int
+        Index of the candidate, which is a value of the grid.
+    coefficients : ndarray, shape [D + 1]
+        Where the fit stands.
+    """
+
+    inner_fit: _InnerFit
     candidate: int
+    coefficients: NDArray[np.float64]
 
 
 class _Search:
@@ -239,11 +254,11 @@ class _Search:
     def choose_and_fit(self, training_sets: Sequence[TrainingSet]) -> list[Chosen]:
         """Choose the penalty by inner folds and fit the probe, for each training set of the N clips."""
         n_candidates = len(self.strengths)
-        scores_of_sets = [
+        held_out_of_sets = [
             _HeldOutScores(training_set, self.y, n_candidates) for training_set in training_sets
         ]
-        self._score_held_out(scores_of_sets)
-        losses_of_sets = [scores.losses() for scores in scores_of_sets]
+        self._score_held_out(held_out_of_sets)
+        losses_of_sets = [held_out.losses() for held_out in held_out_of_sets]
         best_of_sets = [int(np.argmin(losses)) for losses in losses_of_sets]
         fitted = self._fit_best(training_sets, best_of_sets)
         # The parameter's name without that of the pipeline's step.
@@ -251,87 +266,75 @@ class _Search:
         results = []
         for index, best in enumerate(best_of_sets):
             tried = candidates(name, self.choose.values, losses_of_sets[index], best)
-            scores_of_set = scores_of_sets[index]
-            scores = scores_of_set.scores[best].copy()
-            training_means = scores_of_set.training_means[best].copy()
+            held_out = held_out_of_sets[index]
+            scores = held_out.scores[best].copy()
+            training_means = held_out.training_means[best].copy()
             results.append(Chosen(fitted[index], tried, scores, training_means))
         return results
 
-    def _score_held_out(self, scores_of_sets: Sequence[_HeldOutScores]) -> None:
+    def _score_held_out(self, held_out_of_sets: Sequence[_HeldOutScores]) -> None:
         """Fill in each training set's scores, by every candidate, fitted without a clip's inner fold.
 
         All candidates are fitted approximately first; those whose loss is near the lowest (`near_best`) are
         then fitted to convergence.
         """
         inner_fits = []
-        for index, scores in enumerate(scores_of_sets):
-            training_set = scores.training_set
+        for index, held_out in enumerate(held_out_of_sets):
+            training_set = held_out.training_set
             for fold in np.unique(training_set.inner):
                 rows = training_set.rows[training_set.inner != fold]
-                inner_fits.append(_InnerFit(index, scores, int(fold), rows))
+                inner_fits.append(_InnerFit(index, held_out, int(fold), rows))
         coefficients = self._score_approximately(inner_fits)
-        near_best_of_sets = [scores.near_best() for scores in scores_of_sets]
+        near_best_of_sets = [held_out.near_best() for held_out in held_out_of_sets]
         unfinished = []
-        for index, fit in enumerate(inner_fits):
-            near_best = near_best_of_sets[fit.set_index]
-            unfinished += [_FitOfCandidate(index, candidate) for candidate in near_best]
-        self._score_converged(inner_fits, unfinished, coefficients)
+        for index, inner_fit in enumerate(inner_fits):
+            near_best = near_best_of_sets[inner_fit.set_index]
+            unfinished += [
+                _UnfinishedFit(inner_fit, candidate, coefficients[index, candidate])
+                for candidate in near_best
+            ]
+        self._score_converged(unfinished)
 
     def _score_approximately(
         self, inner_fits: Sequence[_InnerFit]
-    ) -> dict[_FitOfCandidate, NDArray[np.float64]]:
+    ) -> dict[tuple[int, int], NDArray[np.float64]]:
         """Fill in the scores of all candidates on all inner fits, fitted approximately.
 
         Returns
         -------
         dict
-            The coefficients [D + 1] of each candidate on each inner fit.
+            (Index of an inner fit, index of a candidate) -> the coefficients [D + 1] of that fit.
         """
-        coefficients: dict[_FitOfCandidate, NDArray[np.float64]] = {}
+        coefficients: dict[tuple[int, int], NDArray[np.float64]] = {}
         # The path begins with the strongest penalty, whatever the order of preference.
         strongest_first = np.argsort(np.array(self.strengths), kind="stable").tolist()
-        masks = self._subset_masks([fit.rows for fit in inner_fits])
+        masks = self._subset_masks([inner_fit.rows for inner_fit in inner_fits])
         path = self.logistic.path(masks, [self.strengths[candidate] for candidate in strongest_first])
         for fits in path:
             candidate = strongest_first[fits.penalty]
             logits_by_fit = np.ascontiguousarray(fits.logits.T)
             for column, index in enumerate(fits.subsets.tolist()):
-                fit = inner_fits[index]
-                fit.scores.fill(candidate, fit.fold, logits_by_fit[column])
-                coefficients[_FitOfCandidate(index, candidate)] = fits.coefficients[:, column]
+                inner_fits[index].fill(candidate, logits_by_fit[column])
+                coefficients[index, candidate] = fits.coefficients[:, column]
         return coefficients
 
-    def _score_converged(
-        self,
-        inner_fits: Sequence[_InnerFit],
-        unfinished: Sequence[_FitOfCandidate],
-        coefficients: dict[_FitOfCandidate, NDArray[np.float64]],
-    ) -> None:
-        """Fit some candidates to convergence, and fill in their scores.
-
-        Parameters
-        ----------
-        inner_fits : sequence of _InnerFit
-        unfinished : sequence of _FitOfCandidate
-            The inner fits and candidates to go on with.
-        coefficients : dict
-            Where they begin, [D + 1] each.
-        """
+    def _score_converged(self, unfinished: Sequence[_UnfinishedFit]) -> None:
+        """Fit some candidates on some inner folds to convergence, and fill in their scores."""
         strengths = [self.strengths[fit.candidate] for fit in unfinished]
-        starts = np.stack([coefficients[fit] for fit in unfinished], axis=1)  # [D + 1, number of fits]
-        masks = self._subset_masks([inner_fits[fit.inner_fit].rows for fit in unfinished])
+        starts = np.stack([fit.coefficients for fit in unfinished], axis=1)  # [D + 1, number of fits]
+        masks = self._subset_masks([fit.inner_fit.rows for fit in unfinished])
         for fits in self.logistic.minima(masks, strengths, starts):
             logits_by_fit = np.ascontiguousarray(fits.logits.T)
-            for column, number in enumerate(fits.subsets.tolist()):
-                index, candidate = unfinished[number]
-                fit = inner_fits[index]
-                fit.scores.fill(candidate, fit.fold, logits_by_fit[column])
+            for column, index in enumerate(fits.subsets.tolist()):
+                finished = unfinished[index]
+                finished.inner_fit.fill(finished.candidate, logits_by_fit[column])
 
     def _fit_best(self, training_sets: Sequence[TrainingSet], best_of_sets: Sequence[int]) -> list[Pipeline]:
         """Fit on each training set its best candidate, given as index in the grid; return the probes."""
         fitted = []
         masks = self._subset_masks([training_set.rows for training_set in training_sets])
         strengths = [self.strengths[best] for best in best_of_sets]
+        # The fits come in the order of the training sets.
         for fits in self.logistic.minima(masks, strengths):
             for column, index in enumerate(fits.subsets.tolist()):
                 C = self.choose.values[best_of_sets[index]]
@@ -360,8 +363,8 @@ class _Search:
         # The steps before the scaler learn nothing from the clips, so that all fits share them.
         pipeline.steps[: len(self.first_steps)] = self.first_steps
         scaler = pipeline[-2]
-        scaler.mean_ = fits.moments.mean[column].copy()
-        scaler.scale_ = fits.moments.scale[column].copy()
+        scaler.mean_ = fits.mean_and_scale.mean[column].copy()
+        scaler.scale_ = fits.mean_and_scale.scale[column].copy()
         scaler.n_features_in_ = len(scaler.mean_)
         probe = pipeline[-1]
         probe.n_features_in_ = len(scaler.mean_)

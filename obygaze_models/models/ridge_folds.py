@@ -27,12 +27,13 @@ from obygaze_models.models.fold_descent import (
 )
 from obygaze_models.models.fold_scaling import Floats, Masks, Numbers, SharedFeatures, scale_folds
 from obygaze_models.models.ridge_path import RidgePath
-from obygaze_models.models.scaling import Moments
+from obygaze_models.models.scaling import MeanAndScale
 
 WIDTH = 16
 """The number of fits in a block is a multiple of this; some fits are repeated to fill it up.
 
-The kernels of a matrix product then treat all fits in the same way."""
+A matrix library handles columns in groups of about this many, and the last, smaller group by other kernels,
+which round differently. With whole groups alone, a fit does not depend on its place in the block."""
 
 MOST_FITS = 128
 """Largest number of fits in a block."""
@@ -88,7 +89,7 @@ class FoldFits(NamedTuple):
     weights : ndarray, shape [D, K]
         Weights of features that are standardised by the subset's moments.
     intercepts : ndarray, shape [K]
-    moments : Moments
+    mean_and_scale : MeanAndScale
         Moments of each subset's clips, [K, D].
     n_steps : ndarray of int, shape [K]
         Steps that each fit took.
@@ -98,7 +99,7 @@ class FoldFits(NamedTuple):
     logits: Floats
     weights: Floats
     intercepts: Floats
-    moments: Moments
+    mean_and_scale: MeanAndScale
     n_steps: NDArray[np.int64]
 
 
@@ -119,8 +120,8 @@ class FoldLogistic:
         self.y = y.astype(np.float64)
         self.shared = SharedFeatures(X, limit)
         self.axes = PrincipalAxes.from_features(self.shared.float64)
-        self._fit_on_all = RidgePath(self.shared.float64, self.y)
-        self._starts: dict[float, Floats] = {}
+        self._path_on_all = RidgePath(self.shared.float64, self.y)
+        self._start_of_C: dict[float, Floats] = {}
 
     def path(self, subsets: Masks, strengths: Sequence[float]) -> Iterator[PathFits]:
         """Fit every subset of the clips with every penalty, to `FLOAT32_TOLERANCE` (a regularisation path).
@@ -145,15 +146,15 @@ class FoldLogistic:
             A fit was given up.
         """
         for columns in self._blocks(subsets.shape[1]):
+            # The fits of some subsets, which are minimised together.
             block = _Block(self, subsets[:, columns])
-            last_start = np.zeros(self.shared.X.shape[1] + 1)
+            last_on_all = np.zeros(self.shared.X.shape[1] + 1)
             for penalty, C in enumerate(strengths):
-                # From one penalty to the next, the coefficients of all fits are first changed by as much as
-                # those of the fit on all clips change.
-                start = self._start(C)
-                block.shift_coefficients((start - last_start)[:, None])
-                last_start = start
-                block.clear_history()
+                # With the next penalty, the coefficients of all fits first move by as much as those of the
+                # fit on all clips do.
+                on_all = self._fit_on_all(C)
+                block.begin_penalty((on_all - last_on_all)[:, None])
+                last_on_all = on_all
                 block.descend(np.full(len(columns), C), self.shared.float32, FLOAT32_TOLERANCE)
                 yield PathFits(columns, penalty, block.logits_of_fits(), block.coefficients_of_fits())
 
@@ -186,10 +187,14 @@ class FoldLogistic:
             block = _Block(self, subsets[:, columns])
             C_of_fits = np.array([strengths[column] for column in columns])
             if coefficients is None:
-                block.shift_coefficients(np.stack([self._start(C) for C in C_of_fits.tolist()], axis=1))
+                # First in float32, which is faster, as far as its precision allows.
+                on_all = np.stack([self._fit_on_all(C) for C in C_of_fits.tolist()], axis=1)
+                block.shift_coefficients(on_all)
                 block.descend(C_of_fits, self.shared.float32, FLOAT32_TOLERANCE)
             else:
+                # `path` has gone as far.
                 block.shift_coefficients(coefficients[:, columns])
+            # Then to the end in float64.
             block.descend(C_of_fits, self.shared.float64, FLOAT64_TOLERANCE)
             yield block.fits(columns)
 
@@ -199,18 +204,18 @@ class FoldLogistic:
         for first in range(0, n_subsets, width):
             yield np.arange(first, min(first + width, n_subsets))
 
-    def _start(self, C: float) -> Floats:
+    def _fit_on_all(self, C: float) -> Floats:
         """Return weights and intercept [D + 1] of the fit on all clips, from which the fits of subsets start.
 
         C is the inverse strength of the penalty, as in scikit-learn. Results are cached.
         """
-        if C not in self._starts:
+        if C not in self._start_of_C:
             # C multiplies the sum of losses, while the path minimises their mean.
             strength = 1 / (C * len(self.y))
-            self._fit_on_all.advance(strength, START_TOLERANCE, MOST_STEPS)
-            weights, intercept = self._fit_on_all.solution()
-            self._starts[C] = np.append(weights, intercept)
-        return self._starts[C]
+            self._path_on_all.advance(strength, START_TOLERANCE, MOST_STEPS)
+            weights, intercept = self._path_on_all.solution()
+            self._start_of_C[C] = np.append(weights, intercept)
+        return self._start_of_C[C]
 
 
 def block_width(n_clips: int, n_features: int) -> int:
@@ -249,16 +254,16 @@ class _Block:
         """
         self.logistic = logistic
         self.n_fits = subsets.shape[1]
-        n_filled = _round_up_to_width(self.n_fits)
-        # The subset of each of the K fits.
-        self.subset_of = np.arange(n_filled) % self.n_fits
+        n_with_repeats = _round_up_to_width(self.n_fits)
+        # The subset of each of the K fits: with 3 subsets 0, 1, 2, 0, 1, 2, 0, ...
+        self.subset_of = np.arange(n_with_repeats) % self.n_fits
         self.in_training = subsets[:, self.subset_of]
-        self.scaling, self.moments = scale_folds(logistic.shared, self.in_training)
+        self.scaling, self.mean_and_scale = scale_folds(logistic.shared, self.in_training)
         n_coefficients = logistic.shared.X.shape[1] + 1
-        self.coefficients = np.zeros((n_coefficients, n_filled))
-        self.logits: Numbers = np.zeros((0, n_filled))
-        self.n_steps = np.zeros(n_filled, np.int64)
-        self._history = StepHistory.empty(n_coefficients, n_filled)
+        self.coefficients = np.zeros((n_coefficients, n_with_repeats))
+        self.logits: Numbers = np.zeros((0, n_with_repeats))
+        self.n_steps = np.zeros(n_with_repeats, np.int64)
+        self._history = StepHistory.empty(n_coefficients, n_with_repeats)
 
     def shift_coefficients(self, change: Floats) -> None:
         """Add a change to the coefficients, one per fit [D + 1, n_fits] or the same for all [D + 1, 1]."""
@@ -269,8 +274,12 @@ class _Block:
         # A feature that is constant in a fit's clips keeps a weight of 0.
         self.coefficients[:-1][self.scaling.scale_ratio == 0] = 0.0
 
-    def clear_history(self) -> None:
-        """Drop the history of steps, which approximates the curvature under the previous penalty."""
+    def begin_penalty(self, change: Floats) -> None:
+        """Prepare the fits for another penalty: add a change [D + 1, 1] to all coefficients, forget steps.
+
+        Earlier steps approximate the curvature of the loss with the previous penalty.
+        """
+        self.shift_coefficients(change)
         self._history = StepHistory.empty(*self.coefficients.shape)
 
     def logits_of_fits(self) -> Numbers:
@@ -292,7 +301,7 @@ class _Block:
             logits=self.logits[:, kept].astype(np.float64, copy=False),
             weights=self.coefficients[:-1, kept],
             intercepts=self.coefficients[-1, kept],
-            moments=Moments(self.moments.mean[kept], self.moments.scale[kept]),
+            mean_and_scale=MeanAndScale(self.mean_and_scale.mean[kept], self.mean_and_scale.scale[kept]),
             n_steps=self.n_steps[kept],
         )
 
@@ -319,39 +328,46 @@ class _Block:
             in_training=self.in_training,
             C=strengths[self.subset_of],
         )
-        # Indices of the fits that still take steps.
-        running = np.arange(len(self.subset_of))
+        # Indices of the fits that `descent` holds: all at first, later those that still take steps.
+        fits = np.arange(len(self.subset_of))
         descent = FoldDescent(problem, features, tolerance, self.coefficients.copy(), self._history.copy())
-        # The logits of all K fits; those that converge early are written back by `_store`.
+        # The descent changes these logits of all K fits in place, until it is narrowed to some of the fits.
         self.logits = descent.losses.logits
         for _ in range(MOST_STEPS):
             has_converged = descent.step()
-            self.n_steps[running] += 1
-            n_running = int(np.count_nonzero(~has_converged))
-            if not n_running:
+            self.n_steps[fits] += 1
+            if has_converged.all():
                 break
-            width = _round_up_to_width(n_running)
-            if width < len(running):
-                self._store(running, descent)
-                # All fits that have not converged go on; some converged ones fill up the multiple of WIDTH.
-                unconverged_first = np.argsort(has_converged, kind="stable")
-                kept = np.sort(unconverged_first[:width])
-                running = running[kept]
-                descent = descent.take(kept)
-        else:
+            going_on = _fits_going_on(has_converged)
+            if len(going_on) < len(fits):
+                self._store(fits, descent)
+                fits = fits[going_on]
+                descent = descent.take(going_on)
+        else:  # the loop ended without a break
             warnings.warn(
                 f"logistic regression did not converge in {MOST_STEPS} steps",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self._store(running, descent)
+        self._store(fits, descent)
 
     def _store(self, fits: NDArray[np.intp], descent: FoldDescent) -> None:
-        """Copy coefficients, logits and history of some fits, given their indices, from a descent."""
+        """Copy coefficients, logits and history of the fits in a descent, given their indices."""
         self.coefficients[:, fits] = descent.coefficients
-        if len(fits) < len(self.subset_of):
+        holds_all_fits = len(fits) == len(self.subset_of)
+        if not holds_all_fits:  # else `self.logits` is the descent's own array
             self.logits[:, fits] = descent.losses.logits
         self._history.overwrite(fits, descent.history)
+
+
+def _fits_going_on(has_converged: Masks) -> NDArray[np.intp]:
+    """Return the indices of the fits, of those marked in `has_converged`, that take further steps.
+
+    They are all that have not converged, and as many others as fill them up to a multiple of `WIDTH`.
+    """
+    n_unconverged = int(np.count_nonzero(~has_converged))
+    unconverged_first = np.argsort(has_converged, kind="stable")
+    return np.sort(unconverged_first[: _round_up_to_width(n_unconverged)])
 
 
 def _round_up_to_width(n_fits: int) -> int:

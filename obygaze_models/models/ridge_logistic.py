@@ -121,7 +121,7 @@ def soft_logits(X: Floats, y: Floats, other: Floats, strengths: Sequence[float])
     other : ndarray, shape [M, D]
         Clips to score.
     strengths : sequence of float, length S
-        Strengths of the penalties, relative to the mean loss, the strongest first.
+        Strengths of the penalties, the strongest first: ``strength |w|^2 / 2`` is added to the mean loss.
 
     Returns
     -------

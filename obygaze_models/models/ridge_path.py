@@ -88,16 +88,16 @@ class RidgePath:
         """Centre the features X [N, D] of clips with labels y [N], in N coordinates if D is larger."""
         self.basis = None
         if X.shape[1] > X.shape[0]:
-            # The weights are sums of clips, so the solution is found in the N coordinates that they span.
-            self.basis, triangle = qr(X.T, mode="economic", check_finite=False)
-            X = np.ascontiguousarray(triangle.T)
+            # The best weights are sums of clips, so that they are found among the directions that clips span.
+            self.basis, coordinates = _span(X)
+            X = coordinates
         self.X = X
         self.y = y
         self.mean = X.mean(axis=0)
-        self.covariance = X.T @ X / len(X)
+        mean_products = X.T @ X / len(X)
         # Rounding errors are far below this share of the mean of the diagonal.
-        self.floor = 1e-10 * float(np.trace(self.covariance)) / X.shape[1]
-        # From mean products to the covariance.
+        self.floor = 1e-10 * float(np.trace(mean_products)) / X.shape[1]
+        self.covariance = mean_products
         self.covariance -= np.outer(self.mean, self.mean)
         # With weights of 0 the best probability is the same for all clips.
         positive_share = float(y.mean())
@@ -123,22 +123,25 @@ class RidgePath:
             The number of iterations.
         """
         n_iterations = 0
-        assumed_curvature = np.inf
-        has_converged = True
-        # With a weak penalty on separable clips the curvature falls to a hundredth or a millionth of what it
-        # was at the start: in coordinates scaled by that, gradients look smaller than they are. So the
-        # descent is repeated, each time with the curvature that the last one found.
-        while has_converged and self.curvature < assumed_curvature / MOST_FLATTENING:
+        while True:
+            # The coordinates of a descent are scaled by the curvature that is known when it begins.
             assumed_curvature = self.curvature
             descent = self._descend(strength, tol, max(max_iter - n_iterations, 1))
             n_iterations += descent.n_iterations
-            has_converged = descent.has_converged
-        if not has_converged:
-            warnings.warn(
-                f"logistic regression did not converge in max_iter={max_iter} iterations: raise it, or tol",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            if not descent.has_converged:
+                warnings.warn(
+                    f"logistic regression did not converge in max_iter={max_iter} iterations: "
+                    "raise it, or tol",
+                    ConvergenceWarning,
+                    stacklevel=4,
+                )
+                break
+            # With a weak penalty on separable clips the curvature falls to a hundredth or a millionth of the
+            # assumed one. Gradients then look smaller than they are, and the descent ends too early. So it is
+            # repeated, with the curvature that it has found.
+            has_flattened = self.curvature < assumed_curvature / MOST_FLATTENING
+            if not has_flattened:
+                break
         return n_iterations
 
     def solution(self) -> tuple[Floats, float]:
@@ -150,32 +153,22 @@ class RidgePath:
     def _descend(self, strength: float, tol: float, max_iter: int) -> "_Descent":
         """Minimise the penalised loss by L-BFGS, in coordinates in which the Hessian is nearly the identity.
 
-        With the Cholesky factor R of the Hessian R R' by the weights w, the coordinates are R' w, followed by
-        the intercept times the square root of the curvature. Weights, intercept and curvature are updated.
+        Weights, intercept and curvature are updated.
         """
-        root = self._root_of_hessian(strength)
-        intercept_scale = np.sqrt(self.curvature)
-
-        # LAPACK is called directly, as scipy's checks of a vector take as long as the arithmetic.
-        def to_weights(coordinates: Floats) -> tuple[Floats, float]:
-            """Convert the coordinates of the descent to weights [D] and intercept."""
-            weights = dtrtrs(root, coordinates[:-1], lower=True, trans=True)[0]
-            return weights, coordinates[-1] / intercept_scale
+        scaled = _ScaledCoordinates(self._root_of_hessian(strength), float(np.sqrt(self.curvature)))
 
         def loss_and_gradient(coordinates: Floats) -> tuple[float, Floats]:
             """Compute the penalised loss and its gradient, both in the coordinates of the descent."""
-            weights, intercept = to_weights(coordinates)
+            weights, intercept = scaled.to_weights(coordinates)
             mean_loss = self._mean_loss(weights, intercept)
+            # The last value that is set is the one at the minimum, or very near to it.
             self.curvature = mean_loss.curvature
             by_weights = mean_loss.by_weights
             by_weights += strength * weights
-            gradient = np.empty_like(coordinates)
-            gradient[:-1] = dtrtrs(root, by_weights, lower=True, overwrite_b=True)[0]
-            gradient[-1] = mean_loss.by_intercept / intercept_scale
             penalty = strength / 2 * float(weights @ weights)
-            return mean_loss.loss + penalty, gradient
+            return mean_loss.loss + penalty, scaled.gradient(by_weights, mean_loss.by_intercept)
 
-        start = np.append(root.T @ self.weights, intercept_scale * self.intercept)
+        start = scaled.from_weights(self.weights, self.intercept)
         options: Any = {
             "gtol": tol,
             # Ends only when the loss falls by no more than rounding.
@@ -186,20 +179,22 @@ class RidgePath:
             "maxfun": 50 * max_iter,
         }
         result = minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options=options)
-        self.weights, self.intercept = to_weights(result.x)
-        # Status 1: too many iterations or evaluations.
-        return _Descent(int(result.nit), has_converged=result.status != 1)
+        self.weights, self.intercept = scaled.to_weights(result.x)
+        has_too_many_iterations = result.status == 1  # or evaluations
+        return _Descent(int(result.nit), has_converged=not has_too_many_iterations)
 
     def _root_of_hessian(self, strength: float) -> Floats:
-        """Compute the lower Cholesky factor [R, R] of an approximate Hessian by the weights.
+        """Compute the lower Cholesky factor L [R, R] of an approximate Hessian L L' by the weights.
 
-        The approximation replaces each clip's curvature p (1 - p) with their mean. `strength` is that of the
-        penalty.
+        The Hessian of the loss is the mean of p (1 - p) x x' over clips, of centred features x. The
+        approximation replaces each p (1 - p) with their mean, so that the covariance of the features has to
+        be computed only once. `strength` is that of the penalty.
         """
         hessian = self.curvature * self.covariance
         # A penalty smaller than the covariance's rounding errors would not make the matrix positive definite.
         hessian[np.diag_indices(self.weights.size)] += max(strength, self.floor)
-        # LAPACK wants columns contiguous: the transpose of the symmetric matrix is so without a copy.
+        # LAPACK reads matrices by columns. As the Hessian is symmetric, its transpose is the same matrix
+        # in that order, without a copy.
         root: Floats
         root, failed = dpotrf(hessian.T, lower=True, overwrite_a=True)
         if failed:
@@ -209,35 +204,75 @@ class RidgePath:
     def _mean_loss(self, weights: Floats, intercept: float) -> _MeanLoss:
         """Compute the mean loss without penalty and its derivatives, by blocks of clips.
 
-        `intercept` is that for centred features.
+        `intercept` is that for centred features: logits are (X - mean) w + intercept. The features in X are
+        not centred, so that logits are computed as X w + (intercept - mean w), and the derivative by w has a
+        term of X and one of the mean.
         """
-        shift = intercept - float(self.mean @ weights)
+        intercept_of_X = intercept - float(self.mean @ weights)
         n_rows = max(1, NUMBERS_OF_BLOCK // weights.size)
         loss = 0.0
         by_weights = np.zeros_like(weights)
-        by_shift = 0.0
+        by_intercept = 0.0
         curvature = 0.0
         for start in range(0, len(self.X), n_rows):
             block = self.X[start : start + n_rows]
             y = self.y[start : start + n_rows]
-            logits = block @ weights + shift
+            logits = block @ weights + intercept_of_X
             loss += float(np.sum(np.logaddexp(0, logits) - y * logits))
             p = expit(logits)
             curvature += float(p @ (1 - p))
-            # p - y, computed in the memory of p.
-            residuals = p
-            residuals -= y
+            residuals = p - y
             by_weights += residuals @ block
-            by_shift += float(residuals.sum())
+            by_intercept += float(residuals.sum())
         n_clips = len(self.X)
-        by_intercept = by_shift / n_clips
-        # Logits are X w + (intercept - mean w): the derivative by w has a term of X and one of the mean.
+        mean_by_intercept = by_intercept / n_clips
         return _MeanLoss(
             loss=loss / n_clips,
-            by_weights=by_weights / n_clips - self.mean * by_intercept,
-            by_intercept=by_intercept,
+            by_weights=by_weights / n_clips - self.mean * mean_by_intercept,
+            by_intercept=mean_by_intercept,
             curvature=max(curvature / n_clips, LEAST_CURVATURE),
         )
+
+
+def _span(X: Floats) -> tuple[Floats, Floats]:
+    """Find orthonormal directions [D, N] that the clips X [N, D] span, and the clips' coordinates [N, N]."""
+    factors: Any = qr(X.T, mode="economic", check_finite=False)
+    basis, triangle = factors
+    return basis, np.ascontiguousarray(triangle.T)
+
+
+class _ScaledCoordinates(NamedTuple):
+    """Coordinates in which the Hessian is nearly the identity, and their conversion to weights and back.
+
+    With the Cholesky factor L of the Hessian L L' by the weights w, the coordinates [R + 1] are L' w,
+    followed by the intercept times the root of its own second derivative. LAPACK is called directly, as
+    scipy's checks of a vector take as long as the arithmetic.
+
+    Attributes
+    ----------
+    root : ndarray, shape [R, R]
+        L, a lower triangle.
+    intercept_scale : float
+    """
+
+    root: Floats
+    intercept_scale: float
+
+    def from_weights(self, weights: Floats, intercept: float) -> Floats:
+        """Convert weights [R] and intercept to coordinates."""
+        return np.append(self.root.T @ weights, self.intercept_scale * intercept)
+
+    def to_weights(self, coordinates: Floats) -> tuple[Floats, float]:
+        """Convert coordinates to weights [R] and intercept."""
+        weights = dtrtrs(self.root, coordinates[:-1], lower=True, trans=True)[0]
+        return weights, coordinates[-1] / self.intercept_scale
+
+    def gradient(self, by_weights: Floats, by_intercept: float) -> Floats:
+        """Convert derivatives by weights (which are overwritten) and intercept to those by coordinates."""
+        gradient = np.empty(len(by_weights) + 1)
+        gradient[:-1] = dtrtrs(self.root, by_weights, lower=True, overwrite_b=True)[0]
+        gradient[-1] = by_intercept / self.intercept_scale
+        return gradient
 
 
 class _Descent(NamedTuple):

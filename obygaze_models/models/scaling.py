@@ -32,11 +32,12 @@ N_ROWS_AT_ONCE = 256
 LEAST_SHARE_LEFT = 1e-6
 """Least share of a sum of squares that a subtraction must leave for the variance to have enough digits.
 
-If less is left, the variance is computed anew from the rows.
+A float64 has 16 digits, of which a subtraction that leaves a millionth loses 6. If less is left, the variance
+is computed anew from the rows.
 """
 
 
-class Moments(NamedTuple):
+class MeanAndScale(NamedTuple):
     """Mean and standard deviation of features.
 
     Attributes
@@ -79,7 +80,7 @@ class ClippedScaler(OneToOneFeatureMixin, TransformerMixin, Estimator):
         del y
         self._validate_params()
         features = validate_data(self, X, dtype=(np.float64, np.float32))
-        self.mean_, self.scale_ = moments(features)
+        self.mean_, self.scale_ = mean_and_scale(features)
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -123,11 +124,11 @@ def standardise(
 # ---------------------------------------------------------------------------
 
 
-def moments(X: NDArray[np.floating[Any]]) -> Moments:
+def mean_and_scale(X: NDArray[np.floating[Any]]) -> MeanAndScale:
     """Compute mean and standard deviation of each column of X [N, D]; that of a constant column is 1."""
     mean = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
     scale = np.sqrt(_column_sums(X, mean, power=2) / len(X))
-    return safe_scale(mean, scale, X.dtype)
+    return as_mean_and_scale(mean, scale, X.dtype)
 
 
 def _column_sums(
@@ -138,25 +139,28 @@ def _column_sums(
     X is of shape [N, D], `centre` [D]. Rows are added in order, as numpy does, so that the result is the same
     to the bit as that of ``np.add.reduce`` on the whole array.
     """
-    # Row 0 holds the sums so far, the other rows a block of X.
-    work = np.zeros((N_ROWS_AT_ONCE + 1, X.shape[1]))
+    # Row 0 holds the sums of the blocks so far, the other rows the present block: numpy then adds the rows of
+    # the block to the sums one after the other.
+    sums_and_block = np.zeros((N_ROWS_AT_ONCE + 1, X.shape[1]))
     for start in range(0, len(X), N_ROWS_AT_ONCE):
-        n_left = len(X) - start
-        rows = work[1 : 1 + n_left]
-        np.subtract(X[start : start + N_ROWS_AT_ONCE], centre, out=rows)
+        rows = X[start : start + N_ROWS_AT_ONCE]
+        block = sums_and_block[1 : 1 + len(rows)]
+        np.subtract(rows, centre, out=block)
         if power == 2:
-            rows *= rows
-        work[0] = np.add.reduce(work[: 1 + len(rows)], axis=0)
-    return np.asarray(work[0])
+            block *= block
+        sums_and_block[0] = np.add.reduce(sums_and_block[: 1 + len(rows)], axis=0)
+    return np.asarray(sums_and_block[0])
 
 
-def safe_scale(mean: NDArray[np.float64], scale: NDArray[np.float64], dtype: np.dtype[Any]) -> Moments:
-    """Convert means and deviations of features to the features' data type.
+def as_mean_and_scale(
+    mean: NDArray[np.float64], deviation: NDArray[np.float64], dtype: np.dtype[Any]
+) -> MeanAndScale:
+    """Convert means and deviations to the features' data type; the scale of a constant feature becomes 1.
 
-    Constant features get a scale of 1. All arrays are of shape [D] or [K, D].
+    Means and deviations are of shape [D] or [K, D].
     """
-    constant = is_constant(mean, scale, dtype)
-    return Moments(mean.astype(dtype), np.where(constant, 1.0, scale).astype(dtype))
+    constant = is_constant(mean, deviation, dtype)
+    return MeanAndScale(mean.astype(dtype), np.where(constant, 1.0, deviation).astype(dtype))
 
 
 def is_constant(
@@ -167,10 +171,10 @@ def is_constant(
     return np.asarray(scale <= 10 * np.finfo(dtype).eps * np.abs(mean))
 
 
-def moments_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_]) -> Moments:
+def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_]) -> MeanAndScale:
     """Compute means and standard deviations of K subsets of the rows of X, in one pass over X.
 
-    They equal those of each subset's rows to rounding; the deviation of a constant feature is about 0.
+    They equal those of each subset's rows to rounding. The scale of a constant feature is about 0, not 1.
 
     Parameters
     ----------
@@ -180,34 +184,34 @@ def moments_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[np.bool_
 
     Returns
     -------
-    Moments
+    MeanAndScale
         Of shape [K, D], in float64.
     """
     centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
     sums = np.zeros((in_subset.shape[1], X.shape[1]))
     squares = np.zeros_like(sums)
     for start in range(0, len(X), N_ROWS_AT_ONCE):
-        # Centred by the mean of all rows, so that the squared shift subtracted below is small.
+        # Relative to the mean of all rows, so that `shift` is small, whose square is subtracted below.
         rows = X[start : start + N_ROWS_AT_ONCE] - centre
         is_in_subset = in_subset[start : start + N_ROWS_AT_ONCE].T.astype(np.float64)  # [K, rows]
         sums += is_in_subset @ rows
         squares += is_in_subset @ (rows * rows)
     n_rows = in_subset.sum(axis=0)[:, None]  # [K, 1]
-    shift = sums / n_rows
+    shift = sums / n_rows  # of a subset's mean from the mean of all rows
     variance = squares / n_rows - shift * shift
     mean = centre + shift
     deviation = np.sqrt(np.maximum(variance, 0.0))
     # Where the subtraction cancelled nearly all digits, compute the moments from the subset's rows.
-    is_unsure = variance <= LEAST_SHARE_LEFT * shift * shift
-    for subset, unsure in enumerate(is_unsure):
-        if unsure.any():
-            rows = X[in_subset[:, subset]][:, unsure].astype(np.float64)
-            mean[subset, unsure] = rows.mean(axis=0)
-            deviation[subset, unsure] = rows.std(axis=0)
-    return Moments(mean, deviation)
+    has_too_few_digits = variance <= LEAST_SHARE_LEFT * shift * shift
+    for subset, columns in enumerate(has_too_few_digits):
+        if columns.any():
+            rows = X[in_subset[:, subset]][:, columns].astype(np.float64)
+            mean[subset, columns] = rows.mean(axis=0)
+            deviation[subset, columns] = rows.std(axis=0)
+    return MeanAndScale(mean, deviation)
 
 
-def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]) -> Moments:
+def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]) -> MeanAndScale:
     """Compute the moments of X [N, D] leaving out each of G groups of rows, in one pass over X.
 
     The sums of a group are subtracted from those of all rows; where this cancels nearly all digits, the
@@ -221,7 +225,7 @@ def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.i
 
     Returns
     -------
-    Moments
+    MeanAndScale
         Of shape [G, D]; scales of constant features are 1.
     """
     centre = _column_sums(X, np.zeros(X.shape[1]), power=1) / len(X)
@@ -238,11 +242,14 @@ def moments_without_groups(X: NDArray[np.float64], groups: Sequence[NDArray[np.i
     variance = (squares_of_all - squares) / n_others - shift * shift
     mean = centre + shift
     deviation = np.sqrt(np.maximum(variance, 0.0))
-    varies = ~is_constant(centre, np.sqrt(squares_of_all / len(X)), X.dtype)
-    is_unsure = varies & (variance < LEAST_SHARE_LEFT * squares_of_all / len(X))
-    for group, unsure in enumerate(is_unsure):
-        if unsure.any():
-            others = np.delete(X[:, unsure], groups[group], axis=0)
-            mean[group, unsure] = others.mean(axis=0)
-            deviation[group, unsure] = others.std(axis=0)
-    return safe_scale(mean, deviation, X.dtype)
+    # Here digits are lost where the other rows hardly vary, although all rows do: their squares are what is
+    # left of those of all.
+    variance_of_all = squares_of_all / len(X)
+    varies = ~is_constant(centre, np.sqrt(variance_of_all), X.dtype)
+    has_too_few_digits = varies & (variance < LEAST_SHARE_LEFT * squares_of_all / len(X))
+    for group, columns in enumerate(has_too_few_digits):
+        if columns.any():
+            others = np.delete(X[:, columns], groups[group], axis=0)
+            mean[group, columns] = others.mean(axis=0)
+            deviation[group, columns] = others.std(axis=0)
+    return as_mean_and_scale(mean, deviation, X.dtype)

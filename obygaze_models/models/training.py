@@ -24,7 +24,7 @@ class TrainableNetwork(Protocol):
     def n_parameters(self) -> int:
         """Count the parameters, P."""
 
-    def moments(self, X: Floats) -> tuple[Floats, Floats]:
+    def mean_and_scale(self, X: Floats) -> tuple[Floats, Floats]:
         """Compute the mean and scale [D] of the features trained on."""
 
     def prepare(self, X: Floats, mean: Floats, scale: Floats) -> Floats:
@@ -158,9 +158,10 @@ def train_network(
     """
     rng = np.random.default_rng((plan.seed, 0))
     if plan.imbalance == "subsample":
-        # From a random stream of its own, so that the later draws do not depend on it.
-        rows = rows[undersample_rows(y[rows], rng.spawn(1)[0])]
-    mean, scale = network.moments(X[rows])
+        # Drawn from a child of `rng`, so that the draws of the training itself stay the same.
+        (rng_of_sample,) = rng.spawn(1)
+        rows = rows[undersample_rows(y[rows], rng_of_sample)]
+    mean, scale = network.mean_and_scale(X[rows])
     clips = PreparedClips(network.prepare(X[rows], mean, scale), y[rows])
     weights = balanced_weights(clips.y) if plan.imbalance == "weights" else np.ones_like(clips.y)
     stoppings = []
@@ -176,17 +177,18 @@ def train_network(
         trials = [_Learner(network, plan, start.copy(), clips, weights) for start in starts]
         start_losses = _run_trials(trials, rng)
         best_start = int(start_losses.argmin())
+    # The training begins anew at the best initial parameters; what the trials learnt is dropped.
     learner = _Learner(network, plan, starts[best_start].copy(), clips, weights)
-    train_losses: list[float] = []
-    while any(not stopping.has_ended for stopping in stoppings):
-        train_losses.append(learner.epoch(rng))
-        for stopping in stoppings:
-            if not stopping.has_ended:
-                stopping.record_epoch(learner)
+    train_losses = _train_until_all_end(learner, stoppings, rng)
     results = []
     for stopping in stoppings:
-        losses = np.array(train_losses[: len(stopping.losses)])
-        curve = LossCurve(losses, np.array(stopping.losses), stopping.kept_epoch, start_losses)
+        n_epochs = len(stopping.losses)
+        curve = LossCurve(
+            train_loss=np.array(train_losses[:n_epochs]),
+            validation_loss=np.array(stopping.losses),
+            kept=stopping.kept_epoch,
+            start_losses=start_losses,
+        )
         results.append(TrainedNetwork(stopping.parameters, mean, scale, stopping.kept_epoch, curve))
     return results
 
@@ -213,6 +215,19 @@ def _run_trials(trials: Sequence["_Learner"], rng: np.random.Generator) -> NDArr
         losses_of_trial = [trial.epoch(rng) for _ in range(N_TRIAL_EPOCHS)]
         losses.append(losses_of_trial[-1])
     return np.array(losses)
+
+
+def _train_until_all_end(
+    learner: "_Learner", stoppings: Sequence["_EarlyStopping"], rng: np.random.Generator
+) -> list[float]:
+    """Train epoch by epoch until every early stopping has ended; return the training loss of each epoch."""
+    train_losses = []
+    while any(not stopping.has_ended for stopping in stoppings):
+        train_losses.append(learner.epoch(rng))
+        for stopping in stoppings:
+            if not stopping.has_ended:
+                stopping.record_epoch(learner)
+    return train_losses
 
 
 class _Learner:
@@ -262,13 +277,14 @@ class _Learner:
         y = self._clips.y[order]
         weights = self._weights[order]
         scores = np.empty_like(y)
-        # Features are gathered batch by batch: a batch stays in a core's cache, all features do not.
-        buffer = np.empty((min(size, n_clips), *X.shape[1:]), X.dtype)
+        # The features of each batch are gathered in the same memory, which so stays in a core's cache.
+        batch_memory = np.empty((min(size, n_clips), *X.shape[1:]), X.dtype)
         for start in range(0, n_clips, size):
             batch = slice(start, start + size)
             rows = order[batch]
-            # mode="clip" lets numpy write into `out` directly; no row is out of bounds.
-            features = X.take(rows, axis=0, out=buffer[: len(rows)], mode="clip")
+            # `take` writes into `out` without a copy only if it need not check the rows: mode="clip" would
+            # move rows that are out of bounds, and there are none.
+            features = X.take(rows, axis=0, out=batch_memory[: len(rows)], mode="clip")
             scores[batch] = self._network.backward(
                 self._layers, features, y[batch], self._gradient_layers, weights[batch]
             )

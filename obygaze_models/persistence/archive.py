@@ -34,15 +34,14 @@ MAX_MEMBERS = 256
 DTYPES = ("<f4", "<f8", "<i8", "|u1")
 """Data types of arrays: floats, int64 and bytes, little-endian."""
 
-_MEMBER = b"PK\x01\x02"
-"""Signature of an entry in a zip's list of members. They are counted before `zipfile` makes objects of
-them."""
+_MEMBER_SIGNATURE = b"PK\x01\x02"
+"""The bytes with which each entry in a zip's list of members begins."""
 
-_FIRST_TIME = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a zip can state: every member has it, so that bytes do not depend on the clock."""
+_FIXED_TIME = (1980, 1, 1, 0, 0, 0)
+"""The time that every member states, so that bytes do not depend on the clock: the earliest of a zip."""
 
 _UNIX = 3
-"""A zip's number for Unix, which every member states whatever the operating system is."""
+"""A zip's number for Unix, which every member states, so that bytes do not depend on the operating system."""
 
 
 class ArrayEntry(msgspec.Struct):
@@ -71,7 +70,7 @@ def pack_archive(card: Mapping[str, object], arrays: Mapping[str, NDArray[Any]])
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
-            member = zipfile.ZipInfo(name, _FIRST_TIME)
+            member = zipfile.ZipInfo(name, _FIXED_TIME)
             member.create_system = _UNIX
             member.external_attr = 0o644 << 16  # permissions, where Unix has them in a zip
             archive.writestr(member, data)
@@ -93,7 +92,9 @@ def unpack_archive(data: bytes, name: str) -> tuple[dict[str, Any], dict[str, ND
     ModelError
         The bytes are no model file; or the file is damaged; or the card does not list the arrays in it.
     """
-    if data.count(_MEMBER) > MAX_MEMBERS:
+    # Members are counted before `zipfile` makes objects of them, which would take memory.
+    n_members = data.count(_MEMBER_SIGNATURE)
+    if n_members > MAX_MEMBERS:
         raise ModelError(f"{name}: it has more members than any model ({MAX_MEMBERS})")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive, warnings.catch_warnings(action="error"):
@@ -119,8 +120,8 @@ def _read_members(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], 
         raise ModelError(f"a zip without {CARD}, which every model's has")
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ModelError("a member is compressed; a model's are stored as they are")
-    claimed_size = sum(member.file_size for member in members)
-    if claimed_size > size or archive.getinfo(CARD).file_size > MAX_CARD:
+    declared_size = sum(member.file_size for member in members)
+    if declared_size > size or archive.getinfo(CARD).file_size > MAX_CARD:
         raise ModelError("its members claim more bytes than the file has, or its card is too large")
     card = msgspec.json.decode(archive.read(CARD), type=dict[str, Any])
     listed = msgspec.convert(card.get("arrays"), dict[str, ArrayEntry])
@@ -144,7 +145,9 @@ def _read_array(data: bytes, entry: ArrayEntry) -> NDArray[Any]:
     file = io.BytesIO(data)
     dtype = np.dtype(entry.dtype)
     np.lib.format.read_magic(file)
-    if np.lib.format.read_array_header_1_0(file) != (entry.shape, False, dtype):
+    is_fortran_order = False
+    expected_header = (entry.shape, is_fortran_order, dtype)
+    if np.lib.format.read_array_header_1_0(file) != expected_header:
         raise ModelError("an array is not what the card says of it")
     return np.frombuffer(data, dtype, offset=file.tell()).reshape(entry.shape).astype(dtype.newbyteorder("="))
 

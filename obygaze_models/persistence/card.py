@@ -294,6 +294,7 @@ class Card(CardFields, frozen=True, kw_only=True):
         """The modalities that the model reads; for a model of one backbone, one made of the card's fields."""
         if self.modalities:
             return self.modalities
+        # A card has all fields of an `Input`, such as `backbone`, `store` and `provenance`, but its name.
         fields = {name: getattr(self, name) for name in Input.__annotations__ if name != "name"}
         only_input = Input(name=self.backbone, **fields)  # type: ignore[typeddict-item]  # a card has all
         return (only_input,)
@@ -308,7 +309,7 @@ class Card(CardFields, frozen=True, kw_only=True):
 
     @property
     def no_skill(self) -> bool:
-        """Whether the model may be no better than chance; False if no film was left out, so nothing shows."""
+        """Whether the model may be no better than chance; False if that is not known (no film left out)."""
         return self.evidence is not None and may_be_chance(self.evidence)
 
     @property
@@ -325,12 +326,15 @@ class Card(CardFields, frozen=True, kw_only=True):
     def levels_left_out(self) -> tuple[str, ...] | None:
         """Levels of the codebook that the calibration was not fitted on; None if the card does not tell.
 
-        Without a calibration these are the levels that are not among the target's classes.
+        With a calibration, its population lists them. Otherwise they are the levels that are not among the
+        target's classes: none for a concept or a further scale, and not known if the codebook is not built
+        in, as a card does not list its levels.
         """
         if self.population is not None:
             return tuple(self.population["levels_left_out"])
         target = self.target
-        if target["kind"] != "levels" or target["name"].startswith("scale:"):
+        is_of_codebook_levels = target["kind"] == "levels" and not target["name"].startswith("scale:")
+        if not is_of_codebook_levels:
             return ()
         codebook_name = self.codebook["name"]
         if codebook_name not in BUILTIN:
@@ -400,24 +404,25 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
 
 def _check_field_values(document: Mapping[str, Any], name: str) -> None:
     """Check what the types of a card's fields do not express; `name` is the file's name for messages."""
-    parameters = document["parameters"]
+    if not all(fits(value, _Scalar) for value in document["parameters"].values()):
+        raise _wrong_field(document, "parameters", Parameters, name)
     concepts = document["concepts"]
+    if len(set(concepts)) < len(concepts):
+        raise _wrong_field(document, "concepts", Names, name)
     calibration = document["calibration"]
-    has_calibration_fields = not calibration or (
-        {*CALIBRATION_FIELDS} == calibration.keys() and 0 <= calibration["p_skilled"] <= 1
+    if calibration:
+        has_all_fields = {*CALIBRATION_FIELDS} == calibration.keys()
+        if not has_all_fields or not 0 <= calibration["p_skilled"] <= 1:
+            raise _wrong_field(document, "calibration", Calibrated, name)
+    if not fits(document["metrics"], METRICS):
+        raise _wrong_field(document, "metrics", METRICS, name)
+
+
+def _wrong_field(document: Mapping[str, Any], field: str, kind: object, name: str) -> ModelError:
+    """Make the error that a field of a card has a wrong value; `kind` is the type that says what is right."""
+    return ModelError(
+        f"{name}: the card: {field!r} should be {expected(kind)}; found {document[field]!r:.80}"
     )
-    # Field -> whether its value is right, and the type that describes what it should be.
-    checks: dict[str, tuple[bool, object]] = {
-        "parameters": (all(fits(value, _Scalar) for value in parameters.values()), Parameters),
-        "concepts": (len(set(concepts)) == len(concepts), Names),
-        "calibration": (has_calibration_fields, Calibrated),
-        "metrics": (fits(document["metrics"], METRICS), METRICS),
-    }
-    for field, (is_right, kind) in checks.items():
-        if not is_right:
-            raise ModelError(
-                f"{name}: the card: {field!r} should be {expected(kind)}; found {document[field]!r:.80}"
-            )
 
 
 def _check_format(document: Mapping[str, Any], name: str) -> None:

@@ -1,10 +1,10 @@
 """Convert the zoo's estimators to parameters and arrays, and back; check arrays against a card."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,9 @@ Shapes = Mapping[str, tuple[int, ...]]
 N_LEVELS = 201
 """Number of quantiles of the training clips' concept values that a file keeps, at equal steps from 0 to 1."""
 
+MOST_CLIPS_OF_NODE = 1e15
+"""Most training clips of a class in a tree's node that are accepted from a file."""
+
 CLASSES = (0, 1)
 """Classes of every model in a file."""
 
@@ -60,33 +63,51 @@ class EstimatorState:
     arrays: Arrays
 
 
-StateFunctions = tuple[Callable[[Any], tuple[dict[str, Any], Arrays]], Callable[[Card, Arrays], Any]]
-"""The function from an estimator to parameters and arrays, and that from a card and arrays to an
-estimator."""
+class Conversion(NamedTuple):
+    """How the estimators of a kind are converted to parameters and arrays, and back.
+
+    Attributes
+    ----------
+    estimator_type : type
+        The kind's estimators are instances of it.
+    to_state : callable
+        Estimator -> parameters (JSON values) and arrays.
+    from_state : callable
+        Card and arrays -> fitted estimator.
+    """
+
+    estimator_type: type
+    to_state: Callable[[Any], tuple[dict[str, Any], Arrays]]
+    from_state: Callable[[Card, Arrays], Any]
 
 
 # --- linear
 # ---------------------------------------------------------------------------
-_BEFORE_HEAD: tuple[tuple[type, ...], ...] = ((ClippedScaler,), (FramePool, ClippedScaler))
-"""Steps that a linear probe may have before its linear model."""
 
 
 def is_linear(estimator: Any) -> bool:
-    """Tell whether an estimator is a pipeline of a linear probe, on vectors or on pooled frames."""
+    """Tell whether an estimator is a pipeline of a linear probe, on vectors or on pooled frames.
+
+    Its steps are [FramePool,] ClippedScaler and a logistic regression.
+    """
     if not isinstance(estimator, Pipeline):
         return False
-    kinds = tuple(type(step) for _, step in estimator.steps)
-    if len(kinds) < 2 or kinds[-1] not in (RidgeLogistic, LogisticRegression):
+    types: list[type] = [type(step) for _, step in estimator.steps]
+    beginnings: tuple[list[type], ...] = ([ClippedScaler], [FramePool, ClippedScaler])
+    if types[:-1] not in beginnings:
         return False
-    return kinds[:-1] in _BEFORE_HEAD
+    return types[-1] in (RidgeLogistic, LogisticRegression)
 
 
 def _linear_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
     """Convert a fitted linear probe to parameters (JSON values) and arrays."""
-    *pools, scaler, head = [step for _, step in estimator.steps]
+    steps = [step for _, step in estimator.steps]
+    scaler = steps[-2]
+    head = steps[-1]
     parameters = {"limit": float(scaler.limit), "C": float(head.C)}
-    if pools:
-        parameters["frames"] = pools[0].pool
+    reads_frames = len(steps) == 3
+    if reads_frames:
+        parameters["frames"] = steps[0].pool
     arrays = {"mean": scaler.mean_, "scale": scaler.scale_}
     arrays |= {"weights": head.coef_[0], "intercept": head.intercept_}
     return parameters, arrays
@@ -126,20 +147,22 @@ def _network_to_state(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     """Make a fitted neural classifier from the parameters of a card, and arrays."""
-    kind = NETWORKS[card.kind]
+    network = NETWORKS[card.kind]
     n_features = card.n_features
     parameters = dict(card.parameters)
-    n_epochs = int(parameters.pop("n_epochs"))
-    differing_names = sorted(kind().get_params().keys() ^ parameters.keys())
-    if differing_names:
+    n_epochs = int(parameters.pop("n_epochs"))  # learnt, and not a parameter of the class
+    names_in_one_only = sorted(network().get_params().keys() ^ parameters.keys())
+    if names_in_one_only:
+        first = names_in_one_only[0]
         raise ModelError(
-            f"the card's parameters and those of {kind.__name__} disagree about {differing_names[0]!r:.80}"
+            f"the card's parameters and those of {network.__name__} disagree about {first!r:.80}"
         )
-    model = kind(**parameters)
+    model = network(**parameters)
     model._validate_params()
     n_parameters = model._n_parameters(n_features)
     check_arrays(arrays, mean=(n_features,), scale=(n_features,), parameters=(n_parameters,))
-    if len({array.dtype for array in arrays.values()}) > 1:
+    dtypes = {array.dtype for array in arrays.values()}
+    if len(dtypes) > 1:
         raise ModelError("its arrays are of different dtypes")
     model.classes_ = np.array(CLASSES)
     model.n_features_in_ = n_features
@@ -164,7 +187,7 @@ def _fusion_to_state(fusion: LinearFusion) -> tuple[dict[str, Any], Arrays]:
     for pattern, join in fusion.joins.items():
         for name, array in join._asdict().items():
             arrays[f"{_pattern_prefix(pattern)}_{name}"] = np.asarray(array, np.float64)
-    return {"largest": fusion.largest}, arrays
+    return {"largest": fusion.fused_by_max}, arrays
 
 
 def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
@@ -176,31 +199,44 @@ def _fusion_from_state(card: Card, arrays: Arrays) -> LinearFusion:
     shapes: dict[str, tuple[int, ...]] = {}
     patterns = []
     for pattern in _all_patterns(len(widths)):
-        is_whole = len(pattern) == len(widths)
-        if not is_whole and f"{_pattern_prefix(pattern)}_base" not in arrays:
+        has_arrays = f"{_pattern_prefix(pattern)}_base" in arrays
+        has_all_modalities = len(pattern) == len(widths)
+        if not has_arrays and not has_all_modalities:
             continue  # no training clip had exactly these modalities
         patterns.append(pattern)
-        n_features = sum(widths[index] for index in pattern)
-        prefix = _pattern_prefix(pattern)
-        shapes |= {
-            f"{prefix}_mean": (n_features,),
-            f"{prefix}_scale": (n_features,),
-            f"{prefix}_weights": (n_features,),
-            f"{prefix}_factors": (len(pattern),),
-            f"{prefix}_intercepts": (len(pattern),),
-            f"{prefix}_base": (1,),
-        }
+        shapes |= _shapes_of_join(pattern, widths)
     check_arrays(arrays, **shapes)
     joins = {}
     for pattern in patterns:
         parts = {name: arrays[f"{_pattern_prefix(pattern)}_{name}"] for name in LinearJoin._fields}
         joins[pattern] = LinearJoin(**parts)
     columns = tuple(columns_of_modality for _, columns_of_modality in card.input_columns())
-    return LinearFusion(columns, joins, largest=bool(card.parameters["largest"]))
+    return LinearFusion(columns, joins, fused_by_max=bool(card.parameters["largest"]))
+
+
+def _shapes_of_join(pattern: tuple[int, ...], widths: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays of a set of modalities, by name.
+
+    `pattern` holds the indices of the set's modalities, `widths` the number of features of every modality.
+    """
+    prefix = _pattern_prefix(pattern)
+    n_features = sum(widths[index] for index in pattern)
+    n_modalities = len(pattern)
+    return {
+        f"{prefix}_mean": (n_features,),
+        f"{prefix}_scale": (n_features,),
+        f"{prefix}_weights": (n_features,),
+        f"{prefix}_factors": (n_modalities,),
+        f"{prefix}_intercepts": (n_modalities,),
+        f"{prefix}_base": (1,),
+    }
 
 
 def _all_patterns(n_modalities: int) -> Iterator[tuple[int, ...]]:
-    """Yield all non-empty sets of modalities, as tuples of indices, smaller sets first."""
+    """Yield all non-empty sets of modalities, as tuples of indices, smaller sets first.
+
+    Of n modalities there are 2^n - 1 sets; a card lists at most 8 modalities.
+    """
     for size in range(1, n_modalities + 1):
         yield from combinations(range(n_modalities), size)
 
@@ -215,23 +251,43 @@ def _pattern_prefix(pattern: tuple[int, ...]) -> str:
 
 
 def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
-    """Convert a fitted bank of concepts, of concepts in time, or of units, to parameters and arrays."""
-    parameters: dict[str, Any]
-    learnt: Arrays
+    """Convert a fitted bank, which computes a clip's concept values, to parameters and arrays.
+
+    There are banks of units (`UnitBank`), of concepts in time (`TimeBank`) and of concepts (`ConceptBank`).
+    """
+    moments_of_values = {"value_mean": bank.mean_, "value_scale": bank.scale_}
     if isinstance(bank, UnitBank):
-        dictionary = bank.dictionary_
-        parameters = {"n_active": dictionary.n_active}
-        learnt = {"encoder": dictionary.encoder, "bias": dictionary.bias}
-        learnt |= {"centre_of_tokens": dictionary.centre, "token_scale": np.array([dictionary.scale])}
-    elif isinstance(bank, TimeBank):
-        parameters = {"clip": bank.clip}
-        learnt = {"weights": bank.weights_}
-        learnt |= {"feature_mean": bank.frame_mean_, "feature_scale": bank.frame_scale_}
-    else:
-        planes = bank.hyperplanes_
-        parameters = {"directions": bank.kind, "clip": bank.clip}
-        learnt = {"weights": planes.weights, "intercepts": planes.intercepts} | _scaler_to_state(bank.scaler_)
-    return parameters, learnt | {"value_mean": bank.mean_, "value_scale": bank.scale_}
+        return {"n_active": bank.dictionary_.n_active}, _unit_arrays(bank) | moments_of_values
+    if isinstance(bank, TimeBank):
+        return {"clip": bank.clip}, _time_arrays(bank) | moments_of_values
+    return {"directions": bank.kind, "clip": bank.clip}, _concept_arrays(bank) | moments_of_values
+
+
+def _unit_arrays(bank: UnitBank) -> Arrays:
+    """Return the learnt arrays of a bank of units: those of its dictionary, without the decoder."""
+    dictionary = bank.dictionary_
+    return {
+        "encoder": dictionary.encoder,
+        "bias": dictionary.bias,
+        "centre_of_tokens": dictionary.centre,
+        "token_scale": np.array([dictionary.scale]),
+    }
+
+
+def _time_arrays(bank: TimeBank) -> Arrays:
+    """Return the learnt arrays of a bank of concepts in time."""
+    return {
+        "weights": bank.weights_,
+        "feature_mean": bank.frame_mean_,
+        "feature_scale": bank.frame_scale_,
+    }
+
+
+def _concept_arrays(bank: ConceptBank) -> Arrays:
+    """Return the learnt arrays of a bank of concepts: its hyperplanes, and its scaler."""
+    planes = bank.hyperplanes_
+    arrays = {"weights": planes.weights, "intercepts": planes.intercepts}
+    return arrays | _scaler_to_state(bank.scaler_)
 
 
 def _bank_from_state(card: Card, arrays: Arrays, **other_shapes: tuple[int, ...]) -> Any:
@@ -363,9 +419,7 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
     if isinstance(estimator, ConceptsUnlabelled):
         parameters[UNLABELLED] = True
     values = estimator.train_values_
-    # A model that was read from a file has quantiles of its training clips already.
-    are_quantiles = len(values) == N_LEVELS and not (np.diff(values, axis=0) < 0).any()
-    if not are_quantiles:
+    if not _are_quantiles(values):
         values = np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0)
     arrays |= {"values": values, "centre": estimator.centre_}
     head = estimator.head_
@@ -378,8 +432,21 @@ def _pcbm_to_state(estimator: ConceptBottleneck) -> tuple[dict[str, Any], Arrays
     return parameters, arrays
 
 
+def _are_quantiles(values: NDArray[np.float64]) -> bool:
+    """Tell whether concept values [N, K] are quantiles, as they are in a model that was read from a file.
+
+    They are so many, and rise in every column. Values of clips that happen to do so are their own quantiles.
+    """
+    never_falls = not (np.diff(values, axis=0) < 0).any()
+    return len(values) == N_LEVELS and never_falls
+
+
 def _nodes_table(head: Any) -> NDArray[np.float64]:
-    """Make the table of a decision tree's nodes [M, 6], from which `stored_tree` makes the tree again."""
+    """Make the table of a decision tree's nodes [M, 6], from which `stored_tree` makes the tree again.
+
+    Its columns are the concept, the threshold, the child below it and the child above it, and the numbers of
+    clips of both classes. Concept and children of a leaf are -1.
+    """
     # A tree that was read from a file keeps its table.
     if hasattr(head, "table"):
         return np.asarray(head.table)
@@ -394,27 +461,19 @@ def _nodes_table(head: Any) -> NDArray[np.float64]:
 
 def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     """Make a fitted concept bottleneck from the parameters of a card, and arrays."""
-    in_time = card.kind == "pcbm_time"
-    is_tree = card.parameters["head"] == "tree"
-    has_two_values = in_time and "n_active" not in card.parameters
     n_values = len(card.concepts)
-    if has_two_values:
+    is_of_units = "n_active" in card.parameters
+    if card.kind == "pcbm_time" and not is_of_units:
         n_values *= 2  # of each concept, how strongly it is present and where in the clip
-    table = arrays.get("tree", np.empty(0))
-    head = {"tree": (len(table), 6)} if is_tree else {"head": (n_values + 1,)}
-    bank = _bank_from_state(card, arrays, values=(N_LEVELS, n_values), centre=(n_values,), **head)
-    kind: type[ConceptBottleneck] = ConceptBottleneck
-    if in_time and card.parameters.get(UNLABELLED):
-        kind = ConceptsUnlabelled
-    elif in_time:
-        kind = ConceptsInTime
-    model = kind("tree" if is_tree else "logistic", bank=clone(bank))
+    is_tree = card.parameters["head"] == "tree"
     if is_tree:
-        _check_nodes_table(table, n_values)
-        model.head_ = stored_tree(table)
+        n_nodes = len(arrays.get("tree", ()))
+        shape_of_head: dict[str, tuple[int, ...]] = {"tree": (n_nodes, 6)}
     else:
-        model.head_ = LogisticRegression()
-        set_linear_attributes(model.head_, arrays["head"][:-1], arrays["head"][-1:])
+        shape_of_head = {"head": (n_values + 1,)}  # weights, then the intercept
+    bank = _bank_from_state(card, arrays, values=(N_LEVELS, n_values), centre=(n_values,), **shape_of_head)
+    model = _bottleneck_type(card)("tree" if is_tree else "logistic", bank=clone(bank))
+    model.head_ = _head_from_arrays(arrays, n_values, is_tree=is_tree)
     model.classes_ = np.array(CLASSES)
     model.n_features_in_ = card.n_features
     model.bank_ = bank
@@ -425,6 +484,23 @@ def _pcbm_from_state(card: Card, arrays: Arrays) -> ConceptBottleneck:
     model.threshold_ = float(card.threshold)
     model.candidates_ = ()
     return model
+
+
+def _bottleneck_type(card: Card) -> type[ConceptBottleneck]:
+    """Return the class of a concept bottleneck."""
+    if card.kind != "pcbm_time":
+        return ConceptBottleneck
+    return ConceptsUnlabelled if card.parameters.get(UNLABELLED) else ConceptsInTime
+
+
+def _head_from_arrays(arrays: Arrays, n_values: int, *, is_tree: bool) -> Any:
+    """Make the fitted head of a concept bottleneck of `n_values` concept values: a tree, or linear."""
+    if is_tree:
+        _check_nodes_table(arrays["tree"], n_values)
+        return stored_tree(arrays["tree"])
+    head = LogisticRegression()
+    set_linear_attributes(head, weights=arrays["head"][:-1], intercept=arrays["head"][-1:])
+    return head
 
 
 def _check_nodes_table(table: NDArray[np.float64], n_values: int) -> None:
@@ -441,11 +517,13 @@ def _check_nodes_table(table: NDArray[np.float64], n_values: int) -> None:
     # Children come after their parent, as scikit-learn numbers them, so that a walk ends.
     is_inner = (concept >= 0) & (concept < n_values) & (below > node) & (above > node)
     is_inner &= (below < len(table)) & (above < len(table))
-    numbers = table[:, [0, 2, 3]]
-    are_whole = (numbers == np.floor(numbers)).all()
+    concepts_and_children = table[:, [0, 2, 3]]
+    are_whole = (concepts_and_children == np.floor(concepts_and_children)).all()
     if not (is_leaf | is_inner).all() or not are_whole:
         raise ModelError("the array tree is not a table of a tree's nodes")
-    if (counts < 0).any() or (counts.sum(axis=1) <= 0).any() or (counts > 1e15).any():
+    # No corpus has as many clips as MOST_CLIPS_OF_NODE.
+    is_possible = (counts >= 0) & (counts <= MOST_CLIPS_OF_NODE)
+    if not is_possible.all() or (counts.sum(axis=1) <= 0).any():
         raise ModelError("the array tree has a node without clips")
 
 
@@ -482,23 +560,25 @@ def stored_tree(table: NDArray[np.float64]) -> Any:
         a leaf are -1.
     """
     feature, below, above = table[:, [0, 2, 3]].astype(np.intp).T
-    counts = table[:, 4] + table[:, 5]
+    counts = table[:, 4] + table[:, 5]  # of both classes
     nodes = {"feature": feature, "children_left": below, "children_right": above, "threshold": table[:, 1]}
     nodes |= {"weighted_n_node_samples": counts, "n_node_samples": counts.astype(np.int64)}
+    # The shares of both classes in each node, [M, 1, 2]: scikit-learn's second axis is that of the outputs.
     value = (table[:, 4:] / counts[:, None])[:, None, :]
     return SimpleNamespace(table=table, tree_=SimpleNamespace(**nodes, value=value))
 
 
-_NETWORK_FUNCTIONS = (_network_to_state, _network_from_state)
-_BOTTLENECK_FUNCTIONS = (_pcbm_to_state, _pcbm_from_state)
-CONVERSIONS: Mapping[str, tuple[type, StateFunctions]] = {
-    **{kind: (network, _NETWORK_FUNCTIONS) for kind, network in NETWORKS.items()},
-    "pcbm_time": (ConceptsInTime, _BOTTLENECK_FUNCTIONS),
-    "pcbm": (ConceptBottleneck, _BOTTLENECK_FUNCTIONS),
-    "cav": (LinearCAV, (_cav_to_state, _cav_from_state)),
-    "bank": (ConceptBank, (_bank_to_state, _bank_from_state)),
-    "fused": (LinearFusion, (_fusion_to_state, _fusion_from_state)),
-    "linear": (Pipeline, (_linear_to_state, _linear_from_state)),
+CONVERSIONS: Mapping[str, Conversion] = {
+    **{
+        kind: Conversion(network, _network_to_state, _network_from_state)
+        for kind, network in NETWORKS.items()
+    },
+    "pcbm_time": Conversion(ConceptsInTime, _pcbm_to_state, _pcbm_from_state),
+    "pcbm": Conversion(ConceptBottleneck, _pcbm_to_state, _pcbm_from_state),
+    "cav": Conversion(LinearCAV, _cav_to_state, _cav_from_state),
+    "bank": Conversion(ConceptBank, _bank_to_state, _bank_from_state),
+    "fused": Conversion(LinearFusion, _fusion_to_state, _fusion_from_state),
+    "linear": Conversion(Pipeline, _linear_to_state, _linear_from_state),
 }
 """The estimators of each kind, and how they are converted to parameters and arrays, and back. The first kind
 that an estimator is an instance of is its own: `pcbm_time` comes before `pcbm`, of which it is a subclass."""

@@ -35,6 +35,9 @@ ROW_ARRAYS = ("trained_rows", "trained_row_films")
 PICTURE_ARRAYS = ("trained_pictures", "trained_picture_films")
 """Arrays by which the pictures of training clips are recognised; in files of stores with signatures."""
 
+FOREIGN_KINDS = ("arrays", "skops")
+"""Kinds of estimators of other packages."""
+
 OTHER_ARRAYS = (*SCORE_ARRAYS, *ROW_ARRAYS, *PICTURE_ARRAYS)
 """Names of the arrays in a file that are not the estimator's: calibration, distances and training films. A
 new one is named here, and checked in `_check_other_arrays`."""
@@ -82,13 +85,13 @@ def to_state(estimator: Any, name: str = "") -> EstimatorState:
     ModelError
         The estimator can't be saved.
     """
-    for kind, (estimator_type, (convert, _)) in CONVERSIONS.items():
-        if not isinstance(estimator, estimator_type):
+    for kind, conversion in CONVERSIONS.items():
+        if not isinstance(estimator, conversion.estimator_type):
             continue
         # A pipeline counts as linear only if it is a linear probe.
         if kind == "linear" and not is_linear(estimator):
             continue
-        parameters, arrays = convert(estimator)
+        parameters, arrays = conversion.to_state(estimator)
         return EstimatorState(kind, parameters, arrays)
     return foreign_to_state(estimator, name)
 
@@ -140,8 +143,10 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
         There is no such file.
     """
     if is_name(str(source)):
+        # A name in a list of models.
         place = zoo or default_zoo()
         return read_entry(find_entry(str(source), place), place)
+    # A URL or a path.
     where = as_url(source) or str(local_path(source))
     path = Path(where)
     if path.exists() and not path.is_file():
@@ -197,11 +202,11 @@ def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:
     card = file.card
     arrays = dict(file.arrays)
     try:
-        if card.kind in ("arrays", "skops"):
+        if card.kind in FOREIGN_KINDS:
             return foreign_from_state(card, arrays, offered or {})
-        _, (_, from_state) = CONVERSIONS[card.kind]
-        return from_state(card, arrays)
+        return CONVERSIONS[card.kind].from_state(card, arrays)
     except KeyError as error:
+        # A conversion looks up the parameters that it needs.
         raise ModelError(f"{file.where}: the card's parameter {error} is missing") from error
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{file.where}: {first_line(error)}") from error
@@ -215,7 +220,11 @@ def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) ->
 
 
 def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card."""
+    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card.
+
+    The arrays ``reach_...`` are those of the distances. Any number of draws is accepted in an array of the
+    calibration.
+    """
     n_concepts = len(card.concepts)
     n_features = card.n_features
     shapes: dict[str, tuple[int, ...]] = {}
@@ -341,12 +350,12 @@ def foreign_to_state(estimator: Any, name: str) -> EstimatorState:
         ) from None
     try:
         data = skops.dumps(estimator)
-        untrusted = _untrusted_types(data)
+        problems = _untrusted_types(data)
     except Exception as error:  # noqa: BLE001 - whatever a foreign object raises when it is asked for its state
-        untrusted = [f"{type(estimator).__name__} ({first_line(error)})"]
-    if untrusted:
+        problems = [f"{type(estimator).__name__} ({first_line(error)})"]
+    if problems:
         raise ModelError(
-            f"model {name} can't be kept: {untrusted[0]:.200} is not trusted in a file; "
+            f"model {name} can't be kept: {problems[0]:.200} is not trusted in a file; "
             "give the estimator to_arrays and from_arrays (docs/predict.md)"
         )
     return EstimatorState("skops", {}, {"skops": np.frombuffer(_make_reproducible(data), dtype=np.uint8)})
@@ -372,14 +381,8 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
         return _from_skops(arrays)
     model: Any = offered.get(card.model)
     if model is None:
-        entry_points = {point.name: point for point in points(MODELS)}
-        if card.model not in entry_points:
-            raise ModelError(
-                f"its estimator {card.estimator} is made by {card.model!r}, "
-                f"which no installed package offers as an entry point of {MODELS}: "
-                "install that package, or in Python load_model(file, offered={name: estimator})"
-            )
-        model = entry_points[card.model].load()
+        model = _load_entry_point(card)
+    # An unfitted estimator is made only to learn its class.
     estimator = as_spec(card.model, model).make(card.seed)
     if not isinstance(estimator, GivesArrays) or type(estimator).__name__ != card.estimator:
         raise ModelError(f"it is of a {card.estimator}; {card.model!r} is a {type(estimator).__name__} here")
@@ -388,6 +391,18 @@ def foreign_from_state(card: Card, arrays: Arrays, offered: Mapping[str, Any]) -
         return type(estimator).from_arrays(own_arrays)
     except Exception as error:
         raise ModelError(f"{card.estimator} refuses its arrays: {error}") from error
+
+
+def _load_entry_point(card: Card) -> Any:
+    """Load what an installed package offers under the name of a card's model."""
+    entry_points = {point.name: point for point in points(MODELS)}
+    if card.model not in entry_points:
+        raise ModelError(
+            f"its estimator {card.estimator} is made by {card.model!r}, "
+            f"which no installed package offers as an entry point of {MODELS}: "
+            "install that package, or in Python load_model(file, offered={name: estimator})"
+        )
+    return entry_points[card.model].load()
 
 
 def _from_skops(arrays: Arrays) -> Any:
@@ -401,17 +416,25 @@ def _from_skops(arrays: Arrays) -> Any:
     from skops import io as skops  # noqa: PLC0415 - obygaze[skops]
 
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            is_uncompressed = all(member.compress_type == zipfile.ZIP_STORED for member in archive.infolist())
-        untrusted = _untrusted_types(data) if is_uncompressed else []
-        if is_uncompressed and not untrusted:
+        refusal = _why_refused(data)
+        if not refusal:
             return skops.loads(data, trusted=list(TRUSTED_TYPES))
     except Exception as error:
         reason = first_line(error, 200)
         raise ModelError(f"its skops archive is damaged ({type(error).__name__}: {reason})") from error
-    if not is_uncompressed:
-        raise ModelError("its skops archive is compressed")
-    raise ModelError(f"it holds {untrusted[0]:.200}, which is not trusted in a file: nothing was made of it")
+    raise ModelError(refusal)
+
+
+def _why_refused(data: bytes) -> str:
+    """Say why nothing is made of a skops archive, given as bytes; "" if it may be loaded."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        is_compressed = any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist())
+    if is_compressed:
+        return "its skops archive is compressed"
+    untrusted = _untrusted_types(data)
+    if untrusted:
+        return f"it holds {untrusted[0]:.200}, which is not trusted in a file: nothing was made of it"
+    return ""
 
 
 def _untrusted_types(data: bytes) -> list[str]:
@@ -434,8 +457,11 @@ def _make_reproducible(data: bytes) -> bytes:
 
     def renumber(match: re.Match[str]) -> str:
         """Replace an object's number by its place in the order of appearance."""
-        return match[1] + numbers.setdefault(match[2], str(len(numbers) + 1)) + match[3]
+        before, number, after = match.groups()
+        place = numbers.setdefault(number, str(len(numbers) + 1))
+        return f"{before}{place}{after}"
 
+    # An object's number is in its field "__id__": 140245, and in the name of its file, "140245.npy".
     schema = re.sub(r'("__id__": )(\d+)()', renumber, schema)
     schema = re.sub(r'("file": ")(\d+)(\.\w+")', renumber, schema)
     buffer = io.BytesIO()

@@ -1,6 +1,6 @@
 """Share models as stores are shared: push into a list, verify a list, pull from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def push_model(
     """
     where, data = find_bytes(model)
     file = audit(where, data)
-    construct(file)
+    construct(file)  # raises if card and arrays don't fit together
     if file.card.licence == NO_LICENCE:
         raise ModelError(
             f"{name}: no licence is recorded in the model, without one others may not use it; "
@@ -83,31 +83,40 @@ def push_model(
         )
     if file_name(name) != name:
         raise ModelError(f"{name}: a name that some systems cannot write as a file's; choose another")
-    # The page is written from the entry, except for its digest of the page, which is still unknown.
-    entry_without_digest = entry_of(file.card, data, name, version, page_sha256="0" * 64)
-    page = model_page(entry_without_digest, file, notes).encode("utf-8")
-    entry = msgspec.structs.replace(entry_without_digest, page_sha256=sha256_of(page))
+    # The entry has the digest of the page, which is written from the entry's other fields.
+    entry_without_page = entry_of(file.card, data, name, version, page_sha256="0" * 64)
+    page = model_page(entry_without_page, file, notes).encode("utf-8")
+    entry = msgspec.structs.replace(entry_without_page, page_sha256=sha256_of(page))
     _check_entry(entry)
 
-    def with_entry(listing: bytes | None) -> bytes:
-        """Return the list of models with the new entry; `listing` is the present list, if there is one."""
-        others = []
-        for listed in [] if listing is None else parse_list(listing, zoo):
-            if listed == entry:
-                continue  # the same model was pushed before
-            if listed.label == entry.label:
-                raise ModelError(
-                    f"{zoo}: another model, or page of it, is {entry.label} there, and a version is never "
-                    "replaced: give another --version"
-                )
-            others.append(listed)
-        return write_list([*others, entry])
+    def new_list(present_list: bytes | None) -> bytes:
+        """Return the list of models with the new entry, given the bytes of the present list, if any."""
+        entries = [] if present_list is None else parse_list(present_list, zoo)
+        return write_list(_with_entry(entries, entry, zoo))
 
     try:
-        put_with_list(zoo, LIST, with_entry, {entry.file: data, entry.page: page}, MOST_TOML)
+        put_with_list(zoo, LIST, new_list, {entry.file: data, entry.page: page}, MOST_TOML)
     except StoreError as error:
         raise error if isinstance(error, ModelError) else ModelError(str(error)) from None
     return entry
+
+
+def _with_entry(entries: Sequence[Entry], entry: Entry, zoo: Path | str) -> list[Entry]:
+    """Add an entry to those of a list; a different entry of this name and version is not replaced.
+
+    `zoo` is the list's folder or URL, for the message.
+    """
+    others = []
+    for listed in entries:
+        if listed == entry:
+            continue  # the same model was pushed before
+        if listed.label == entry.label:
+            raise ModelError(
+                f"{zoo}: another model, or page of it, is {entry.label} there, and a version is never "
+                "replaced: give another --version"
+            )
+        others.append(listed)
+    return [*others, entry]
 
 
 def _check_entry(entry: Entry) -> None:
@@ -160,14 +169,14 @@ def pull_model(
     place = zoo or default_zoo()
     entry = find_entry(name, place)
     target = local_path(folder) / entry.file
-    building = target.with_name(f"{entry.file}{PARTIAL_SUFFIX}")
+    part_folder = target.with_name(f"{entry.file}{PARTIAL_SUFFIX}")
     if target.exists():
         if file_sha256(target) != entry.sha256:
             raise ModelError(f"{target}: another file is there; name another folder, or remove it")
-        _remove_leftovers(building)
+        _remove_leftovers(part_folder)
         return target
     try:
-        _download_model(entry, place, building, target, progress)
+        _download_model(entry, place, part_folder, target, progress)
     except StoreError as error:
         raise ModelError(str(error)) from None
     return target
@@ -176,13 +185,13 @@ def pull_model(
 def _download_model(
     entry: Entry,
     zoo: Path | str,
-    building: Path,
+    part_folder: Path,
     target: Path,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Download a model of a list into the folder `building`, check it, and move it to `target`.
+    """Download a model of a list into the folder `part_folder`, check it, and move it to `target`.
 
-    A download that was stopped leaves its part in `building`, from which the next one resumes.
+    A download that was stopped leaves its part in `part_folder`, from which the next one resumes.
 
     Raises
     ------
@@ -193,37 +202,38 @@ def _download_model(
     """
     listed = f"{zoo}/{entry.file}"
 
-    def report_size(_name: str, n_copied: int, _more: int) -> None:
-        """Report how many bytes have come; raise if they are more than is listed."""
+    def check_size(_name: str, n_copied: int, _more: int) -> None:
+        """Raise if more bytes have come than are listed; otherwise report how many have come."""
         if n_copied > entry.octets:
             raise ModelError(f"{listed}: more comes than is listed ({entry.octets} bytes)")
         if progress is not None:
             progress(n_copied, entry.octets)
 
-    with alone_in(building, "pulling this model"), naming(target):
-        partial = building / entry.sha256
-        download_file(files_in(zoo, links=True), entry.file, partial, entry.sha256, report_size)
+    with alone_in(part_folder, "pulling this model"), naming(target):
+        partial = part_folder / entry.sha256
+        download_file(files_in(zoo, links=True), entry.file, partial, entry.sha256, check_size)
         try:
             audit(listed, read_bytes(partial))
         except ModelError:
             # A file that is no model is not kept.
-            remove_tree(building)
+            remove_tree(part_folder)
             raise
+        # First the file's bytes are written to the disk, and then the folder with its new name.
         sync(partial)
         partial.replace(target)
-        remove_tree(building)
+        remove_tree(part_folder)
         sync(target.parent)
 
 
-def _remove_leftovers(building: Path) -> None:
+def _remove_leftovers(part_folder: Path) -> None:
     """Remove the folder of a copy that was interrupted after its file was complete, if there is one.
 
     A folder that another process is using is left alone.
     """
     with suppress(StoreError):
-        if building.is_dir():
-            with alone_in(building, "pulling this model"):
-                remove_tree(building)
+        if part_folder.is_dir():
+            with alone_in(part_folder, "pulling this model"):
+                remove_tree(part_folder)
 
 
 def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile, str]:
@@ -244,7 +254,9 @@ def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile
     if not is_name(model):
         where, data = find_bytes(model)
         file = audit(where, data)
-        return file, model_page(entry_of(file.card, data, file.card.model, "", ""), file, where=model)
+        # A file that is in no list has no version and no stored page.
+        entry = entry_of(file.card, data, name=file.card.model, version="", page_sha256="")
+        return file, model_page(entry, file, where=model)
     place = zoo or default_zoo()
     entry = find_entry(model, place)
     file = audit(*read_entry(entry, place))
@@ -272,6 +284,9 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     where : str
         The path of the model's file, if the model is in no list.
     """
+    classes = [" or ".join(levels) for levels in file.card.target["classes"]]
+    positive_first = classes[::-1]
+    # The names that the template uses.
     values = {
         "entry": entry,
         "card": file.card,
@@ -281,7 +296,7 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
         "notes": notes.strip(),
         "where": where,
         "titles": TITLES,
-        "sides": " against ".join(" or ".join(side) for side in file.card.target["classes"][::-1]),
+        "sides": " against ".join(positive_first),
     }
     filters = {"number": lambda value: "" if value is None else f"{value:.3f}"}
     return filled("obygaze_models.persistence", "model.md.jinja", values, filters=filters)

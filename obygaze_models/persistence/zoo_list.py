@@ -112,7 +112,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, renam
         return f"{self.name}-{self.version}.md"
 
 
-class _List(Struct, frozen=True, forbid_unknown_fields=True):
+class _ListFile(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of a list."""
 
     model: list[Entry] = []
@@ -148,7 +148,7 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
         It is not a list as `model push` writes it; the message names the folder or URL.
     """
     try:
-        listed = msgspec.convert(parse_toml(decoded(data)), _List).model
+        listed = msgspec.convert(parse_toml(decoded(data)), _ListFile).model
     except msgspec.ValidationError as error:
         raise ModelError(f"{place}/{LIST}: not a list of models: {misfit(error)}") from None
     except UnicodeDecodeError as error:
@@ -241,7 +241,8 @@ def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str)
         score = _score_of_metric(row)
         if score is not None:
             scores.append(score)
-    digests = [source["provenance"].get("weights_sha256") for source in card.inputs]
+    inputs = card.inputs
+    digests = [modality["provenance"].get("weights_sha256") for modality in inputs]
     return Entry(
         name=name,
         version=version,
@@ -253,7 +254,7 @@ def entry_of(card: Card, data: bytes, name: str, version: str, page_sha256: str)
         citation=card.citation,
         task=card.target["name"],
         codebook=card.codebook["name"],
-        reads=[source["backbone"] for source in card.inputs],
+        reads=[modality["backbone"] for modality in inputs],
         weights=[digest for digest in digests if isinstance(digest, str)],
         films=len(card.movies),
         clips=card.n_clips,
@@ -267,13 +268,13 @@ def _score_of_metric(row: Any) -> Score | None:
         return None
     # The interval of the retrained method, if it is known; otherwise that of these trained models.
     has_method_interval = row.get("method_low") is not None
-    kind = "method" if has_method_interval else "movie"
+    columns = "method" if has_method_interval else "movie"  # with which the names of the columns begin
     return Score(
         task=row["task"],
         metric=row["metric"],
         value=round(row["movie_mean"], 4),
-        low=_rounded(row.get(f"{kind}_low")),
-        high=_rounded(row.get(f"{kind}_high")),
+        low=_rounded(row.get(f"{columns}_low")),
+        high=_rounded(row.get(f"{columns}_high")),
         chance=_rounded(row.get("movie_chance")),
         films=row["n_movies"],
     )

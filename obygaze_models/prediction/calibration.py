@@ -82,20 +82,23 @@ class Calibration:
         seed : int
             Seed of the order in which draws of slopes are paired with draws of shares.
         """
-        labels = held_out.y.astype(np.float64)
+        # The likelihood of slopes gives their posterior, of which the sigmoids are drawn.
         likelihood = SlopeLikelihood.of_scores(held_out)
-        p = left_out_probabilities(held_out, likelihood)
-        movie_indices = np.unique(held_out.movies, return_inverse=True)[1]
-        # For each film, the expected share of positive clips less the true share.
-        errors = np.bincount(movie_indices, p - labels) / np.bincount(movie_indices)
         posterior = likelihood.posterior()
+        draws = draw_sigmoids(held_out, posterior, training_mean, n_draws=n_draws, seed=seed)
+        # The errors are those of calibrations on the other films.
+        labels = held_out.y.astype(np.float64)
+        p = left_out_probabilities(held_out, likelihood)
+        _, film_of_clip = np.unique(held_out.movies, return_inverse=True)
+        # For each film, the expected share of positive clips less the true share.
+        errors_of_films = np.bincount(film_of_clip, p - labels) / np.bincount(film_of_clip)
         return cls(
-            draws=draw_sigmoids(held_out, posterior, training_mean, n_draws=n_draws, seed=seed),
+            draws=draws,
             p_skilled=posterior.p_skilled,
             error=calibration_error(labels, p),
-            film_error=float(np.abs(errors).mean()),
-            worst_film_error=float(np.abs(errors).max()),
-            film_margin=margin(errors),
+            film_error=float(np.abs(errors_of_films).mean()),
+            worst_film_error=float(np.abs(errors_of_films).max()),
+            film_margin=half_width_of_bracket(errors_of_films),
         )
 
     def to_json(self) -> dict[str, float]:
@@ -123,6 +126,8 @@ class Calibration:
     def expected_share(self, scores: ArrayLike, seconds: ArrayLike) -> tuple[float, float, float]:
         """Compute the expected share of a film's time that is positive, and the ends of its 80 % band.
 
+        It is the mean probability of the film's parts, weighted by their lengths.
+
         Parameters
         ----------
         scores, seconds : array-like, shape [N]
@@ -147,11 +152,12 @@ class Calibration:
             Variance of the new film's share that is added to that of the films from which the bracket was
             estimated, as for a film of few windows (`few_windows_variance`).
         """
-        margin = self.film_margin
+        half_width = self.film_margin
         if extra_variance:
-            # Variances add up, and so do the squares of the margins.
-            margin = float(np.hypot(margin, NORMAL_QUANTILE * np.sqrt(extra_variance)))
-        return max(share - margin, 0.0), min(share + margin, 1.0)
+            # Variances add up, and so do the squares of half widths, which are multiples of deviations.
+            extra_half_width = NORMAL_QUANTILE * np.sqrt(extra_variance)
+            half_width = float(np.hypot(half_width, extra_half_width))
+        return max(share - half_width, 0.0), min(share + half_width, 1.0)
 
 
 @checked
@@ -180,6 +186,7 @@ def few_windows_variance(p: Floats, weights: Floats, n_windows: float, n_clips: 
     [0.04, 0.0, 0.0]
     """
     extra = 1 / max(n_windows, 1.0) - 1 / n_clips
+    # A film with at least as many windows as the films left out had clips.
     if extra <= 0:
         return 0.0
     variance_of_window = float(np.average(p * (1 - p), weights=weights))
@@ -239,9 +246,11 @@ def draw_sigmoids(
         Mean score of training clips by the model that is calibrated; None for that of the held-out scores.
     n_draws, seed : int
     """
-    probabilities = (np.arange(n_draws) + 0.5) / n_draws
-    slopes = posterior.quantiles(probabilities)
-    shares = share_quantiles(held_out, np.random.default_rng(seed).permutation(probabilities))
+    # For 4 draws the quantiles at .125, .375, .625 and .875.
+    quantile_levels = (np.arange(n_draws) + 0.5) / n_draws
+    slopes = posterior.quantiles(quantile_levels)
+    shares = share_quantiles(held_out, np.random.default_rng(seed).permutation(quantile_levels))
+    # The weights of clips by which `find_intercepts` takes the mean probability.
     every_clip_once = np.ones((1, len(held_out.y)))
     intercepts = find_intercepts(slopes, held_out.relative_scores, every_clip_once, shares)
     if training_mean is None:
@@ -250,36 +259,44 @@ def draw_sigmoids(
     return np.column_stack([slopes, intercepts - slopes * training_mean])
 
 
-def share_quantiles(held_out: HeldOut, probabilities: Floats) -> Floats:
-    """Compute quantiles [B] of the posterior share of positive clips in films like these.
+def share_quantiles(held_out: HeldOut, quantile_levels: Floats) -> Floats:
+    """Compute quantiles of the posterior share of positive clips in films like these, [B].
 
-    `probabilities` [B] say which quantiles: 0.5 is the median.
-
-    The posterior is a beta distribution with Jeffreys' prior, for an effective number of independent clips.
-    That is the number at which the share has the variance of the jackknife over films, widened for the few
-    films by Student's t in place of the normal distribution; it is at most the number of clips.
+    `quantile_levels` [B] say which quantiles: 0.5 is the median. The posterior is a beta distribution with
+    Jeffreys' prior, for a number of independent clips (`_count_independent_clips`).
     """
+    from scipy.stats import beta  # noqa: PLC0415 - slow, and most read what was calibrated before
+
+    share = float(held_out.y.astype(np.float64).mean())
+    n_independent = max(_count_independent_clips(held_out), 1.0)
+    quantiles = beta.ppf(quantile_levels, n_independent * share + 0.5, n_independent * (1 - share) + 0.5)
+    return np.clip(quantiles, LEAST_SHARE, 1 - LEAST_SHARE)
+
+
+def _count_independent_clips(held_out: HeldOut) -> float:
+    """Estimate how many independent clips would give the share of positive clips the same variance.
+
+    The variance is that of the jackknife over films, widened for the few films by Student's t in place of the
+    normal distribution. The number is at most the number of clips, which it is for a single film.
+    """
+    from scipy.stats import norm, t  # noqa: PLC0415 - slow, and most read what was calibrated before
+
     labels = held_out.y.astype(np.float64)
     n_clips = len(labels)
     share = float(labels.mean())
-    from scipy.stats import beta, norm, t  # noqa: PLC0415 - slow, and most read what was calibrated before
-
-    movie_indices = np.unique(held_out.movies, return_inverse=True)[1]
-    sizes = np.bincount(movie_indices)
-    positives = np.bincount(movie_indices, labels)
+    _, film_of_clip = np.unique(held_out.movies, return_inverse=True)
+    sizes = np.bincount(film_of_clip)
+    positives = np.bincount(film_of_clip, labels)
     n_films = len(sizes)
-    n_independent = float(n_clips)
-    if n_films > 1:
-        # The jackknife: the share without each film, and from their squares the variance of the share.
-        shares_without = (labels.sum() - positives) / (n_clips - sizes)
-        squares = np.sum((shares_without - shares_without.mean()) ** 2)
-        widening = t.ppf(CALIBRATION_BAND[1], n_films - 1) / norm.ppf(CALIBRATION_BAND[1])
-        variance = (n_films - 1) / n_films * squares * widening**2
-        # share (1 - share) / n is the variance of n independent clips; 1e-12 avoids a division by 0.
-        n_independent = min(n_clips, share * (1 - share) / max(float(variance), 1e-12))
-    n_independent = max(n_independent, 1.0)
-    quantiles = beta.ppf(probabilities, n_independent * share + 0.5, n_independent * (1 - share) + 0.5)
-    return np.clip(quantiles, LEAST_SHARE, 1 - LEAST_SHARE)
+    if n_films < 2:
+        return float(n_clips)
+    # The share without each film: the variance of the share comes from how much these differ.
+    shares_without = (labels.sum() - positives) / (n_clips - sizes)
+    squares = np.sum((shares_without - shares_without.mean()) ** 2)
+    widening = t.ppf(CALIBRATION_BAND[1], n_films - 1) / norm.ppf(CALIBRATION_BAND[1])
+    variance = (n_films - 1) / n_films * squares * widening**2
+    # share (1 - share) / n is the variance of n independent clips; 1e-12 avoids a division by 0.
+    return float(min(n_clips, share * (1 - share) / max(float(variance), 1e-12)))
 
 
 def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Floats:
@@ -288,7 +305,7 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
     `likelihood` is the likelihood of slopes of the same held-out scores. If the clips of the other films all
     have one label, the share of positive clips is taken from all films.
     """
-    probabilities = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
+    quantile_levels = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
     scores = held_out.relative_scores
     p = np.empty(len(held_out.y))
     for movie in np.unique(held_out.movies):
@@ -297,7 +314,7 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
         has_one_label = not np.ptp(held_out.y[is_used])
         if has_one_label:
             is_used = np.ones(len(in_movie), dtype=np.bool_)
-        slopes = likelihood.posterior(without=movie).quantiles(probabilities)
+        slopes = likelihood.posterior(without=movie).quantiles(quantile_levels)
         # The mean of the posterior with Jeffreys' prior, as if there were half a clip more of each label.
         share = (held_out.y[is_used].sum() + 0.5) / (is_used.sum() + 1)
         shares = np.full(N_DRAWS_WITHOUT_FILM, share)
@@ -307,7 +324,7 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
     return p
 
 
-def margin(errors: Floats) -> float:
+def half_width_of_bracket(errors: Floats) -> float:
     """Compute half the width of the bracket of a new film's share, from the errors [M] of films left out.
 
     It is half the width of a prediction interval: Student's t with M degrees of freedom, times the root mean
@@ -315,9 +332,9 @@ def margin(errors: Floats) -> float:
     the scale of shares, as one on the logit scale would miss films without any positive clip
     (benchmarks/planted/rates.py).
     """
-    scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))
     from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
+    scale = np.sqrt(np.mean(errors**2) * (1 + 1 / len(errors)))
     return float(t.ppf((1 + BRACKET_COVERAGE) / 2, len(errors)) * scale)
 
 
@@ -340,7 +357,7 @@ def calibration_error(y: ArrayLike, p: ArrayLike, n_bins: int = 10) -> float:
     labels = np.asarray(y, dtype=np.float64)
     values = np.asarray(p, dtype=np.float64)
     # The border of two bins may divide clips of equal probability. So that their order does not matter, each
-    # of them counts as the share of positives among them.
+    # of them gets, in place of its label, the share of positives among them.
     _, group_of, sizes = np.unique(values, return_inverse=True, return_counts=True)
     shares = (np.bincount(group_of, labels) / sizes)[group_of]
     order = np.argsort(values, kind="stable")

@@ -70,9 +70,11 @@ class ClipColumns:
 
         Clips without times, which are whole files, come after the other clips of their movie.
         """
+        # Clips are sorted by id first, and the clips in that order by movie and times. The second sort is
+        # stable, so that clips of the same movie and times stay sorted by id.
         by_id = np.array(sorted(range(len(self)), key=self.clip_ids.__getitem__), np.intp)
         rank_of_movie = {movie: rank for rank, movie in enumerate(sorted(set(self.movies)))}
         movie_ranks = np.array([rank_of_movie[movie] for movie in self.movies], np.intp)
-        # lexsort sorts by its last key first; the sort is stable, so that equal clips stay sorted by id.
-        order = np.lexsort((self.end_s[by_id], self.start_s[by_id], movie_ranks[by_id]))
-        return by_id[order]
+        # The last key of lexsort comes first in the order.
+        order_of_sorted = np.lexsort((self.end_s[by_id], self.start_s[by_id], movie_ranks[by_id]))
+        return by_id[order_of_sorted]

@@ -26,7 +26,7 @@ from obygaze_models.models.linear_fusion import LinearFusion
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.evidence import evidence_line
 from obygaze_models.prediction.frames import ATTENTION_COLUMNS, frames_of, reads_frames
-from obygaze_models.prediction.reading import find_clips
+from obygaze_models.prediction.reading import ClipBlock, find_clips
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import recognise
 
@@ -93,6 +93,8 @@ class Explained:
         no better than chance.
     read_in_part : str
         What could not be read of the clip's video; empty if all was read.
+    unread_s : float
+        Seconds of the clip without pictures, as far as that is known.
     evidence : str
         One line on how well the model did on films left out of training.
     levels_left_out : tuple of str
@@ -158,6 +160,14 @@ class Explained:
     frames: tuple[Mapping[str, float | None], ...] = ()
     classes: Mapping[str, tuple[LikelyClass, ...]] = field(default_factory=dict)
     levels_left_out: tuple[str, ...] = ()
+    unread_s: float = 0.0
+
+    @property
+    def is_scarcely_read(self) -> bool:
+        """Whether less than half of the clip has pictures: such a window counts nowhere in a scored film."""
+        if self.start_s is None or self.end_s is None:
+            return False
+        return self.unread_s > (self.end_s - self.start_s) / 2
 
 
 def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping[str, float]) -> Explained:
@@ -180,54 +190,108 @@ def explain(model: Model, stores: Sequence[Store], clip_id: str, set_to: Mapping
         The model neither decides by concepts nor weighs frames, or a concept or quantile is invalid.
     """
     store, row = _find_clip(stores, clip_id)
-    card = model.card
-    readable = find_clips(card, stores, clip_id=clip_id)
+    block = _read_clip(model, stores, clip_id)
+    # These come first, as they refuse models and settings of another kind.
+    contributions = _contributions_by_concept(model, block.X, set_to)
+    changed = _decide(model, model.intervene(block.X, set_to)) if set_to else None
+    explained = _explain_decision(model, stores, store, row, block)
+    explained = replace(explained, set_to=dict(set_to))
+    if explained.is_unlike:
+        # Out of distribution neither probabilities nor contributions mean anything.
+        return explained
+    if isinstance(model.estimator, LinearFusion):
+        modalities = _contributions_by_modality(model.card, model.estimator, block.X)
+        explained = replace(explained, modalities=modalities)
+    explained = _explain_concepts(explained, model, block.X, contributions)
+    return replace(explained, changed=changed)
+
+
+def _read_clip(model: Model, stores: Sequence[Store], clip_id: str) -> ClipBlock:
+    """Read the features of one clip; raise if it has none of the kind that the model reads."""
+    readable = find_clips(model.card, stores, clip_id=clip_id)
     if not len(readable):
-        raise ModelError(f"clip {clip_id} has no features ({next(iter(readable.excluded))})")
+        first_reason = next(iter(readable.excluded))
+        raise ModelError(f"clip {clip_id} has no features ({first_reason})")
     (block,) = readable.blocks()
-    X = block.X
+    return block
+
+
+def _contributions_by_concept(
+    model: Model, X: NDArray[Any], set_to: Mapping[str, float]
+) -> Explanation | None:
+    """Decompose the score of one clip by concept; None for attention, and for a model of several modalities.
+
+    Raises
+    ------
+    ConceptError
+        The model is of neither of these kinds and does not decide by concepts; or it is one of several
+        modalities, and concepts are set.
+    """
+    if isinstance(model.estimator, LinearFusion):
+        if set_to:
+            raise ConceptError(f"--set: model {model.card.model} decides by no concepts")
+        return None
+    if isinstance(model.estimator, AttentionPooling):
+        return None
+    return model.explain(X)
+
+
+def _explain_decision(
+    model: Model, stores: Sequence[Store], store: Store, row: int, block: ClipBlock
+) -> Explained:
+    """Explain the decision on a clip as far as it needs no concepts.
+
+    Parameters
+    ----------
+    model : Model
+    stores : sequence of Store
+    store, row : Store, int
+        The store that has the clip, and its row there.
+    block : ClipBlock
+        The clip and its features.
+    """
+    card = model.card
+    (clip_id,) = block.clips.clip_ids
     (movie,) = block.clips.movies
-    fusion = model.estimator if isinstance(model.estimator, LinearFusion) else None
-    if fusion is not None and set_to:
-        raise ConceptError(f"--set: model {card.model} decides by no concepts")
-    has_concepts = fusion is None and not isinstance(model.estimator, AttentionPooling)
-    parts = model.explain(X) if has_concepts else None
-    changed = _decide(model, model.intervene(X, set_to)) if set_to else None
-    is_out_of_distribution = bool(model.is_out_of_distribution(X)[0])
-    explained = Explained(
+    is_out_of_distribution = bool(model.is_out_of_distribution(block.X)[0])
+    stored = store.clips_at([row])[row]
+    levels_left_out = card.levels_left_out or ()
+    return Explained(
         clip_id,
         movie,
         start_s=_number_or_none(block.clips.start_s),
         end_s=_number_or_none(block.clips.end_s),
-        unlike=_number_or_none(model.out_of_distribution_share(X)),
+        unlike=_number_or_none(model.out_of_distribution_share(block.X)),
         is_unlike=is_out_of_distribution,
         trained_on=recognise(card, model.training, stores).knows(clip_id, movie),
         no_skill=card.no_skill,
-        read_in_part=store.clips_at([row])[row].reason if block.clips.is_partial[0] else "",
-        evidence=evidence_line(card.evidence, card.levels_left_out or ()),
-        levels_left_out=card.levels_left_out or (),
+        read_in_part=stored.reason if block.clips.is_partial[0] else "",
+        unread_s=sum(end_s - start_s for start_s, end_s in stored.without_pictures_s),
+        evidence=evidence_line(card.evidence, levels_left_out),
+        levels_left_out=levels_left_out,
         threshold=card.threshold,
         threshold_p=_decide(model, np.array([card.threshold])).p,
-        decision=_decide(model, model.logits(X), in_distribution=not is_out_of_distribution),
-        set_to=dict(set_to),
+        decision=_decide(model, model.logits(block.X), in_distribution=not is_out_of_distribution),
         frames=_explain_frames(model, store, row),
-        classes=_likely_classes(store, row),
+        classes=_likely_classes_by_classifier(store, row),
     )
-    if is_out_of_distribution:
-        return explained
+
+
+def _explain_concepts(
+    explained: Explained, model: Model, X: NDArray[Any], contributions: Explanation | None
+) -> Explained:
+    """Add to the explanation of a clip X [1, ...] what its concepts are and do."""
     concept_p = [None if np.isnan(p) else p for p in model.concept_probabilities(X)[0].tolist()]
     concept_thresholds = model.concept_thresholds.tolist()
     return replace(
         explained,
-        parts=parts,
-        modalities={} if fusion is None else _contributions_by_modality(card, fusion, X),
+        parts=contributions,
         concept_p=tuple(concept_p),
         concept_thresholds=tuple(concept_thresholds),
         seen=_seen_concepts(model.concepts, concept_p, concept_thresholds),
-        near_chance=_concepts_near_chance(card, model.concepts),
-        changes=_probability_changes(model, explained.decision, parts),
-        ends=_decisions_at_ends(model, X),
-        changed=changed,
+        near_chance=_concepts_near_chance(model.card, model.concepts),
+        changes=_probability_changes(model, explained.decision, contributions),
+        ends=_decisions_at_low_and_high(model, X),
     )
 
 
@@ -242,7 +306,7 @@ def _seen_concepts(
     return tuple(seen)
 
 
-def _decisions_at_ends(model: Model, X: NDArray[Any]) -> tuple[tuple[Decision, Decision], ...]:
+def _decisions_at_low_and_high(model: Model, X: NDArray[Any]) -> tuple[tuple[Decision, Decision], ...]:
     """Decide on one clip [1, ...] with each concept in turn set to a low and to a high value."""
     low_quantile, high_quantile = LOW_AND_HIGH
     decisions = []
@@ -270,26 +334,31 @@ def _explain_frames(model: Model, store: Store, row: int) -> tuple[dict[str, flo
     """
     if not reads_frames(model, store):
         return ()
-    columns = frames_of(model, store, np.array([row])).drop(columns=["clip_id", "movie", "frame"])
+    table_of_frames = frames_of(model, store, np.array([row]))
+    # The frames follow each other, so that their numbers are not needed.
+    omitted = ["clip_id", "movie", "frame"]
     if not isinstance(model.estimator, AttentionPooling):
-        columns = columns.drop(columns=list(ATTENTION_COLUMNS))
-    return tuple(records(columns.astype(np.float64)))
+        omitted += ATTENTION_COLUMNS  # empty for other models
+    numbers = table_of_frames.drop(columns=omitted).astype(np.float64)
+    return tuple(records(numbers))
 
 
-def _likely_classes(store: Store, row: int) -> dict[str, tuple[LikelyClass, ...]]:
+def _likely_classes_by_classifier(store: Store, row: int) -> dict[str, tuple[LikelyClass, ...]]:
     """List the classes that a store's classifiers find more probable in a clip than in the rest of its film.
 
     The result maps classifiers to classes; `row` is the clip's row in the store.
     """
     movies = np.array(store.table.movies)
     classes_of_classifier = {}
+    # Each of these groups holds the answers of one classifier.
     for name in groups_of_classes(store):
         group = store[name]
         if not group.usable[row]:
             continue
         rows_of_film = np.flatnonzero((movies == movies[row]) & group.usable)
         p = group.pooled().astype(np.float64)
-        likely = likely_classes(classes_of(group), p[row], p[rows_of_film].mean(axis=0))
+        mean_p_of_film = p[rows_of_film].mean(axis=0)
+        likely = likely_classes(classes_of(group), p[row], mean_p_of_film)
         if likely:
             classes_of_classifier[classifier_of(group)] = tuple(likely)
     return classes_of_classifier
@@ -332,8 +401,9 @@ def _probability_changes(
         return ()
     changes: list[float | None] = []
     for part in parts.contributions:
-        # At its usual value the concept's contribution is 0.
-        p_at_usual = _decide(model, np.array([decision.logit - part.contribution])).p
+        # At its usual value the concept's contribution is 0, so that the logit lacks it.
+        logit_at_usual = decision.logit - part.contribution
+        p_at_usual = _decide(model, np.array([logit_at_usual])).p
         if part.usual is None or decision.p is None or p_at_usual is None:
             changes.append(None)
         else:
@@ -343,6 +413,7 @@ def _probability_changes(
 
 def _concepts_near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...]:
     """List the concepts whose average precision on films left out is not shown to be above chance."""
+    # Of the card's metrics, those of concepts have a chance level.
     row_of_task = {str(row.get("task")): row for row in card.metrics if "movie_chance" in row}
     near_chance = []
     for concept in concepts:
@@ -366,7 +437,8 @@ def _level_names_of_classes(card: Card) -> list[list[str]]:
     if len(classes) != 2 or card.population is None:
         return classes
     negative, positive = classes
-    calibrated_negative = [level for level in card.population["clips"] if level not in positive]
+    calibrated_levels = card.population["clips"]  # level -> number of clips
+    calibrated_negative = [level for level in calibrated_levels if level not in positive]
     return [calibrated_negative or negative, positive]
 
 
@@ -385,45 +457,6 @@ class _Reason(NamedTuple):
     text: str
     part: Contribution
     p: float | None
-
-
-def _reasons(
-    concepts: Sequence[tuple[Contribution, float | None, float | None]],
-    near_chance: Collection[str],
-) -> dict[str, list[_Reason]]:
-    """Sort concepts into reasons for the positive class and reasons against it.
-
-    Concepts that change the probability too little are left out.
-
-    Parameters
-    ----------
-    concepts : sequence of (contribution, p, change)
-        For each concept its contribution, the probability that it is in the clip, and how much it changes the
-        clip's probability; the strongest concept first.
-    near_chance : collection of str
-        Concepts that the model was not shown to find better than chance.
-
-    Returns
-    -------
-    dict of str to list of _Reason
-        The headings "for it" and "against it" -> their reasons.
-    """
-    reasons: dict[str, list[_Reason]] = {"for it": [], "against it": []}
-    for part, p, change in concepts:
-        if change is None:
-            effect = part.contribution
-            is_too_small = abs(effect) < LEAST_CONTRIBUTION
-        else:
-            effect = change
-            is_too_small = abs(effect) < LEAST_CHANGE
-        if is_too_small:
-            continue
-        name = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
-        if part.concept in near_chance:
-            name += " [not shown to be found better than chance]"
-        heading = "for it" if effect > 0 else "against it"
-        reasons[heading].append(_Reason(name, part, p))
-    return reasons
 
 
 class _ConceptRow(NamedTuple):
@@ -447,14 +480,54 @@ def _concept_rows(explained: Explained) -> list[_ConceptRow]:
     """Combine the fields of an explanation that describe concepts into one row per concept."""
     if explained.parts is None:
         return []
-    columns = (
-        explained.parts.contributions,
-        explained.concept_p,
-        explained.concept_thresholds,
-        explained.changes,
-        explained.ends,
-    )
-    return [_ConceptRow(*row) for row in zip(*columns, strict=True)]
+    rows = []
+    for index, contribution in enumerate(explained.parts.contributions):
+        row = _ConceptRow(
+            part=contribution,
+            p=explained.concept_p[index],
+            threshold=explained.concept_thresholds[index],
+            change=explained.changes[index],
+            ends=explained.ends[index],
+        )
+        rows.append(row)
+    return rows
+
+
+def _reasons(concepts: Sequence[_ConceptRow], near_chance: Collection[str]) -> dict[str, list[_Reason]]:
+    """Sort concepts into reasons for the positive class and reasons against it.
+
+    Concepts that change the probability too little are left out; without calibration, those that contribute
+    too little to the logit.
+
+    Parameters
+    ----------
+    concepts : sequence of _ConceptRow
+        The strongest first.
+    near_chance : collection of str
+        Concepts that the model was not shown to find better than chance.
+
+    Returns
+    -------
+    dict of str to list of _Reason
+        The headings "for it" and "against it" -> their reasons.
+    """
+    reasons: dict[str, list[_Reason]] = {"for it": [], "against it": []}
+    for concept in concepts:
+        part = concept.part
+        if concept.change is None:
+            effect = part.contribution
+            least_effect = LEAST_CONTRIBUTION
+        else:
+            effect = concept.change
+            least_effect = LEAST_CHANGE
+        if abs(effect) < least_effect:
+            continue
+        text = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
+        if part.concept in near_chance:
+            text += " [not shown to be found better than chance]"
+        heading = "for it" if effect > 0 else "against it"
+        reasons[heading].append(_Reason(text, part, concept.p))
+    return reasons
 
 
 def _note_on_planted(card: Card) -> str:
@@ -468,19 +541,23 @@ def describe(explained: Explained, model: Model) -> str:
     """Write the explanation of a decision as text, with tables of concepts and frames."""
     concepts = _concept_rows(explained)
     strongest = sorted(concepts, key=lambda row: -abs(row.part.contribution))
-    reasons = _reasons([(row.part, row.p, row.change) for row in strongest], explained.near_chance)
+    shown_concepts = concepts if len(concepts) <= MOST_ROWS else strongest[:MOST_ROWS]
+    concepts_of_frames = [row.part.concept for row in strongest[:MOST_CONCEPTS]]
     modalities = [(name, _contribution_text(value)) for name, value in explained.modalities.items()]
+    # What the template reads: `it` is the explanation; `sides` are the levels of the negative and of the
+    # positive class; `largest` tells whether only the largest modality counts, and `labelled` whether
+    # concepts have probabilities; modalities, concepts and frames are tables.
     values = {
         "it": explained,
         "task": model.card.target["name"],
         "planted": _note_on_planted(model.card),
         "sides": _level_names_of_classes(model.card),
-        "largest": isinstance(model.estimator, LinearFusion) and model.estimator.largest,
+        "largest": isinstance(model.estimator, LinearFusion) and model.estimator.fused_by_max,
         "labelled": None not in explained.concept_p,
-        "reasons": reasons,
+        "reasons": _reasons(strongest, explained.near_chance),
         "modalities": table(modalities, ["modality", "contribution"], right=[1]),
-        "concepts": _concepts_table(concepts if len(concepts) <= MOST_ROWS else strongest[:MOST_ROWS]),
-        "frames": _frames_table(explained, [row.part.concept for row in strongest[:MOST_CONCEPTS]]),
+        "concepts": _concepts_table(shown_concepts),
+        "frames": _frames_table(explained, concepts_of_frames),
     }
     text = filled("obygaze_models.prediction", "explained.txt.jinja", values, filters={"p": probability})
     return text.removesuffix("\n")
@@ -501,8 +578,9 @@ def _frames_table(explained: Explained, concepts: Sequence[str]) -> str:
     Without concepts the columns are the attention's weights and contributions.
     """
     # Concepts that were found without labels have no probability.
-    shown = "value" if None in explained.concept_p else "p"
-    columns = {f"{name}_{shown}": f"{shown} of\n{name}" for name in concepts}
+    quantity = "value" if None in explained.concept_p else "p"
+    # Key of a frame's number -> heading of its column.
+    columns = {f"{name}_{quantity}": f"{quantity} of\n{name}" for name in concepts}
     if not columns:
         columns = {"weight": "weight", "contribution": "contribution"}
     rows = []
@@ -577,17 +655,17 @@ def _number_or_none(values: NDArray[np.float64]) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _decide(model: Model, logits: Any, *, in_distribution: bool = True) -> Decision:
-    """Decide by one logit [1], and calibrate it if the model is calibrated.
+def _decide(model: Model, one_logit: NDArray[np.float64], *, in_distribution: bool = True) -> Decision:
+    """Decide by one logit, an array [1], and compute its probability if the model is calibrated.
 
     A clip that is out of distribution (`in_distribution` False) gets neither a decision nor a probability.
     """
-    logit = float(logits[0])
+    logit = float(one_logit[0])
     if not in_distribution:
         return Decision(logit, p=None, p_low=None, p_high=None, called=None)
     is_called = bool(logit >= model.card.threshold)
     if model.calibration is None:
         return Decision(logit, p=None, p_low=None, p_high=None, called=is_called)
-    (p,) = model.calibration.probability(logits)
-    (low,), (high,) = model.calibration.band(logits)
-    return Decision(logit, p=float(p), p_low=float(low), p_high=float(high), called=is_called)
+    p = model.calibration.probability(one_logit)
+    p_low, p_high = model.calibration.band(one_logit)
+    return Decision(logit, p=float(p[0]), p_low=float(p_low[0]), p_high=float(p_high[0]), called=is_called)

@@ -20,7 +20,7 @@ from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import seed_of
 from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.metrics import average_precision, random_ranking, rows_by_movie
+from obygaze_models.evaluation.metrics import ap_of_random_ranking, average_precision, rows_by_movie
 from obygaze_models.evaluation.plan import varying
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
@@ -115,6 +115,7 @@ def save_models(
     folder = local_path(folder)
     paths = {name: folder / f"{file}{MODEL_SUFFIX}" for name, file in file_names(wanted).items()}
     refuse_existing(*paths.values())
+    # The bank is no model of the run, and has no spec: it is trained by itself.
     specs = {name: _find_spec(name, run, models) for name in wanted if name != BANK}
     if BANK in wanted and _has_several_layers(run):
         raise ModelError(f"{BANK}: a bank of concepts reads one layer: evaluate that layer alone (--layer N)")
@@ -142,7 +143,7 @@ def check_can_be_saved(
     """Raise if a model can't be saved to a file. The check is made before hours of evaluation.
 
     Models of other packages are fitted on a few clips and converted to a file's content. A model that can't
-    be fitted on so few clips passes, and is checked again when it is saved.
+    be fitted on so few clips is not checked here, but only when it is saved.
 
     Raises
     ------
@@ -165,6 +166,7 @@ def check_can_be_saved(
                     spec, 0, features, labels[rows], movies=data.movies[rows], present=data.present.loc[rows]
                 )
         except ObygazeError:
+            # So few clips are too few for this model.
             continue
         to_state(_estimator_to_save(fitted), spec.name)
 
@@ -183,7 +185,11 @@ def _select_few_clips(data: Dataset, labels: NDArray[np.int64]) -> NDArray[np.in
 
 
 def _refuse_unsavable(spec: ModelSpec, data: Dataset, target: Target) -> None:
-    """Raise if a model is of a kind that can't be saved: baselines, ordered levels, some fused models."""
+    """Raise if a model is of a kind that can't be saved.
+
+    These are baselines, models of ordered levels, models of each of several layers or modalities, and models
+    of several modalities that are not linear.
+    """
     if not spec.looks_at_features or spec.reads == "present":
         raise ModelError(f"model {spec.name} looks at no feature: there is nothing to keep")
     if target.kind == "ordinal":
@@ -196,16 +202,18 @@ def _refuse_unsavable(spec: ModelSpec, data: Dataset, target: Target) -> None:
 
 
 def _refuse_several_inputs(spec: ModelSpec) -> None:
-    """Raise if a model of several layers or modalities can't be saved.
+    """Raise if a model of a dataset with several layers or modalities can't be saved.
 
     A model that chooses a layer can: it is saved as a model of that layer.
 
     Raises
     ------
     ModelError
-        The model is one of those of each layer, or one of several modalities that is not linear.
+        The model reads one of the layers or modalities, or it reads several modalities and is not linear.
     """
-    if ":" in spec.name:
+    # Such as linear:layer6, beside which there is one for each other layer.
+    is_of_one_part = ":" in spec.name
+    if is_of_one_part:
         raise ModelError(
             f"model {spec.name} is one of several: to keep it, evaluate its part alone (--layer N, "
             "STORE:BACKBONE)"
@@ -219,13 +227,40 @@ def _refuse_several_inputs(spec: ModelSpec) -> None:
 
 
 def _estimator_to_save(fitted: Fitted) -> Any:
-    """Return the part of a fitted model that is saved: a selection's estimator, or linear weights."""
+    """Return the part of a fitted model that is saved.
+
+    Of a fused model these are the linear weights of its modalities; of a model whose parameters were chosen,
+    the estimator with these parameters; of others, the whole estimator.
+    """
     estimator = fitted.estimator
     if isinstance(estimator, FusedClassifier):
         return estimator.linear()
     if isinstance(estimator, GroupedSelection):
         return estimator.estimator_
     return estimator
+
+
+class _TrainingClips(NamedTuple):
+    """The clips that a model is trained on.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape [N]
+        Their rows in the dataset.
+    X : ndarray, shape [N, ...]
+        The features that the model reads.
+    y : ndarray, shape [N]
+        Labels; `NOT_ASKED` for clips that are not in the task, from which only concepts are learnt.
+    movies : ndarray of str, shape [N]
+    present : DataFrame, shape [N, K], or None
+        Presence of each concept that is learnt; None for a model that learns none.
+    """
+
+    rows: NDArray[np.intp]
+    X: Any
+    y: NDArray[Any]
+    movies: NDArray[np.str_]
+    present: pd.DataFrame | None
 
 
 def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model:
@@ -250,56 +285,105 @@ def train_final(data: Dataset, spec: ModelSpec, run: Run, **terms: str) -> Model
         The model cannot be saved.
     """
     target = _target_from_record(run.record["train"])
-    labels = target.of(data.labels)
-    labelled = np.flatnonzero(labels != NOT_ASKED)
-    rows = labelled
-    if "unlabelled" in spec.requests():
-        # All clips of the movies that have labelled ones.
-        rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[labelled])))
-    concepts = _concepts_to_learn(spec, data, rows)
-    X = data.read(spec.reads, stream=spec.streams)[rows]
-    y = labels[rows]
-    movies = data.movies[rows]
-    present = data.present.loc[rows, concepts] if concepts else None
+    clips = _select_training_clips(data, spec, target)
     # In an evaluation the seed is derived from the film that a fold leaves out; here no film is left out.
-    seed = seed_of(_first_seed(run), "")
-    fitted = fit(spec, seed, X, y, movies=movies, present=present)
+    no_film = ""
+    seed = seed_of(_first_seed(run), no_film)
+    fitted = fit(spec, seed, clips.X, clips.y, movies=clips.movies, present=clips.present)
     if isinstance(fitted.estimator, LayerClassifier):
-        # A file holds the model of the chosen layer only.
+        # A file holds the model of the chosen layer only: from here on, the data are those of that layer.
         data = data.parts[fitted.estimator.layer_]
         fitted = Fitted(spec, fitted.estimator.model_, fitted.threshold)
-        X = data.read("pooled")[rows]
-    mean_score = fitted.mean_score(X, np.flatnonzero(y != NOT_ASKED), movies)
-    assessment = _assess_on_held_out_scores(run, data, target, fitted, mean_score)
+        clips = clips._replace(X=data.read("pooled")[clips.rows])
+    labelled = np.flatnonzero(clips.y != NOT_ASKED)
+    training_mean = fitted.mean_score(clips.X, labelled, clips.movies)
+    assessment = _assess_on_held_out_scores(run, data, target, fitted, training_mean)
     calibration = assessment.calibration
     estimator = _estimator_to_save(fitted)
-    metrics = [row for row in records(run.metrics) if row["model"] == spec.name]
-    sigmoids = NO_CONCEPTS
-    if present is not None and isinstance(estimator, ConceptBottleneck):
-        bank: Any = estimator.bank_
-        values = bank.held_out_values_[:, : len(concepts)]
-        presence = present.to_numpy()
-        sigmoids = fit_sigmoids(values, presence, movies)
-        metrics += concept_metrics(spec.name, estimator.concepts_, values, presence, movies)
-    fields: dict[str, Any] = {
-        "model": spec.name,
-        "title": spec.title,
-        "threshold": fitted.threshold,
-        "target": CardTarget(**target.record(), concept=target.concept),
-        "concepts": tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
-        "calibration": {} if calibration is None else calibration.to_json(),
-        "population": assessment.population,
-        "clip_s": data.median_s(labelled),
-        "evidence": assessment.evidence,
-        "metrics": tuple(metrics),
-    }
-    if spec.reads != "pooled":
-        fields["features"] = spec.reads if data.reduction is None else "tokens"
-        fields["pool"] = "none"
-        fields["reduced_by"] = "" if data.reduction is None else data.reduction.rule
-    card = _make_card(data, run, estimator, (X, y, movies), **fields, **terms)
-    distances = OutOfDistribution.fit(vectors(X), movies)
-    return Model(card, estimator, calibration, distances, sigmoids, TrainingFilms.of_clips(data, rows))
+    concepts = _calibrate_concepts(spec, estimator, clips)
+    metrics_of_model = [row for row in records(run.metrics) if row["model"] == spec.name]
+    card = _make_card(
+        data,
+        run,
+        estimator,
+        clips,
+        model=spec.name,
+        title=spec.title,
+        threshold=fitted.threshold,
+        target=CardTarget(**target.record(), concept=target.concept),
+        concepts=tuple(estimator.concepts_) if isinstance(estimator, ConceptBottleneck) else (),
+        calibration={} if calibration is None else calibration.to_json(),
+        population=assessment.population,
+        clip_s=data.median_s(clips.rows[labelled]),
+        evidence=assessment.evidence,
+        metrics=(*metrics_of_model, *concepts.metrics),
+        **_fields_of_frames(spec, data),
+        **terms,
+    )
+    return Model(
+        card=card,
+        estimator=estimator,
+        calibration=calibration,
+        out_of_distribution=OutOfDistribution.fit(vectors(clips.X), clips.movies),
+        concept_sigmoids=concepts.sigmoids,
+        training=TrainingFilms.of_clips(data, clips.rows),
+    )
+
+
+def _select_training_clips(data: Dataset, spec: ModelSpec, target: Target) -> _TrainingClips:
+    """Select the clips that a model is trained on: those in the task, and others if they are of use."""
+    labels = target.of(data.labels)
+    rows = np.flatnonzero(labels != NOT_ASKED)
+    if "unlabelled" in spec.requests():
+        # All clips of the movies that have labelled ones.
+        rows = np.flatnonzero(np.isin(data.movies, np.unique(data.movies[rows])))
+    concepts = _concepts_to_learn(spec, data, rows)
+    return _TrainingClips(
+        rows=rows,
+        X=data.read(spec.reads, stream=spec.streams)[rows],
+        y=labels[rows],
+        movies=data.movies[rows],
+        present=data.present.loc[rows, concepts] if concepts else None,
+    )
+
+
+class _ConceptCalibration(NamedTuple):
+    """How well a model finds its concepts.
+
+    Attributes
+    ----------
+    sigmoids : ndarray, shape [K, B, 2]
+        Draws of slope and intercept of each concept's sigmoid; K is 0 for a model that learns no concepts.
+    metrics : list of dict
+        A row for each concept (`concept_metrics`).
+    """
+
+    sigmoids: NDArray[np.float64]
+    metrics: list[dict[str, object]]
+
+
+def _calibrate_concepts(spec: ModelSpec, estimator: Any, clips: _TrainingClips) -> _ConceptCalibration:
+    """Calibrate and measure a bottleneck's concepts by their held-out values in the training clips."""
+    if clips.present is None or not isinstance(estimator, ConceptBottleneck):
+        return _ConceptCalibration(NO_CONCEPTS, [])
+    presence = clips.present.to_numpy()
+    n_concepts = presence.shape[1]
+    bank: Any = estimator.bank_
+    # A bank in time has the concepts' presences first, and then their positions.
+    values = bank.held_out_values_[:, :n_concepts]
+    return _ConceptCalibration(
+        sigmoids=fit_sigmoids(values, presence, clips.movies),
+        metrics=concept_metrics(spec.name, estimator.concepts_, values, presence, clips.movies),
+    )
+
+
+def _fields_of_frames(spec: ModelSpec, data: Dataset) -> dict[str, str]:
+    """Return the fields of the card of a model that reads frames or tokens; none for a model of vectors."""
+    if spec.reads == "pooled":
+        return {}
+    if data.reduction is None:
+        return {"features": spec.reads, "pool": "none", "reduced_by": ""}
+    return {"features": "tokens", "pool": "none", "reduced_by": data.reduction.rule}
 
 
 def _concepts_to_learn(spec: ModelSpec, data: Dataset, rows: NDArray[np.intp]) -> list[str]:
@@ -330,14 +414,17 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
     concepts = varying(data, rows)
     if not concepts:
         raise ConceptError("no concept is marked in enough movies to be learnt")
-    present = data.present[concepts].to_numpy()
-    bank = ConceptBank("ridge", C=None, concepts=concepts).fit(data.X, present, groups=data.movies)
-    bank.fit_moments(bank.held_out_distances_)
+    present = data.present[concepts]
+    no_labels = np.zeros(len(data))
+    clips = _TrainingClips(rows, data.X, no_labels, data.movies, present)
+    bank = ConceptBank("ridge", C=None, concepts=concepts)
+    bank.fit(data.X, present.to_numpy(), groups=data.movies)
+    bank.set_moments(bank.held_out_distances_)
     card = _make_card(
         data,
         run,
         bank,
-        (data.X, np.zeros(len(data)), data.movies),
+        clips,
         model=BANK,
         title="Concepts",
         threshold=0.0,
@@ -348,7 +435,7 @@ def train_bank(data: Dataset, run: Run, **terms: str) -> Model:
         metrics=(),
         **terms,
     )
-    sigmoids = fit_sigmoids(bank.held_out_values_, present, data.movies)
+    sigmoids = fit_sigmoids(bank.held_out_values_, present.to_numpy(), data.movies)
     distances = OutOfDistribution.fit(data.X, data.movies)
     return Model(card, bank, None, distances, sigmoids, TrainingFilms.of_clips(data, rows))
 
@@ -357,7 +444,7 @@ def _make_card(
     data: Dataset,
     run: Run,
     estimator: Any,
-    clips: tuple[Any, ...],
+    clips: _TrainingClips,
     *,
     licence: str = NO_LICENCE,
     **fields: Any,
@@ -370,16 +457,15 @@ def _make_card(
     run : Run
     estimator : estimator
         As it is saved.
-    clips : tuple of (X, y, movies)
-        Features, labels and movies of the clips trained on.
+    clips : _TrainingClips
+        The clips trained on.
     licence : str
     **fields
-        Fields of the card that only this model has; they replace those that all models of a run share.
+        Fields of the card that only this model has; they replace the default ones, those of the dataset.
     """
-    X, y, movies = clips
     modalities = tuple(_describe_input(modality) for modality in data.modalities)
-    kinds = {(modality["backbone"], modality["provenance_sha256"]) for modality in modalities}
-    if len(kinds) < len(modalities):
+    different_features = {(modality["backbone"], modality["provenance_sha256"]) for modality in modalities}
+    if len(different_features) < len(modalities):
         raise ModelError("two modalities are of the same backbone, made alike: no file could tell them apart")
     if data.group is not None:
         provenance = data.group.provenance
@@ -389,7 +475,8 @@ def _make_card(
         raise ModelError("these features are of no store, so that nobody could make others like them")
     record = run.record
     state = to_state(estimator, fields["model"])
-    shared_fields = {
+    # These hold unless `fields` has others.
+    default_fields = {
         "backbone": data.backbone,
         "store": data.store,
         "features": data.features,
@@ -400,10 +487,10 @@ def _make_card(
         kind=state.kind,
         estimator=type(estimator).__name__,
         parameters=dict(state.parameters),
-        n_features=int(X.shape[-1]),
-        movies=tuple(np.unique(movies).tolist()),
-        n_clips=int((y != NOT_ASKED).sum()),
-        n_positives=int((y == 1).sum()),
+        n_features=int(clips.X.shape[-1]),
+        movies=tuple(np.unique(clips.movies).tolist()),
+        n_clips=int((clips.y != NOT_ASKED).sum()),
+        n_positives=int((clips.y == 1).sum()),
         provenance=provenance,
         provenance_sha256=features_digest(provenance),
         modalities=modalities,
@@ -415,7 +502,7 @@ def _make_card(
         label_policy=str(record.get("label_policy", "")),
         licence=validate_licence(licence),
         labelled_by=data.labels.annotators,
-        **(shared_fields | fields),
+        **(default_fields | fields),
     )
 
 
@@ -447,18 +534,21 @@ def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
         for spec in run.specs:
             if spec.name == name:
                 return spec
-        wanted: Any = [name]
+        requested: Any = [name]
     elif isinstance(models, Mapping):
-        wanted = {name: models[name]}
+        requested = {name: models[name]}
     else:
-        wanted = [spec for spec in models if spec.name == name]
+        requested = [spec for spec in models if spec.name == name]
     kind: Kind = run.record["train"]["kind"]
     try:
-        return next(spec for spec in models_for(kind, wanted) if spec.name == name)
+        # The requested model, and baselines.
+        specs = models_for(kind, requested)
     except ModelError as error:
         raise ModelError(
             f"{error}; if it is your own, give it again: save_models(..., models={{{name!r}: ESTIMATOR}})"
         ) from None
+    matching = [spec for spec in specs if spec.name == name]
+    return matching[0]
 
 
 def _first_seed(run: Run) -> int:
@@ -467,7 +557,9 @@ def _first_seed(run: Run) -> int:
 
 
 def _find_wider_test(run: Run, data: Dataset, labels: NDArray[np.int64]) -> Target | None:
-    """Find the run's test with the most clips among those with more clips than the task and the same labels.
+    """Find the run's test that includes the task and has the most clips.
+
+    A test includes the task if it has more clips, and the same labels for the clips of the task.
 
     Parameters
     ----------
@@ -517,8 +609,8 @@ def _assess_on_held_out_scores(
 ) -> _HeldOutAssessment:
     """Calibrate a model on held-out scores, and measure how well they separate positive and negative clips.
 
-    The scores are the run's scores of a test with more clips than the task, if there is one, and otherwise
-    those of the model's inner folds. A model without either gets no calibration.
+    The scores are the run's scores of a test that includes the task and has more clips, if there is one, and
+    otherwise those of the model's inner folds. A model without either gets no calibration.
 
     Parameters
     ----------
@@ -530,29 +622,70 @@ def _assess_on_held_out_scores(
     training_mean : float
         The model's mean score of training clips.
     """
-    held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
     model = fitted.spec.name
-    labels = target.of(data.labels)
-    clip_ids = data.clip_ids[labels != NOT_ASKED]
-    wider = _find_wider_test(run, data, labels)
-    tested = target if wider is None else wider
-    left_out = _predictions_of_test(run, model, f"{target.name}>{tested.name}")
-    if wider is not None:
-        # The model is trained with the run's first seed.
-        of_first_seed = left_out[left_out["seed"] == _first_seed(run)]
-        clip_ids = of_first_seed["clip_id"].to_numpy()
-        held_out = _held_out_in_run(run, model, of_first_seed)
+    wider_test = _find_wider_test(run, data, target.of(data.labels))
+    if wider_test is None:
+        source = _scores_of_inner_folds(run, data, target, fitted)
+    else:
+        source = _scores_of_test(run, model, target, wider_test)
     calibration = None
     population = None
-    if held_out is not None:
-        calibration = Calibration.fit(held_out, training_mean, seed=_first_seed(run))
-        population = _describe_population(data, tested, clip_ids)
-        if left_out.empty:  # the run has no test of the task itself
-            left_out = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
-    if left_out.empty:
-        return _HeldOutAssessment(calibration, population, None)
-    p_skilled = None if calibration is None else calibration.p_skilled
-    return _HeldOutAssessment(calibration, population, collect_evidence(left_out, p_skilled))
+    p_skilled = None
+    if source.held_out is not None:
+        calibration = Calibration.fit(source.held_out, training_mean, seed=_first_seed(run))
+        population = _describe_population(data, source.target, source.clip_ids)
+        p_skilled = calibration.p_skilled
+    evidence = None
+    if not source.left_out.empty:
+        evidence = collect_evidence(source.left_out, p_skilled)
+    return _HeldOutAssessment(calibration, population, evidence)
+
+
+class _SourceOfScores(NamedTuple):
+    """Where a model's held-out scores are from.
+
+    Attributes
+    ----------
+    target : Target
+        The target that the scored clips are labelled by.
+    clip_ids : ndarray of str
+        Ids of these clips.
+    held_out : HeldOut or None
+        The scores to calibrate on; None if the model has none.
+    left_out : DataFrame
+        Scores of clips of films left out, as `collect_evidence` reads them; empty if there are none.
+    """
+
+    target: Target
+    clip_ids: NDArray[np.str_]
+    held_out: HeldOut | None
+    left_out: pd.DataFrame
+
+
+def _scores_of_test(run: Run, model: str, target: Target, test: Target) -> _SourceOfScores:
+    """Return the run's scores of a model in a test; it is calibrated on those of the run's first seed."""
+    left_out = _predictions_of_test(run, model, f"{target.name}>{test.name}")
+    # The model is trained with the run's first seed.
+    of_first_seed = left_out[left_out["seed"] == _first_seed(run)]
+    return _SourceOfScores(
+        target=test,
+        clip_ids=of_first_seed["clip_id"].to_numpy(),
+        held_out=_held_out_in_run(run, model, of_first_seed),
+        left_out=left_out,
+    )
+
+
+def _scores_of_inner_folds(run: Run, data: Dataset, target: Target, fitted: Fitted) -> _SourceOfScores:
+    """Return the scores of a fitted model's inner folds, and those of the run's test of its task.
+
+    If the run has no such test, the scores of the inner folds are used in its place.
+    """
+    held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
+    clip_ids = data.clip_ids[target.of(data.labels) != NOT_ASKED]
+    left_out = _predictions_of_test(run, fitted.spec.name, f"{target.name}>{target.name}")
+    if left_out.empty and held_out is not None:
+        left_out = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
+    return _SourceOfScores(target, clip_ids, held_out, left_out)
 
 
 def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut:
@@ -560,11 +693,12 @@ def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut
 
     The mean score of training clips is that of the model of each fold.
     """
-    # "zeros" holds the mean score of the training clips for each model of a fold.
     training_mean_of_fold = {}
     for fold in run.record["folds"]:
-        if model in fold["zeros"]:
-            training_mean_of_fold[fold["fold"]] = fold["zeros"][model]
+        # The record calls the models' mean scores of training clips "zeros".
+        mean_scores = fold["zeros"]
+        if model in mean_scores:
+            training_mean_of_fold[fold["fold"]] = mean_scores[model]
     folds = predictions["fold"].to_numpy()
     return HeldOut(
         scores=predictions["score"].to_numpy(),
@@ -605,6 +739,7 @@ def _describe_population(data: Dataset, target: Target, clip_ids: Iterable[str])
 
 def _target_from_record(record: Mapping[str, Any]) -> Target:
     """Make a target from its description in a run's record."""
+    # A concept's name is like concept:Body, a scale's like scale:valence.
     name = record["name"]
     kind = record["kind"]
     return Target(
@@ -643,7 +778,7 @@ def fit_sigmoids(
 
     Returns
     -------
-    ndarray, shape [K, 50, 2]
+    ndarray, shape [K, N_CONCEPT_DRAWS, 2]
         Draws of slope and intercept.
     """
     sigmoids = []
@@ -676,9 +811,9 @@ def concept_metrics(
     -------
     list of dict
         A row for each concept, with columns of the run's metrics: `movie_mean`, the mean over movies with and
-        without the concept; `movie_chance`, its chance level; `movie_low` and `movie_high`, the 95 % t
-        interval of their difference added to the chance level, so that `movie_low` above `movie_chance` says
-        that the concept is found better than by chance; and `n_movies`.
+        without the concept; `movie_chance`, its chance level; `movie_low` and `movie_high`, the ends of the
+        95 % t interval of the gain over chance, to which the chance level is added; and `n_movies`. If
+        `movie_low` is above `movie_chance`, the concept is found better than by chance.
     """
     rows = []
     rows_of_movies = rows_by_movie(movies)
@@ -690,9 +825,9 @@ def concept_metrics(
             if np.ptp(labels) == 0:
                 continue  # all clips of the movie have the concept, or none
             labels_of_movies.append(labels)
-            gains.append(average_precision(labels, scores[rows_of_movie]) - random_ranking([labels]))
+            gains.append(average_precision(labels, scores[rows_of_movie]) - ap_of_random_ranking([labels]))
         gain = t_interval(gains)
-        chance = random_ranking(labels_of_movies)
+        chance = ap_of_random_ranking(labels_of_movies)
         row = {
             "model": model,
             "task": f"concept:{concept}",

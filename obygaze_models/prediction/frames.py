@@ -16,7 +16,7 @@ from obygaze_models.dataset.features import read_padded
 from obygaze_models.errors import ModelError
 from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.prediction.predict import TRAINED_ON
-from obygaze_models.prediction.reading import find_group
+from obygaze_models.prediction.reading import find_group_for_model
 from obygaze_models.prediction.saved_model import Model
 from obygaze_models.prediction.training_films import recognise
 from obygaze_models.reduction import reduce_tokens
@@ -47,7 +47,7 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
         ``flags`` is ``trained_on`` if the model was trained on the film. Models with attention fill
         ``weight``, which adds up to 1 over a clip, ``evidence``, and ``contribution``, their product: a
         clip's contributions and the model's bias add up to its logit. Models of concepts have
-        ``<concept>_value``, the value that a clip of this frame alone would have, and ``<concept>_p``, a
+        ``<concept>_value``, the concept's value in a clip that has only this frame, and ``<concept>_p``, its
         probability by the calibration on clips. For a clip out of distribution all of these but
         ``<concept>_value`` are empty.
 
@@ -73,7 +73,7 @@ def predict_frames(model: Model, stores: Store | Sequence[Store]) -> pd.DataFram
     stores = [stores] if isinstance(stores, Store) else stores
     parts = []
     for store in stores:
-        rows = np.flatnonzero(find_group(model.card, store).usable)
+        rows = np.flatnonzero(find_group_for_model(model.card, store).usable)
         parts.append(frames_of(model, store, rows))
     table = pd.concat(parts, ignore_index=True)
     if table.empty:
@@ -112,7 +112,9 @@ def frame_times(group: Group, rows: NDArray[np.intp]) -> NDArray[np.float64]:
     if group.ragged:
         return read_padded(group, "time_s", rows)
     n_vectors = group.shape("frames")[1]
-    return np.asarray(group.time_s[rows].reshape(len(rows), n_vectors, -1).mean(axis=2))
+    # The times of the frames of each vector, [N, F, frames of a vector].
+    times = group.time_s[rows].reshape(len(rows), n_vectors, -1)
+    return np.asarray(times.mean(axis=2))
 
 
 @checked
@@ -147,7 +149,7 @@ def _read_frames(
     ModelError
         The store lacks frames of the kind that the model reads.
     """
-    group = find_group(model.card, store)
+    group = find_group_for_model(model.card, store)
     if model.card.reduced_by:
         reduced = reduce_tokens(store, group.name, model.card.reduced_by)
         return reduced.time_s(rows), iter(reduced.read(rows))
@@ -188,8 +190,8 @@ def _frame_table_of_clip(
         "time_s": times,
         **dict.fromkeys(ATTENTION_COLUMNS, np.nan),
     }
-    is_far = bool(model.is_out_of_distribution(clip)[0])
-    if isinstance(estimator, AttentionPooling) and not is_far:
+    is_out_of_distribution = bool(model.is_out_of_distribution(clip)[0])
+    if isinstance(estimator, AttentionPooling) and not is_out_of_distribution:
         weights = estimator.weights(clip)[0]
         evidence = estimator.evidence(clip)[0]
         # As float64, since clips without weights have NaN of that type in these columns.
@@ -201,6 +203,6 @@ def _frame_table_of_clip(
         probabilities = model.probabilities_of(values)
         for index, concept in enumerate(model.concepts):
             columns[f"{concept}_value"] = values[:, index]
-            if model.likely_concepts:
-                columns[f"{concept}_p"] = np.nan if is_far else probabilities[:, index]
+            if model.concepts_with_probability:
+                columns[f"{concept}_p"] = np.nan if is_out_of_distribution else probabilities[:, index]
     return pd.DataFrame(columns)

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_models.models.scaling import CLIP, moments, moments_without_groups, standardise
+from obygaze_models.models.scaling import CLIP, mean_and_scale, mean_and_scale_without_groups, standardise
 
 OUT_OF_DISTRIBUTION = "unlike"
 """Word for clips out of distribution in tables and files."""
@@ -63,30 +63,29 @@ class OutOfDistribution:
 
         `movies` [N] is the film of each clip; there are at least two films.
         """
-        # The rows of the clips that have all modalities.
-        complete = np.flatnonzero([bool(np.isfinite(features).all()) for features in X])
-        winsorised = _winsorise(X, complete)
-        films = _rows_of_films(movies)
-        # The row in `winsorised` of each row of X; -1 for clips that lack a modality, which are not in it.
-        winsorised_row_of = np.full(len(X), -1)
-        winsorised_row_of[complete] = np.arange(len(complete))
-        winsorised_films = []
-        for rows in films:
-            winsorised_rows = winsorised_row_of[rows]
-            winsorised_films.append(winsorised_rows[winsorised_rows >= 0])
-        without_film = moments_without_groups(winsorised, winsorised_films)
+        # Moments are taken over complete clips, which have all modalities.
+        is_complete = np.array([bool(np.isfinite(features).all()) for features in X])
+        winsorised = _winsorise(X, np.flatnonzero(is_complete))
+        rows_of_films = _rows_of_films(movies)
+        # `winsorised` has a row for each complete clip, in the order of X.
+        row_in_winsorised = np.cumsum(is_complete) - 1
+        winsorised_rows_of_films = []
+        for rows in rows_of_films:
+            complete_rows = rows[is_complete[rows]]
+            winsorised_rows_of_films.append(row_in_winsorised[complete_rows])
+        without_film = mean_and_scale_without_groups(winsorised, winsorised_rows_of_films)
         distances = np.empty(len(X))
-        for rows, mean, scale in zip(films, without_film.mean, without_film.scale, strict=True):
+        for rows, mean, scale in zip(rows_of_films, without_film.mean, without_film.scale, strict=True):
             distances[rows] = _distances_from_mean(X[rows], mean, scale)
-        mean, scale = moments(winsorised)
+        mean, scale = mean_and_scale(winsorised)
         return cls(mean.astype(np.float64), scale.astype(np.float64), np.quantile(distances, QUANTILE_LEVELS))
 
     def shares(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Compute for each clip of X [N, D] the share of training clips that are nearer to the training mean.
 
-        A clip that is farther than 99 % of them, by however little, has a share above `LARGEST_SHARE`.
+        A clip that is farther than 99 % of them, by more than rounding, has a share above `LARGEST_SHARE`.
         """
-        # Training clips at exactly the same distance do not count as nearer.
+        # Training clips at the same distance, but for rounding, do not count as nearer.
         distances = _distances_from_mean(X, self.mean, self.scale) - ROUNDING_OF_DISTANCE
         return np.interp(distances, self.distances, QUANTILE_LEVELS)
 
@@ -104,14 +103,14 @@ def _winsorise(X: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.float64]:
     X is not copied as a whole, as it may take up most of the memory.
     """
     clipped = np.empty((len(rows), X.shape[1]))
+    # The first pass clips nothing: it only copies the features and measures them.
     low: Any = -np.inf
     high: Any = np.inf
-    # The first pass clips nothing: it measures the features as they are.
     for _ in range(1 + N_WINSOR_ROUNDS):
         for first in range(0, len(rows), N_CLIPS_AT_ONCE):
             block = slice(first, first + N_CLIPS_AT_ONCE)
             np.clip(X[rows[block]].astype(np.float64), low, high, out=clipped[block])
-        mean, scale = moments(clipped)
+        mean, scale = mean_and_scale(clipped)
         low = mean - WINSOR_DEVIATIONS * scale
         high = mean + WINSOR_DEVIATIONS * scale
     return clipped

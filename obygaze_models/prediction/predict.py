@@ -157,7 +157,9 @@ def predict(
         names = ", ".join(store.name for store in stores)
         raise ModelError(f"no clip of store {names} has features of {model.card.backbone}")
     recognition = recognise(model.card, model.training, stores)
-    parts = [_prediction_columns(model, block, recognition) for block in readable.blocks(progress)]
+    columns_of_blocks = [
+        _prediction_columns(model, block, recognition) for block in readable.blocks(progress)
+    ]
     order = readable.clips.order()
     clips = readable.clips.take(order)
     columns: dict[str, Any] = {
@@ -167,10 +169,14 @@ def predict(
         "start_s": clips.start_s,
         "end_s": clips.end_s,
     }
-    for name in list(parts[0]):
-        # Columns are removed from the parts as they are joined, so that memory never holds two tables.
-        values = np.concatenate([part.pop(name) for part in parts])[order]
-        columns[name] = pd.array(values).astype("Int64") if name == "called" else values
+    for name in list(columns_of_blocks[0]):
+        # Columns are removed from the blocks as they are joined, so that memory never holds two tables.
+        values = np.concatenate([of_block.pop(name) for of_block in columns_of_blocks])[order]
+        if name == "called":
+            # Whole numbers that may be missing.
+            columns[name] = pd.array(values).astype("Int64")
+        else:
+            columns[name] = values
     table = pd.DataFrame(columns, copy=False)
     return Predicted(
         table=table,
@@ -188,16 +194,13 @@ def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition
     unlike = model.out_of_distribution_share(block.X)
     is_far = unlike > LARGEST_SHARE
     logits = model.logits(block.X)
-    unknown = np.full(len(block.clips), np.nan)
-    p = unknown
-    p_low = unknown
-    p_high = unknown
-    if model.calibration is not None:
+    missing = np.full(len(block.clips), np.nan)
+    if model.calibration is None:
+        p = p_low = p_high = missing
+    else:
         p = model.calibration.probability(logits)
         p_low, p_high = model.calibration.band(logits)
-    called = unknown
-    if model.decides:
-        called = (logits >= model.card.threshold).astype(np.float64)
+    called = (logits >= model.card.threshold).astype(np.float64) if model.decides else missing
     columns: Columns = {
         "logit": logits,
         "p": np.where(is_far, np.nan, p),
@@ -207,7 +210,8 @@ def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition
         "unlike": unlike,
         "flags": _flag_texts(model.card, block, is_far, recognition),
     }
-    return columns | _concept_columns(model, block, is_far)
+    columns.update(_concept_columns(model, block, is_far))
+    return columns
 
 
 def _concept_columns(model: Model, block: ClipBlock, is_far: NDArray[np.bool_]) -> Columns:
@@ -217,19 +221,17 @@ def _concept_columns(model: Model, block: ClipBlock, is_far: NDArray[np.bool_]) 
     """
     columns: Columns = {}
     values = model.concept_values(block.X)  # [N, K]
-    probabilities = model.probabilities_of(values)
-    decides_by_concepts = isinstance(model.estimator, ConceptBottleneck)
-    base = 0.0
-    contributions = np.empty_like(values)
-    if decides_by_concepts:
+    probabilities = model.probabilities_of(values)  # [N, K]
+    contributions = None
+    if isinstance(model.estimator, ConceptBottleneck):
         base, contributions = model.contributions(block.X)
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]
-        if model.likely_concepts:
+        if concept in model.concepts_with_probability:
             columns[f"{concept}_p"] = np.where(is_far, np.nan, probabilities[:, index])
-        if decides_by_concepts:
+        if contributions is not None:
             columns[f"{concept}_contribution"] = np.where(is_far, np.nan, contributions[:, index])
-    if decides_by_concepts:
+    if contributions is not None:
         columns["base_contribution"] = np.where(is_far, np.nan, base)
     return columns
 
@@ -268,15 +270,21 @@ def refuse_wrong_order(model: str, stores: Sequence[str]) -> None:
     ModelError
         The first argument is a store.
     """
-    if as_url(model) or Path(model).suffix == ".model":
-        return
-    try:
-        locate(Path(model))
-    except (StoreError, OSError):
+    is_model_file = bool(as_url(model)) or Path(model).suffix == ".model"
+    if is_model_file or not _is_store(Path(model)):
         return
     files = [store for store in stores if not as_url(store) and Path(store).is_file()]
     and_file = f" and {files[0]} a file" if files else ""
     raise ModelError(f"{model} is a store{and_file}: the order is MODEL STORE..., the model first")
+
+
+def _is_store(path: Path) -> bool:
+    """Tell whether a store is at a path."""
+    try:
+        locate(path)
+    except (StoreError, OSError):
+        return False
+    return True
 
 
 def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dict[str, object]:
@@ -291,7 +299,7 @@ def document(predicted: Predicted, model: Model, stores: Sequence[Store]) -> dic
             {"reason": reason, "clip_ids": ids} for reason, ids in sorted(predicted.excluded.items())
         ],
         "trained_on": [asdict(film) for film in predicted.recognition.films.values()],
-        "pictures_not_compared": predicted.recognition.no_pictures,
+        "pictures_not_compared": predicted.recognition.why_no_pictures,
     }
 
 

@@ -111,26 +111,28 @@ class ReadableClips:
                 indices = np.arange(first, min(first + N_CLIPS_AT_ONCE, len(self)))
                 yield ClipBlock(self.clips.take(indices), self._read_modalities(indices))
             return
-        (sources,) = self.sources
-        for source in sources:
-            yield from self._blocks_of(source, progress)
+        sources_of_only_modality = self.sources[0]
+        for source in sources_of_only_modality:
+            yield from self._blocks_of_store(source, progress)
 
-    def _blocks_of(self, source: _Source, progress: Progress | bool | None) -> Iterator[ClipBlock]:
+    def _blocks_of_store(self, source: _Source, progress: Progress | bool | None) -> Iterator[ClipBlock]:
         """Yield the clips of one store with their features, block by block, for a model of one modality."""
-        clips = np.flatnonzero(source.rows != NO_ROW)
-        rows = source.rows[clips]
-        most_frames = _most_frames(self.card, source.store, rows)
+        # The clips that are in the store, by their indices in `clips`, and their rows there.
+        clip_indices = np.flatnonzero(source.rows != NO_ROW)
+        rows = source.rows[clip_indices]
+        padded_length = _padded_length(self.card, source.store, rows)
+        # Each part holds the indices in `rows` of the clips of a block.
         parts = list(_divide_into_parts(self.card, source.store, rows))
         n_at_once = _count_parts_at_once(self.card, source.store)
         for first in range(0, len(parts), n_at_once):
             parts_to_read = parts[first : first + n_at_once]
             rows_to_read = rows[np.concatenate(parts_to_read)]
-            X = _read_rows(self.card, source.store, rows_to_read, most_frames, progress)
+            X = _read_rows(self.card, source.store, rows_to_read, padded_length, progress)
             # The parts were read together: their clips follow each other in X.
             start = 0
             for part in parts_to_read:
                 stop = start + len(part)
-                yield ClipBlock(self.clips.take(clips[part]), X[start:stop])
+                yield ClipBlock(self.clips.take(clip_indices[part]), X[start:stop])
                 start = stop
 
     def _read_modalities(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -139,8 +141,10 @@ class ReadableClips:
         `indices` [n] are the clips' positions in `clips`; features of a modality that a clip lacks are NaN.
         """
         X = np.full((len(indices), self.card.n_features), np.nan, np.float32)
-        for (modality, columns), sources in zip(self.card.input_columns(), self.sources, strict=True):
-            for source in sources:
+        for (modality, columns), sources_of_modality in zip(
+            self.card.input_columns(), self.sources, strict=True
+        ):
+            for source in sources_of_modality:
                 rows = source.rows[indices]
                 is_in_store = rows != NO_ROW
                 if is_in_store.any():
@@ -175,7 +179,7 @@ def find_clips(
     clip_filter = ClipFilter(movies, clip_id)
     if card.modalities:
         return _find_clips_of_modalities(card, _stores_of_modalities(card, stores), clip_filter)
-    groups = [find_group(card, store) for store in stores]
+    groups = [find_group_for_model(card, store) for store in stores]
     _refuse_repeated_clips(stores)
     readable: list[ClipColumns] = []
     rows_of_stores: list[NDArray[np.intp]] = []
@@ -199,7 +203,8 @@ def find_clips(
         row_of_clip[start:stop] = rows
         sources.append(_Source(store, row_of_clip))
         start = stop
-    return ReadableClips(card, all_clips, (tuple(sources),), excluded)
+    sources_of_only_modality = tuple(sources)
+    return ReadableClips(card, all_clips, (sources_of_only_modality,), excluded)
 
 
 class ClipFilter(NamedTuple):
@@ -230,9 +235,10 @@ def _find_clips_of_modalities(
         For each modality, the stores that have it.
     clip_filter : ClipFilter
     """
+    # Each store once, though it may have several modalities.
     stores = list(dict.fromkeys(chain.from_iterable(stores_of_modalities)))
     clips = _merged_clips(stores, clip_filter)
-    index_of = {clip_id: index for index, clip_id in enumerate(clips.clip_ids)}
+    index_of_clip = {clip_id: index for index, clip_id in enumerate(clips.clip_ids)}
     sources: list[list[_Source]] = []
     reasons: dict[str, list[str]] = {}
     has_any = np.zeros(len(clips), np.bool_)
@@ -240,38 +246,53 @@ def _find_clips_of_modalities(
         _refuse_repeated_clips(stores_of_modality)
         sources_of_modality = []
         for store in stores_of_modality:
-            row_of_clip = np.full(len(clips), NO_ROW, np.intp)
-            usable = store[modality["backbone"]].usable.tolist()
-            for row, clip_id in enumerate(store.table.clip_ids):
-                if clip_id not in index_of:
-                    continue
-                if usable[row]:
-                    row_of_clip[index_of[clip_id]] = row
-                else:
-                    reason = store.table.describe_absence(row, modality["backbone"])
-                    reasons.setdefault(reason, []).append(clip_id)
-            has_any |= row_of_clip != NO_ROW
-            sources_of_modality.append(_Source(store, row_of_clip))
+            source = _find_rows(store, modality["backbone"], index_of_clip)
+            has_any |= source.rows != NO_ROW
+            sources_of_modality.append(source)
+            for clip_id, reason in _reasons_of_absence(store, modality["backbone"], index_of_clip):
+                reasons.setdefault(reason, []).append(clip_id)
         sources.append(sources_of_modality)
     readable = np.flatnonzero(has_any)
     unreadable = {clips.clip_ids[index] for index in np.flatnonzero(~has_any).tolist()}
     readable_sources = []
     for sources_of_modality in sources:
-        narrowed = [_Source(source.store, source.rows[readable]) for source in sources_of_modality]
-        readable_sources.append(tuple(narrowed))
+        of_readable_clips = [_Source(source.store, source.rows[readable]) for source in sources_of_modality]
+        readable_sources.append(tuple(of_readable_clips))
     excluded = _reasons_of_unreadable(reasons, unreadable)
     return ReadableClips(card, clips.take(readable), tuple(readable_sources), excluded)
+
+
+def _find_rows(store: Store, backbone: str, index_of_clip: Mapping[str, int]) -> _Source:
+    """Find the rows in a store of those clips that have features of a backbone there.
+
+    `index_of_clip` maps the id of each clip to its index in the result.
+    """
+    row_of_clip = np.full(len(index_of_clip), NO_ROW, np.intp)
+    usable = store[backbone].usable.tolist()
+    for row, clip_id in enumerate(store.table.clip_ids):
+        if clip_id in index_of_clip and usable[row]:
+            row_of_clip[index_of_clip[clip_id]] = row
+    return _Source(store, row_of_clip)
+
+
+def _reasons_of_absence(store: Store, backbone: str, clip_ids: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield those of some clips that a store lists without features of a backbone, each with the reason."""
+    usable = store[backbone].usable.tolist()
+    for row, clip_id in enumerate(store.table.clip_ids):
+        if clip_id in clip_ids and not usable[row]:
+            yield clip_id, store.table.describe_absence(row, backbone)
 
 
 def _merged_clips(stores: Sequence[Store], clip_filter: ClipFilter) -> ClipColumns:
     """List the selected clips of several stores, each once. A clip is partial if it is so in any store."""
     rows = ClipColumns.joined([ClipColumns.of_table(store.table) for store in stores])
-    row_of: dict[str, int] = {}
+    row_of_clip: dict[str, int] = {}
     for row in np.flatnonzero(clip_filter.mark(rows)).tolist():
         clip_id = rows.clip_ids[row]
-        if clip_id not in row_of or rows.is_partial[row]:
-            row_of[clip_id] = row
-    return rows.take(np.fromiter(row_of.values(), np.intp, len(row_of)))
+        # The first row of a clip is used, unless a later one says that the clip is partial.
+        if clip_id not in row_of_clip or rows.is_partial[row]:
+            row_of_clip[clip_id] = row
+    return rows.take(np.fromiter(row_of_clip.values(), np.intp, len(row_of_clip)))
 
 
 def _reasons_of_unreadable(reasons: Mapping[str, list[str]], unreadable: set[str]) -> dict[str, list[str]]:
@@ -308,7 +329,7 @@ def _refuse_repeated_clips(stores: Sequence[Store]) -> None:
 
 
 def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Divide clips into parts that are read together, and yield the indices of each part among `rows`.
+    """Divide clips into parts that are read together; yield the indices in `rows` of the clips of each part.
 
     Vectors are divided by the pieces in which they are stored, tokens by the memory that they take. `rows`
     [N] are the clips' rows in the store, in rising order.
@@ -317,16 +338,16 @@ def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iter
     if card.reduced_by:
         reduced = reduce_tokens(store, card.backbone, card.reduced_by)
         bytes_of_clip = 4 * math.prod(reduced.plan.shape)  # float32
-        part_of_clip = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
+        part_numbers = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
     elif _reads_tokens(card):
         bytes_of_clip = 2 * math.prod(group.shape("tokens")[1:])  # float16
-        part_of_clip = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
+        part_numbers = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
     else:
-        starts = [piece.start for piece in group.pieces(card.features)]
-        part_of_clip = np.searchsorted(starts, rows, side="right")
+        starts_of_pieces = [piece.start for piece in group.pieces(card.features)]
+        part_numbers = np.searchsorted(starts_of_pieces, rows, side="right")
     if len(rows):
         # A part begins where the number of the part changes.
-        first_of_parts = np.flatnonzero(np.diff(part_of_clip)) + 1
+        first_of_parts = np.flatnonzero(np.diff(part_numbers)) + 1
         yield from np.split(np.arange(len(rows)), first_of_parts)
 
 
@@ -344,13 +365,14 @@ def _reads_tokens(card: Card) -> bool:
     return card.pool == "none" and card.features == "tokens" and not card.reduced_by
 
 
-def _most_frames(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
-    """Return the largest number of frames among some clips, if the model reads all frames and numbers differ.
+def _padded_length(card: Card, store: Store, rows: NDArray[np.intp]) -> int | None:
+    """Return the number of frames to which clips are padded: the largest of any; None without padding.
 
-    Otherwise return None, as no padding is needed.
+    Clips are padded if the model reads all their frames, and their numbers of frames differ.
     """
     group = store[card.backbone]
-    if card.pool == "none" and not card.reduced_by and group.is_ragged(card.features):
+    reads_all_frames = card.pool == "none" and not card.reduced_by
+    if reads_all_frames and group.is_ragged(card.features):
         return int(group.row_size[rows].max(initial=1))
     return None
 
@@ -369,7 +391,7 @@ def _stores_of_modalities(card: Card, stores: Sequence[Store]) -> list[list[Stor
         if not in_store:
             _refuse_store(card, store)
         for index in in_store:
-            _find_group_of_input(card.modalities[index], store)
+            _check_features(card.modalities[index], store)
             stores_of_modalities[index].append(store)
     for modality, stores_of_modality in zip(card.modalities, stores_of_modalities, strict=True):
         if not stores_of_modality:
@@ -388,15 +410,17 @@ def _refuse_store(card: Card, store: Store) -> None:
     """
     of_same_backbone = [modality for modality in card.modalities if modality["backbone"] in store.names]
     expected = of_same_backbone[0] if of_same_backbone else card.modalities[0]
-    _find_group_of_input(expected, store)  # raises an error that says what the store lacks
+    # The store lacks this modality, so that the check raises an error that says why.
+    _check_features(expected, store)
 
 
 def _has_modality(modality: Input, store: Store) -> bool:
     """Tell whether a store has features of a model's modality: of the same backbone, made in the same way."""
-    name = modality["backbone"]
-    if name not in store.names:
+    backbone = modality["backbone"]
+    if backbone not in store.names:
         return False
-    differing_fields = same_numerics(modality["provenance"], store[name].provenance)
+    # The fields in which the provenances differ.
+    differing_fields = same_numerics(modality["provenance"], store[backbone].provenance)
     return not differing_fields
 
 
@@ -414,7 +438,7 @@ def _read_rows(
     card: Card,
     store: Store,
     rows: NDArray[np.intp],
-    most_frames: int | None,
+    padded_length: int | None,
     progress: Progress | bool | None,
 ) -> NDArray[Any]:
     """Read a model's input for some clips of a store: vectors [N, D], or frames or tokens [N, F, D].
@@ -426,7 +450,7 @@ def _read_rows(
     store : Store
     rows : ndarray of int, shape [N]
         The clips' rows in the store.
-    most_frames : int or None
+    padded_length : int or None
         Number of frames to which clips are padded with NaN; None for no padding.
     progress : callable, bool or None
         For the reduction of tokens.
@@ -434,26 +458,29 @@ def _read_rows(
     if card.reduced_by:
         return reduce_tokens(store, card.backbone, card.reduced_by, progress=progress).read(rows)
     group = store[card.backbone]
-    if most_frames is not None:
-        return read_padded(group, card.features, rows, most_frames)
+    if padded_length is not None:
+        return read_padded(group, card.features, rows, padded_length)
     if _reads_tokens(card):
         return np.asarray(StoredClips(group, "tokens", rows))
-    return _read_input(card.inputs[0], store, rows)
+    only_input = card.inputs[0]
+    return _read_input(only_input, store, rows)
 
 
-def _read_input(reads: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[Any]:
+def _read_input(model_input: Input, store: Store, rows: NDArray[np.intp]) -> NDArray[Any]:
     """Read the features of one modality of some clips, pooled as the model's input says."""
-    group = store[reads["backbone"]]
-    array: Features = reads["features"]  # type: ignore[assignment]  # the card's rule allows these words alone
-    if reads["pool"] == "none":
+    group = store[model_input["backbone"]]
+    array: Features = model_input["features"]  # type: ignore[assignment]  # the card allows these words alone
+    pool_of_model = model_input["pool"]
+    if pool_of_model == "none":
         return read_array(group, array, rows)
-    pool: Pool = "max"  # "as stored" of vectors, which are not pooled
-    if reads["pool"] in REDUCTIONS:
-        pool = reads["pool"]  # type: ignore[assignment]  # one of its keys
+    # Vectors are "as stored". They are not pooled, whatever pool is given to read them.
+    pool: Pool = "max"
+    if pool_of_model in REDUCTIONS:
+        pool = pool_of_model  # type: ignore[assignment]  # one of its keys
     return read_features(group, array, pool, rows)
 
 
-def find_group(card: Card, store: Store) -> Group:
+def find_group_for_model(card: Card, store: Store) -> Group:
     """Return the group of a store that a model reads, after checking that its features are of the same kind.
 
     Raises
@@ -461,23 +488,25 @@ def find_group(card: Card, store: Store) -> Group:
     ModelError
         The backbone or array is missing, or a field of the provenance differs.
     """
-    return _find_group_of_input(card.inputs[0], store, card.reduced_by)
+    only_input = card.inputs[0]
+    _check_features(only_input, store, card.reduced_by)
+    return store[only_input["backbone"]]
 
 
-def _find_group_of_input(reads: Input, store: Store, reduced_by: str = "") -> Group:
-    """Return the group of a store that is one input of a model, as `find_group` does.
+def _check_features(model_input: Input, store: Store, reduced_by: str = "") -> None:
+    """Raise unless a store has the features of one input of a model, and they were made in the same way.
 
-    `reduced_by` is the rule by which its tokens are reduced; "" if they are not.
+    `reduced_by` is the rule by which the model's tokens are reduced; "" if they are not.
     """
-    backbone = reads["backbone"]
-    array = reads["features"]
+    backbone = model_input["backbone"]
+    array = model_input["features"]
     if backbone not in store.names:
         raise ModelError(
             f"store {store.name} has no features of {backbone}, "
             f"which the model reads, but of {', '.join(store.names)}"
         )
     group = store[backbone]
-    _refuse_other_provenance(reads, store, group)
+    _refuse_other_provenance(model_input, store, group)
     if array not in group.arrays:
         raise ModelError(
             f"store {store.name} has no {array} features of {backbone}, which the model reads, "
@@ -487,21 +516,20 @@ def _find_group_of_input(reads: Input, store: Store, reduced_by: str = "") -> Gr
     if reduced_by:
         projected_width = TokenRule.parse(reduced_by).size
         width = width if projected_width is None else projected_width
-    if width != reads["n_features"]:
+    if width != model_input["n_features"]:
         raise ModelError(
             f"store {store.name} has {width} features a clip of {backbone}; "
-            f"the model reads {reads['n_features']}"
+            f"the model reads {model_input['n_features']}"
         )
-    return group
 
 
-def _refuse_other_provenance(reads: Input, store: Store, group: Group) -> None:
+def _refuse_other_provenance(model_input: Input, store: Store, group: Group) -> None:
     """Raise if a group's features were made differently from a model's input, naming the first difference."""
-    fields = same_numerics(reads["provenance"], group.provenance)
-    if not fields:
+    differing_fields = same_numerics(model_input["provenance"], group.provenance)
+    if not differing_fields:
         return
-    first, *others = fields
-    of_model = _field_text(reads["provenance"], first)
+    first, *others = differing_fields
+    of_model = _field_text(model_input["provenance"], first)
     of_store = _field_text(group.provenance, first)
     and_others = f"; and {len(others)} more: {', '.join(others[:3])}" if others else ""
     raise ModelError(

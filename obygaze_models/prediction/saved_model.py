@@ -25,7 +25,10 @@ from obygaze_models.prediction.out_of_distribution import LARGEST_SHARE, OutOfDi
 from obygaze_models.prediction.training_films import TrainingFilms
 
 OUT_OF_DISTRIBUTION_FIELDS = ("mean", "scale", "distances")
-"""Fields of an `OutOfDistribution`; a file has them as ``reach_mean`` and so on."""
+"""Fields of an `OutOfDistribution`, which a model file has as arrays."""
+
+OUT_OF_DISTRIBUTION_PREFIX = "reach_"
+"""Beginning of the names of these arrays: ``reach_mean``, ``reach_scale``, ``reach_distances``."""
 
 LEAST_SEEN_PROBABILITY = 0.5
 """A concept counts as seen in a clip only if its probability is at least this."""
@@ -85,13 +88,13 @@ class Model:
         return self.card.concepts
 
     @property
-    def likely_concepts(self) -> tuple[str, ...]:
-        """Names of the concepts that have probabilities; empty where they were found without labels."""
+    def concepts_with_probability(self) -> tuple[str, ...]:
+        """The concepts that get a calibrated probability: all, or none if they were found without labels."""
         return self.concepts if len(self.concept_sigmoids) else ()
 
     @property
     def decides(self) -> bool:
-        """Whether the model has logits; a concept bank without a classifier has none."""
+        """Whether the model has logits, to decide by; a concept bank without a classifier has none."""
         return not isinstance(self.estimator, ConceptBank)
 
     def logits(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -143,11 +146,12 @@ class Model:
     def concept_thresholds(self) -> NDArray[np.float64]:
         """Lowest probability [K] at which each concept counts as present in a clip.
 
-        It is the probability at the hyperplane of the concept's CAV, but at least 0.5. So both the CAV (by a
-        distance of 0 or more) and the calibrated probability say that the concept is present. For a rare
-        concept, whose hyperplane lies midway between clips with and without it, the probability there is
-        small. Concepts in time have no hyperplane.
+        It is the probability of a clip on the hyperplane of the concept's CAV, but at least 0.5; 0.5 for
+        concepts in time, which have no hyperplane.
         """
+        # Both must say that the concept is present: the CAV by a distance of 0 or more, the probability by
+        # 0.5 or more. On the hyperplane of a rare concept, which lies midway between the clips with and
+        # without it, the probability is small.
         if not self.concepts or isinstance(self.estimator, ConceptsInTime):
             return np.full(len(self.concepts), LEAST_SEEN_PROBABILITY)
         if isinstance(self.estimator, ConceptBank):
@@ -165,21 +169,21 @@ class Model:
         Returns
         -------
         base : float
-        parts : ndarray, shape [N, K]
-            The contribution of each concept; base and contributions add up to the logit.
+        contributions : ndarray, shape [N, K]
+            Of each concept; base and contributions add up to the logit.
 
         Raises
         ------
         ConceptError
             The model does not decide by concepts.
         """
-        base, parts, _ = self._bottleneck().contributions(X)
-        return base, parts
+        base, contributions, _ = self._bottleneck().contributions(X)
+        return base, contributions
 
     def out_of_distribution_share(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute for each clip [N] the share of training clips that are nearer to the training mean.
+        """Compute for each clip [N] the share of training clips that are nearer than it to the training mean.
 
-        NaN if the model's file has no distances.
+        The larger the share, the more unusual is the clip. It is NaN if the model's file has no distances.
         """
         features = vectors(X)
         if self.out_of_distribution is None:
@@ -209,8 +213,7 @@ class Model:
         ----------
         X : array-like, shape [N, D]
         quantiles : mapping of str to float
-            Concept -> the quantile (0 to 1) to set it to, of the training clips' values, each by a model
-            without the clip's film.
+            Concept -> the quantile (0 to 1) to set it to, of the training clips' held-out values.
 
         Raises
         ------
@@ -237,9 +240,11 @@ def vectors(X: ArrayLike | StoredClips) -> NDArray[Any]:
     features = np.asarray(X)
     if features.ndim == 2:
         return features
-    has_gaps = np.isnan(features).any()
-    mean = np.nanmean if has_gaps else np.mean
-    return np.asarray(mean(features, axis=1))
+    # Absent frames are NaN. Without any, the plain mean is faster.
+    has_absent_frames = np.isnan(features).any()
+    if has_absent_frames:
+        return np.asarray(np.nanmean(features, axis=1))
+    return np.asarray(np.mean(features, axis=1))
 
 
 @checked
@@ -276,8 +281,8 @@ def load_model(
     if card.calibration:
         calibration = Calibration(**card.calibration, draws=arrays["calibration_draws"])
     out_of_distribution = None
-    if "reach_mean" in arrays:
-        fields = {name: arrays[f"reach_{name}"] for name in OUT_OF_DISTRIBUTION_FIELDS}
+    if f"{OUT_OF_DISTRIBUTION_PREFIX}mean" in arrays:
+        fields = {name: arrays[OUT_OF_DISTRIBUTION_PREFIX + name] for name in OUT_OF_DISTRIBUTION_FIELDS}
         out_of_distribution = OutOfDistribution(**fields)
     return Model(
         card=card,
@@ -300,7 +305,7 @@ def save_model(model: Model, path: Path) -> None:
     arrays = model.training.to_arrays()
     if model.out_of_distribution is not None:
         for name in OUT_OF_DISTRIBUTION_FIELDS:
-            arrays[f"reach_{name}"] = getattr(model.out_of_distribution, name)
+            arrays[OUT_OF_DISTRIBUTION_PREFIX + name] = getattr(model.out_of_distribution, name)
     if model.calibration is not None:
         arrays["calibration_draws"] = model.calibration.draws
     if len(model.concept_sigmoids):

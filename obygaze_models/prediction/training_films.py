@@ -115,13 +115,13 @@ class Recognition:
         The films that were recognised, by their names in the stores.
     clips : frozenset of str
         Ids of clips of other films whose rows were trained on.
-    no_pictures : str
+    why_no_pictures : str
         The reason if pictures were not compared, so that films encoded anew are not recognised; else "".
     """
 
     films: Mapping[str, KnownFilm] = field(default_factory=dict)
     clips: frozenset[str] = frozenset()
-    no_pictures: str = ""
+    why_no_pictures: str = ""
 
     def knows(self, clip_id: str, movie: str) -> bool:
         """Tell whether a clip is of a film that the model was trained on, or was trained on itself."""
@@ -156,22 +156,24 @@ class TrainingFilms:
         Films are numbered in the order of their names.
         """
         clip_ids = data.clip_ids[rows].tolist()
-        films = np.unique(data.movies[rows], return_inverse=True)[1]
-        parts = data.parts or (data,)
-        digests = np.stack([_digests_of(part, clip_ids) for part in parts], axis=1)
-        sketch_of: dict[str, NDArray[np.uint8]] = {}
-        # If several parts have a clip's signature, that of the first part is used: it is written last.
-        for part in reversed(parts):
-            if part.signatures is not None:
-                for clip_id, means in _mean_pictures(part.signatures, clip_ids):
-                    sketch_of[clip_id] = sketches(_kept_views(means))
-        with_picture = [row for row, clip_id in enumerate(clip_ids) if clip_id in sketch_of]
-        pictures = [sketch_of[clip_ids[row]] for row in with_picture]
+        _, films = np.unique(data.movies[rows], return_inverse=True)  # [N]
+        # A dataset of several modalities has a part for each.
+        modalities = data.parts or (data,)
+        digests = [_digests_of(modality, clip_ids) for modality in modalities]
+        sketch_of_clip: dict[str, NDArray[np.uint8]] = {}
+        for modality in modalities:
+            if modality.signatures is None:
+                continue
+            for clip_id, mean_pictures in _mean_pictures(modality.signatures, clip_ids):
+                # If the stores of several modalities have a clip's signature, the first one is used.
+                sketch_of_clip.setdefault(clip_id, sketches(_kept_views(mean_pictures)))
+        clips_with_sketch = [index for index, clip_id in enumerate(clip_ids) if clip_id in sketch_of_clip]
+        pictures = [sketch_of_clip[clip_ids[index]] for index in clips_with_sketch]
         return cls(
-            rows=digests,
+            rows=np.stack(digests, axis=1),  # [N, M, 16]
             row_films=films.astype(np.int64),
             pictures=np.array(pictures, np.uint8).reshape(-1, len(KEPT_VIEWS), SKETCH_BYTES),
-            picture_films=films[with_picture].astype(np.int64),
+            picture_films=films[clips_with_sketch].astype(np.int64),
         )
 
     def of_films(self, films: Sequence[int]) -> "TrainingFilms":
@@ -261,15 +263,14 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
     movies.pop("", None)  # of clips without a film
     trained_rows = [_collect_trained_rows(training, modality) for modality in range(training.rows.shape[1])]
     stored_rows = [_collect_stored_rows(reads, stores) for reads in card.inputs]
-    pictures, no_pictures = _recognise_by_pictures(card, training, stores)
-    # A film may be recognised in several ways. Later ones replace earlier ones, so features, which are the
-    # most reliable, come last.
-    known = _recognise_by_name(card, movies)
-    known |= pictures
-    known |= _recognise_by_features(card, trained_rows, stored_rows)
+    by_name = _recognise_by_name(card, movies)
+    by_pictures, why_no_pictures = _recognise_by_pictures(card, training, stores)
+    by_features = _recognise_by_features(card, trained_rows, stored_rows)
+    # If a film is recognised in several ways, the last of them is used, which is the most reliable.
+    known = {**by_name, **by_pictures, **by_features}
     films = {movie: known[movie] for movie in movies if movie in known}
     clips = _find_trained_clips(trained_rows, stored_rows, films)
-    return Recognition(films, clips, no_pictures)
+    return Recognition(films, clips, why_no_pictures)
 
 
 def _recognise_by_name(card: Card, movies: Mapping[str, None]) -> dict[str, KnownFilm]:
@@ -277,6 +278,7 @@ def _recognise_by_name(card: Card, movies: Mapping[str, None]) -> dict[str, Know
 
     The result maps names of films in the stores to the films that were trained on.
     """
+    # Name of a film, or another spelling of it -> its name in the model's file.
     trained_as = {movie: movie for movie in card.movies}
     other_spellings = same_films([*card.movies, *movies])
     trained_as |= {movie: trained for movie, trained in other_spellings if trained in card.movies}
@@ -296,7 +298,7 @@ class _StoredRows:
     Attributes
     ----------
     clip_ids, movies : list of str
-        Clip and film of each of N rows; the film may be "".
+        Clip and film of each of N rows; the film is "" if it is not known.
     n_words : ndarray of int, shape [N]
         Words of each row's text; 0 of rows that are of no text.
     digests : ndarray of bytes, shape [N]
@@ -319,10 +321,10 @@ class _StoredRows:
         )
 
     def films_and_digests(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the film and the digest of each row, without rows that have no film."""
+        """Yield the film and the digest of each row, without the rows of unknown films."""
         for movie, digest in zip(self.movies, self.digests.tolist(), strict=True):
             if movie:
-                # numpy strips zero bytes from the end of byte strings.
+                # numpy strips zero bytes from the end of byte strings: they are put back.
                 yield movie, digest.ljust(DIGEST_BYTES, b"\0")
 
     def count_different_rows(self) -> dict[str, int]:
@@ -348,19 +350,17 @@ class _StoredRows:
 
 
 def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
-    """Return the first 16 bytes of the digest of each clip's row, [N, 16], in the array that a model reads.
+    """Return the first `DIGEST_BYTES` (16) bytes of the digest of each clip's row, [N, 16].
 
-    They are zeros for clips that have no row in the array.
+    The row is that of the array that a model reads; for clips without a row there the bytes are zeros.
     """
     if data.group is None:
         raise ModelError("these features are of no store, so that no row has a digest")
     digest_of = dict(zip(data.group.clip_ids, data.group.digests(data.features), strict=True))
     n_digits = 2 * DIGEST_BYTES  # two hexadecimal digits a byte
-    beginnings = []
-    for clip_id in clip_ids:
-        beginning = digest_of.get(clip_id, "")[:n_digits]
-        beginnings.append(beginning or "0" * n_digits)
-    return np.frombuffer(bytes.fromhex("".join(beginnings)), np.uint8).reshape(-1, DIGEST_BYTES)
+    no_digest = "0" * n_digits
+    hex_digests = [digest_of.get(clip_id, no_digest)[:n_digits] or no_digest for clip_id in clip_ids]
+    return np.frombuffer(bytes.fromhex("".join(hex_digests)), np.uint8).reshape(-1, DIGEST_BYTES)
 
 
 def _collect_stored_rows(reads: Input, stores: Sequence[Store]) -> _StoredRows:
@@ -371,6 +371,7 @@ def _collect_stored_rows(reads: Input, stores: Sequence[Store]) -> _StoredRows:
     array_name = f"{reads['backbone']}/{reads['features']}"
     clip_ids: list[str] = []
     movies: list[str] = []
+    # The first arrays are empty, so that there is one to concatenate if no store has the array.
     n_words = [np.empty(0, np.int64)]
     digests = [np.empty(0, DIGEST)]
     for store in stores:
@@ -380,26 +381,37 @@ def _collect_stored_rows(reads: Input, stores: Sequence[Store]) -> _StoredRows:
         clip_ids += table.clip_ids
         movies += table.movies
         n_words.append(table.n_words)
-        whole_digests = table.digests[array_name].view(np.uint8).reshape(len(table), -1)
-        beginnings = np.ascontiguousarray(whole_digests[:, :DIGEST_BYTES])
-        digests.append(beginnings.view(DIGEST).ravel())
+        digests.append(_shorten_digests(table.digests[array_name]))
     return _StoredRows(clip_ids, movies, np.concatenate(n_words), np.concatenate(digests))
 
 
-def _films_of_rows(training: TrainingFilms, modality: int) -> dict[bytes, set[int]]:
-    """Map each digest of a modality to the numbers of the films that have a row with it."""
-    films_of: dict[bytes, set[int]] = {}
-    for row, film in zip(training.rows[:, modality], training.row_films.tolist(), strict=True):
-        has_modality = row.any()
+def _shorten_digests(digests: NDArray[Any]) -> NDArray[np.bytes_]:
+    """Return the first `DIGEST_BYTES` bytes of each of N digests, as byte strings [N]."""
+    digest_bytes = digests.view(np.uint8).reshape(len(digests), -1)
+    first_bytes = np.ascontiguousarray(digest_bytes[:, :DIGEST_BYTES])
+    shortened: NDArray[np.bytes_] = first_bytes.view(DIGEST).ravel()
+    return shortened
+
+
+FilmsOfDigest = Mapping[bytes, set[int]]
+"""Digest of a row -> numbers of the films that have such a row."""
+
+
+def _films_of_digests(training: TrainingFilms, modality: int) -> dict[bytes, set[int]]:
+    """Map the digests of all rows of a modality, given its index, to the films that have such a row."""
+    films_of_digest: dict[bytes, set[int]] = {}
+    for digest, film in zip(training.rows[:, modality], training.row_films.tolist(), strict=True):
+        # The digest is all zeros for a clip that lacks the modality.
+        has_modality = digest.any()
         if has_modality:
-            films_of.setdefault(row.tobytes(), set()).add(film)
-    return films_of
+            films_of_digest.setdefault(digest.tobytes(), set()).add(film)
+    return films_of_digest
 
 
-def _count_rows(films_of: Mapping[bytes, set[int]]) -> Counter[int]:
-    """Count the different rows of each film, given the films of each digest: film -> number."""
+def _count_rows(films_of_digest: FilmsOfDigest) -> Counter[int]:
+    """Count the different rows of each film: film -> number."""
     n_rows = Counter[int]()
-    for films in films_of.values():
+    for films in films_of_digest.values():
         n_rows.update(films)
     return n_rows
 
@@ -410,7 +422,7 @@ class _TrainedRows:
 
     Attributes
     ----------
-    films_of : dict of bytes to set of int
+    films_of_digest : dict of bytes to set of int
         Digest of a row -> the films that have it. Rows that are in many films (`COMMON_FILMS`) are left out.
     n_rows : Counter of int
         Film -> how many different rows it has, including those that are in many films.
@@ -418,7 +430,7 @@ class _TrainedRows:
         A film must have more than this share of its rows in common with a film trained on.
     """
 
-    films_of: dict[bytes, set[int]]
+    films_of_digest: dict[bytes, set[int]]
     n_rows: Counter[int]
     least_share: float
 
@@ -427,33 +439,31 @@ def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRow
     """Collect a modality's training rows, and the share of common rows from which on a film is recognised.
 
     If features take few values, different films have equal rows too. The share is therefore half way between
-    1 and the largest share of rows that two different training films have in common. Rows that are in many
-    training films are left out, and training films that are copies of each other are not compared.
+    1 and the largest share of rows that two different training films have in common: 60 % if that is 20 %.
+    Rows that are in many training films are left out, and training films that are copies of each other are
+    not compared.
     """
-    films_of = _films_of_rows(training, modality)
-    n_rows = _count_rows(films_of)
+    all_films_of_digest = _films_of_digests(training, modality)
+    n_rows = _count_rows(all_films_of_digest)
     most_films = max(COMMON_FILMS - 1, int(COMMON_SHARE * len(n_rows)))
-    distinctive = {digest: films for digest, films in films_of.items() if len(films) <= most_films}
+    films_of_digest = {
+        digest: films for digest, films in all_films_of_digest.items() if len(films) <= most_films
+    }
     largest_by_chance = 0.0
-    for _, _, share in _shares_of_pairs(distinctive, n_rows):
+    for _, _, share in _shares_of_pairs(films_of_digest, n_rows):
         is_copy = share >= COPY_SHARE
         if not is_copy:
             largest_by_chance = max(largest_by_chance, share)
-    least_share = HALF + HALF * largest_by_chance
-    return _TrainedRows(distinctive, n_rows, least_share)
+    half_way_to_1 = HALF + HALF * largest_by_chance
+    return _TrainedRows(films_of_digest, n_rows, least_share=half_way_to_1)
 
 
 def _shares_of_pairs(
-    films_of: Mapping[bytes, set[int]], n_rows: Mapping[int, int]
+    films_of_digest: FilmsOfDigest, n_rows: Mapping[int, int]
 ) -> list[tuple[int, int, float]]:
     """List the pairs of films that have rows in common, with the share of common rows.
 
-    Parameters
-    ----------
-    films_of : mapping of bytes to set of int
-        Digest -> the films that have such a row.
-    n_rows : mapping of int to int
-        Film -> how many different rows it has.
+    `n_rows` maps a film to its number of different rows.
 
     Returns
     -------
@@ -461,11 +471,11 @@ def _shares_of_pairs(
         The share is that of common rows among the rows of the film that has fewer.
     """
     n_common = Counter[tuple[int, int]]()
-    for films in films_of.values():
+    for films in films_of_digest.values():
         n_common.update(combinations(sorted(films), 2))
     pairs = []
-    for (film, other), n_shared in sorted(n_common.items()):
-        pairs.append((film, other, n_shared / min(n_rows[film], n_rows[other])))
+    for (film, other), n_rows_in_common in sorted(n_common.items()):
+        pairs.append((film, other, n_rows_in_common / min(n_rows[film], n_rows[other])))
     return pairs
 
 
@@ -486,20 +496,36 @@ def _recognise_by_features(
     """
     known: dict[str, KnownFilm] = {}
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
-        equal_rows: dict[str, set[bytes]] = {}
-        for movie, digest in stored.with_digests(trained.films_of).films_and_digests():
-            equal_rows.setdefault(movie, set()).add(digest)
-        if not equal_rows:
-            continue
-        n_different = stored.count_different_rows()
-        for movie, digests in equal_rows.items():
-            n_common = _count_rows({digest: trained.films_of[digest] for digest in digests})
-            for film, n_shared in n_common.items():
-                share = n_shared / min(n_different[movie], trained.n_rows[film])
-                best_share = known[movie].share if movie in known else 0.0
-                if share > max(trained.least_share, best_share):
-                    known[movie] = KnownFilm(movie, card.movies[film], "features", share)
+        for movie, film, share in _shares_of_equal_rows(trained, stored):
+            best_share = known[movie].share if movie in known else 0.0
+            if share > trained.least_share and share > best_share:
+                known[movie] = KnownFilm(movie, card.movies[film], "features", share)
     return known
+
+
+def _shares_of_equal_rows(trained: _TrainedRows, stored: _StoredRows) -> Iterator[tuple[str, int, float]]:
+    """Yield the pairs of a stored film and a film trained on that have equal rows, with their share.
+
+    The share is that of equal rows among the different rows of the film that has fewer.
+
+    Yields
+    ------
+    movie : str
+        Name of the film in the stores.
+    film : int
+        Number of the film trained on.
+    share : float
+    """
+    equal_digests_of_movie: dict[str, set[bytes]] = {}
+    for movie, digest in stored.with_digests(trained.films_of_digest).films_and_digests():
+        equal_digests_of_movie.setdefault(movie, set()).add(digest)
+    if not equal_digests_of_movie:
+        return
+    n_stored_rows = stored.count_different_rows()
+    for movie, digests in equal_digests_of_movie.items():
+        n_equal_of_film = _count_rows({digest: trained.films_of_digest[digest] for digest in digests})
+        for film, n_equal in n_equal_of_film.items():
+            yield movie, film, n_equal / min(n_stored_rows[movie], trained.n_rows[film])
 
 
 def _find_trained_clips(
@@ -510,8 +536,7 @@ def _find_trained_clips(
     """Find clips that were trained on although their film is not recognised as a whole.
 
     A clip counts if its row equals a training row, unless that may be a coincidence: its text must be long,
-    or at least `LEAST_ROWS` different rows of its film must equal training rows. More rows are required if
-    different training films have rows in common.
+    or its film must have enough different rows that equal training rows (`_least_equal_rows`).
 
     Parameters
     ----------
@@ -529,33 +554,43 @@ def _find_trained_clips(
     """
     clip_ids: set[str] = set()
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
-        equal = stored.with_digests(trained.films_of)
-        n_coincidences = sum(len(films) > 1 for films in trained.films_of.values())
-        least_rows = LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * n_coincidences
+        equal = stored.with_digests(trained.films_of_digest)
         different_rows = {
             (movie, digest) for movie, digest in equal.films_and_digests() if movie not in known
         }
-        n_rows = Counter(movie for movie, _ in different_rows)
+        n_equal_rows = Counter(movie for movie, _ in different_rows)
+        least_rows = _least_equal_rows(trained)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
-            if n_words >= LEAST_WORDS or n_rows[movie] >= least_rows:
+            is_long_text = n_words >= LEAST_WORDS
+            has_enough_rows = n_equal_rows[movie] >= least_rows
+            if is_long_text or has_enough_rows:
                 clip_ids.add(clip_id)
     return frozenset(clip_ids)
+
+
+def _least_equal_rows(trained: _TrainedRows) -> int:
+    """Return how many different rows of a film must equal training rows for its clips to count as trained on.
+
+    The more rows different training films have in common, the more equal rows may be coincidences.
+    """
+    n_coincidences = sum(len(films) > 1 for films in trained.films_of_digest.values())
+    return LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * n_coincidences
 
 
 def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
     """List pairs of a dataset's films that have more than half of their rows in common, with that share.
 
-    Such films are probably the same under two names.
+    Such films are probably the same under two names. Of several modalities the first one is compared.
     """
-    if data.parts:
-        return films_of_one_content(data.parts[0])
-    if data.group is None:
+    compared = data.parts[0] if data.parts else data
+    if compared.group is None:
         return []
-    training = TrainingFilms.of_clips(replace(data, signatures=None), np.arange(len(data)))
-    films_of = _films_of_rows(training, modality=0)
-    names = np.unique(data.movies)  # films are numbered in sorted order
+    without_pictures = replace(compared, signatures=None)
+    training = TrainingFilms.of_clips(without_pictures, np.arange(len(compared)))
+    films_of_digest = _films_of_digests(training, modality=0)
+    names = np.unique(compared.movies)  # films are numbered in sorted order
     pairs = []
-    for film, other, share in _shares_of_pairs(films_of, _count_rows(films_of)):
+    for film, other, share in _shares_of_pairs(films_of_digest, _count_rows(films_of_digest)):
         if share > HALF:
             pairs.append((str(names[film]), str(names[other]), share))
     return pairs
@@ -566,7 +601,7 @@ def films_of_one_content(data: Dataset) -> list[tuple[str, str, float]]:
 def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield the ids of clips whose pictures are not blank, each with its mean frame per view, [views, 264].
 
-    `group` holds the signatures of pictures; only clips among `clip_ids` are read.
+    `group` holds the signatures of pictures; clips that are not among `clip_ids` are left out.
     """
     wanted = set(clip_ids)
     for start, block in group.blocks("frames"):
@@ -574,12 +609,12 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             clip_id = group.clip_ids[row]
             if clip_id not in wanted or not group.usable[row]:
                 continue
-            signs = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
-            # The last column marks frames that are not blank; the others are the views, side by side.
-            is_shown = signs[:, -1] != 0
-            if np.count_nonzero(is_shown) >= LEAST_FRAMES:
-                views = signs[:, :-1].reshape(len(signs), len(VIEWS), -1)
-                yield clip_id, mean_frames(views, is_shown)
+            # A row for each frame: its views side by side, of 264 numbers each, then 0 if the frame is blank.
+            signatures = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
+            views = signatures[:, :-1].reshape(len(signatures), len(VIEWS), -1)
+            is_not_blank = signatures[:, -1] != 0
+            if np.count_nonzero(is_not_blank) >= LEAST_FRAMES:
+                yield clip_id, mean_frames(views, is_not_blank)
 
 
 def _kept_views(means: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -595,7 +630,7 @@ def _recognise_by_pictures(
     Returns
     -------
     known : dict of str to KnownFilm
-    no_pictures : str
+    why_no_pictures : str
         The reason why no pictures could be compared; "" if some were.
     """
     if not len(training.pictures):
@@ -605,14 +640,14 @@ def _recognise_by_pictures(
     if not with_pictures:
         names = ", ".join(store.name for store in stores)
         return {}, f"no signature is in {names}"
-    means_of_film: dict[str, list[NDArray[np.float32]]] = {}
+    mean_pictures_of_movie: dict[str, list[NDArray[np.float32]]] = {}
     for store in with_pictures:
         movie_of = dict(zip(store.table.clip_ids, store.table.movies, strict=True))
-        for clip_id, means in _mean_pictures(store[SIGNATURE], list(movie_of)):
-            means_of_film.setdefault(movie_of[clip_id], []).append(means)
+        for clip_id, mean_pictures in _mean_pictures(store[SIGNATURE], list(movie_of)):
+            mean_pictures_of_movie.setdefault(movie_of[clip_id], []).append(mean_pictures)
     known: dict[str, KnownFilm] = {}
-    for movie, clips in means_of_film.items():
-        film, share = _most_similar_film(np.stack(clips), training)
+    for movie, mean_pictures_of_clips in mean_pictures_of_movie.items():
+        film, share = _most_similar_film(np.stack(mean_pictures_of_clips), training)
         if share > HALF:
             known[movie] = KnownFilm(movie, card.movies[film], "pictures", share)
     return known, ""
@@ -655,14 +690,14 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
     trained : ndarray of uint8, shape [m, 2, 33]
         Sketches of the clips of a film trained on.
     """
-    n_fewer = min(len(means), len(trained))
-    least_cosine = LEAST_COSINE if n_fewer >= FEW_CLIPS else LEAST_COSINE_OF_FEW_CLIPS
+    has_few_clips = min(len(means), len(trained)) < FEW_CLIPS
+    least_cosine = LEAST_COSINE_OF_FEW_CLIPS if has_few_clips else LEAST_COSINE
     # Of each clip of one film, whether the other film has it.
     new_clip_is_in_trained = np.zeros(len(means), bool)
     trained_clip_is_in_new = np.zeros(len(trained), bool)
     for first in range(0, len(means), N_CLIPS_AT_ONCE):
         block = slice(first, first + N_CLIPS_AT_ONCE)
-        is_same = _picture_similarity(means[block], trained) >= least_cosine
+        is_same = _picture_similarity(means[block], trained) >= least_cosine  # [clips of the block, m]
         new_clip_is_in_trained[block] = is_same.any(axis=1)
         trained_clip_is_in_new |= is_same.any(axis=0)
     if len(means) <= len(trained):
@@ -673,7 +708,8 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
 def _picture_similarity(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Compute the similarity of each of n clips with each of m clips, [n, m].
 
-    It is the largest over the pairs of views in `COMPARED_VIEWS`.
+    It is the largest cosine over the pairs of views in `COMPARED_VIEWS`: the whole pictures, and the whole
+    picture of one clip with the inner picture of the other.
 
     Parameters
     ----------

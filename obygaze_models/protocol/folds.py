@@ -160,6 +160,8 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: in
 def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Iterator[Split]:
     """Yield the training rows and test rows of each fold, after checking that no clip or movie is in both.
 
+    Clips that are in no fold (-1) are never tested, and are trained on in every fold.
+
     Parameters
     ----------
     table : FoldTable
@@ -185,9 +187,12 @@ def splits(table: FoldTable, train: NDArray[np.bool_], test: NDArray[np.bool_]) 
     >>> [(split.train.tolist(), split.test.tolist()) for split in om.splits(table, every, every)]
     [([1, 2], [0]), ([0, 2], [1]), ([0, 1], [2])]
     """
-    for fold in sorted(set(table.folds.tolist()) - {-1}):
+    numbers_of_folds = sorted(set(table.folds.tolist()) - {-1})
+    for fold in numbers_of_folds:
         in_fold = table.folds == fold
-        not_trained_on = in_fold if table.by_movie else _mark_with_gap(in_fold, np.asarray(table.movies))
+        not_trained_on = in_fold
+        if not table.by_movie:
+            not_trained_on = _mark_with_gap(in_fold, np.asarray(table.movies))
         split = Split(fold, np.flatnonzero(train & ~not_trained_on), np.flatnonzero(test & in_fold))
         if split.test.size:
             check_split(split, table.clip_ids, table.movies, by_movie=table.by_movie)
@@ -203,8 +208,11 @@ def _mark_with_gap(in_fold: NDArray[np.bool_], movies: NDArray[np.str_]) -> NDAr
     for movie in np.unique(movies):
         clips = np.flatnonzero(movies == movie)
         for distance in range(1, GAP + 1):
-            is_near[clips[distance:]] |= in_fold[clips[:-distance]]
-            is_near[clips[:-distance]] |= in_fold[clips[distance:]]
+            # Pairs of clips of the movie that are `distance` apart: mark the one if the other is in the fold.
+            earlier = clips[:-distance]
+            later = clips[distance:]
+            is_near[later] |= in_fold[earlier]
+            is_near[earlier] |= in_fold[later]
     return is_near
 
 

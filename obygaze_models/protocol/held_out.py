@@ -59,9 +59,16 @@ class HeldOut:
         self.scores: Floats = np.asarray(scores, np.float64)
         self.y: NDArray[np.int64] = np.asarray(y, np.int64)
         self.movies = movies
-        self.folds: NDArray[np.int64] = np.unique(movies, return_inverse=True)[1] if folds is None else folds
-        mean = self.scores.mean(axis=0) if training_means is None else np.asarray(training_means, np.float64)
-        self.training_means: Floats = np.broadcast_to(mean, self.scores.shape)
+        if folds is None:
+            # Each movie is a fold.
+            folds = np.unique(movies, return_inverse=True)[1]
+        self.folds: NDArray[np.int64] = folds
+        if training_means is None:
+            training_means = self.scores.mean(axis=0)
+        # One number may stand for all clips of a model.
+        self.training_means: Floats = np.broadcast_to(
+            np.asarray(training_means, np.float64), self.scores.shape
+        )
 
     @classmethod
     def stacked(cls, several: Sequence[Self]) -> Self:
@@ -81,17 +88,20 @@ class HeldOut:
 
         All clips of a cell were scored by the same model.
         """
-        movie = np.unique(self.movies, return_inverse=True)[1]
-        movie_and_fold = movie * (1 + self.folds.max()) + self.folds
+        movie_of_clip = np.unique(self.movies, return_inverse=True)[1]
+        # One number for each pair: with 10 folds, movie 2 and fold 3 are 23.
+        n_folds = 1 + self.folds.max()
+        movie_and_fold = movie_of_clip * n_folds + self.folds
+        # Only some pairs occur; these are numbered anew from 0.
         return np.unique(movie_and_fold, return_inverse=True)[1]
 
     def centred(self) -> Floats:
         """Subtract from each score the mean over its cell, [N] or [N, M]."""
-        cell = self.cells()
-        wide = self.scores.reshape(len(self.y), -1)
-        sums = np.stack([np.bincount(cell, column) for column in wide.T], axis=1)
-        means = sums / np.bincount(cell)[:, None]
-        return np.asarray((wide - means[cell]).reshape(self.scores.shape))
+        cell_of_clip = self.cells()
+        scores = self.scores.reshape(len(self.y), -1)  # [N, M], with M = 1 for one model
+        sums = np.stack([np.bincount(cell_of_clip, column) for column in scores.T], axis=1)
+        means = sums / np.bincount(cell_of_clip)[:, None]
+        return np.asarray((scores - means[cell_of_clip]).reshape(self.scores.shape))
 
     def standardised(self) -> tuple[Floats, Floats]:
         """Standardise scores within cells: centre them, and divide by their deviation.
@@ -100,7 +110,7 @@ class HeldOut:
         -------
         standard : ndarray, shape [N, M]
         deviations : ndarray, shape [M]
-            Infinite if scores are equal within every cell; standard scores are then 0.
+            Infinite if scores are equal within every cell, so that their standard scores are 0.
         """
         centred = self.centred().reshape(len(self.y), -1)
         scores = self.scores.reshape(len(self.y), -1)
@@ -109,15 +119,16 @@ class HeldOut:
         deviations[is_constant] = np.inf
         return centred / deviations, deviations
 
-    def ordered_pairs(self) -> float:
+    def share_of_ordered_pairs(self) -> float:
         """Compute the share of pairs in which the positive clip scores higher than the negative one.
 
         Only clips of the same cell (`cells`) are paired, and a tie counts half. The share is .5 if there are
-        no pairs.
+        no pairs. The number of ordered pairs in a cell follows from the ranks of its positive clips: it is
+        their sum, less the least that the sum can be (Mann and Whitney 1947).
         """
         from scipy.stats import rankdata  # noqa: PLC0415 - slow, and most read what was calibrated before
 
-        n_right = 0.0
+        n_ordered = 0.0
         n_pairs = 0
         cells = self.cells()
         order = np.argsort(cells, kind="stable")
@@ -129,9 +140,9 @@ class HeldOut:
             if n_positive and n_negative:
                 ranks = rankdata(self.scores[rows])
                 least_rank_sum = n_positive * (n_positive + 1) / 2
-                n_right += ranks[is_positive].sum() - least_rank_sum
+                n_ordered += ranks[is_positive].sum() - least_rank_sum
                 n_pairs += n_positive * n_negative
-        return float(n_right / n_pairs) if n_pairs else 0.5
+        return float(n_ordered / n_pairs) if n_pairs else 0.5
 
     def threshold(self) -> float:
         """Find the threshold with the highest f1_pos: clips with this score or a higher one are positive.
@@ -141,7 +152,7 @@ class HeldOut:
         """
         return best_threshold(self.y, self.scores)
 
-    def weights(self) -> tuple[Floats, float]:
+    def fit_weights(self) -> tuple[Floats, float]:
         """Fit weights with which the scores of M models are summed to one logit, by logistic regression.
 
         The regression predicts the label from scores that are standardised within cells. Weights are at least
@@ -158,7 +169,9 @@ class HeldOut:
         standard, deviations = self.standardised()
         y = self.y.astype(np.float64)
         every_clip_once = np.ones(len(self.y))
-        weights_and_intercept = logistic(standard, y, every_clip_once, penalty=1.0)
+        weights_and_intercept = logistic(standard, y, every_clip_once, penalty=1.0, lower_bound=0.0)
+        # From weights of standardised scores to weights of scores as they are. The regression's intercept is
+        # not used: it is that of standardised scores.
         weights = weights_and_intercept[:-1] / deviations
         if not weights.any():
             best = int(np.argmax(standard.T @ y))
@@ -260,18 +273,16 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
     ndarray, shape [B]
     """
     logit_of_share = np.log(shares / (1 - shares))
-    # The intercept is between `low`, where no clip has a higher probability than the share, and `high`, where
-    # none has a lower one. Slope times score is largest and smallest at the lowest or highest score.
-    extreme_products = slopes[:, None] * np.array([scores.min(), scores.max()])  # [B, 2]
-    low = logit_of_share - extreme_products.max(axis=1)
-    high = logit_of_share - extreme_products.min(axis=1)
+    low, high = _bracket_intercepts(slopes, scores, logit_of_share)
     intercepts: Floats = (low + high) / 2
     for _ in range(MOST_NEWTON_STEPS):
         mean_probability, slope_of_mean = _mean_probabilities(slopes, intercepts, scores, clip_weights)
         is_too_high = mean_probability > shares
         low = np.where(is_too_high, low, intercepts)
         high = np.where(is_too_high, intercepts, high)
-        with np.errstate(divide="ignore", invalid="ignore"):  # where all probabilities are 0, or 1
+        # Newton's step: the logit of the mean less the wanted one, divided by its slope. It is not finite,
+        # and so not taken, where all probabilities are 0 or 1.
+        with np.errstate(divide="ignore", invalid="ignore"):
             excess = np.log(mean_probability / (1 - mean_probability)) - logit_of_share
             slope_of_logit = slope_of_mean / (mean_probability * (1 - mean_probability))
             newton = intercepts - excess / slope_of_logit
@@ -281,6 +292,18 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
         if is_small.all():
             break
     return intercepts
+
+
+def _bracket_intercepts(slopes: Floats, scores: Floats, logit_of_share: Floats) -> tuple[Floats, Floats]:
+    """Compute bounds [B] of the intercepts of B sigmoids, for wanted mean probabilities given as logits [B].
+
+    At the lower bound no clip has a higher probability than is wanted, at the upper bound none a lower one.
+    """
+    # Slope times score is largest and smallest at the lowest or the highest score, depending on the sign.
+    products_at_extremes = slopes[:, None] * np.array([scores.min(), scores.max()])  # [B, 2]
+    low = logit_of_share - products_at_extremes.max(axis=1)
+    high = logit_of_share - products_at_extremes.min(axis=1)
+    return low, high
 
 
 def _mean_probabilities(

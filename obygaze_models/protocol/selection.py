@@ -35,6 +35,7 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
     labels = np.asarray(y)
     names, movie_of = np.unique(np.asarray(movies), return_inverse=True)
     if names.size < 2:
+        # A third movie is the one that is tested.
         raise ProtocolError(
             "at least 3 movies with labels are needed: "
             f"inner selection leaves movies out, so it needs at least 2 training movies, found {names.size}"
@@ -46,7 +47,7 @@ def inner_folds(y: ArrayLike, movies: ArrayLike, n_folds: int = 4) -> NDArray[np
     clips_in_fold = np.zeros(n)
     fold_of_movie = np.empty(names.size, dtype=np.int64)
     # Movies with most positive clips go first, then those with most clips; ties are in the order of names.
-    # The last key of lexsort counts most.
+    # (`lexsort` sorts by its last key first.)
     for movie in np.lexsort((-n_clips, -n_positive)):
         if n_positive[movie]:
             fewest_first = np.lexsort((clips_in_fold, positives_in_fold))
@@ -102,9 +103,9 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
     n_hits = np.cumsum(labels[order])
     n_called = np.arange(1, ranked.size + 1)
     f1 = 2 * n_hits / (n_called + n_hits[-1])
-    # No threshold lies between equal scores.
-    is_tied_with_next = ranked[:-1] == ranked[1:]
-    f1[:-1][is_tied_with_next] = -1.0
+    # No threshold lies between equal scores: -1 is below any f1.
+    is_tied_with_next = np.append(ranked[:-1] == ranked[1:], False)
+    f1[is_tied_with_next] = -1.0
     last_called = int(np.argmax(f1))
     if last_called == ranked.size - 1:
         return float(ranked[last_called])

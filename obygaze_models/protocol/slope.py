@@ -19,7 +19,7 @@ and Ventura 2011, Statistica Sinica 21). Its spread is then that of the estimate
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,13 +75,20 @@ class SlopePosterior:
     def quantiles(self, probabilities: ArrayLike) -> Floats:
         """Compute quantiles of the slope [B], in logits per unit of the score.
 
-        `probabilities` [B] say which quantiles: 0.5 is the median.
+        A share of the posterior, 1 - `p_skilled`, is at the slope 0. Quantiles up to this share are 0; the
+        others are quantiles of the slopes above 0, which have the distribution `cumulative`.
+
+        Parameters
+        ----------
+        probabilities : array-like, shape [B]
+            Which quantiles: 0.5 is the median.
         """
-        p_unskilled = 1 - self.p_skilled
-        # The share p_unskilled of the posterior is at a slope of 0, and the rest above 0.
-        p_among_skilled = (np.asarray(probabilities, np.float64) - p_unskilled) / max(self.p_skilled, 1e-12)
-        quantiles_above_0 = np.interp(p_among_skilled, self.cumulative, GRID)
-        slopes = np.where(p_among_skilled > 0, quantiles_above_0, 0.0)
+        p_at_0 = 1 - self.p_skilled
+        # From a probability in the whole posterior to one among the slopes above 0.
+        p_above_0 = (np.asarray(probabilities, np.float64) - p_at_0) / max(self.p_skilled, 1e-12)
+        quantiles_above_0 = np.interp(p_above_0, self.cumulative, GRID)
+        slopes = np.where(p_above_0 > 0, quantiles_above_0, 0.0)
+        # `GRID` is in logits per deviation of the scores.
         return slopes / self.unit
 
 
@@ -92,79 +99,94 @@ class SlopeLikelihood:
     Attributes
     ----------
     movies : ndarray, shape [M]
-    logs : ndarray, shape [M, K]
+    log_likelihoods : ndarray, shape [M, K]
         Log likelihood at each of `KNOTS`, less that at a slope of 0.
     unit : float
         Deviation of the scores within films, as in `SlopePosterior`.
     """
 
     movies: NDArray[Any]
-    logs: Floats
+    log_likelihoods: Floats
     unit: float
 
     @classmethod
     def of_scores(cls, held_out: HeldOut) -> "SlopeLikelihood":
         """Compute the likelihood of each film, given one model's held-out scores [N]."""
         standard, deviations = held_out.standardised()
-        log_of_movie: dict[Any, Floats] = {}
+        by_movie: dict[Any, Floats] = {}
         for rows in rows_of_groups(held_out.cells()):
             labels = held_out.y[rows].astype(np.float64)
             has_both_labels = np.ptp(labels) > 0
             if has_both_labels:
                 movie = held_out.movies[rows[0]]
-                log = conditional_log_likelihood(standard[rows, 0], labels)
-                log_of_movie[movie] = log_of_movie.get(movie, 0.0) + log
-        logs = np.array(list(log_of_movie.values())).reshape(-1, len(KNOTS))
-        return cls(np.array(list(log_of_movie)), logs, float(deviations[0]))
+                log_likelihood = conditional_log_likelihood(standard[rows, 0], labels)
+                by_movie[movie] = by_movie.get(movie, 0.0) + log_likelihood
+        return cls(
+            movies=np.array(list(by_movie)),
+            log_likelihoods=np.array(list(by_movie.values())).reshape(-1, len(KNOTS)),
+            unit=float(deviations[0]),
+        )
 
     @cached_property
     def _film_splines(self) -> "CubicSpline":
         """Cubic splines of the films' log likelihoods through their values at the knots."""
         from scipy.interpolate import CubicSpline  # noqa: PLC0415 - slow, and films are opened without it
 
-        return CubicSpline(KNOTS, self.logs, axis=1)
+        return CubicSpline(KNOTS, self.log_likelihoods, axis=1)  # along the knots, for each film
 
     @cached_property
     def _sums_on_grid(self) -> tuple[Floats, Floats]:
         """Sums of the films' log likelihoods at `GRID`: of the films before each film, and from each film on.
 
-        Both are of shape [M + 1, G]. From them the sum of all other films follows for each film, without
-        summing anew, and without the rounding errors of subtracting a film from the total.
+        Both are of shape [M + 1, G]. The sum of all films but film m is the sum before m plus the sum from
+        m + 1 on: without summing anew, and without the rounding errors of subtracting a film from the total.
         """
         films = self._film_splines(GRID)
-        before = np.zeros((len(films) + 1, len(GRID)))
-        after = np.zeros_like(before)
-        np.cumsum(films, axis=0, out=before[1:])
-        after[:-1] = np.cumsum(films[::-1], axis=0)[::-1]
-        return before, after
+        sums_before = np.zeros((len(films) + 1, len(GRID)))
+        sums_from = np.zeros_like(sums_before)
+        np.cumsum(films, axis=0, out=sums_before[1:])
+        sums_from[:-1] = np.cumsum(films[::-1], axis=0)[::-1]
+        return sums_before, sums_from
 
     def posterior(self, without: object = None) -> SlopePosterior:
         """Compute the posterior of the slope from all films, or from all but the movie `without`."""
         from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
+        log_likelihood = self._log_likelihood_on_grid(without)
+        # The log likelihood at slope 0 is 0. The highest one is subtracted so that exp does not overflow.
+        highest = max(float(log_likelihood.max()), 0.0)
+        # Half a Student's t has twice the density of the whole one.
+        prior_density = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_DEGREES_OF_FREEDOM) / SLOPE_SCALE
+        # The posterior of a slope of the grid: prior density times the grid's step, times the likelihood.
+        weights = prior_density * np.gradient(GRID) * np.exp(log_likelihood - highest)
+        mass_above_0 = (1 - P_UNSKILLED) * float(weights.sum())
+        mass_at_0 = P_UNSKILLED * float(np.exp(-highest))
+        return SlopePosterior(
+            p_skilled=mass_above_0 / (mass_above_0 + mass_at_0),
+            cumulative=np.cumsum(weights) / weights.sum(),
+            unit=self.unit,
+        )
+
+    def _log_likelihood_on_grid(self, without: object) -> Floats:
+        """Compute the log likelihood [G] at `GRID`, raised to its power; `without` is as in `posterior`.
+
+        It is 0 everywhere if no film is left.
+        """
         is_used = np.ones(len(self.movies), dtype=np.bool_)
         if without is not None:
             is_used = self.movies != without
-        log_likelihood = np.zeros(len(GRID))
-        if is_used.any():
-            before, after = self._sums_on_grid
-            left_out = np.flatnonzero(~is_used)
-            log_likelihood = before[-1]
-            if len(left_out):
-                log_likelihood = before[left_out[0]] + after[left_out[0] + 1]
-            mode = float(GRID[np.argmax(log_likelihood)])
-            first_derivatives = self._film_splines(mode, 1)[is_used]
-            second_derivatives = self._film_splines(mode, 2)[is_used]
-            power = _likelihood_power(first_derivatives, second_derivatives)
-            log_likelihood = power * log_likelihood
-        # The log likelihood at slope 0 is 0. The highest one is subtracted so that exp does not overflow.
-        highest = max(float(log_likelihood.max()), 0.0)
-        prior = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_DEGREES_OF_FREEDOM) / SLOPE_SCALE
-        weights = prior * np.gradient(GRID) * np.exp(log_likelihood - highest)
-        skilled = (1 - P_UNSKILLED) * float(weights.sum())
-        unskilled = P_UNSKILLED * float(np.exp(-highest))
-        cumulative = np.cumsum(weights) / weights.sum()
-        return SlopePosterior(skilled / (skilled + unskilled), cumulative, self.unit)
+        if not is_used.any():
+            return np.zeros(len(GRID))
+        sums_before, sums_from = self._sums_on_grid
+        log_likelihood = sums_before[-1]
+        if not is_used.all():
+            left_out = int(np.flatnonzero(~is_used)[0])
+            log_likelihood = sums_before[left_out] + sums_from[left_out + 1]
+        mode = float(GRID[np.argmax(log_likelihood)])
+        first_derivatives = self._film_splines(mode, 1)[is_used]
+        second_derivatives = self._film_splines(mode, 2)[is_used]
+        power = _likelihood_power(first_derivatives, second_derivatives)
+        return np.asarray(power * log_likelihood)
 
 
 def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -177,13 +199,20 @@ def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
 def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> float:
     """Compute the power, at most 1, to which the likelihood is raised because clips are not independent.
 
-    It is the ratio of the likelihood's curvature at its mode to the variance of the films' score functions.
-    Both are computed from the first and second derivatives [M] of the films' log likelihoods at the mode.
+    The power is the ratio of two numbers at the mode: the likelihood's curvature, and the variance of its
+    slope over films. They are about equal if clips are independent and all films have the same slope; where
+    clips of a film are alike, the variance is larger (the sandwich correction).
+
+    Parameters
+    ----------
+    first_derivatives, second_derivatives : ndarray, shape [M]
+        Of the films' log likelihoods at the mode.
     """
     curvature = -float(second_derivatives.sum())
     n_films = len(first_derivatives)
     if n_films < 2 or curvature <= 0:
         return 1.0
+    # The variance of the sum of n slopes is n times their variance, squares / (n - 1).
     squares = float(np.sum((first_derivatives - first_derivatives.mean()) ** 2))
     variance = n_films / (n_films - 1) * squares
     if variance <= curvature:
@@ -194,9 +223,10 @@ def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> 
 def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     """Compute the log likelihood of a film's labels given how many are positive, at each slope of `KNOTS`.
 
-    Clips are taken as independent. The result is the log probability of the labels, minus the log probability
-    of as many positive labels in any order, minus the same difference at slope 0. It does not depend on the
-    intercept; the intercept that is used makes the expected number of positive clips equal to the actual one.
+    Clips are taken as independent. The conditional likelihood is
+    ``P(these labels) / P(as many positive labels, on whichever clips)``; its logarithm at slope 0 is
+    subtracted, so that the result is 0 there. The intercept cancels out of the ratio, so that any will do:
+    the one that is used makes the expected number of positive clips the actual one.
 
     Parameters
     ----------
@@ -219,14 +249,22 @@ def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
     intercepts = find_intercepts(KNOTS, scores, np.ones((1, n_clips)), shares)
     logits = KNOTS[:, None] * scores + intercepts[:, None]  # [K, N]
     log_p_of_labels = np.sum(labels * logits - np.logaddexp(0, logits), axis=1)
-    logs = log_p_of_labels - _log_probability_of_sum(expit(logits), n_positive)
-    return np.asarray(logs - logs[0])
+    log_likelihood = log_p_of_labels - _log_probability_of_sum(expit(logits), n_positive)
+    at_slope_0 = log_likelihood[0]
+    return np.asarray(log_likelihood - at_slope_0)
 
 
 def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
     """Compute the log probability that exactly `n_positive` of N independent clips are positive, [K].
 
-    It is the inverse Fourier transform, at `n_positive`, of the characteristic function of their sum.
+    The number of positive clips has a Poisson binomial distribution, which is computed by the discrete
+    Fourier transform of its characteristic function (Hong 2013, Computational Statistics and Data Analysis
+    59). The characteristic function at an angle a is the product over clips of
+
+        (1 - p) + p exp(i a) = 1 + p (exp(i a) - 1)
+
+    and the probability of s positive clips is the mean, over evenly spaced angles a around the circle, of
+    this function times exp(-i s a).
 
     Parameters
     ----------
@@ -234,22 +272,49 @@ def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
         Probability of each clip to be positive, for each of K slopes; the expected sum is `n_positive`.
     n_positive : float
     """
+    nodes = _fourier_nodes(p)
+    exp_minus_1 = np.exp(1j * nodes.angles) - 1
+    weights = np.exp(-1j * n_positive * nodes.angles) * nodes.multiplicity / nodes.n_nodes
+    p_of_sum = []
+    for p_at_slope in p:
+        characteristic = np.prod(1 + p_at_slope[:, None] * exp_minus_1, axis=0)
+        p_of_sum.append(float((characteristic @ weights).real))
+    return np.log(np.maximum(p_of_sum, 1e-300))
+
+
+class _FourierNodes(NamedTuple):
+    """Angles at which a characteristic function is computed.
+
+    The function at -a is the conjugate of that at a, so that only half of the circle is computed.
+
+    Attributes
+    ----------
+    angles : ndarray, shape [m // 2 + 1]
+        From 0 to pi.
+    multiplicity : ndarray, shape [m // 2 + 1]
+        How many of the m angles around the circle each stands for: 2, or 1 for the angles 0 and pi.
+    n_nodes : int
+        m.
+    """
+
+    angles: Floats
+    multiplicity: Floats
+    n_nodes: int
+
+
+def _fourier_nodes(p: Floats) -> _FourierNodes:
+    """Choose the angles for sums of clips that are positive with probabilities p [K, N].
+
+    m angles cannot distinguish sums that differ by m. Sums more than 7 deviations away from the expected one
+    have a probability below 1e-10, so that it does no harm to confuse them with it.
+    """
     n_clips = p.shape[1]
     deviation = float(np.sqrt(np.max(np.sum(p * (1 - p), axis=1))))
-    # m nodes cannot distinguish sums that differ by m. Sums more than 7 deviations away from the expected one
-    # have a probability below 1e-10, so that it does no harm to confuse them with it.
     n_nodes = min(n_clips + 1, int(np.ceil(7 * deviation)) + 8)
-    # The function at -angle is the conjugate of that at angle. So half of the nodes suffice, and each counts
-    # twice, except those at the angles 0 and pi.
     angles = 2 * np.pi * np.arange(n_nodes // 2 + 1) / n_nodes
     multiplicity = np.full(len(angles), 2.0)
     multiplicity[0] = 1.0
-    if n_nodes % 2 == 0:
+    ends_at_pi = n_nodes % 2 == 0
+    if ends_at_pi:
         multiplicity[-1] = 1.0
-    phase_minus_1 = np.exp(1j * angles) - 1
-    weights = np.exp(-1j * n_positive * angles) * multiplicity / n_nodes
-    p_of_sum = []
-    for p_at_slope in p:
-        characteristic = np.prod(1 + p_at_slope[:, None] * phase_minus_1, axis=0)
-        p_of_sum.append(float((characteristic @ weights).real))
-    return np.log(np.maximum(p_of_sum, 1e-300))
+    return _FourierNodes(angles, multiplicity, n_nodes)

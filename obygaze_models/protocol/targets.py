@@ -70,7 +70,10 @@ class CodebookRecord(TypedDict):
 
 
 def codebook_record(codebook: Codebook) -> CodebookRecord:
-    """Make the record of a codebook for runs and models: name, digest and, unless built in, its texts."""
+    """Make the record of a codebook for runs and models: name, digest and, unless built in, its texts.
+
+    The texts are the construct (what the levels measure), and what each level and concept means.
+    """
     record: CodebookRecord = {"name": codebook.name, "digest": codebook.digest()}
     if codebook.name in BUILTIN:
         return record
@@ -171,10 +174,15 @@ def labels_of(manifest: Manifest) -> Labels:
         of a level or concept.
     """
     judgements_of(manifest).refuse_two_definitions()
-    if manifest.is_per_annotator:
-        merged = merge_annotators(manifest)
-        names = _annotators(manifest)
-        return replace(labels_of(merged), experts=experts_of(manifest, merged), annotators=names)
+    if not manifest.is_per_annotator:
+        return _labels_of_clips(manifest)
+    merged = merge_annotators(manifest)
+    labels = _labels_of_clips(merged)
+    return replace(labels, experts=experts_of(manifest, merged), annotators=_annotators(manifest))
+
+
+def _labels_of_clips(manifest: Manifest) -> Labels:
+    """Collect the labels of the clips of a manifest in which each clip has one row, in its order."""
     codebook = manifest.codebook
     clips = manifest.clips
     concepts = codebook.visual_concepts
@@ -199,9 +207,10 @@ def labels_of(manifest: Manifest) -> Labels:
 
 
 def _annotators(manifest: Manifest) -> tuple[str, ...]:
-    """List who labelled the clips of a manifest, sorted; nobody if some labelled clips do not say who."""
+    """List who labelled the clips of a manifest, sorted; empty if that is unknown of a labelled clip."""
     names = {clip.annotator for clip in manifest if clip.level is not None}
-    return () if "" in names else tuple(sorted(names))
+    some_are_unknown = "" in names
+    return () if some_are_unknown else tuple(sorted(names))
 
 
 def _mark_concept(clips: Sequence[Clip], concept: str) -> NDArray[np.bool_]:
@@ -237,6 +246,7 @@ def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
     judgements = judgements_of(manifest)
     labels = {}
     for annotator in sorted({clip.annotator for clip in manifest}):
+        # The clips with the labels that this annotator gave.
         judged = {judgement.clip.clip_id: judgement.clip for judgement in judgements.of(annotator).every}
         clips = []
         for clip in merged:
@@ -291,6 +301,7 @@ class Target:
     @property
     def n_classes(self) -> int:
         """Number of classes: two, or the number of ordered levels."""
+        # The one entry in `classes` of a concept is no class: it is the levels of the clips that are used.
         return 2 if self.kind == "concept" else len(self.classes)
 
     @property
@@ -310,16 +321,28 @@ class Target:
             if self.scale not in labels.scales:
                 raise ProtocolError(f"the manifest has no column {self.scale}, which {self.name} asks for")
             return labels.scales[self.scale]
-        in_levels = np.isin(labels.levels, np.array(self.levels, dtype=str))
         if self.kind == "concept":
-            present = labels.has(self.concept)
-            if self.against:
-                in_levels &= present | np.isin(labels.levels, np.array(self.against, dtype=str))
-            return np.where(in_levels, present.astype(np.int64), NOT_ASKED)
+            return self._presence(labels)
         ranks = np.full(len(labels.levels), NOT_ASKED, dtype=np.int64)
-        for rank, side in enumerate(self.classes):
-            ranks[np.isin(labels.levels, np.array(side, dtype=str))] = rank
+        for rank, levels_of_class in enumerate(self.classes):
+            ranks[_has_level(labels, levels_of_class)] = rank
         return ranks
+
+    def _presence(self, labels: Labels) -> NDArray[np.int64]:
+        """Return whether each clip has the concept [N], 1 or 0, or `NOT_ASKED` for clips that are not used.
+
+        If `against` names levels, clips without the concept are used only if they have one of these.
+        """
+        is_present = labels.has(self.concept)
+        is_used = _has_level(labels, self.levels)
+        if self.against:
+            is_used &= is_present | _has_level(labels, self.against)
+        return np.where(is_used, is_present.astype(np.int64), NOT_ASKED)
+
+
+def _has_level(labels: Labels, levels: Sequence[str]) -> NDArray[np.bool_]:
+    """Mark the clips [N] that have one of some levels."""
+    return np.isin(labels.levels, np.array(levels, dtype=str))
 
 
 @checked
@@ -333,16 +356,24 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
     ManifestError
         The concept or a level is not in the codebook.
     """
+    # The names as the codebook spells them.
     name = codebook.concept_spelled(concept)
-    shown = name if name in codebook.visual_concepts else f"{name} (not visual)"
     levels = tuple(codebook.level_spelled(level) for level in against)
+    shown = name if name in codebook.visual_concepts else f"{name} (not visual)"
+    target_name = f"concept:{name}"
+    title = f"{shown}, present or not"
     if levels:
         target_name = f"concept:{name}-vs-{'+'.join(levels)}"
-        title = f"{shown} vs {' u '.join(levels)} without it"
-    else:
-        target_name = f"concept:{name}"
-        title = f"{shown}, present or not"
-    return Target(target_name, title, "concept", (codebook.labels,), name, against=levels)
+        union_of_levels = " u ".join(levels)  # u stands for the sign of the union
+        title = f"{shown} vs {union_of_levels} without it"
+    return Target(
+        name=target_name,
+        title=title,
+        kind="concept",
+        classes=(codebook.labels,),
+        concept=name,
+        against=levels,
+    )
 
 
 def task_target(task: Task) -> Target:
@@ -390,7 +421,7 @@ def all_levels(codebook: Codebook) -> Target:
 
 
 def _ordinal_target(name: str, levels: tuple[str, ...], scale: str = "") -> Target:
-    """Make the target of ordered levels, from low to high; with two levels it has two classes.
+    """Make the target of ordered levels, from low to high; of two levels, it is a target of two classes.
 
     `scale` is the name of the further scale that the levels are of, or "".
     """

@@ -18,6 +18,9 @@ from obygaze_features.templates import filled
 NOTHING = "-"
 """Cell of a number that is undefined."""
 
+CHANCE_ROW = "(chance)"
+"""First cell of the row with the chance level of each column."""
+
 
 class Dot(NamedTuple):
     """A number that a page draws, with its interval from `low` to `high`; `name` is that of its row."""
@@ -202,10 +205,13 @@ def cell(value: object) -> str:
 # --- tables by columns
 # ---------------------------------------------------------------------------
 Column = tuple[str, str | tuple[str | int, ...], Callable[..., str]]
-"""Heading, the key or keys of a row that the column shows, and the function that writes their values."""
+"""Heading, the key or keys of a row that the column shows, and the function that formats their values."""
 
 signed = partial(interval, signed=True)
-"""Writes a difference with its interval."""
+"""Formats a difference with its interval."""
+
+FORMATS_WITH_INTERVAL = (interval, signed)
+"""Functions that format a value with its interval; a column that uses one can be drawn."""
 
 
 @checked
@@ -247,38 +253,48 @@ def block(
     cells = tuple(tuple(_row_cells(row, columns)) for row in rows)
     last_cells = tuple(tuple(texts) for texts in last)
     table = Block(title, headers, (*cells, *last_cells), tuple(notes))
-    # A page draws the values of the first column with intervals.
     drawn_column = _first_with_interval(columns)
     if drawn_column is None:
         return table
-    _, keys, write = columns[drawn_column]
-    value, low, high = _column_keys(keys)
-    n_naming = max(1, min(drawn_column, columns_that_name(headers, table.rows)))
-    dots = []
-    for texts, row in zip(cells, rows, strict=True):
-        name = " ".join(texts[:n_naming])
-        dots.append(Dot(name, float(row[value]), float(row[low]), float(row[high])))
+    _, _, format_cell = columns[drawn_column]
     return replace(
         table,
-        dots=tuple(dots),
+        dots=_dots(table, rows, columns, drawn_column),
         measured=headers[drawn_column],
-        reference=0.0 if write is signed else reference,
+        reference=0.0 if format_cell is signed else reference,
     )
 
 
 def _first_with_interval(columns: Sequence[Column]) -> int | None:
-    """Return the index of the first column whose cells are numbers with intervals; None without any."""
-    for index, (_, _, write) in enumerate(columns):
-        if write in (interval, signed):
+    """Return the index of the first column of values with intervals, which a page draws; None without any."""
+    for index, (_, _, format_cell) in enumerate(columns):
+        if format_cell in FORMATS_WITH_INTERVAL:
             return index
     return None
 
 
+def _dots(
+    table: Block, rows: Sequence[Mapping[Any, Any]], columns: Sequence[Column], drawn_column: int
+) -> tuple[Dot, ...]:
+    """Return the numbers of the column that a page draws, each under the name of its row.
+
+    A row is named by the cells that tell it apart from other rows, as far as they stand before that column.
+    """
+    _, keys, _ = columns[drawn_column]
+    value, low, high = _column_keys(keys)
+    n_name_cells = max(1, min(drawn_column, n_key_columns(table.headers, table.rows)))
+    dots = []
+    for row, cells in zip(rows, table.rows, strict=False):  # the table may have further rows at the end
+        name = " ".join(cells[:n_name_cells])
+        dots.append(Dot(name, float(row[value]), float(row[low]), float(row[high])))
+    return tuple(dots)
+
+
 def _row_cells(row: Mapping[Any, Any], columns: Sequence[Column]) -> Iterator[str]:
     """Yield the formatted cells of a row, one for each column."""
-    for _, keys, write in columns:
+    for _, keys, format_cell in columns:
         values = [row[key] for key in _column_keys(keys)]
-        yield write(*values)
+        yield format_cell(*values)
 
 
 def _column_keys(keys: str | tuple[str | int, ...]) -> tuple[str | int, ...]:
@@ -288,9 +304,10 @@ def _column_keys(keys: str | tuple[str | int, ...]) -> tuple[str | int, ...]:
     return keys
 
 
-def columns_that_name(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+def n_key_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     """Return how many leading columns are needed to tell all rows apart; 1 if they can't be told apart."""
     for n_columns in range(1, len(headers)):
-        if len({tuple(row[:n_columns]) for row in rows}) == len(rows):
+        different_keys = {tuple(row[:n_columns]) for row in rows}
+        if len(different_keys) == len(rows):
             return n_columns
     return 1

@@ -12,7 +12,7 @@ from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.paired_tests import detectable, smallest_p
 from obygaze_models.evaluation.predictions import records
-from obygaze_models.report.blocks import Column, Report, block, interval, number, p_value, signed
+from obygaze_models.report.blocks import Block, Column, Report, block, interval, number, p_value, signed
 
 FEW_MOVIES = 30
 """Number of movies below which a comparison gets a warning."""
@@ -39,38 +39,40 @@ def comparison_report(comparison: Comparison) -> Report:
     n_paired = int(tests["n_movies"].max())
     metrics = metrics_of(comparison.a.predictions.n_classes)
     record = _comparison_record(comparison, n_paired)
-    name: Column = ("metric", "metric", lambda metric: metrics[metric].title)
-    models_columns: list[Column] = [
-        name,
+    return Report(
+        name="compare",
+        title=f"A {comparison.a.model} against B {comparison.b.model}, movie by movie",
+        notes=_notes(comparison, record, n_paired),
+        blocks=(_models_table(rows, metrics), _methods_table(rows, metrics)),
+        data=tests,
+        record=record,
+        answers=(_verdict(rows, metrics),),
+    )
+
+
+def _models_table(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> Block:
+    """Make the table of the two trained models from the rows of `Comparison.metrics`."""
+    columns: list[Column] = [
+        ("metric", "metric", lambda metric: metrics[metric].title),
         ("A", "a", number),
         ("B", "b", number),
         ("A - B [95 %]", ("difference", "low", "high"), signed),
         ("p", "p", p_value),
         ("p Holm", "p_holm", p_value),
     ]
-    methods_columns: list[Column] = [
-        name,
+    return block("do these trained models differ on movies like these?", columns, rows)
+
+
+def _methods_table(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> Block:
+    """Make the table of the two methods, retrained, from the rows of `Comparison.metrics`."""
+    columns: list[Column] = [
+        ("metric", "metric", lambda metric: metrics[metric].title),
         ("A - B [95 %]", ("difference", "method_low", "method_high"), signed),
         ("p", "method_p", p_value),
         ("p Holm", "method_p_holm", p_value),
     ]
-    return Report(
-        name="compare",
-        title=f"A {comparison.a.model} against B {comparison.b.model}, movie by movie",
-        notes=_notes(comparison, record, n_paired),
-        blocks=(
-            block("do these trained models differ on movies like these?", models_columns, rows),
-            block(
-                "do the methods differ, retrained on movies like these?",
-                methods_columns,
-                rows,
-                ("corrected resampled t test (Nadeau and Bengio 2003)",),
-            ),
-        ),
-        data=tests,
-        record=record,
-        answers=(_verdict(rows, metrics),),
-    )
+    note = "corrected resampled t test (Nadeau and Bengio 2003)"
+    return block("do the methods differ, retrained on movies like these?", columns, rows, [note])
 
 
 def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> tuple[str, ...]:
@@ -82,11 +84,6 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
     exact = "exact " if tests["exact"].all() else ""
     n_patterns = int(tests["n_patterns"].max())
     n_tests = int(tests["p_holm"].notna().sum())
-    movies = (
-        f"{counted(n_paired, 'movie is', 'movies are')} few"
-        if n_paired < FEW_MOVIES
-        else f"with {counted(n_paired, 'movie')}"
-    )
     clips = f"{counted(record['n_clips'], 'test clip')} of {counted(record['n_movies'], 'movie')}"
     lines = [
         _describe_side("A", record["a"]),
@@ -94,17 +91,27 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
         f"{clips}; metrics are means over the movies that define them",
         f"p: {exact}sign-flip test over movies, {n_patterns} patterns; Holm over {n_tests} metrics",
         CAPTIONS["p"],
-        (
-            f"{movies}: no exact p can be below {record['smallest_p']:.2g}; a difference must be "
-            f"{detectable(n_paired):.2f} of its SD between movies to be found 4 times of 5"
-        ),
+        _power_note(n_paired),
     ]
     return tuple(visible(line, lines=False) for line in lines)
 
 
+def _power_note(n_paired: int) -> str:
+    """Write the smallest p that so many paired movies allow, and the smallest difference that they show."""
+    movies = f"with {counted(n_paired, 'movie')}"
+    if n_paired < FEW_MOVIES:
+        movies = f"{counted(n_paired, 'movie is', 'movies are')} few"
+    return (
+        f"{movies}: no exact p can be below {smallest_p(n_paired):.2g}; a difference must be "
+        f"{detectable(n_paired):.2f} of its SD between movies to be found 4 times of 5"
+    )
+
+
 def _describe_side(letter: str, side: Mapping[str, Any]) -> str:
     """Write which model of which run is side A or B, and what it was trained on, from the side's record."""
-    trained_on = (side["trained_on"] or {}).get("title", side["task"])
+    trained_on = side["task"]
+    if side["trained_on"] is not None:
+        trained_on = side["trained_on"].get("title", trained_on)
     line = f"{letter}: {side['model']} of {side['run']}, trained on {trained_on}, store {side['store'][:12]}"
     n_seeds = len(side["seeds"])
     if n_seeds > 1:
@@ -120,8 +127,8 @@ def _verdict(rows: Sequence[Row], metrics: Mapping[str, Metric]) -> str:
     main_rows = [row for row in rows if metrics[row["metric"]].is_main]
     row = main_rows[0] if main_rows else rows[0]
     metric = metrics[row["metric"]]
-    a_is_higher = row["difference"] > 0
-    better = "A" if a_is_higher == metric.higher_is_better else "B"
+    higher, lower = ("A", "B") if row["difference"] > 0 else ("B", "A")
+    better = higher if metric.higher_is_better else lower
     verdict = "no difference is shown"
     if row["p_holm"] < 0.05:
         verdict = f"{better} is better"

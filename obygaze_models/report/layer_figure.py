@@ -22,12 +22,12 @@ DRAWN_METRICS = ("auc", "average_precision")
 DRAWN_METRICS_OF_LEVELS = ("spearman", "quadratic_kappa")
 """Metrics of ordered levels that are drawn."""
 
-SUFFIXES: Mapping[str, Any] = {
+METADATA_OF: Mapping[str, Any] = {
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
 }
-"""Formats, and the metadata of each that matplotlib leaves out (version, date), so that bytes do not vary."""
+"""Suffix -> metadata (version, date) that matplotlib leaves out, so that bytes do not vary."""
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#aa3377", "#66ccee")
 """Colours of the models: Paul Tol's bright scheme, which colour-blind readers tell apart."""
 
@@ -49,7 +49,9 @@ def layer_pictures(run: Run) -> tuple[Picture, ...]:
             f"{title_prefix(run, task)}{metrics} by movie of each layer, with 95 % intervals; dashed: chance "
             "of one layer, not of the best"
         )
-        pictures.append(Picture(f"layers-{number}", caption, partial(draw_layers, table, layers, titles)))
+        # Takes the path of the file, as `Picture.draw` must.
+        draw = partial(draw_layers, table, layers, titles)
+        pictures.append(Picture(f"layers-{number}", caption, draw))
     return tuple(pictures)
 
 
@@ -91,10 +93,10 @@ def draw_layers(
         if len(layers) > 1:
             axes.legend(frameon=False)
         path.parent.mkdir(parents=True, exist_ok=True)
-        formats = [path.suffix] if path.suffix in SUFFIXES else list(SUFFIXES)
-        for suffix in formats:
+        suffixes = [path.suffix] if path.suffix in METADATA_OF else list(METADATA_OF)
+        for suffix in suffixes:
             file = path if suffix == path.suffix else path.with_name(path.name + suffix)
-            figure.savefig(file, dpi=300, metadata=SUFFIXES[suffix])
+            figure.savefig(file, dpi=300, metadata=METADATA_OF[suffix])
 
 
 def _draw_metric(axes: "Axes", metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]]) -> None:
@@ -103,19 +105,20 @@ def _draw_metric(axes: "Axes", metrics: pd.DataFrame, layers: Mapping[str, Mappi
     `metrics` holds the metric's rows, by the names of models; `layers` maps a model to its layers, and these
     to the names of their models.
     """
-    for colour, (model, names) in zip(COLOURS, layers.items(), strict=False):
-        rows = metrics.loc[list(names.values())]
+    for colour, (model, model_of_layer) in zip(COLOURS, layers.items(), strict=False):
+        rows = metrics.loc[list(model_of_layer.values())]
         mean = rows["movie_mean"].to_numpy()
-        ends = rows[["movie_low", "movie_high"]].to_numpy().T
+        interval_ends = rows[["movie_low", "movie_high"]].to_numpy().T
+        positions = range(len(model_of_layer))
         axes.errorbar(
-            range(len(names)),
+            positions,
             mean,
-            abs(ends - mean),
+            abs(interval_ends - mean),
             color=colour,
             marker="o",
             ms=3,
             lw=1,
             label=model,
         )
-        axes.set_xticks(range(len(names)), list(names))
+        axes.set_xticks(positions, list(model_of_layer))
     axes.axhline(float(metrics["movie_chance"].iloc[0]), color="#777777", lw=0.8, ls="--")

@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
@@ -155,7 +155,7 @@ def to_html(reports: Report | Sequence[Report], title: str = "") -> str:
         title=title or shown[0].title,
         language="en",
         reports=shown,
-        known={},
+        known={},  # the template notes here which tables it wrote, so that none is written twice
         chart=_chart,
         embedded=_embedded,
         numbers=_numeric_columns,
@@ -195,15 +195,27 @@ def _numeric_columns(block: Block) -> list[bool]:
     return [is_numeric(cells) for cells in zip(*block.rows, strict=True)]
 
 
-def _chart(block: Block) -> Mapping[str, Any] | None:
-    """Compute where a chart draws the values of a table with their intervals, on a common axis.
+class _Chart(NamedTuple):
+    """Where a chart draws the values of a table: positions are CSS texts, in percent of its width.
 
-    Returns
-    -------
-    mapping or None
-        ``rows`` of (name, value, low, high), ``reference`` of (position, label) and ``ticks`` of (position,
-        label); values are positions in percent of the chart's width. None if fewer than two rows have an
-        interval.
+    Attributes
+    ----------
+    rows : list of (name, value, low, high)
+        Name of each row, and the positions of its value and of its interval's ends.
+    reference : list of (position, label)
+        The line at chance or at no difference; empty if there is none.
+    ticks : list of (position, label)
+    """
+
+    rows: list[tuple[str, str, str, str]]
+    reference: list[tuple[str, str]]
+    ticks: list[tuple[str, str]]
+
+
+def _chart(block: Block) -> _Chart | None:
+    """Lay out a chart of the values of a table with their intervals, on a common axis.
+
+    Return None if fewer than two rows have an interval.
     """
     dots = [dot for dot in block.dots if not math.isnan(dot.low)]
     if len(dots) < 2:
@@ -212,27 +224,26 @@ def _chart(block: Block) -> Mapping[str, Any] | None:
     if reference is not None and math.isnan(reference):
         reference = None
     numbers: list[float] = [] if reference is None else [reference]
-    for _, value, low, high in dots:
-        numbers += [value, low, high]
+    for dot in dots:
+        numbers += [dot.value, dot.low, dot.high]
     axis = _axis_around(numbers)
-    rows = []
-    for name, value, low, high in dots:
-        rows.append((name, axis.position(value), axis.position(low), axis.position(high)))
-    references = []
+    rows = [
+        (dot.name, axis.position(dot.value), axis.position(dot.low), axis.position(dot.high)) for dot in dots
+    ]
+    reference_lines = []
     if reference is not None:
         label = f"chance {reference:.2f}" if reference else "no difference"
-        references.append((axis.position(reference), label))
+        reference_lines.append((axis.position(reference), label))
     n_digits = max(0, -math.floor(math.log10(axis.step)))
-    ticks = [tick * axis.step for tick in range(axis.first, axis.last + 1)]
-    return {
-        "rows": rows,
-        "reference": references,
-        "ticks": [(axis.position(tick), f"{tick:.{n_digits}f}") for tick in ticks],
-    }
+    ticks = []
+    for number in range(axis.first, axis.last + 1):
+        tick = number * axis.step
+        ticks.append((axis.position(tick), f"{tick:.{n_digits}f}"))
+    return _Chart(rows, reference_lines, ticks)
 
 
 class _Axis(NamedTuple):
-    """An axis from one tick to another; ticks are numbered in steps from 0.
+    """An axis from one tick to another. Tick k is at the value k times the step; tick 0 is at 0.
 
     Attributes
     ----------
@@ -249,9 +260,9 @@ class _Axis(NamedTuple):
     def position(self, value: float) -> str:
         """Return the position of a value in percent of the chart's width, as CSS text."""
         width_between_ends = 100 - 2 * MARGIN_PERCENT
-        ticks_from_first = value / self.step - self.first
+        steps_from_first = value / self.step - self.first
         n_steps = self.last - self.first
-        return f"{MARGIN_PERCENT + width_between_ends * ticks_from_first / n_steps:.2f}%"
+        return f"{MARGIN_PERCENT + width_between_ends * steps_from_first / n_steps:.2f}%"
 
 
 def _axis_around(numbers: Sequence[float]) -> _Axis:

@@ -1,9 +1,8 @@
 """Write what a run answers, in sentences: models that beat the baselines, what concepts hold, p of refits."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -17,7 +16,7 @@ from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_
 from obygaze_models.models.layers import LAYER_PREFIX
 from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
-from obygaze_models.report.blocks import interval, number, p_value
+from obygaze_models.report.blocks import CHANCE_ROW, interval, number, p_value
 
 CONCEPT_LABELS = "concept_labels"
 """The model of annotated concepts, with which completeness is measured."""
@@ -30,7 +29,7 @@ MODELS_OF_CONCEPTS = ("pcbm_time", "pcbm_lr")
 into their concepts."""
 
 YARDSTICKS = {*HOMES[BASELINES], LENGTH, STAGING}
-"""Baselines, which read no features."""
+"""Baselines, which read no features: what other models are compared with."""
 
 MEANING = "of two clips of one movie, one positive and one negative, "
 """Begins the sentence on what an AUC means, which short reports leave out."""
@@ -42,19 +41,17 @@ def answers(run: Run) -> tuple[str, ...]:
     There are sentences for each task; those on refits come last.
     """
     metrics = metrics_of(run.predictions.n_classes)
-    metric = next(metric for metric in metrics.values() if metric.is_main)
+    main_metric = next(metric for metric in metrics.values() if metric.is_main)
+    layers = models_of_layers(run)
     model_sentences: list[str] = []
     concept_sentences: list[str] = []
-    layers = models_of_layers(run)
-    for task in _iterate_tasks(run, metric):
-        comparison = _compare_with_baselines(task, metric)
+    for task in _tasks_by_movie(run, main_metric):
         if layers:
             model_sentences += _layer_sentences(run, task, layers)
-        elif comparison is not None:
-            model_sentences += _baseline_sentences(task.prefix, comparison, metric)
-        completeness = _measure_completeness(task)
-        if completeness is not None and metric.name == "auc":
-            concept_sentences.append(_concepts_sentence(task.prefix, completeness))
+        else:
+            model_sentences += _baseline_sentences(task, main_metric)
+        if main_metric.name == "auc":
+            concept_sentences += _concept_sentences(task)
     lines = [*model_sentences, *concept_sentences, *_refit_sentences(run, metrics)]
     return tuple(visible(line, lines=False) for line in lines)
 
@@ -66,14 +63,14 @@ def title_prefix(run: Run, task: object) -> str:
 
 
 def is_yardstick(name: str) -> bool:
-    """Tell whether a row only serves comparison: a baseline, a control, or chance."""
-    if name == "(chance)" or name in YARDSTICKS:
+    """Tell whether a row of a table only serves comparison: a baseline, a control, or the row of chance."""
+    if name == CHANCE_ROW or name in YARDSTICKS:
         return True
     return name in BUILTIN_MODELS and BUILTIN_MODELS[name].control
 
 
 def constant_controls(run: Run, task: str) -> list[str]:
-    """List the controls whose scores do not vary within movies, so that they control nothing."""
+    """List the controls whose scores do not vary within movies, so that comparing with them shows nothing."""
     constant = constant_models(run.predictions, task)
     return [name for name in constant if name in BUILTIN_MODELS and BUILTIN_MODELS[name].control]
 
@@ -98,9 +95,10 @@ class _Task(NamedTuple):
     constant: list[str]
 
 
-def _iterate_tasks(run: Run, metric: Metric) -> Iterator[_Task]:
+def _tasks_by_movie(run: Run, metric: Metric) -> Iterator[_Task]:
     """Yield each task of a run, with the values by movie of one metric for each model."""
-    for task, rows_of_task in by_movie(run.predictions, {"": metric}).groupby("task", sort=False):
+    table = by_movie(run.predictions, {metric.name: metric})
+    for task, rows_of_task in table.groupby("task", sort=False):
         values = {}
         for model, rows_of_model in rows_of_task.groupby("model", sort=False):
             values[str(model)] = rows_of_model.set_index("movie")["value"]
@@ -129,7 +127,7 @@ class _BaselineComparison:
         Number of movies on which the model is better.
     mean : float
         Mean of the best model's metric by movie.
-    is_moved_auc : bool
+    is_auc_above_half : bool
         Whether the difference is the model's AUC less .5, as the baseline's scores do not vary.
     """
 
@@ -141,7 +139,7 @@ class _BaselineComparison:
     difference: Interval
     n_better: int
     mean: float
-    is_moved_auc: bool
+    is_auc_above_half: bool
 
 
 class _Lead(NamedTuple):
@@ -171,87 +169,100 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
     models = [name for name in values if name != OTHER and not is_yardstick(name)]
     # Random guesses are left out: the luck of one draw could hide a gain, and on average they are no better.
     baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
-    # For each model its lead over the nearest baseline: the one with the lowest lower end of the interval.
-    smallest_leads: dict[str, _Lead] = {}
-    for model, baseline in product(models, baselines):
-        lead = _lead_over(task, metric, model, baseline, n_models=len(models))
-        smallest = smallest_leads.get(model)
-        # A comparison with an undefined end (NaN) is False: the last baseline then counts as the nearest.
-        if smallest is None or not lead.interval.low > smallest.interval.low:
-            smallest_leads[model] = lead
-    if not smallest_leads:
+    if not models or not baselines:
         return None
-    beating = [model for model in models if smallest_leads[model].interval.low > 0]
-    best = max(beating or models, key=lambda model: smallest_leads[model].interval.mean)
-    difference, baseline, n_better = smallest_leads[best]
+    leads = {}
+    for model in models:
+        leads[model] = _lead_over_nearest(task, metric, model, baselines, n_models=len(models))
+    beating = [model for model in models if leads[model].interval.low > 0]
+    best = max(beating or models, key=lambda model: leads[model].interval.mean)
+    lead = leads[best]
     return _BaselineComparison(
         n_models=len(models),
         baselines=baselines,
         beating=beating,
         best=best,
-        nearest=baseline,
-        difference=difference,
-        n_better=n_better,
+        nearest=lead.baseline,
+        difference=lead.interval,
+        n_better=lead.n_better,
         mean=float(values[best].mean()),
-        is_moved_auc=_has_known_auc(task, metric, baseline),
+        is_auc_above_half=_has_known_auc(task, metric, lead.baseline),
     )
+
+
+def _lead_over_nearest(
+    task: _Task, metric: Metric, model: str, baselines: Sequence[str], *, n_models: int
+) -> _Lead:
+    """Compute the lead of a model over the nearest baseline: the one with the lowest lower end.
+
+    If ends are undefined (NaN), the last such baseline counts as the nearest.
+    """
+    first, *others = baselines
+    smallest = _lead_over(task, metric, model, first, n_models=n_models)
+    for baseline in others:
+        lead = _lead_over(task, metric, model, baseline, n_models=n_models)
+        is_farther = lead.interval.low > smallest.interval.low  # False if an end is undefined
+        if not is_farther:
+            smallest = lead
+    return smallest
 
 
 def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_models: int) -> _Lead:
     """Compute by how much a model is better than a baseline in a metric by movie.
 
-    The interval is that of the methods, at a level at which it holds for `n_models` models together.
+    The interval is that of the methods. Its level is such that the intervals of `n_models` models hold
+    together with 95 % (Bonferroni).
     """
-    sign = 1 if metric.higher_is_better else -1
-    differences = (task.values[model] - task.values[baseline]) * sign
+    level = 1 - 0.05 / n_models
+    differences = task.values[model] - task.values[baseline]
     known_value = UNVARYING_AUC if _has_known_auc(task, metric, baseline) else None
     least, most = difference_bounds(metric.bounds, second=known_value)
-    possible = (least, most) if sign > 0 else (-most, -least)
-    interval_of_lead = t_interval(differences, 1 - 0.05 / n_models, covers="method", possible=possible)
+    if not metric.higher_is_better:
+        differences = -differences
+        least, most = -most, -least
+    interval_of_lead = t_interval(differences, level, covers="method", possible=(least, most))
     return _Lead(interval_of_lead, baseline, int((differences > 0).sum()))
 
 
 def _has_known_auc(task: _Task, metric: Metric, baseline: str) -> bool:
-    """Whether the metric of a baseline is an AUC that is .5 in every movie, as its scores do not vary."""
+    """Tell whether a baseline's metric is an AUC that is .5 in every movie, as its scores do not vary."""
     return metric.name == "auc" and baseline in task.constant
 
 
-def _baseline_sentences(prefix: str, comparison: _BaselineComparison, metric: Metric) -> list[str]:
+def _baseline_sentences(task: _Task, metric: Metric) -> list[str]:
     """Write which models beat all baselines, by how much the best one leads, and what its AUC means.
 
-    `prefix` begins each sentence.
+    There are no sentences on a task without models or without baselines.
     """
-    n_movies = comparison.difference.n_movies
-    if n_movies == 0:
+    comparison = _compare_with_baselines(task, metric)
+    if comparison is None:
+        return []
+    if comparison.difference.n_movies == 0:
         line = (
             "no movie has clips of both classes, and scores of different movies come from different models: "
             "nothing can be ranked, and calls are shown over all clips"
         )
-        return [prefix + line]
-    baselines = ", ".join(comparison.baselines)
-    sentence = f"no model is shown to be better than each of the baselines {baselines}"
-    if comparison.beating:
-        sentence = f"better than each of the baselines {baselines}: {', '.join(comparison.beating)}"
-    together = f" for {comparison.n_models} models together" if comparison.n_models > 1 else ""
-    scale = ""
-    if comparison.is_moved_auc and comparison.difference.high > comparison.difference.low:
-        # The table has an interval of the same quantity, on the logit scale: a reader sees two that differ.
-        scale = "; on another scale than the AUC's own interval"
-    where = f"on {comparison.n_better} of {counted(n_movies, 'movie')}"
-    if comparison.difference.mean < 0:
-        where = f"ahead {where}"
+        return [task.prefix + line]
     line = (
-        f"{prefix}{sentence}; {comparison.best} is {_describe_lead(comparison)} in {metric.title} by movie, "
-        f"{where} (95 %{together}, retrained{scale})"
+        f"{task.prefix}{_describe_beating(comparison)}; {comparison.best} is {_describe_lead(comparison)} in "
+        f"{metric.title} by movie, {_describe_movies(comparison)} ({_describe_interval(comparison)})"
     )
     if metric.name != "auc":
         return [line]
     n_higher = f"{100 * comparison.mean:.0f}"
     meaning = (
-        f"{prefix}{MEANING}{comparison.best} gives the positive one the higher score in {n_higher} of 100 "
-        "draws; chance: 50"
+        f"{task.prefix}{MEANING}{comparison.best} gives the positive one the higher score in {n_higher} of "
+        "100 draws; chance: 50"
     )
     return [line, meaning]
+
+
+def _describe_beating(comparison: _BaselineComparison) -> str:
+    """Write which models are better than all baselines, or that none is shown to be."""
+    baselines = ", ".join(comparison.baselines)
+    if comparison.beating:
+        return f"better than each of the baselines {baselines}: {', '.join(comparison.beating)}"
+    return f"no model is shown to be better than each of the baselines {baselines}"
 
 
 def _describe_lead(comparison: _BaselineComparison) -> str:
@@ -263,9 +274,29 @@ def _describe_lead(comparison: _BaselineComparison) -> str:
         low = math.nan
         high = math.nan
     if mean >= 0:
-        lead = interval(mean, low, high, signed=True)
-        return f"ahead of the nearest of these, {comparison.nearest}, by {lead}"
-    return f"behind the nearest of these, {comparison.nearest}, by {interval(-mean, -high, -low)}"
+        ahead = interval(mean, low, high, signed=True)
+        return f"ahead of the nearest of these, {comparison.nearest}, by {ahead}"
+    # Seen from behind, signs change, and with them the ends of the interval change places.
+    behind = interval(-mean, low=-high, high=-low)
+    return f"behind the nearest of these, {comparison.nearest}, by {behind}"
+
+
+def _describe_movies(comparison: _BaselineComparison) -> str:
+    """Write on how many movies the best model is better than the nearest baseline."""
+    movies = f"on {comparison.n_better} of {counted(comparison.difference.n_movies, 'movie')}"
+    if comparison.difference.mean < 0:
+        return f"ahead {movies}"
+    return movies
+
+
+def _describe_interval(comparison: _BaselineComparison) -> str:
+    """Write what the interval of the lead covers, and why it may differ from one in the table."""
+    together = f" for {comparison.n_models} models together" if comparison.n_models > 1 else ""
+    scale = ""
+    if comparison.is_auc_above_half and comparison.difference.high > comparison.difference.low:
+        # The table has an interval of the same AUC on the logit scale, which is not this one less .5.
+        scale = "; on another scale than the AUC's own interval"
+    return f"95 %{together}, retrained{scale}"
 
 
 # --- which layer
@@ -282,13 +313,14 @@ def models_of_layers(run: Run) -> dict[str, dict[str, str]]:
 
 def chosen_layers(run: Run) -> list[str]:
     """Write for each model that chooses a layer which layers inner folds chose, and in how many folds."""
-    table = run.selection[run.selection["chosen"] == 1]
-    layers = table["candidate"].astype(str).str.extract(rf"{LAYER_PREFIX}(\d+)$", expand=False)
+    chosen = run.selection[run.selection["chosen"] == 1]
+    layer = chosen["candidate"].astype(str).str.extract(rf"{LAYER_PREFIX}(\d+)$", expand=False)
+    chosen_with_layer = chosen.assign(layer=layer).dropna(subset="layer")
     lines = []
-    for model, chosen in layers.dropna().groupby(table["model"], sort=False):
-        n_folds_of = chosen.value_counts()
-        counts = ", ".join(f"{layer} in {n}" for layer, n in n_folds_of.items())
-        lines.append(f"{model}: layer chosen by inner folds: {counts} of {counted(len(chosen), 'fold')}")
+    for model, rows in chosen_with_layer.groupby("model", sort=False):
+        n_folds_of_layer = rows["layer"].value_counts()
+        counts = ", ".join(f"{layer} in {n}" for layer, n in n_folds_of_layer.items())
+        lines.append(f"{model}: layer chosen by inner folds: {counts} of {counted(len(rows), 'fold')}")
     return lines
 
 
@@ -298,8 +330,8 @@ def _layer_sentences(run: Run, task: _Task, layers: Mapping[str, Mapping[str, st
     `layers` maps a model to its layers, and these to the names of their models.
     """
     lines = []
-    for model, names in layers.items():
-        best = best_layer(run.predictions, task.name, model, names)
+    for model, model_of_layer in layers.items():
+        best = best_layer(run.predictions, task.name, model, model_of_layer)
         if best is None:
             lines.append(
                 f"{task.prefix}{model}: no movie has clips of two classes, by which layers are ranked"
@@ -328,15 +360,16 @@ class _Completeness:
         AUC by movie of the model of annotated concepts, and of the model of all features.
     share : Interval
         (auc_labels - .5) / (auc_features - .5), and its interval.
-    beyond : list of str
-        Texts: the name of a model, and by how much its AUC exceeds that of the concepts' labels.
+    gains_beyond_labels : list of str
+        Texts such as "linear +0.05 [0.02, 0.08]": by how much a model's AUC exceeds that of the concepts'
+        labels.
     """
 
     features: str
     auc_labels: float
     auc_features: float
     share: Interval
-    beyond: list[str]
+    gains_beyond_labels: list[str]
 
 
 def _measure_completeness(task: _Task) -> _Completeness | None:
@@ -353,24 +386,32 @@ def _measure_completeness(task: _Task) -> _Completeness | None:
     auc_features = float(values[features].mean())
     share = ratio_interval(values[CONCEPT_LABELS] - 0.5, values[features] - 0.5, covers="method")
     possible = difference_bounds((0.0, 1.0))
-    beyond = []
+    gains = []
     for name in (features, *MODELS_OF_CONCEPTS):
         if name in values:
             gain = t_interval(values[name] - values[CONCEPT_LABELS], covers="method", possible=possible)
-            beyond.append(f"{name} {interval(gain.mean, gain.low, gain.high, signed=True)}")
-    return _Completeness(features, auc_labels, auc_features, share, beyond)
+            gains.append(f"{name} {interval(gain.mean, gain.low, gain.high, signed=True)}")
+    return _Completeness(features, auc_labels, auc_features, share, gains)
 
 
-def _concepts_sentence(prefix: str, completeness: _Completeness) -> str:
-    """Write the completeness of the concepts, and how much better models are than the concepts' labels."""
+def _concept_sentences(task: _Task) -> list[str]:
+    """Write the completeness of the concepts, and how much better models are than the concepts' labels.
+
+    There is no sentence on a task whose completeness cannot be measured.
+    """
+    completeness = _measure_completeness(task)
+    if completeness is None:
+        return []
     share = completeness.share
     is_defined = completeness.auc_features > 0.5
     measured = interval(share.mean, share.low, share.high) if is_defined else "undefined"
-    return (
-        f"{prefix}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of all "
-        f"features ({completeness.features}) {number(completeness.auc_features)}: completeness {measured}; "
-        f"found beyond the labels: {', '.join(completeness.beyond)} (95 %, retrained)"
+    features = f"all features ({completeness.features})"
+    sentence = (
+        f"{task.prefix}concepts: AUC by movie of their labels alone {number(completeness.auc_labels)}, of "
+        f"{features} {number(completeness.auc_features)}: completeness {measured}; "
+        f"found beyond the labels: {', '.join(completeness.gains_beyond_labels)} (95 %, retrained)"
     )
+    return [sentence]
 
 
 # --- p by refits

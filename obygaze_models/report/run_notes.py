@@ -50,17 +50,24 @@ def _limits(run: Run) -> Iterator[str]:
     if record["clips"].get("partial"):
         partial = counted(record["clips"]["partial"], "clip is partial", "clips are partial")
         yield f"{partial}: a part of the video could not be read"
-    selected = run.selection["candidate"].astype(str)
-    alone = run.selection["model"][selected.str.startswith(f"{ALONE} ")]
-    for model, n in alone.value_counts(sort=False).items():
-        yield (
-            f"{model}: one modality has all the weight in {n} of "
-            f"{counted(len(record['folds']), 'fold')}, and decides "
-            "alone"
-        )
+    yield from _deciding_modalities(run)
     yield from chosen_layers(run)
     for model, reason in record["models_left_out"].items():
         yield f"{model} left out: {reason}"
+
+
+def _deciding_modalities(run: Run) -> Iterator[str]:
+    """Write for each fused model in how many folds a single modality has all the weight.
+
+    In such a fold the model's candidate has a name that begins with `ALONE`.
+    """
+    candidates = run.selection["candidate"].astype(str)
+    models = run.selection.loc[candidates.str.startswith(f"{ALONE} "), "model"]
+    for model, n_folds in models.value_counts(sort=False).items():
+        yield (
+            f"{model}: one modality has all the weight in {n_folds} of "
+            f"{counted(len(run.record['folds']), 'fold')}, and decides alone"
+        )
 
 
 # --- notes of the whole report
@@ -120,10 +127,12 @@ def _starts_notes(run: Run) -> list[str]:
 
     If they are far apart, training from a single start could fail.
     """
-    losses = ["start_loss_low", "start_loss_high"]
-    trainings = run.curves.dropna(subset=losses[0]).drop_duplicates(["model", "fold", "seed", "inner_fold"])
+    # Each row of a training's curve repeats the lowest and highest loss of its starts: one row is enough.
+    curves = run.curves.dropna(subset="start_loss_low")
+    trainings = curves.drop_duplicates(["model", "fold", "seed", "inner_fold"])
+    medians = trainings.groupby("model", sort=False)[["start_loss_low", "start_loss_high"]].median()
     lines = []
-    for model, low, high in trainings.groupby("model", sort=False)[losses].median().itertuples():
+    for model, low, high in medians.itertuples():
         lines.append(
             f"{model}: trained on from the best of several starts; their training losses after "
             f"{N_TRIAL_EPOCHS} epochs lie between {low:.2f} and {high:.2f} (medians of the inner trainings)"

@@ -12,6 +12,7 @@ from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
 from obygaze_models.models.names import BASELINES, HOMES, OTHER
 from obygaze_models.report.blocks import (
+    CHANCE_ROW,
     NOTHING,
     Block,
     Column,
@@ -43,13 +44,8 @@ def run_report(run: Run) -> Report:
     """
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks: list[Block] = []
-    for task, prefix, models in _iterate_tasks(run):
-        tested = _describe_tested_clips(run, task)
-        names = [name for name in _metrics_by_movie(metrics, models) if _count_movies(models, name)]
-        tables_of_task = [_movie_table(models, metrics[name], prefix, tested) for name in names]
-        tables_of_task.append(_pooled_table(models, metrics, prefix, tested))
-        constant = constant_controls(run, task)
-        blocks += [_drop_constant_controls(table, constant) for table in tables_of_task]
+    for task in _tasks_with_metrics(run):
+        blocks += _tables_of_task(run, task, metrics)
     if len(run.record["seeds"]) > 1:
         blocks.append(_seed_spread_table(run, metrics))
     record = run.record
@@ -65,6 +61,16 @@ def run_report(run: Run) -> Report:
         titles=run.titles,
         answers=answers(run),
     )
+
+
+def _tables_of_task(run: Run, task: "_Task", metrics: Mapping[str, Metric]) -> list[Block]:
+    """Make a table by movie of each metric that some movie defines, and the table over all clips."""
+    tested = _describe_tested_clips(run, task.name)
+    names = [name for name in _metrics_by_movie(metrics, task.models) if _count_movies(task.models, name)]
+    tables = [_movie_table(task.models, metrics[name], task.prefix, tested) for name in names]
+    tables.append(_pooled_table(task.models, metrics, task.prefix, tested))
+    constant = constant_controls(run, task.name)
+    return [_drop_constant_controls(table, constant) for table in tables]
 
 
 def _drop_constant_controls(block: Block, controls: Sequence[str]) -> Block:
@@ -86,22 +92,25 @@ def _mark_yardsticks(block: Block) -> Block:
 def short_report(run: Run) -> Report:
     """Make the short report of a run for a terminal: one table per task, and the answers.
 
-    Tables have a row for each model that reads features.
+    Tables have a row for each model that reads features. Of the notes only the limits are shown, and of the
+    answers all but the sentences on what an AUC means.
     """
     metrics = metrics_of(run.predictions.n_classes, run.own_metrics)
     blocks = []
-    for task, prefix, models in _iterate_tasks(run):
-        names = sorted(_metrics_by_movie(metrics, models), key=lambda name: not metrics[name].is_main)
-        if _count_movies(models, names[0]):
-            n_movies = _count_movies(models, names[0])
-            title = f"{prefix}by movie, mean of {n_movies}; {_describe_tested_clips(run, task)}"
-            table = _short_table(title, models, [metrics[name] for name in names])
-            blocks.append(_drop_constant_controls(table, constant_controls(run, task)))
+    for task in _tasks_with_metrics(run):
+        tested = _describe_tested_clips(run, task.name)
+        names = _metrics_by_movie(metrics, task.models)
+        names.sort(key=lambda name: not metrics[name].is_main)  # the main metric first
+        n_movies = _count_movies(task.models, names[0])
+        if n_movies:
+            title = f"{task.prefix}by movie, mean of {n_movies}; {tested}"
+            table = _short_table(title, task.models, [metrics[name] for name in names])
+            blocks.append(_drop_constant_controls(table, constant_controls(run, task.name)))
         else:
-            blocks.append(_pooled_table(models, metrics, prefix, _describe_tested_clips(run, task)))
+            blocks.append(_pooled_table(task.models, metrics, task.prefix, tested))
     full_report = run_report(run)
-    short = tuple(line for line in full_report.answers if MEANING not in line)
-    return replace(full_report, notes=limits(run), blocks=tuple(blocks), answers=short)
+    short_answers = tuple(line for line in full_report.answers if MEANING not in line)
+    return replace(full_report, notes=limits(run), blocks=tuple(blocks), answers=short_answers)
 
 
 def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: Sequence[Metric]) -> Block:
@@ -115,27 +124,38 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
     metrics : sequence of Metric
         The first one is shown with its interval.
     """
-    first, *more_metrics = metrics
+    shown_models = {model: values for model, values in models.items() if model not in HOMES[BASELINES]}
+    if not shown_models:  # a run of baselines alone
+        shown_models = dict(models)
     names = [metric.name for metric in metrics]
-    shown = {model: values for model, values in models.items() if model not in HOMES[BASELINES]}
-    if not shown:
-        shown = dict(models)
     rows = {}
-    for model, values in shown.items():
-        if model == OTHER:
-            texts = _format_numbers(values, names, "movie_mean")
-            # People's calls rank no clips, so that metrics of scores do not apply to them.
-            for index, metric in enumerate(metrics):
-                if metric.reads == "score":
-                    texts[index] = NOTHING
-            rows[model] = texts
-            continue
-        mean = values[first.name]
-        with_interval = interval(mean["movie_mean"], mean["movie_low"], mean["movie_high"])
-        rows[model] = [with_interval, *_format_numbers(values, names[1:], "movie_mean")]
-    rows["(chance)"] = _format_numbers(next(iter(models.values())), names, "movie_chance")
-    headers = [f"{first.title} [95 %]", *(metric.title for metric in more_metrics)]
+    for model, values in shown_models.items():
+        rows[model] = _people_cells(values, metrics) if model == OTHER else _model_cells(values, names)
+    first_model = next(iter(models.values()))
+    rows[CHANCE_ROW] = _format_numbers(first_model, names, "movie_chance")  # the same for all models
+    first, *others = metrics
+    headers = [f"{first.title} [95 %]", *(metric.title for metric in others)]
     return _models_table(title, headers, rows)
+
+
+def _model_cells(values: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
+    """Format the mean over movies of each metric of a model, the first with its interval."""
+    first, *others = names
+    row = values[first]
+    mean_with_interval = interval(row["movie_mean"], row["movie_low"], row["movie_high"])
+    return [mean_with_interval, *_format_numbers(values, others, "movie_mean")]
+
+
+def _people_cells(values: Mapping[Any, Any], metrics: Sequence[Metric]) -> list[str]:
+    """Format the mean over movies of each metric of the other annotators.
+
+    Their calls rank no clips, so that metrics of scores do not apply to them.
+    """
+    cells = []
+    for metric in metrics:
+        ranks_clips = metric.reads == "score"
+        cells.append(NOTHING if ranks_clips else number(values[metric.name]["movie_mean"]))
+    return cells
 
 
 class _Task(NamedTuple):
@@ -155,7 +175,7 @@ class _Task(NamedTuple):
     models: dict[str, dict[Any, Any]]
 
 
-def _iterate_tasks(run: Run) -> Iterator[_Task]:
+def _tasks_with_metrics(run: Run) -> Iterator[_Task]:
     """Yield each task of a run with its metrics, as model -> metric -> row."""
     for task, metrics in run.metrics.groupby("task", sort=False):
         models = {}
@@ -177,6 +197,7 @@ def _metrics_by_movie(metrics: Mapping[str, Metric], models: Mapping[str, Mappin
             continue
         if name in first_model and metric.shown and metric.by_movie:
             names.append(name)
+    # The attribute `by_movie` is a metric's position among the tables by movie.
     return sorted(names, key=lambda name: metrics[name].by_movie)
 
 
@@ -209,10 +230,11 @@ def _pooled_table(
     first_model = next(iter(models.values()))
     names = []
     for name, metric in metrics.items():
+        # The column is the same for all models of a task.
         if name in first_model and metric.shown and not first_model[name]["across_models"]:
             names.append(name)
     rows = {model: _format_numbers(by_metric, names, "pooled") for model, by_metric in models.items()}
-    rows["(chance)"] = _format_numbers(first_model, names, "pooled_chance")
+    rows[CHANCE_ROW] = _format_numbers(first_model, names, "pooled_chance")
     return _models_table(f"{prefix}all clips pooled; {tested}", [metrics[name].title for name in names], rows)
 
 
@@ -233,6 +255,7 @@ def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix
         if model == OTHER and metric.reads == "score":
             continue
         rows.append({"model": model, **by_metric[metric.name]})
+    # Movies and chance are the same for all models.
     first = rows[0]
     n_undefined = int(first["n_undefined"])
     notes = []
@@ -248,7 +271,7 @@ def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix
     ]
     title = f"{prefix}{metric.title} by movie, mean of {int(first['n_movies'])}; {tested}"
     chance = float(first["movie_chance"])
-    return block(title, columns, rows, notes, [("(chance)", number(chance), NOTHING)], reference=chance)
+    return block(title, columns, rows, notes, [(CHANCE_ROW, number(chance), NOTHING)], reference=chance)
 
 
 def _format_interval(low: float, high: float) -> str:
@@ -260,8 +283,9 @@ def _format_interval(low: float, high: float) -> str:
 
 def _seed_spread_table(run: Run, metrics: Mapping[str, Metric]) -> Block:
     """Make the table of standard deviations of pooled metrics between seeds, for each model."""
-    pooled = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
-    names = [name for name in metrics if metrics[name].shown and name in pooled]
+    # Pooled scores of different folds, which come from different models, are not compared.
+    comparable = set(run.metrics.loc[~run.metrics["across_models"], "metric"])
+    names = [name for name in metrics if metrics[name].shown and name in comparable]
     rows_with_seeds = run.metrics[run.metrics["n_seeds"] > 1]
     rows = {}
     for (task, model), metrics_of_model in rows_with_seeds.groupby(["task", "model"], sort=False):

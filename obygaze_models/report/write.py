@@ -20,7 +20,7 @@ from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
 from obygaze_features.templates import filled
 from obygaze_features.text import counted
 from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
-from obygaze_models.report.blocks import NOTHING, Block, Report, columns_that_name
+from obygaze_models.report.blocks import NOTHING, Block, Report, n_key_columns
 
 WIDTH = 80
 """Characters per line of a terminal."""
@@ -99,31 +99,31 @@ def tables(block: Block, width: int = WIDTH) -> list[str]:
     A table that is too wide is split by columns; each part repeats the columns that name the rows. A part
     with one further column may be wider.
     """
-    n_naming = columns_that_name(block.headers, block.rows)
-    naming = range(n_naming)
+    n_keys = n_key_columns(block.headers, block.rows)
+    key_columns = range(n_keys)
     # tabulate adds two columns beside a heading.
     widths = [
         max(len(heading) + 2, *map(len, cells), 0)
         for heading, *cells in zip(block.headers, *block.rows, strict=True)
     ]
-    room_beside_names = width - sum(widths[column] + 2 for column in naming)
+    room_beside_keys = width - sum(widths[column] + 2 for column in key_columns)
     texts = []
-    for group in _group_columns(widths, n_naming, room_beside_names):
-        columns = [*naming, *group]
+    for group in _group_columns(widths, n_keys, room_beside_keys):
+        columns = [*key_columns, *group]
         headers = _select_cells(block.headers, columns)
         rows = [_select_cells(cells, columns) for cells in block.rows]
         texts.append(tabulate(rows, headers, tablefmt="simple", disable_numparse=True))
     return texts
 
 
-def _group_columns(widths: Sequence[int], n_naming: int, room: int) -> list[list[int]]:
+def _group_columns(widths: Sequence[int], n_keys: int, room: int) -> list[list[int]]:
     """Divide columns into groups such that each group is at most `room` characters wide.
 
-    `widths` are those of all columns; the first `n_naming`, which name rows, are in no group.
+    `widths` are those of all columns; the first `n_keys`, which name rows, are in no group.
     """
     groups: list[list[int]] = [[]]
     room_left = room
-    for column in range(n_naming, len(widths)):
+    for column in range(n_keys, len(widths)):
         if groups[-1] and widths[column] > room_left:
             groups.append([])
             room_left = room
@@ -188,15 +188,15 @@ def _latex_table(block: Block, titles: Mapping[str, str]) -> dict[str, Any]:
     columns = list(zip(*block.rows, strict=True)) or [()] * len(block.headers)
     headings = []
     widths = []
-    sides = ""
+    sides = []
     for heading, cells in zip(block.headers, columns, strict=True):
         lines = _break_heading(heading, cells)
         headings.append(lines)
         widths.append(max(len(text) for text in [*lines, *cells]))
-        sides += "r" if is_numeric(cells) else "l"
+        sides.append("r" if is_numeric(cells) else "l")
     n_gaps = len(widths) - 1
     width = sum(widths) + 2 * n_gaps  # a gap is two letters wide
-    return {"block": block, "headings": headings, "sides": sides, "width": width}
+    return {"block": block, "headings": headings, "sides": "".join(sides), "width": width}
 
 
 def _break_heading(heading: str, cells: Sequence[str]) -> list[str]:
@@ -255,13 +255,13 @@ def to_csv(table: pd.DataFrame) -> str:
 
 
 def _csv_cells(values: "pd.Series[Any]") -> list[str]:
-    """Format the cells of a column for a CSV file."""
+    """Format the cells of a column for a CSV file; texts are escaped, numbers and booleans need not be."""
     if isinstance(values.dtype, pd.StringDtype):
         # Each different text is formatted once, as tables of predictions repeat few names many times.
-        codes, texts = pd.factorize(values)
-        different_cells = [sheet_cell(text) for text in texts.tolist()]
-        different_cells.append("")  # for missing texts, whose code is -1
-        return [different_cells[code] for code in codes.tolist()]
+        index_of_text, different_texts = pd.factorize(values)
+        different_cells = [sheet_cell(text) for text in different_texts.tolist()]
+        is_missing = -1  # the index of missing texts
+        return ["" if index == is_missing else different_cells[index] for index in index_of_text.tolist()]
     cells = []
     for value, is_missing in zip(values.tolist(), values.isna().tolist(), strict=True):
         if is_missing:
@@ -335,15 +335,19 @@ def write_report(report: Report, folder: Path | str) -> list[str]:
 def write_beside(report: Report, stem: Path, suffixes: Sequence[str]) -> None:
     """Write a report as files with a common stem, one for each of the `suffixes`; figures are left out."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    written = texts(replace(report, pictures=()))
+    # Without figures, since the Markdown would name files that are not there.
+    text_of_suffix = texts(replace(report, pictures=()))
     for suffix in suffixes:
-        write_whole(stem.with_name(f"{stem.name}{suffix}"), written[suffix])
+        write_whole(stem.with_name(f"{stem.name}{suffix}"), text_of_suffix[suffix])
 
 
 @checked
 @contextmanager
 def new_folder(folder: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield an empty folder to write into; it is renamed to `folder` at the end.
+
+    Before that, `CONTENTS` is added, which lists the files with their digests. By it a later call with
+    `force` recognises the folder as an output that it may replace.
 
     Raises
     ------
@@ -373,8 +377,8 @@ def check_folder(folder: Path, *, force: bool) -> None:
             present.add(path.relative_to(folder).as_posix())
     try:
         listed = parse_json(read_bytes(folder / CONTENTS)) if CONTENTS in present else ()
-        foreign = present - set(listed) - {CONTENTS}
+        unlisted = present - set(listed) - {CONTENTS}
     except (ValueError, TypeError, RecursionError) as error:
         raise OutputError(f"{folder / CONTENTS} is not the list of an output's files: {error}") from error
-    unlisted = [f"{name} is not in {CONTENTS}" for name in foreign]
-    refuse_taken(folder, present, unlisted, "an output of ours", force=force)
+    foreign = [f"{name} is not in {CONTENTS}" for name in unlisted]
+    refuse_taken(folder, present, foreign, "an output of ours", force=force)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from obygaze_models.concepts import feature_axes, ridge_hyperplanes
-from obygaze_models.concepts.feature_axes import mean_variance
+from obygaze_models.concepts.feature_axes import variance_per_direction
 from obygaze_models.concepts.ridge_tuning import PENALTIES, tuned_ridge
 from obygaze_models.errors import ConceptError
 
@@ -42,7 +42,7 @@ def errors_of_refits(X, y, movies, penalty):
 def test_losses_distances_and_planes_are_those_of_refitting_without_each_movie(n, n_features):
     X, present, movies = planted(n, n_features)
     tuned = tuned_ridge(X, present, movies)
-    unit = mean_variance(X - X.mean(axis=0, dtype=np.float64))
+    unit = variance_per_direction(X - X.mean(axis=0, dtype=np.float64))
     for concept in range(present.shape[1]):
         y = present[:, concept]
         losses = []

@@ -200,7 +200,7 @@ def test_the_command_resumes_after_the_last_epoch(run_units, tmp_path, monkeypat
 
     assert run_units(tmp_path / "whole").exit_code == 0
     # Killed when all epochs are done, before units are described.
-    monkeypatch.setattr("obygaze_models.concepts.dictionary.strongest", killed)
+    monkeypatch.setattr("obygaze_models.concepts.dictionary.strongest_activations", killed)
     run_units(tmp_path / "resumed")
     assert (tmp_path / "resumed.partial.npz").exists()
     monkeypatch.undo()

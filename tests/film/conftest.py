@@ -27,6 +27,7 @@ def axe_violations(page):
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
+    """Models of planted clips of six films, some of them with guns: calm or violent."""
     return make_shelf(tmp_path_factory.mktemp("trained"), MODELS)
 
 
@@ -38,7 +39,9 @@ def scored(tmp_path_factory, trained):
 
 @pytest.fixture(scope="session")
 def timeline(scored):
-    return scored[1]
+    """The timeline of a scored film of ten minutes with known segments, `films.PLANTED`."""
+    _, timeline = scored
+    return timeline
 
 
 @pytest.fixture(params=FORMATS)

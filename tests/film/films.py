@@ -7,15 +7,16 @@ import pandas as pd
 
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
+from obygaze_film.cells import Cells
 from obygaze_film.score import FilmFacts, score_film
 from obygaze_film.timeline import Timeline
 from tests.planted_models import GUN, LIGHT, D, Shelf
 
 PLANTED = ((40.0, 72.0), (150.0, 190.0), (301.0, 330.0), (480.0, 520.0))
-"""Seconds of a ten-minute film in which a gun is seen: violent."""
-
+"""From second to second of a ten-minute film: a gun is seen there, which is violent."""
 
 MODELS = ("pcbm_lr", "linear")
+"""Models that are trained for the tests of films."""
 
 
 def film_store(
@@ -30,11 +31,12 @@ def film_store(
     holes=(),
     damaged=(),
 ) -> Store:
-    """Keep a store of a film's windows, with guns in `planted`; noise is independent between windows.
+    """Keep a store of films' windows of `window_s` seconds every 4 s, with a gun in the spans `planted`.
 
-    A file has no pictures in `holes`, from one second to another: windows within one fail, others are
-    partial. A file that is cut off has such a hole at its end. The clips `damaged` are partial for another
-    reason.
+    Noise is independent between windows; a `shift` moves all of a film away from the training clips.
+    The windows `failed` have no features. A file has no pictures in `holes`, from one second to another:
+    windows within one fail, others are partial. A file that is cut off has such a hole at its end. The
+    clips `damaged` are partial for another reason.
     """
     rng = np.random.default_rng(seed)
     movie_of, spans, rows, stretches = {}, {}, [], {}
@@ -88,6 +90,16 @@ def shots_of(movie: str, end_s=600.0, seed=3) -> pd.DataFrame:
     flags = ["black", *[""] * (len(edges) - 4), "credits", "credits"]
     columns = {"movie": movie, "start_s": edges[:-1], "end_s": edges[1:], "detector": "own", "flags": flags}
     return pd.DataFrame(columns)
+
+
+def planted_cells(*, content_s, p=0.5) -> Cells:
+    """Plant a film's cells: the seconds of content of each, all scored, and the model's probabilities.
+
+    `p` is one number for all cells, or one number a cell. Starts and ends are 0: no estimate reads them.
+    """
+    content_s = np.asarray(content_s, dtype=float)
+    p = np.broadcast_to(np.asarray(p, dtype=float), content_s.shape).copy()
+    return Cells(spans=np.zeros((len(content_s), 2)), content_s=content_s, counted_s=content_s, p=p)
 
 
 def scored_film(

@@ -5,6 +5,7 @@ import re
 import tomllib
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,7 @@ from obygaze_models.prediction import mean_probability
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
 from tests.film.saying import first_sentence
 
-SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, otherwise="")
+SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
 
 ROOM = Path(obygaze_film.__file__).parent
 
@@ -187,7 +188,7 @@ def is_claim_number(node):
 
 def makes_text(call):
     """Whether a call fills a text with values, or makes a text of one."""
-    return last_name(call.func) in {"say", "counted", "said", "said_counted", "format", "str", "repr"}
+    return last_name(call.func) in {"say", "counted", "message", "counted_message", "format", "str", "repr"}
 
 
 def makes_text_of_number(call):
@@ -302,10 +303,10 @@ BREACHES = (
     "getattr(words, 'share')(value)",
     "rounded(value, 2)",
     "np.format_float_positional(value, 2)",
-    "said('x', share=row['share'])",
+    "message('x', share=row['share'])",
     "view.words.durations(1.0, 2.0)",
     "def f(claim):\n    text = claim.number\n    return f'{text} of the film'",
-    "def f(rate):\n    first = rate.share\n    second = first\n    return said('x', it=second)",
+    "def f(rate):\n    first = rate.share\n    second = first\n    return message('x', it=second)",
     "def f(a):\n    low, high = round(a, 2), a\n    return f'from {low}'",
     "def f(row):\n    if (found := row['kappa']):\n        return str(found)",
 )
@@ -320,42 +321,49 @@ def test_a_number_in_a_sentence_is_noticed_however_it_is_written(tmp_path, line)
 
 
 def test_only_claims_and_the_listed_modules_write_decimals():
-    code_of = {name: number_writing_code(path) for name, path in MODULES.items()}
-    of_claims = {name for name in MODULES if name.startswith("obygaze_film.claims")}
-    assert {name for name, code in code_of.items() if code} - of_claims == MAY_FORMAT.keys()
+    writing = {name for name, path in MODULES.items() if number_writing_code(path)}
+    claims = {name for name in MODULES if name.startswith("obygaze_film.claims")}
+    assert writing - claims == MAY_FORMAT.keys()
 
 
-def test_of_the_methods_of_words_the_listed_modules_call_only_that_of_seconds():
+def test_modules_that_may_write_decimals_call_no_method_of_words_but_seconds():
     for name in MAY_FORMAT:
-        of_words = [code for code in number_writing_code(MODULES[name]) if "words." in code]
-        assert all("words.seconds" in code for code in of_words), name
+        calls_of_words = [code for code in number_writing_code(MODULES[name]) if "words." in code]
+        assert all("words.seconds" in code for code in calls_of_words), name
 
 
 @pytest.mark.parametrize("name", ["assets/notes", "page/assets/film"])
 def test_no_text_of_notes_or_pages_writes_decimals_of_its_own(name):
-    """Times of spans in messages are as they were typed; every other number is written by `Words`."""
+    """A field with a format, as {start:.1f}, may hold a time as it was typed, and no other number."""
     for language in LANGUAGES:
-        for text in tomllib.loads((ROOM / f"{name}.{language}.toml").read_text(encoding="utf-8")).values():
-            places = re.findall(r"\{(\w+):([^}]*)\}", text)
-            assert {place for place, _ in places} <= {"start", "end", "whole"}, text
+        texts = tomllib.loads((ROOM / f"{name}.{language}.toml").read_text(encoding="utf-8"))
+        for text in texts.values():
+            fields_with_format = set(re.findall(r"\{(\w+):[^}]*\}", text))
+            assert fields_with_format <= {"start", "end", "whole"}, text
 
 
-def test_scripts_take_probabilities_of_passages_as_texts():
-    """A script that rounds what was rounded before may write another number than the sentence has."""
+def test_no_script_of_a_page_rounds_a_probability():
+    """Scripts get probabilities as texts: rounded a second time they might differ from the sentence.
+
+    A script that rounds writes `p.toFixed(2)`, `passage.p.toFixed(2)` or `p?.toFixed(2)`.
+    """
     for path in (ROOM / "page" / "assets").glob("*.js"):
-        rounding = re.findall(r"[\w.?]*\bp\??\.toFixed", path.read_text(encoding="utf-8"))
-        assert rounding == [], path.name
+        script = path.read_text(encoding="utf-8")
+        assert re.findall(r"[\w.?]*\bp\??\.toFixed", script) == [], path.name
 
 
-def test_no_template_writes_such_a_number_into_a_text():
+def test_no_template_writes_the_number_of_a_claim_into_a_text():
     """A cell may hold a number alone; `w.say` and texts joined by `~` may not hold one."""
     number_method = rf"w\.({'|'.join(NUMBER_METHODS)})\("
+    say = r"w\.say\(.*?\)\s*(?:}}|%})"
+    decimal_format = r"(:\.\d|%\.\d|\d%\").*format"
+    joined_number = rf"~\s*{number_method}|{number_method}[^)]*\)\s*~"
     for path in (ROOM / "page" / "assets").glob("*.j2"):
-        text = path.read_text(encoding="utf-8")
-        for arguments in re.findall(r"w\.say\(.*?\)\s*(?:}}|%})", text):
+        template = path.read_text(encoding="utf-8")
+        for arguments in re.findall(say, template):
             assert not re.search(number_method, arguments), (path.name, arguments)
-        assert not re.search(r"(:\.\d|%\.\d|\d%\").*format", text), path.name
-        assert not re.search(rf"~\s*{number_method}|{number_method}[^)]*\)\s*~", text), path.name
+        assert not re.search(decimal_format, template), path.name
+        assert not re.search(joined_number, template), path.name
 
 
 def concrete_kinds():
@@ -367,9 +375,13 @@ def concrete_kinds():
 
 
 def test_each_kind_of_claim_has_one_function_and_a_name_of_its_own():
-    every = concrete_kinds()
-    assert set(phrases.SENTENCES) == set(every)
-    assert len(set(phrases.SENTENCES.values())) == len({kind.KIND for kind in every}) == len(every)
+    """`phrases.SENTENCES` gives of each class of claims the function that writes its sentence."""
+    classes = concrete_kinds()
+    assert set(phrases.SENTENCES) == set(classes)
+    functions = set(phrases.SENTENCES.values())
+    assert len(functions) == len(classes)
+    names = {kind.KIND for kind in classes}
+    assert len(names) == len(classes)
 
 
 def test_each_kind_of_claim_has_the_common_fields():
@@ -379,11 +391,12 @@ def test_each_kind_of_claim_has_the_common_fields():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_claim_of_a_film_is_a_document_and_a_sentence(language):
+def test_every_claim_of_a_film_can_be_written_as_json_and_as_a_sentence(language):
     film = invented_film(n_rows=60, duration_s=600.0)
     for claim in film_claims(film):
-        written = document(claim)
-        assert (written["claim"], written["number"]) == (claim.KIND, claim.number)
+        as_json = document(claim)
+        assert as_json["claim"] == claim.KIND
+        assert as_json["number"] == claim.number
         assert phrases.sentence(claim, Words(language))
 
 
@@ -398,7 +411,7 @@ def films(draw):
         n_rows=draw(st.integers(12, 60)),
         duration_s=draw(st.sampled_from([47.0, 600.0, 5400.0])),
         seed=draw(st.integers(0, 50)),
-        unlike=((0.0, unlike_share),) if unlike_share else (),
+        unlike_parts=((0.0, unlike_share),) if unlike_share else (),
     )
     table = film.table.copy()
     rng = np.random.default_rng(draw(st.integers(0, 50)))
@@ -462,7 +475,7 @@ def marked_passages_of(film):
     return list(zip(marked["start_s"], marked["end_s"], strict=True))
 
 
-def parts_by_hand(film):
+def seconds_by_hand(film):
     """Seconds of a film that are judged, that are not though they have content, and black or credits."""
     rows = film.rows()
     is_unjudged = ~is_judged(rows) & ~is_nothing(rows)
@@ -471,20 +484,24 @@ def parts_by_hand(film):
 
 @settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
-def test_the_parts_of_the_time_are_those_of_the_rows_and_add_up(film, language):
-    words, parts = Words(language), parts_by_hand(film)
+def test_judged_unjudged_and_empty_seconds_are_those_of_the_rows_and_add_up(film, language):
+    words = Words(language)
+    judged_s, unjudged_s, nothing_s = seconds_by_hand(film)
     (claim,) = claims_of_kind(film, kinds.JudgedTime)
-    assert [claim.judged_s, claim.unlike_s, claim.nothing_s] == pytest.approx(parts, abs=1e-6)
-    assert sum(parts) == pytest.approx(film.record.duration_s)
-    said = phrases.sentence(claim, words)
-    assert all(duration in said for duration in words.durations(*parts))
+    assert claim.judged_s == pytest.approx(judged_s, abs=1e-6)
+    assert claim.unlike_s == pytest.approx(unjudged_s, abs=1e-6)
+    assert claim.nothing_s == pytest.approx(nothing_s, abs=1e-6)
+    assert judged_s + unjudged_s + nothing_s == pytest.approx(film.record.duration_s)
+    sentence = phrases.sentence(claim, words)
+    for duration in words.durations(judged_s, unjudged_s, nothing_s):
+        assert duration in sentence
 
 
 @settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_shares_of_the_time_add_up_to_100_percent_as_they_are_written(film, language):
     words = Words(language)
-    shares = words.shares_of_whole(parts_by_hand(film))
+    shares = words.shares_of_whole(seconds_by_hand(film))
     (claim,) = claims_of_kind(film, kinds.JudgedTime)
     said = phrases.sentence(claim, words)
     assert all(share in said for share in shares)
@@ -495,26 +512,26 @@ def test_the_shares_of_the_time_add_up_to_100_percent_as_they_are_written(film, 
 @settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_film_has_a_first_sentence_where_any_of_it_is_judged(film, language):
-    judged_s, _, _ = parts_by_hand(film)
+    judged_s, _, _ = seconds_by_hand(film)
     assert bool(first_sentence(film, language=language)) == (judged_s > 0)
 
 
 @settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
-def test_the_first_sentence_speaks_of_the_judged_time_alone_where_a_fifth_is_not_judged(film, language):
+def test_the_first_sentence_speaks_of_the_judged_time_alone_where_over_a_fifth_is_not_judged(film, language):
     """The fifth is of what has content: what is black or credits does not count."""
-    judged_s, unlike_s, _ = parts_by_hand(film)
+    judged_s, unlike_s, _ = seconds_by_hand(film)
     sentence = first_sentence(film, language=language)
     if sentence:
-        is_much_unjudged = unlike_s > 0.2 * (judged_s + unlike_s)
+        is_much_unjudged = unlike_s > (judged_s + unlike_s) / 5
         assert (Words(language)["sentence_of_these"] in sentence) == is_much_unjudged
 
 
 def first_numbers_by_hand(film, words):
-    """Write what the first sentence tells of time and passages, from the rows; without concepts."""
+    """Write the numbers of the first sentence, computed from the rows; without those of concepts."""
     rows = film.rows()
     seconds = seconds_of(rows)
-    judged_s, unlike_s, nothing_s = parts_by_hand(film)
+    judged_s, unlike_s, nothing_s = seconds_by_hand(film)
     passages = marked_passages_of(film)
     marked_s = called_s = 0.0  # seconds of passages, and those of them whose rows reach the threshold
     for start_s, end_s in passages:
@@ -543,8 +560,8 @@ def first_numbers_by_hand(film, words):
     return expected
 
 
-def before_its_concepts(sentence, claim, words):
-    """Cut the first sentence before the concepts, which come last; whole where it names none."""
+def without_concepts(sentence, claim, words):
+    """Cut the first sentence before the concepts, which come last."""
     if not claim.concepts:
         return sentence
     keys = [f"mostly{amount}{number}" for amount in ("", "_half", "_more") for number in ("", "_1")]
@@ -555,14 +572,15 @@ def before_its_concepts(sentence, claim, words):
 @settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_first_sentence_has_the_numbers_of_time_and_passages_and_no_others(film, language):
+    """As in "In 8 min of 10 min (80%) ... 2 min, in 3 passages": each is computed from the rows again."""
     words = Words(language)
     sentence = first_sentence(film, language=language)
     if not sentence:
         return
     (claim,) = claims_of_kind(film, kinds.MarkedPassages)
-    told = numbers_in(before_its_concepts(sentence, claim, words), words)
-    by_hand = [number for text in first_numbers_by_hand(film, words) for number in numbers_in(text, words)]
-    assert sorted(told) == sorted(by_hand)
+    numbers = numbers_in(without_concepts(sentence, claim, words), words)
+    expected = numbers_in(" ".join(first_numbers_by_hand(film, words)), words)
+    assert sorted(numbers) == sorted(expected)
 
 
 # --- numbers of passages and their reasons
@@ -620,74 +638,136 @@ def test_a_passage_has_the_mean_probability_of_its_judged_rows(film, language):
 
 @settings(max_examples=40, deadline=None)
 @given(films())
-def test_a_reason_has_what_its_concept_adds_and_by_how_much_it_moves_the_probability(film):
+def test_a_reason_has_what_its_concept_adds_to_the_logit_and_changes_of_the_probability(film):
     for raw in raw_passages(film):
         for reason in raw.claim.reasons:
-            contribution = raw.mean(raw.rows[f"{reason.what}_contribution"])
-            assert reason.contribution == pytest.approx(contribution, abs=1e-4)
-            assert reason.number == pytest.approx(raw.change(reason.what), abs=1e-4)
+            added = raw.mean(raw.rows[f"{reason.what}_contribution"])
+            assert reason.contribution == pytest.approx(added, abs=1e-4)
+            change = reason.number
+            assert change == pytest.approx(raw.change(reason.what), abs=1e-4)
 
 
 @settings(max_examples=40, deadline=None)
 @given(films())
-def test_a_reason_is_more_or_less_than_usual_or_mixed_where_its_rows_lie_on_both_sides(film):
-    usual = concepts_by_name(film)
+def test_the_amount_of_a_reason_is_more_less_or_mixed(film):
+    """Means over a passage of the concept's value and of its probability are compared with the usual ones.
+
+    more, less: the mean value is over or under the usual value. Where single rows lie on both sides of it,
+    the mean probability lies on the same side as the mean value.
+    mixed: single rows lie on both sides, and two means disagree: of the value and of the probability, or
+    of what the concept adds to the logit and changes of the passage's probability.
+    """
+    concepts = concepts_by_name(film)
     for raw in raw_passages(film):
         for reason in raw.claim.reasons:
-            concept, values = usual[reason.what], raw.rows[f"{reason.what}_value"]
+            concept, values = concepts[reason.what], raw.rows[f"{reason.what}_value"]
             is_more = raw.mean(values) > concept.usual
             p_is_more = reason.p > concept.usual_p
+            is_p_usual = abs(reason.p - concept.usual_p) <= 1e-4  # it is kept to four decimals
             on_both_sides = values.min() < concept.usual < values.max()
             if reason.amount == "mixed":
                 adds = raw.mean(raw.rows[f"{reason.what}_contribution"]) > 0
+                raises = raw.change(reason.what) > 0
                 assert on_both_sides
-                assert is_more != p_is_more or adds != (raw.change(reason.what) > 0)
-                continue
-            assert reason.amount == ("more" if is_more else "less")
-            if on_both_sides and abs(reason.p - concept.usual_p) > 1e-4:
-                assert is_more == p_is_more
+                assert is_more != p_is_more or adds != raises
+            else:
+                assert reason.amount == ("more" if is_more else "less")
+                if on_both_sides and not is_p_usual:
+                    assert is_more == p_is_more
+
+
+def reason_is_said(raw, reason):
+    """Tell whether a reason's sentence names its concept; None where rounding decides."""
+    size = abs(raw.change(reason.what))
+    if abs(size - LEAST_CHANGE) <= ROUNDING:
+        return None
+    return size > LEAST_CHANGE
+
+
+def beginning_of(text_key, words):
+    """Return a text of `Words` up to the place of its reasons: "For it: " of "For it: {reasons}."."""
+    return words.say(text_key, reasons="|").split("|")[0]
 
 
 @settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
-def test_a_reason_is_told_with_its_side_and_amount_where_it_moves_the_probability(film, language):
-    words, usual = Words(language), concepts_by_name(film)
+def test_a_concept_that_changes_the_probability_by_less_than_a_percent_is_not_named(film, language):
+    words = Words(language)
     for raw in raw_passages(film):
         for reason in raw.claim.reasons:
-            said, change = phrases.sentence(reason, words), raw.change(reason.what)
-            if abs(change) < LEAST_CHANGE - ROUNDING:
-                assert words.again(reason.what) not in said
-            elif abs(change) > LEAST_CHANGE + ROUNDING:
-                side = side_of(change, round(reason.contribution, 4))
-                assert said.startswith(words.say(side, reasons="|").split("|")[0])
-                assert words.say(f"why_{reason.amount}", concept=reason.what) in said
-                assert reason.has(NEAR_CHANCE) == usual[reason.what].is_near_chance
-                assert (words["why_near_chance"] in said) == reason.has(NEAR_CHANCE)
+            if reason_is_said(raw, reason) is False:
+                assert words.again(reason.what) not in phrases.sentence(reason, words)
 
 
 @settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
-def test_each_concept_that_moves_the_probability_is_told_or_counted_where_one_is_told(film, language):
+def test_a_reason_is_said_with_its_side_and_its_amount(film, language):
+    """As in "For it: more Body": the side is for, the amount more."""
+    words = Words(language)
+    for raw in raw_passages(film):
+        for reason in raw.claim.reasons:
+            if reason_is_said(raw, reason):
+                sentence = phrases.sentence(reason, words)
+                side = side_of(raw.change(reason.what), round(reason.contribution, 4))
+                assert sentence.startswith(beginning_of(side, words))
+                assert words.say(f"why_{reason.amount}", concept=reason.what) in sentence
+
+
+@settings(max_examples=40, deadline=None)
+@given(films(), st.sampled_from(LANGUAGES))
+def test_a_reason_says_that_its_concept_was_found_no_better_than_by_chance(film, language):
+    words, concepts = Words(language), concepts_by_name(film)
+    for raw in raw_passages(film):
+        for reason in raw.claim.reasons:
+            if reason_is_said(raw, reason):
+                is_near_chance = concepts[reason.what].is_near_chance
+                assert reason.has(NEAR_CHANCE) == is_near_chance
+                assert (words["why_near_chance"] in phrases.sentence(reason, words)) == is_near_chance
+
+
+@settings(max_examples=40, deadline=None)
+@given(films(), st.sampled_from(LANGUAGES))
+def test_every_concept_that_changes_the_probability_by_a_percent_is_named(film, language):
     words = Words(language)
     for raw in raw_passages(film):
         reasons = {reason.what: reason for reason in raw.claim.reasons}
+        sentence = phrases.reasons_sentence(raw.claim.reasons, words)
         for concept in film.model().concepts:
-            change = raw.change(concept.name)
-            if abs(change) <= LEAST_CHANGE + ROUNDING:
-                continue
-            reason = reasons[concept.name]
-            phrase = words.say(f"why_{reason.amount}", concept=reason.what)
-            assert phrase in phrases.reasons_sentence(raw.claim.reasons, words)
-            side = side_of(change, reason.contribution)
-            of_side = [
-                other
-                for other in raw.claim.reasons
-                if other.moves and side_of(other.number, other.contribution) == side
-            ]
-            others = words.counted("more_concepts", len(of_side) - 1)
-            with_one = phrases.reasons_sentence(raw.claim.reasons, words, most=1)
-            assert phrase in with_one or others in with_one
-            assert phrase not in with_one or others in with_one or len(of_side) == 1
+            if abs(raw.change(concept.name)) > LEAST_CHANGE + ROUNDING:
+                reason = reasons[concept.name]
+                assert words.say(f"why_{reason.amount}", concept=reason.what) in sentence
+
+
+@settings(max_examples=40, deadline=None)
+@given(films(), st.sampled_from(LANGUAGES))
+def test_a_sentence_that_names_one_concept_of_each_side_counts_the_others(film, language):
+    """As in "For it: more Body; and 2 others. Against it: less Look."."""
+    words = Words(language)
+    for raw in raw_passages(film):
+        by_side = {"why_for": [], "why_against": [], "why_both": []}
+        for reason in raw.claim.reasons:
+            if reason.moves:
+                by_side[side_of(reason.number, reason.contribution)].append(reason)
+        sentence = phrases.reasons_sentence(raw.claim.reasons, words, most=1)
+        for side in by_side.values():
+            if side:
+                assert words.say(f"why_{side[0].amount}", concept=side[0].what) in sentence
+            if len(side) > 1:
+                assert words.counted("more_concepts", len(side) - 1) in sentence
+
+
+def test_a_sentence_that_names_one_concept_names_the_heaviest():
+    """Planted: Body, Look and Clothing are for a passage, in this order, and Activity is against it."""
+    film = with_passage(
+        added_to_logit={"Body": 2.0, "Look": 1.0, "Clothing": 0.5, "Activity": -1.0},
+        seen_with_p=dict.fromkeys(("Body", "Look", "Clothing", "Activity"), 0.9),
+    )
+    (claim,) = [claim for claim in claims_of_kind(film, kinds.Passage) if claim.reasons]
+    sentence = phrases.reasons_sentence(claim.reasons, Words("en"), most=1)
+    assert "Body" in sentence
+    assert Words("en").counted("more_concepts", 2) in sentence  # Look and Clothing
+    assert "Activity" in sentence
+    assert "Look" not in sentence
 
 
 @settings(max_examples=40, deadline=None)
@@ -704,20 +784,21 @@ def test_a_concept_is_seen_in_a_passage_where_its_mean_probability_reaches_its_t
 
 @settings(max_examples=20, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
-def test_a_passages_length_is_its_own_whatever_its_ends_are_rounded_to(film, language):
+def test_a_passages_length_is_computed_from_its_unrounded_ends(film, language):
+    """A passage from 0.6 to 4.4 s is shown as one from 1 to 4 s, and is 4 s long, not 3."""
     words = Words(language)
     for claim in claims_of_kind(film, kinds.Passage):
-        length = claim.time.end_s - claim.time.start_s
-        assert claim.time.seconds == pytest.approx(length)
-        said = phrases.passage_length(claim, words)
-        assert words.durations(length, claim.judged_s)[0] in said
+        length_s = claim.time.end_s - claim.time.start_s
+        assert claim.time.seconds == pytest.approx(length_s)
+        written_length, _ = words.durations(length_s, claim.judged_s)
+        assert written_length in phrases.passage_length(claim, words)
 
 
 @pytest.mark.parametrize("unlike_share", [0.25, 0.5, 0.8])
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_an_expected_share_is_refused_by_the_unlike_part_of_what_has_content(unlike_share, language):
-    """The refusal names the share of what is neither credits nor black; of the whole film it is another."""
-    film = invented_film(n_rows=400, duration_s=600.0, unlike=((0.0, unlike_share),))
+def test_an_expected_share_is_refused_with_the_unlike_part_of_the_films_content(unlike_share, language):
+    """The refusal names how much of what is neither credits nor black is unlike, not of the whole film."""
+    film = invented_film(n_rows=400, duration_s=600.0, unlike_parts=((0.0, unlike_share),))
     words, rows = Words(language), film.rows()
     seconds = rows["end_s"] - rows["start_s"]
     unlike_s = seconds[rows["flags"] == "unlike"].sum()
@@ -750,15 +831,13 @@ def test_a_mean_of_staging_says_of_how_many_windows_it_is_where_some_have_no_val
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_citation_of_a_place_below_the_threshold_says_so(language):
-    """Names of places below the threshold begin with w, and no others."""
+    """Passages are called 1, 2, ...; places below the threshold that are listed after them w1, w2, ..."""
     film, words = invented_film(n_rows=60, duration_s=600.0), Words(language)
-    says_below = {
-        claim.name: words["below"]
-        in phrases.citation_sentence(claim, positive="S", model="m", windows=None, words=words)
-        for claim in claims_of_kind(film, kinds.Passage)
-    }
-    assert any(not name.startswith("w") for name in says_below)
-    assert says_below == {name: name.startswith("w") for name in says_below}
+    claims = claims_of_kind(film, kinds.Passage)
+    assert {claim.name.startswith("w") for claim in claims} == {True, False}
+    for claim in claims:
+        citation = phrases.citation_sentence(claim, positive="S", model="m", windows=None, words=words)
+        assert (words["below"] in citation) == claim.name.startswith("w")
 
 
 # --- numbers of judges
@@ -784,6 +863,13 @@ def kappa_of(one, other):
     return (observed - chance) / (1 - chance) if chance < 1 else np.nan
 
 
+class ClaimsOfTwo(NamedTuple):
+    """What `film report` claims of the windows that two people judged."""
+
+    share: kinds.JudgedShare
+    agreement: kinds.PairKappa
+
+
 def claims_of_two(one, other):
     """Claim the share that judges AB and CD called S, and how far they agree, as `film report` does."""
     kappa = kappa_interval(one, other)
@@ -798,18 +884,17 @@ def claims_of_two(one, other):
         annotators=["AB", "CD"], positives=[int(one.sum()), int(other.sum())], agreement=[pair], positive="S",
     )  # fmt: skip
     share, agreement = rate_claims(FilmRates((panel,), (pair,)))
-    return share, agreement
+    return ClaimsOfTwo(share, agreement)
 
 
 @settings(max_examples=60, deadline=None)
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
 def test_a_share_of_two_judges_is_the_mean_of_theirs_with_the_counts_of_both(calls, language):
-    one, other = calls
+    by_ab, by_cd = calls
     words = Words(language)
-    share, _ = claims_of_two(one, other)
-    said = phrases.sentence(share, words)
-    assert words.share((one.mean() + other.mean()) / 2) in said
-    assert {str(one.sum()), str(other.sum()), str(len(one))} <= set(numbers_in(said, words))
+    sentence = phrases.sentence(claims_of_two(by_ab, by_cd).share, words)
+    assert words.share((by_ab.mean() + by_cd.mean()) / 2) in sentence
+    assert {str(by_ab.sum()), str(by_cd.sum()), str(len(by_ab))} <= set(numbers_in(sentence, words))
 
 
 @settings(max_examples=60, deadline=None)
@@ -817,8 +902,7 @@ def test_a_share_of_two_judges_is_the_mean_of_theirs_with_the_counts_of_both(cal
 def test_the_agreement_of_two_judges_has_their_counts_and_their_kappa(calls, language):
     one, other = calls
     words, kappa = Words(language), kappa_of(one, other)
-    _, agreement = claims_of_two(one, other)
-    said = phrases.sentence(agreement, words)
+    said = phrases.sentence(claims_of_two(one, other).agreement, words)
     assert {str((one == other).sum()), str(len(one))} <= set(numbers_in(said, words))
     assert words.share((one == other).mean()) in said
     assert (words["undefined"] if np.isnan(kappa) else words.number(kappa)) in said
@@ -826,20 +910,20 @@ def test_the_agreement_of_two_judges_has_their_counts_and_their_kappa(calls, lan
 
 @settings(max_examples=60, deadline=None)
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
-def test_share_and_agreement_have_the_same_doubt_by_the_interval_of_kappa(calls, language):
-    one, other = calls
-    words, kappa = Words(language), kappa_interval(one, other)
-    share, agreement = claims_of_two(one, other)
-    said_of_share, said_of_pair = phrases.sentence(share, words), phrases.sentence(agreement, words)
+def test_share_and_agreement_of_two_judges_say_when_kappa_is_not_surely_above_0(calls, language):
+    """It is undefined, surely below 0, or 0 may be true: of a share and of the agreement in words of each."""
+    words, kappa = Words(language), kappa_interval(*calls)
+    share, agreement = claims_of_two(*calls)
     doubts = {
-        UNDEFINED: np.isnan(kappa_of(one, other)),
+        UNDEFINED: np.isnan(kappa_of(*calls)),
         AGREE_LESS: kappa.high < 0,
         AGREE_BY_CHANCE: kappa.low <= 0 <= kappa.high,
     }
     for doubt, holds in doubts.items():
-        assert share.has(doubt) == agreement.has(doubt) == holds
-        assert (words[phrases.PANEL_DOUBTS[doubt]] in said_of_share) == holds
-        assert (words[phrases.PAIR_DOUBTS[doubt]] in said_of_pair) == holds
+        assert share.has(doubt) == holds
+        assert (words[phrases.PANEL_DOUBTS[doubt]] in phrases.sentence(share, words)) == holds
+        assert agreement.has(doubt) == holds
+        assert (words[phrases.PAIR_DOUBTS[doubt]] in phrases.sentence(agreement, words)) == holds
 
 
 @settings(max_examples=60, deadline=None)
@@ -854,28 +938,29 @@ def test_the_pages_note_on_a_share_of_two_judges_has_the_sentence_on_their_agree
 # ---------------------------------------------------------------------------
 @settings(max_examples=20, deadline=None)
 @given(films())
-def test_passages_at_the_edges_of_the_band_are_counted_as_if_the_edge_were_the_probability(film):
+def test_passages_are_counted_by_the_probability_and_by_both_edges_of_its_band(film):
+    """The band is p_low to p_high; the count has no interval of its own, for these counts stand beside it."""
     for claim in claims_of_kind(film, kinds.MarkedPassages):
-        assert claim.interval is None
         counts = {"p": claim.number, "p_low": claim.at_low_edge, "p_high": claim.at_high_edge}
         for column, count in counts.items():
-            as_probability = replace(film, table=film.table.assign(p=film.table[column]))
-            assert len(marked_passages_of(as_probability)) == count
+            by_this_column = replace(film, table=film.table.assign(p=film.table[column]))
+            assert count == len(marked_passages_of(by_this_column))
+        assert claim.interval is None
 
 
-def with_passage(contributions, p_of):
-    """Plant a passage of ten rows of a second, alike but for what concepts add and how likely they are.
+def with_passage(*, added_to_logit, seen_with_p):
+    """Plant a passage of ten seconds, a row each, alike but for what concepts add and how likely they are.
 
-    `contributions` and `p_of` have, of each concept, one number for all ten rows or a list of ten; other
-    concepts add nothing and are seen nowhere.
+    Both have, of each concept, one number for all ten seconds or a list of ten. A concept is seen from .5 on,
+    and speaks for the passage where it adds something positive. Others add nothing and are seen nowhere.
     """
-    film = invented_film(n_rows=30, duration_s=30.0, unlike=())
+    film = invented_film(n_rows=30, duration_s=30.0, unlike_parts=())
     model = film.model()
     table = film.table.assign(start_s=np.arange(30.0), end_s=np.arange(1.0, 31.0), flags="", logit=-9.0)
     for concept in model.concepts:
         added, likely = np.zeros(30), np.zeros(30)
-        added[10:20] = contributions.get(concept.name, 0.0)
-        likely[10:20] = p_of.get(concept.name, 0.0)
+        added[10:20] = added_to_logit.get(concept.name, 0.0)
+        likely[10:20] = seen_with_p.get(concept.name, 0.0)
         table[f"{concept.name}_contribution"], table[f"{concept.name}_p"] = added, likely
     table.loc[10:19, "logit"] = 0.5
     p = mean_probability(np.array(model.calibration.draws), table["logit"].to_numpy())
@@ -885,89 +970,134 @@ def with_passage(contributions, p_of):
     return with_model(replace(film, table=table), concepts=concepts, threshold_p=just_below)
 
 
-def frequent_concepts(film):
-    """Name the concepts that the sentence on a film's only passage says are seen in it."""
+def concepts_mostly_seen(film):
+    """Name the concepts that the sentence on a film's only passage says are mostly seen in it."""
     claim = counted_passages(film, film.model(), film.segments())
     assert claim.number == 1
     return [concept.name for concept in claim.concepts]
 
 
-def test_a_concept_is_named_for_the_time_in_which_it_is_seen_not_for_its_mean_over_a_passage():
+def test_a_concept_is_named_for_the_time_in_which_it_is_seen_not_for_its_mean_probability():
     """Body is seen in four seconds of ten, with a mean over the threshold; Look in six, with one below it."""
-    body, look = np.repeat([0.98, 0.4], [4, 6]), np.repeat([0.6, 0.02], [6, 4])
-    assert body.mean() > 0.5 > look.mean()
-    film = with_passage({"Body": 1.0, "Look": 1.0}, {"Body": body, "Look": look})
-    assert frequent_concepts(film) == ["Look"]
+    p_of_body, p_of_look = np.repeat([0.98, 0.4], [4, 6]), np.repeat([0.6, 0.02], [6, 4])
+    assert p_of_body.mean() > 0.5 > p_of_look.mean()
+    film = with_passage(
+        added_to_logit={"Body": 1.0, "Look": 1.0}, seen_with_p={"Body": p_of_body, "Look": p_of_look}
+    )
+    assert concepts_mostly_seen(film) == ["Look"]
 
 
-def test_a_concept_that_is_seen_all_along_but_speaks_for_it_in_less_than_half_is_not_named():
-    film = with_passage({"Look": np.repeat([1.0, -1.0], [4, 6])}, {"Look": 0.9})
-    assert frequent_concepts(film) == []
+def test_a_concept_that_is_seen_all_along_but_speaks_for_a_passage_in_less_than_half_is_not_named():
+    look_adds = np.repeat([1.0, -1.0], [4, 6])
+    film = with_passage(added_to_logit={"Look": look_adds}, seen_with_p={"Look": 0.9})
+    assert concepts_mostly_seen(film) == []
 
 
-def test_a_concept_that_is_for_it_in_most_of_the_time_and_against_it_over_all_of_it_is_not_named():
-    """Look adds a little in six of ten seconds, and takes away much in the others."""
-    film = with_passage({"Look": np.repeat([0.3, -2.0], [6, 4]), "Body": 1.0}, {"Look": 0.9, "Body": 0.9})
-    assert frequent_concepts(film) == ["Body"]
+def test_a_concept_that_lowers_the_mean_probability_is_not_named_though_it_raises_it_mostly():
+    """Look adds a little in six of ten seconds, and takes away much in the other four."""
+    look_adds = np.repeat([0.3, -2.0], [6, 4])
+    film = with_passage(
+        added_to_logit={"Look": look_adds, "Body": 1.0}, seen_with_p={"Look": 0.9, "Body": 0.9}
+    )
+    assert concepts_mostly_seen(film) == ["Body"]
 
 
-def test_the_sentence_and_the_reasons_of_a_passage_have_one_limit():
-    """Over the whole passage Look changes the probability by .00997, which tables have as .0100."""
-    draws = np.array(with_passage({}, {}).model().calibration.draws)
+def taken_away_for_a_change_of(wanted_change, *, added):
+    """Find what Look must add in four seconds so that, with `added` in six, it changes p by `wanted_change`.
 
-    def changes(added):
-        return (
-            mean_probability(draws, np.array([0.5]))[0] - mean_probability(draws, np.array([0.5 - added]))[0]
-        )
+    By bisection: the more it adds, the more it changes the mean probability of the ten seconds.
+    """
+    draws = np.array(with_passage(added_to_logit={}, seen_with_p={}).model().calibration.draws)
 
-    low, high = -1.0, 0.3  # what the rows add in which it is against
+    def change_of(logit_added):
+        with_look, without = mean_probability(draws, np.array([0.5, 0.5 - logit_added]))
+        return with_look - without
+
+    too_low, high_enough = -1.0, added
     for _ in range(60):
-        middle = (low + high) / 2
-        is_above = 0.6 * changes(0.3) + 0.4 * changes(middle) > 0.00997
-        low, high = (low, middle) if is_above else (middle, high)
-    film = with_passage({"Look": np.repeat([0.3, low], [6, 4])}, {"Look": 0.9})
-    (change,) = [reason.change for reason in reasons(film.segments().iloc[0]) if reason.concept == "Look"]
-    assert change == 0.01
-    assert passage(film.model(), film.segments().iloc[0]).reasons
-    assert frequent_concepts(film) == ["Look"]
+        middle = (too_low + high_enough) / 2
+        if 0.6 * change_of(added) + 0.4 * change_of(middle) > wanted_change:
+            high_enough = middle
+        else:
+            too_low = middle
+    return too_low
 
 
-@settings(max_examples=30, deadline=None)
-@given(films())
-def test_each_concept_that_is_named_is_seen_and_for_it_in_half_of_the_time_and_no_other_is(film):
-    model, rows = film.model(), film.rows()
-    claim = counted_passages(film, model, film.segments())
-    if claim is None or not claim.number:
-        return
+def test_a_change_of_almost_a_percent_is_rounded_to_one_in_the_sentence_as_in_the_reasons():
+    """Look changes the probability by .00997: tables round it to .0100, from which on it is a reason."""
+    look_adds = np.repeat([0.3, taken_away_for_a_change_of(0.00997, added=0.3)], [6, 4])
+    film = with_passage(added_to_logit={"Look": look_adds}, seen_with_p={"Look": 0.9})
+    segment = film.segments().iloc[0]
+    (look,) = [reason for reason in reasons(segment) if reason.concept == "Look"]
+    assert look.change == 0.01
+    assert "Look" in [reason.what for reason in passage(film.model(), segment).reasons if reason.moves]
+    assert concepts_mostly_seen(film) == ["Look"]
+
+
+class ShareAndChange(NamedTuple):
+    """Of a concept: the share of the marked time in which it is seen and for it, and the mean change of p."""
+
+    share: float
+    mean_change: float
+
+    @property
+    def is_named(self):
+        # The mean is compared as it stands in a table, to four decimals.
+        return self.share >= 0.5 and round(self.mean_change, 4) >= LEAST_CHANGE
+
+    @property
+    def is_at_a_bound(self):
+        """Tell whether the last digits of a sum decide: .00995 is what rounds to .0100."""
+        return abs(self.share - 0.5) < 1e-9 or abs(self.mean_change - 0.00995) < 1e-9
+
+
+def shares_and_changes(film):
+    """Compute of each concept, from the rows of the marked passages, by what it is named or not."""
+    rows = film.rows()
     is_marked = np.zeros(len(rows), bool)
     for start_s, end_s in marked_passages_of(film):
         is_marked |= is_inside(rows, start_s, end_s)
     rows = rows[is_marked & is_judged(rows)]
     seconds = seconds_of(rows)
-    draws, named = np.array(model.calibration.draws), {concept.name for concept in claim.concepts}
-    for concept in model.concepts:
-        without = rows["logit"] - rows[f"{concept.name}_contribution"]
-        change = rows["p"].to_numpy() - mean_probability(draws, without.to_numpy())
+    draws = np.array(film.model().calibration.draws)
+    computed = {}
+    for concept in film.model().concepts:
+        logit_without = rows["logit"] - rows[f"{concept.name}_contribution"]
+        change = rows["p"].to_numpy() - mean_probability(draws, logit_without.to_numpy())
         is_seen = (rows[f"{concept.name}_p"] >= concept.threshold_p).to_numpy()
         share = seconds[is_seen & (change >= LEAST_CHANGE)].sum() / seconds.sum()
-        mean_change = np.average(change, weights=seconds)
-        # So near to a bound, the last digits of a sum decide.
-        is_at_bound = abs(share - 0.5) < 1e-9 or abs(mean_change - (LEAST_CHANGE - 0.5e-4)) < 1e-9
-        # The mean is decided by as it stands in a table, to four decimals.
-        is_named = share >= 0.5 and round(mean_change, 4) >= LEAST_CHANGE
-        assert (concept.name in named) == is_named or is_at_bound
+        computed[concept.name] = ShareAndChange(share, np.average(change, weights=seconds))
+    return computed
 
 
-def test_concepts_come_by_what_they_add_over_the_time_in_which_they_are_seen():
+@settings(max_examples=30, deadline=None)
+@given(films())
+def test_concepts_are_named_that_are_seen_and_for_a_film_in_half_of_its_marked_time_and_no_others(film):
+    claim = counted_passages(film, film.model(), film.segments())
+    if claim is None or not claim.number:
+        return
+    named = {concept.name for concept in claim.concepts}
+    for name, computed in shares_and_changes(film).items():
+        if not computed.is_at_a_bound:
+            assert (name in named) == computed.is_named
+
+
+def test_concepts_are_named_in_the_order_of_what_they_add_while_they_are_seen():
     """Body is seen in six seconds and adds more in them than Look does in all ten."""
-    film = with_passage({"Look": 0.5, "Body": 1.0}, {"Look": 0.9, "Body": np.repeat([0.9, 0.1], [6, 4])})
-    assert frequent_concepts(film) == ["Body", "Look"]
+    film = with_passage(
+        added_to_logit={"Look": 0.5, "Body": 1.0},
+        seen_with_p={"Look": 0.9, "Body": np.repeat([0.9, 0.1], [6, 4])},
+    )
+    assert concepts_mostly_seen(film) == ["Body", "Look"]
 
 
-def test_concepts_that_add_as_much_come_in_the_codebooks_order():
+def test_concepts_that_add_as_much_are_named_in_the_codebooks_order():
     first, second, third = [name for name, *_ in CONCEPTS][:3]
-    film = with_passage({first: 1.0, second: 0.5, third: 1.0}, dict.fromkeys((first, second, third), 0.9))
-    assert frequent_concepts(film) == [first, third, second]
+    film = with_passage(
+        added_to_logit={first: 1.0, second: 0.5, third: 1.0},
+        seen_with_p={first: 0.9, second: 0.9, third: 0.9},
+    )
+    assert concepts_mostly_seen(film) == [first, third, second]
 
 
 # --- why nothing is predicted
@@ -984,17 +1114,18 @@ def without_probability(flags):
     return with_model(replace(film, table=film.table.assign(flags=flags, **no_p)), rate=rate)
 
 
-@pytest.mark.parametrize(("flag", "reason"), WHY_NOTHING.items())
-def test_title_and_share_have_the_reason_why_nothing_is_predicted(flag, reason):
-    film = without_probability(flag)
-    (title,), (share,) = claims_of_kind(film, kinds.Title), claims_of_kind(film, kinds.ExpectedShare)
+@pytest.mark.parametrize(("flag_of_all_rows", "reason"), WHY_NOTHING.items())
+def test_title_and_share_have_the_reason_why_nothing_is_predicted(flag_of_all_rows, reason):
+    film = without_probability(flag_of_all_rows)
+    (title,) = claims_of_kind(film, kinds.Title)
     assert title.conditions == (reason,)
+    (share,) = claims_of_kind(film, kinds.ExpectedShare)
     assert share.conditions == (kinds.REFUSED, reason)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("flag", "reason"), WHY_NOTHING.items())
-def test_a_page_gives_one_reason_why_nothing_is_predicted_wherever_it_gives_one(flag, reason, language):
+def test_a_page_gives_the_same_reason_in_all_places_that_say_why_nothing_is_predicted(flag, reason, language):
     film, words = without_probability(flag), Words(language)
     page = film_page([film], language=language)
     said = phrases.no_prediction_phrase(reason, words)
@@ -1023,35 +1154,37 @@ def test_of_several_reasons_unlike_comes_before_unread_and_unread_before_black(f
     assert title.conditions == (reason,)
 
 
-def test_of_a_model_without_calibration_nothing_is_called_unlike():
-    film = invented_film(n_rows=30, duration_s=600.0, unlike=())
+def test_a_film_scored_without_calibration_is_not_said_to_be_unlike_training():
+    """Such a model gives no probability at all, which is no sign that the film differs from its clips."""
+    film = invented_film(n_rows=30, duration_s=600.0, unlike_parts=())
     film = replace(film, table=film.table.assign(p=np.nan))
     film = with_model(film, calibration=None, threshold_p=None)
-    (judged,) = claims_of_kind(film, kinds.JudgedTime)
+    (judged_time,) = claims_of_kind(film, kinds.JudgedTime)
     for language in LANGUAGES:
-        said = phrases.unjudged_sentence(judged, Words(language))
-        assert words_of_unlike(language) not in said
+        sentence = phrases.unjudged_sentence(judged_time, Words(language))
+        assert reason_why_unlike_is_unjudged(language) not in sentence
 
 
-def words_of_unlike(language):
-    """Return the sentence on what cannot be judged from its colon on: what is before it are numbers."""
+def reason_why_unlike_is_unjudged(language):
+    """Return the sentence on what is too unlike to be judged from its colon on: before it are numbers."""
     return Words(language)["sure_unjudged"].split(" : " if language == "fr" else ": ")[1]
 
 
 def test_a_film_of_which_nothing_is_judged_has_no_count_of_passages():
-    film = invented_film(unlike=((0.0, 1.0),))
+    film = invented_film(unlike_parts=((0.0, 1.0),))
     assert counted_passages(film, film.model(), film.segments()) is None
     assert claims_of_kind(film, kinds.MarkedPassages) == []
 
 
-def test_of_several_models_a_sentence_names_the_one_that_marks():
-    of_one = invented_film(n_rows=60, duration_s=600.0)
-    model = of_one.model()
-    of_two = replace(of_one, record=changed(of_one.record, models=[model, changed(model, key="second")]))
-    for film, is_named in ((of_one, False), (of_two, True)):
-        (claim,) = claims_of_kind(film, kinds.MarkedPassages)
-        assert claim.is_one_of_several == is_named
-        assert (model.key in phrases.sentence(claim, Words("en"))) == is_named
+@pytest.mark.parametrize(("n_models", "is_named"), [(1, False), (2, True)])
+def test_of_several_models_a_sentence_names_the_one_that_marks(n_models, is_named):
+    film = invented_film(n_rows=60, duration_s=600.0)
+    model = film.model()
+    models = [model, changed(model, key="second")][:n_models]
+    film = replace(film, record=changed(film.record, models=models))
+    (claim,) = claims_of_kind(film, kinds.MarkedPassages)
+    assert claim.is_one_of_several == is_named
+    assert (model.key in phrases.sentence(claim, Words("en"))) == is_named
 
 
 # --- shares of judged windows and of groups of films
@@ -1064,92 +1197,100 @@ ALL_25_WINDOWS = {
 """AB judged all 25 windows, and called 6 of them S: 0.24."""
 
 
-def counted_over_all_windows():
-    """Claim the share of a census, which has no interval: its bounds are the value itself."""
+def share_of_all_25_windows():
+    """Claim 0.24: all windows of the film (90 s of content) were judged, and 6 of 25 called S."""
     return judged_share(CorrectedRate(low=0.24, high=0.24, method="census", **ALL_25_WINDOWS))
 
 
-def estimated_from_a_draw():
-    """Claim the same share as if the windows had been drawn from more: it has an interval."""
+def share_estimated_from_25_of_more_windows():
+    """Claim 0.24 as the estimate from 25 windows drawn of a longer film, with an interval of .1 to .4."""
     return judged_share(CorrectedRate(low=0.1, high=0.4, method="difference", **ALL_25_WINDOWS))
 
 
 def test_a_share_that_is_counted_over_all_windows_has_no_interval():
-    counted, estimated = counted_over_all_windows(), estimated_from_a_draw()
+    counted = share_of_all_25_windows()
     assert counted.interval is None
-    assert estimated.interval is not None
     assert counted.has(ALL_JUDGED)
+    assert counted.time == kinds.ClaimTime(part="content", seconds=90.0)
+
+
+def test_a_share_that_is_estimated_from_some_windows_has_an_interval():
+    estimated = share_estimated_from_25_of_more_windows()
+    assert estimated.interval is not None
     assert not estimated.has(ALL_JUDGED)
-    assert counted.time == kinds.ClaimTime("content", 90.0)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_sentence_on_a_counted_share_has_its_number_once_and_no_level(language):
+def test_the_sentence_on_a_counted_share_has_24_percent_once_and_no_95_percent_interval(language):
     words = Words(language)
-    said = phrases.sentence(counted_over_all_windows(), words)
-    assert said.count("24") == 1
-    assert phrases.sentence(estimated_from_a_draw(), words).count("24") == 1
-    assert "95" not in said
+    sentence = phrases.sentence(share_of_all_25_windows(), words)
+    assert sentence.count("24") == 1
+    assert "95" not in sentence
+    assert phrases.sentence(share_estimated_from_25_of_more_windows(), words).count("24") == 1
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_pages_note_on_a_counted_share_begins_without_a_range(language):
-    note = phrases.judged_share_note(counted_over_all_windows(), [estimated_from_a_draw()], Words(language))
+def test_the_note_of_a_page_on_a_counted_share_begins_without_an_interval(language):
+    """An interval is written with a dash, as 10–40%; what else was judged follows in later sentences."""
+    other_claims = [share_estimated_from_25_of_more_windows()]
+    note = phrases.judged_share_note(share_of_all_25_windows(), other_claims, Words(language))
     first_sentence_of_note = note.split(".")[0]
     assert "–" not in first_sentence_of_note
 
 
-def claims_of_three_decades():
-    """Claim the shares of three groups: of the 1950s, of the 1960s with unsure windows, none of the 1970s."""
-    groups = pd.DataFrame(
-        {
-            "group": ["1950s", "1960s", "1970s"],
-            "n_films": [9, 8, 3],
-            "n_judged": [6, 5, 1],
-            "judges": ["AB", "AB", "AB"],
-            "n_windows": [60, 50, 10],
-            "n_unsure": [0, 2, 0],
-            "value": [0.304, 0.995, np.nan],
-            "low": [0.201, 0.9, np.nan],
-            "high": [0.418, 0.9999, np.nan],
-            "worth": [70.0, 50.0, np.nan],
-            "expected": [0.2, 0.3, np.nan],
-            "n_expected": [9, 8, 0],
-            "reason": ["", "", "1 of 3 films judged"],
-        }
+GROUPS_OF_DECADES = pd.DataFrame(
+    {
+        "group": ["1950s", "1960s", "1970s"],
+        "n_films": [9, 8, 3],
+        "n_judged": [6, 5, 1],
+        "judges": ["AB", "AB", "AB"],
+        "n_windows": [60, 50, 10],
+        "n_unsure": [0, 2, 0],  # windows of which AB was not sure
+        "value": [0.304, 0.995, np.nan],  # of the 1970s there is no share
+        "low": [0.201, 0.9, np.nan],
+        "high": [0.418, 0.9999, np.nan],
+        "worth": [70.0, 50.0, np.nan],
+        "expected": [0.2, 0.3, np.nan],
+        "n_expected": [9, 8, 0],
+        "reason": ["", "", "1 of 3 films judged"],
+    }
+)
+"""Groups of films as `film compare` makes them."""
+
+
+def claims_of_groups(groups):
+    """Claim what a comparison of these groups shows; it has no films and no differences."""
+    comparison = FilmComparison(
+        films=(), groups=groups, changes=pd.DataFrame(), notes=(), by="decade", positive=SURE, model="m"
     )
-    compared = FilmComparison((), groups, pd.DataFrame(), (), by="decade", positive=SURE, model="m")
-    return group_claims(compared)
+    return group_claims(comparison)
 
 
 def test_the_sentence_on_groups_has_the_numbers_of_those_that_have_a_share():
-    said = phrases.groups_sentence(claims_of_three_decades(), Words("en"))
-    assert "30% [20%, 42%]" in said
-    assert ">99% [90%, >99%]" in said
-    assert "70s" not in said
+    sentence = phrases.groups_sentence(claims_of_groups(GROUPS_OF_DECADES), Words("en"))
+    assert "30% [20%, 42%]" in sentence  # of the 1950s: .304 [.201, .418]
+    assert ">99% [90%, >99%]" in sentence  # of the 1960s: .995 [.9, .9999]
+    assert "70s" not in sentence
 
 
 def test_the_sentence_on_groups_says_that_unsure_windows_are_left_out():
-    claims = claims_of_three_decades()
-    assert [claim.has(kinds.NOT_SURE) for claim in claims] == [False, True, False]
+    claims = claims_of_groups(GROUPS_OF_DECADES)
+    fifties, sixties, seventies = claims
+    assert sixties.has(kinds.NOT_SURE)
+    assert not fifties.has(kinds.NOT_SURE)
+    assert not seventies.has(kinds.NOT_SURE)
     assert Words("en")["unsure_left_out"] in phrases.groups_sentence(claims, Words("en"))
 
 
 def test_a_group_without_a_share_says_why():
-    *_, seventies = claims_of_three_decades()
+    *_, seventies = claims_of_groups(GROUPS_OF_DECADES)
     assert seventies.number is None
     assert phrases.sentence(seventies, Words("en")) == "1970s: 1 of 3 films judged"
 
 
 @pytest.mark.parametrize(("judges", "verb"), [("AB", "marquerait"), ("AB, CD", "marqueraient")])
-def test_what_one_judge_would_mark_is_said_in_the_singular(judges, verb):
-    groups = pd.DataFrame(
-        {
-            "group": ["1950s"], "n_films": [9], "n_judged": [6], "judges": [judges], "n_windows": [60],
-            "n_unsure": [0], "value": [0.304], "low": [0.201], "high": [0.418], "worth": [70.0],
-            "expected": [0.2], "n_expected": [9], "reason": [""],
-        }
-    )  # fmt: skip
-    compared = FilmComparison((), groups, pd.DataFrame(), (), by="decade", positive=SURE, model="m")
-    said = phrases.groups_sentence(group_claims(compared), Words("fr"))
-    assert f" {verb} comme" in said
+def test_the_french_verb_is_singular_of_one_judge_and_plural_of_two(judges, verb):
+    """As in "AB marquerait comme S (Sûr) 30 % des ..."."""
+    groups = GROUPS_OF_DECADES.head(1).assign(judges=judges)
+    sentence = phrases.groups_sentence(claims_of_groups(groups), Words("fr"))
+    assert f" {verb} comme" in sentence

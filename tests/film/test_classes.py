@@ -14,6 +14,7 @@ from obygaze_features.store.testing import toy_group
 from obygaze_film.claims import Words, document, film_claims, kinds, phrases
 from obygaze_film.classes import classes_of_span
 from obygaze_film.page import film_page
+from obygaze_film.page.view import FilmView
 from obygaze_film.score import score_film
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.evidence import span_evidence
@@ -24,10 +25,14 @@ NAMES = ("revolver", "stage", "stove")
 SEEN = (0.80, 0.15, 0.05)
 """Probability of each class in windows with a gun."""
 ELSEWHERE = (0.02, 0.90, 0.08)
+"""Probability of each class in the others."""
 
 
 def with_answers(store, folder):
-    """Seal a store of the same windows and vectors with a classifier's answers beside them: guns are seen."""
+    """Seal a store of the same windows and vectors with answers of a classifier, net, beside them.
+
+    It finds a revolver in windows with a gun, and a stage elsewhere.
+    """
     told = {"head": "classifier", "beside": "net", "architecture": {"features": list(NAMES)}}
     vectors = store["descriptors"]
     groups = [
@@ -63,79 +68,112 @@ def film(answered, trained):
     return score_film(answered, [trained.paths["pcbm_lr"]])
 
 
-def test_classes_of_windows_are_kept_with_their_mean_in_the_film(film, answered, tmp_path):
-    p = answered["net.answers"].pooled()
+def test_classes_of_windows_are_kept_with_their_mean_in_the_film(film, answered):
     assert set(film.classes["classifier"]) == {"net"}
     of_stage = film.classes[film.classes["class"] == "stage"]
-    assert of_stage["p"].to_numpy() == pytest.approx(p[:, 1])
-    assert of_stage["usual_p"].to_numpy() == pytest.approx(p[:, 1].mean())
+    p_of_stage = answered["net.answers"].pooled()[:, NAMES.index("stage")]
+    assert of_stage["p"].to_numpy() == pytest.approx(p_of_stage)
+    assert of_stage["usual_p"].to_numpy() == pytest.approx(p_of_stage.mean())
+
+
+def test_classes_of_windows_are_read_back_as_they_were_written(film, tmp_path):
     film.write(tmp_path / "film")
     pd.testing.assert_frame_equal(Timeline.read(tmp_path / "film").classes, film.classes)
 
 
-def test_a_class_that_is_improbable_everywhere_is_not_kept_but_the_most_probable_one_is():
-    classes = pd.DataFrame(
-        {
-            "start_s": [0.0, 4.0, 4.0],
-            "end_s": [4.0, 8.0, 8.0],
-            "classifier": "net",
-            "class": ["a", "a", "b"],
-            "p": [0.8, 0.2, 0.6],
-            "usual_p": [0.1, 0.1, 0.3],
-        }
-    )
-    whole = classes_of_span(classes, 0.0, 8.0)["net"]
-    assert [(one.name, one.p) for one in whole] == [("a", pytest.approx(0.5))]  # b: .3, as in the film
-    last = classes_of_span(classes, 5.0, 8.0)["net"]
-    assert [(one.name, one.p) for one in last] == [("b", pytest.approx(0.6)), ("a", pytest.approx(0.2))]
-    assert classes_of_span(classes, 8.0, 12.0) == {}
+CLASSES_OF_TWO_WINDOWS = pd.DataFrame(
+    {
+        "start_s": [0.0, 4.0, 4.0],
+        "end_s": [4.0, 8.0, 8.0],
+        "classifier": "net",
+        "class": ["stage", "stage", "stove"],
+        "p": [0.8, 0.2, 0.6],
+        "usual_p": [0.1, 0.1, 0.3],
+    }
+)
+"""Of 0-4 s and 4-8 s. The first window has no row for a stove, which was improbable there: its p is 0."""
 
 
-def test_a_passage_names_what_is_seen_there_and_not_what_is_usual(film):
-    passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
-    with_guns = []
+def p_by_class(start_s, end_s):
+    """Return the classes of a span that are likelier there than in the film, likeliest first."""
+    classes = classes_of_span(CLASSES_OF_TWO_WINDOWS, start_s, end_s)["net"]
+    return [(seen.name, pytest.approx(seen.p)) for seen in classes]
+
+
+def test_a_class_that_is_not_likelier_in_a_span_than_in_the_film_is_not_named():
+    """Over both windows a stove has the mean .3, as in the whole film, and a stage .5."""
+    assert p_by_class(0.0, 8.0) == [("stage", 0.5)]
+
+
+def test_classes_of_a_part_of_a_window_are_those_of_the_window_likeliest_first():
+    assert p_by_class(5.0, 8.0) == [("stove", 0.6), ("stage", 0.2)]
+
+
+def test_a_span_without_windows_has_no_classes():
+    assert classes_of_span(CLASSES_OF_TWO_WINDOWS, 8.0, 12.0) == {}
+
+
+def test_passages_with_a_gun_name_the_revolver_and_not_the_stage_of_all_the_film(film):
+    passages = []
+    for claim in film_claims(film):
+        if isinstance(claim, kinds.Passage):
+            middle_s = (claim.time.start_s + claim.time.end_s) / 2
+            if any(start < middle_s < end for start, end in PLANTED):
+                passages.append(claim)
+    assert passages
     for claim in passages:
-        middle = (claim.time.start_s + claim.time.end_s) / 2
-        if any(start < middle < end for start, end in PLANTED):
-            with_guns.append(claim)
-    assert with_guns
-    for claim in with_guns:
         (seen,) = claim.classes
         assert (seen.what, seen.who) == ("revolver", ("net",))
         assert seen.number > 2 * seen.usual_p
-        assert json.loads(json.dumps(document(claim)))["classes"][0]["what"] == "revolver"
+        as_json = json.loads(json.dumps(document(claim)))
+        assert as_json["classes"][0]["what"] == "revolver"
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_page_and_desk_say_it_and_films_without_answers_say_nothing(film, timeline, language):
+def test_a_page_names_the_classes_that_are_seen_in_a_passage(film, language):
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]
-    words = Words(language)
-    said = next(phrases.classes_sentence(claim.classes, words) for claim in passages if claim.classes)
-    assert "revolver" in said
-    assert said in film_page([film], language=language)
+    with_classes = [claim.classes for claim in passages if claim.classes]
+    sentence = phrases.classes_sentence(with_classes[0], Words(language))
+    assert "revolver" in sentence
+    assert sentence in film_page([film], language=language)
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_a_page_on_a_film_without_a_classifiers_answers_names_no_classes(timeline, language):
     assert "revolver" not in film_page([timeline], language=language)
-    assert phrases.classes_sentence([], words) == ""
+    assert phrases.classes_sentence([], Words(language)) == ""
 
 
-def test_the_desk_says_it_of_any_span(film):
-    class Opened:
-        timeline, store, media = film, None, ()
+class OpenFilmOfTheTest:
+    """What the desk has open of a film: its timeline, and neither its features nor its video."""
 
-        def view(self, language):
-            from obygaze_film.page.view import FilmView
+    store, media = None, ()
 
-            return FilmView(film, "f", Words(language), top=20)
+    def __init__(self, film):
+        self.timeline = film
 
-    opened = Opened()
-    assert "revolver" in span_evidence(opened, [opened], 42.0, 60.0, Words("en"))["classes"]
-    assert span_evidence(opened, [opened], 90.0, 140.0, Words("en"))["classes"] == ""
+    def view(self, language):
+        return FilmView(self.timeline, "f", Words(language), top=20)
 
 
-def test_explain_names_them_beside_the_decision(answered, trained):
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "is_named"),
+    [(42.0, 60.0, True), (90.0, 140.0, False)],
+    ids=["with a gun", "without"],
+)
+def test_the_desk_names_the_classes_that_are_seen_in_a_span(film, start_s, end_s, is_named):
+    opened = OpenFilmOfTheTest(film)
+    sentence = span_evidence(opened, [opened], start_s, end_s, Words("en"))["classes"]
+    assert ("revolver" in sentence) == is_named
+    assert bool(sentence) == is_named
+
+
+def test_explain_names_the_classes_seen_in_a_clip_beside_the_models_decision(answered, trained):
+    """The window from 44 to 52 s has a gun: PLANTED begins with 40 to 72 s."""
     clips = answered.clips_at(range(len(answered.table))).values()
-    gun = next(clip.clip_id for clip in clips if clip.start_s >= 44)
+    (clip_with_gun,) = [clip for clip in clips if clip.start_s == 44]
     model = om.load_model(trained.paths["pcbm_lr"])
-    explained = explain(model, [answered], gun, {})
+    explained = explain(model, [answered], clip_with_gun.clip_id, {})
     (seen,) = explained.classes["net"]
     assert (seen.name, seen.p) == ("revolver", pytest.approx(0.8, abs=1e-3))
     assert "revolver (0.80" in describe(explained, model)

@@ -12,19 +12,18 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films
 from obygaze_film.cells import cells_of
-from obygaze_film.claims import LANGUAGES, Words
+from obygaze_film.claims import Words
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
-from obygaze_film.film_groups import ALL, LEAST_FILMS, read_facts
+from obygaze_film.film_groups import ALL, read_facts
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_windows import needed_windows
-from obygaze_film.notes import said_counted
 from obygaze_film.page import side_by_side
 from obygaze_film.scored_files import write_films
 from obygaze_film.windows_to_judge import choose_next
 from tests.command import obygaze
 from tests.film.page.invented import invented_film
-from tests.film.saying import sentence_of
+from tests.film.saying import sentence_on_groups
 
 # --- scored films
 # ---------------------------------------------------------------------------
@@ -40,10 +39,15 @@ def films():
     ]
 
 
+def number_of(clip):
+    """Return the number of a window's film: 3 of tt03."""
+    return int(clip.movie.removeprefix("tt"))
+
+
 def judged_by_ab(clip):
-    """AB calls the first windows of a draw S, the more the later the film: one of tt00, four of tt10."""
-    film_number, place = int(clip.movie[2:]), int(clip.extras["place"])
-    level = "S" if place <= 1 + film_number // 3 else "HN"
+    """Let AB call the first windows of a draw S, the more the later the film: one of tt00, four of tt10."""
+    n_positive = 1 + number_of(clip) // 3
+    level = "S" if int(clip.extras["place"]) <= n_positive else "HN"
     return replace(clip, level=level, annotator="AB")
 
 
@@ -54,42 +58,56 @@ def judged(films):
     return Manifest(tuple(judged_by_ab(clip) for clip in windows), Path())
 
 
-def test_judgements_behind_a_window_that_nobody_judged_are_said_to_be_left_out(films):
+@pytest.mark.parametrize(
+    ("language", "beginning", "reason"),
+    [
+        ("en", "tt00: left out 1 judgement", "drawn after place 11, which is not judged"),
+        ("fr", "tt00 : 1 jugement hors du compte", "tiré après place 11, qui n’est pas jugé"),
+    ],
+)
+def test_a_judgement_that_was_drawn_after_an_unjudged_window_is_left_out_and_counted(
+    films, language, beginning, reason
+):
+    """Twelve windows are drawn, and all but the eleventh judged: the twelfth does not count."""
     windows = [judged_by_ab(clip) for clip in choose_next(films[:1], 12, blind=True)]
-    with_a_gap = Manifest(tuple(clip for clip in windows if clip.extras["place"] != "11"), Path())
-    found = compare_films(films, with_a_gap)
-    (note,) = [note for note in found.notes if "drawn after" in note]
-    assert note.startswith("tt00: left out 1 judgement drawn after place 11, which is not judged")
-    in_french = Words("fr").again(note)
-    assert in_french.startswith("tt00 : 1 jugement hors du compte")
-    assert "tirés après place 11, qui n’est pas jugé" in in_french
+    with_a_gap = [clip for clip in windows if clip.extras["place"] != "11"]
+    comparison = compare_films(films, Manifest(tuple(with_a_gap), Path()))
+    (note,) = [note for note in comparison.notes if "drawn after" in note]
+    in_language = Words(language).again(note)
+    assert in_language.startswith(beginning)
+    assert reason in in_language
 
 
 def test_groups_of_scored_films_have_shares_with_intervals(films, judged):
     """By decade: five films of the 1990s, all judged, and nine of the 2000s, of which six are."""
     found = compare_films(films, judged, by="decade")
-    assert [film.facts["year"] for film in found.films] == [str(1995 + n) for n in range(N_FILMS)]
-    assert found.groups[["group", "n_films", "n_judged", "n_windows"]].to_numpy().tolist() == [
-        ["1990s", 5, 5, 50],
-        ["2000s", 9, 6, 60],
-    ]
-    assert (found.groups["low"] < found.groups["value"]).all()
-    assert (found.groups["value"] < found.groups["high"]).all()
+    assert [film.facts["year"] for film in found.films] == [str(year) for year in range(1995, 2009)]
+    nineties, noughties = found.groups.to_dict("records")
+    assert (nineties["group"], nineties["n_films"], nineties["n_judged"]) == ("1990s", 5, 5)
+    assert (noughties["group"], noughties["n_films"], noughties["n_judged"]) == ("2000s", 9, 6)
+    assert (nineties["n_windows"], noughties["n_windows"]) == (50, 60)  # ten a film
+    for group in (nineties, noughties):
+        assert group["low"] < group["value"] < group["high"]
 
 
-def test_what_the_judgements_of_a_group_are_worth_is_a_number_only_where_the_model_helps(films, judged):
+def test_a_group_says_how_many_windows_its_judgements_are_worth_where_the_model_helps(films, judged):
+    """An estimate's `worth` is a factor; a group's is its windows times this factor, if that is above 1."""
     found = compare_films(films, judged, by="decade")
     samples = [film.sample for film in found.films]
-    worths = [estimate.worth for estimate in estimate_groups([samples[:5], samples[5:]])]
-    expected = [n * worth if worth > 1 else np.nan for n, worth in zip((50, 60), worths, strict=True)]
-    assert found.groups["worth"].tolist() == pytest.approx(expected, nan_ok=True)
+    of_nineties, of_noughties = estimate_groups([samples[:5], samples[5:]])
+    for group, estimate in zip(found.groups.itertuples(), (of_nineties, of_noughties), strict=True):
+        if estimate.sample_size_ratio > 1:
+            assert group.worth == pytest.approx(group.n_windows * estimate.sample_size_ratio)
+        else:
+            assert np.isnan(group.worth)
 
 
-def test_what_the_model_expects_of_a_film_does_not_depend_on_who_was_sure_of_what(films, judged):
+def test_what_the_model_expects_of_a_film_does_not_depend_on_judgements(films, judged):
+    """AB judges the third window of each draw S or HN, or is not sure of it (NS)."""
     clips = [replace(clip, level="NS") if clip.extras["place"] == "3" else clip for clip in judged]
-    doubted = judged.with_clips(clips)
-    expected = [[film.expected for film in compare_films(films, one).films] for one in (judged, doubted)]
-    assert expected[0] == expected[1]
+    unsure_of_the_third = judged.with_clips(clips)
+    expected = [film.expected for film in compare_films(films, judged).films]
+    assert [film.expected for film in compare_films(films, unsure_of_the_third).films] == expected
 
 
 def test_a_comparison_says_by_what_films_are_grouped(films, judged):
@@ -99,130 +117,202 @@ def test_a_comparison_says_by_what_films_are_grouped(films, judged):
     assert " by " not in comparison_report(ungrouped).title
 
 
-def test_films_of_which_more_is_judged_positive_by_the_year_have_a_trend_in_any_order(films, judged):
+def test_films_of_which_more_is_judged_positive_year_by_year_have_a_difference_and_a_trend(films, judged):
+    """The difference is that of the 1990s minus the 2000s; the trend is by ten years."""
+    difference, trend = compare_films(films, judged, by="decade", trend="year").changes.to_dict("records")
+    assert difference["low"] < difference["value"] < 0
+    assert 0 < trend["value"] < trend["high"]
+
+
+def test_the_order_of_films_and_judgements_does_not_change_shares_of_groups(films, judged):
     found = compare_films(films, judged, by="decade", trend="year")
-    earlier_less_later, by_year = found.changes.to_dict("records")
-    assert earlier_less_later["low"] < earlier_less_later["value"] < 0
-    assert 0 < by_year["value"] < by_year["high"]
-    turned_round = Manifest(judged.clips[::-1], Path())
-    again = compare_films(films[::-1], turned_round, by="decade", trend="year")
-    assert again.groups.equals(found.groups)
+    judgements_reversed = Manifest(judged.clips[::-1], Path())
+    of_reversed = compare_films(films[::-1], judgements_reversed, by="decade", trend="year")
+    assert of_reversed.groups.equals(found.groups)
 
 
-@pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_group_of_which_one_film_has_a_positive_window_rests_on_it_and_says_so(films, judged, language):
-    """As of a change: by the films that have any positive window, or lack any."""
-    clips = [replace(clip, level="HN") if clip.movie not in {"tt02", "tt05", "tt06", "tt07"} else clip
-             for clip in judged]  # fmt: skip
+@pytest.fixture(scope="module")
+def with_one_positive_film_of_the_nineties(films, judged):
+    """Of the 1990s only tt02 has positive windows, of the 2000s tt05, tt06 and tt07."""
+    positive = {"tt02", "tt05", "tt06", "tt07"}
+    clips = [clip if clip.movie in positive else replace(clip, level="HN") for clip in judged]
     found = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
     assert found.groups["group"].tolist() == ["1990s", "2000s"]
-    rests = {"en": "rests on 1 film", "fr": "repose sur 1 film"}[language]
-    assert [Words(language).again(note) for note in found.groups["note"]] == [rests, ""]
-    sentence = sentence_of(found, language)
-    assert sentence.count(f"({rests})") == 1
-    assert sentence.index(f"({rests})") < sentence.index("2000")
-    assert side_by_side.comparison_page(found, language=language).count(f"<small>{rests}</small>") == 1
-    assert "rests on 1 film" in str(comparison_report(found).blocks[0])
+    return found
 
 
-def test_too_few_judged_films_are_refused_with_those_to_judge(films, judged):
-    """Of the 2000s three films are judged, and a share needs five: two more are named."""
-    few = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
-    found = compare_films(films, few, by="decade", trend="year")
-    later, trend = found.groups.iloc[1], found.changes.iloc[-1]
-    assert later["n_judged"] == 3
-    assert np.isnan(later["value"])
-    named = [film.movie for film in films if film.movie in later["reason"]]
+RESTS_ON_1_FILM = pytest.mark.parametrize(
+    ("language", "note"), [("en", "rests on 1 film"), ("fr", "repose sur 1 film")]
+)
+
+
+@RESTS_ON_1_FILM
+def test_a_group_of_which_one_film_has_positive_windows_has_a_note_that_it_rests_on_it(
+    with_one_positive_film_of_the_nineties, language, note
+):
+    of_nineties, of_noughties = with_one_positive_film_of_the_nineties.groups["note"]
+    assert Words(language).again(of_nineties) == note
+    assert of_noughties == ""
+
+
+@RESTS_ON_1_FILM
+def test_sentence_and_page_have_the_note_that_a_group_rests_on_one_film(
+    with_one_positive_film_of_the_nineties, language, note
+):
+    sentence = sentence_on_groups(with_one_positive_film_of_the_nineties, language)
+    assert sentence.count(f"({note})") == 1
+    assert sentence.index(f"({note})") < sentence.index("2000")  # it is on the 1990s
+    page = side_by_side.comparison_page(with_one_positive_film_of_the_nineties, language=language)
+    assert page.count(f"<small>{note}</small>") == 1
+
+
+def test_the_report_has_the_note_that_a_group_rests_on_one_film(with_one_positive_film_of_the_nineties):
+    groups = comparison_report(with_one_positive_film_of_the_nineties).blocks[0]
+    assert "rests on 1 film" in str(groups)
+
+
+def test_a_group_of_too_few_judged_films_has_no_share_and_names_films_to_judge(films, judged):
+    """Of the 2000s tt05, tt06 and tt07 are judged, and a share needs five: two more are named."""
+    eight_judged = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
+    _, noughties = compare_films(films, eight_judged, by="decade").groups.to_dict("records")
+    assert noughties["n_judged"] == 3
+    assert np.isnan(noughties["value"])
+    named = [film.movie for film in films if film.movie in noughties["reason"]]
     assert len(named) == 2
-    assert min(named) >= "tt08"
+    assert all(movie >= "tt08" for movie in named)  # they are not judged yet
+
+
+def test_a_trend_of_too_few_judged_films_is_refused(films, judged):
+    """Eight films are judged, and a trend needs ten."""
+    eight_judged = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
+    trend = compare_films(films, eight_judged, trend="year").changes.iloc[-1]
     assert np.isnan(trend["value"])
     assert "a rate needs 10 films" in trend["reason"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_films_whose_judgements_are_hidden_are_not_said_to_be_without_and_nobody_is_asked_to_judge_them(
-    films, judged, language
+@pytest.mark.parametrize(
+    ("language", "needed", "hidden"),
+    [
+        ("en", "a rate needs 5 films", "of 14 films here 14 have judgements that are hidden"),
+        ("fr", "un taux demande 5 films", "sur 14 films ici, 14 ont des jugements cachés"),
+    ],
+)
+def test_a_group_without_a_share_says_that_judgements_are_hidden_and_asks_nobody_to_judge(
+    films, judged, language, needed, hidden
 ):
+    """Who judges these films blindly may not see what others judged: they may well be judged."""
     movies = [film.movie for film in films]
-    compared = compare_films(films, judged.with_clips([]), hidden=movies)
-    (reason,) = compared.groups["reason"]
-    words = Words(language)
-    known = {"films": said_counted("films_n", len(movies)), "least": LEAST_FILMS}
-    assert words.again(reason) == words.again(said_counted("reason_hidden", len(movies), **known))
-    assert not any(movie in words.again(reason) for movie in movies)
+    comparison = compare_films(films, judged.with_clips([]), hidden=movies)
+    (reason,) = comparison.groups["reason"]
+    in_language = Words(language).again(reason)
+    assert needed in in_language
+    assert hidden in in_language
+    assert not any(movie in in_language for movie in movies)
 
 
-def test_a_comparison_in_which_nothing_is_judged_has_no_share_and_no_note_on_shares(films, judged):
-    found, nothing = compare_films(films, judged, by="decade"), compare_films(films, Manifest((), Path()))
-    assert nothing.groups["value"].isna().all()
-    assert len(nothing.changes) == 0
-    assert "%" not in sentence_of(nothing)
-    assert "%" in sentence_of(found)
-    how = "share of a group: estimated from its films together"
-    assert any(note.startswith(how) for note in comparison_report(found).notes)
-    assert not any(note.startswith(how) for note in comparison_report(nothing).notes)
+def notes_on_shares(comparison):
+    """Return the notes of a report on how shares of groups are estimated."""
+    beginning = "share of a group: estimated from its films together"
+    return [note for note in comparison_report(comparison).notes if note.startswith(beginning)]
+
+
+def test_a_comparison_in_which_nothing_is_judged_has_no_share_and_no_note_on_shares(films):
+    comparison = compare_films(films, Manifest((), Path()))
+    assert comparison.groups["value"].isna().all()
+    assert len(comparison.changes) == 0
+    assert "%" not in sentence_on_groups(comparison)
+    assert notes_on_shares(comparison) == []
+
+
+def test_a_comparison_of_judged_films_has_a_note_on_how_shares_are_estimated(films, judged):
+    comparison = compare_films(films, judged, by="decade")
+    assert "%" in sentence_on_groups(comparison)
+    assert len(notes_on_shares(comparison)) == 1
 
 
 def test_a_film_of_which_nine_windows_are_judged_counts_as_not_judged_and_is_named(films, judged):
-    """What a share needs is said as `film rate` and the desk say it."""
-    without_the_tenth = judged.with_clips(
+    """A share needs ten windows: the note says so in the words of `film rate` and the desk."""
+    without_the_tenth_of_tt00 = judged.with_clips(
         clip for clip in judged if (clip.movie, clip.extras["place"]) != ("tt00", "10")
     )
-    found = compare_films(films, without_the_tenth, by="decade")
+    found = compare_films(films, without_the_tenth_of_tt00, by="decade")
     assert found.groups["n_judged"].tolist() == [4, 6]
-    (note,) = (note for note in found.notes if "tt00" in note)
-    n_windows = int((cells_of(films[0]).content > 0).sum())
-    needed = needed_windows(9, n_windows - 9, 10)
+    (note,) = [note for note in found.notes if "tt00" in note]
+    n_windows = int((cells_of(films[0]).content_s > 0).sum())
+    needed = needed_windows(judged=9, left=n_windows - 9, least=10)
     assert needed in note
     assert Words("fr").again(needed) in Words("fr").again(note)
 
 
-def test_a_film_under_two_names_is_refused(films, judged):
-    twin = invented_film("TT00", year=1990, n_rows=60, duration_s=1500)
+def test_two_films_whose_names_differ_by_capitals_are_refused(films, judged):
+    tt00_in_capitals = invented_film("TT00", year=1990, n_rows=60, duration_s=1500)
     with pytest.raises(FilmError, match="TT00"):
-        compare_films([*films, twin], judged)
-    one, other = (
-        replace(film, record=structs.replace(film.record, source_sha256="a" * 64)) for film in films[:2]
-    )
+        compare_films([*films, tt00_in_capitals], judged)
+
+
+def test_two_films_of_one_video_are_refused(films, judged):
+    """Films that were scored from one file, called by two names, have the same digest of it."""
+    digest = "a" * 64
+    of_one_video = [
+        replace(film, record=structs.replace(film.record, source_sha256=digest)) for film in films[:2]
+    ]
     with pytest.raises(FilmError, match="one video"):
-        compare_films([one, other, *films[2:]], judged)
+        compare_films([*of_one_video, *films[2:]], judged)
 
 
 def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judged):
-    """The model was trained on tt99, the genre of tt03 is empty, and tt04 is in no row of the table."""
+    """The model was trained on tt99, the genre of tt03 is empty, and tt04 is in no row of the table.
+
+    What is in no row is named when the table is read, not here.
+    """
     trained_on = invented_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
-    every = [*films, trained_on]
-    facts = {film.movie: {"genre": "drama"} for film in every if film.movie != "tt04"}
+    facts = {film.movie: {"genre": "drama"} for film in [*films, trained_on] if film.movie != "tt04"}
     facts["tt03"]["genre"] = ""
-    found = compare_films(every, judged, facts, by="genre")
-    assert {film.timeline.movie for film in found.films}.isdisjoint({"tt99", "tt03", "tt04"})
-    assert all(any(movie in note for note in found.notes) for movie in ("tt99", "tt03"))
+    found = compare_films([*films, trained_on], judged, facts, by="genre")
+    compared = {film.timeline.movie for film in found.films}
+    assert compared.isdisjoint({"tt99", "tt03", "tt04"})
+    for movie in ("tt99", "tt03"):
+        assert any(movie in note for note in found.notes)
 
 
-def by_budget(films, *, scale=1):
-    """Facts of films: their number as a budget; that of tt03 is not known."""
-    facts = {film.movie: {"budget": str(scale * int(film.movie[2:]))} for film in films}
+def facts_with_budgets(films, *, factor=1):
+    """Give each film its number times a factor as its budget; that of tt03 is not known."""
+    facts = {film.movie: {"budget": str(factor * int(film.movie.removeprefix("tt")))} for film in films}
     facts["tt03"]["budget"] = ""
     return facts
 
 
-def test_a_film_without_a_number_has_no_part_in_the_trend_and_stays_in_its_group(films, judged):
-    found = compare_films(films, judged, by_budget(films), trend="budget")
-    assert found.groups["n_films"].tolist() == [N_FILMS]
+def test_a_film_without_a_budget_has_no_part_in_the_trend_by_budget_and_stays_in_its_group(films, judged):
+    found = compare_films(films, judged, facts_with_budgets(films), trend="budget")
+    assert found.groups["n_films"].tolist() == [14]  # all of them
     assert any("tt03" in note for note in found.notes)
     assert not any("tt02" in note for note in found.notes)
 
 
-def test_a_trend_is_by_one_of_its_number_and_by_ten_years(films, judged):
-    (by_one,) = compare_films(films, judged, by_budget(films), trend="budget").changes.to_dict("records")
-    by_tens = compare_films(films, judged, by_budget(films, scale=10), trend="budget").changes.iloc[-1]
-    by_year = compare_films(films, judged, trend="year").changes.iloc[-1]
-    assert (by_one["change"], by_year["change"]) == ("budget + 1", "10 years later")
-    assert by_tens["value"] < by_one["value"] / 5
-    assert by_year["value"] == pytest.approx(10 * by_one["value"], rel=0.2)  # tt03 has a year
+def trend_of(films, judged, facts=None, *, by):
+    """Compute the trend of the share along a number of films: what it is by, and its value."""
+    (trend,) = compare_films(films, judged, facts, trend=by).changes.to_dict("records")
+    return trend
 
 
-def test_a_year_of_five_digits_or_of_a_season_has_no_decade(films, judged):
+def test_a_trend_along_a_number_is_given_by_one_and_along_years_by_ten(films, judged):
+    """The films are of 1995, 1996, ..., and their budgets 0, 1, ...: a year is as much as one of a budget."""
+    by_budget = trend_of(films, judged, facts_with_budgets(films), by="budget")
+    by_year = trend_of(films, judged, by="year")
+    assert by_budget["change"] == "budget + 1"
+    assert by_year["change"] == "10 years later"
+    # Not exactly, as tt03 has a year and no budget.
+    assert by_year["value"] == pytest.approx(10 * by_budget["value"], rel=0.2)
+
+
+def test_a_trend_along_budgets_ten_times_as_large_is_a_tenth(films, judged):
+    trend = trend_of(films, judged, facts_with_budgets(films), by="budget")
+    of_tenfold = trend_of(films, judged, facts_with_budgets(films, factor=10), by="budget")
+    assert of_tenfold["change"] == trend["change"]
+    assert of_tenfold["value"] == pytest.approx(trend["value"] / 10)
+
+
+def test_a_film_whose_year_has_five_digits_or_is_two_years_has_no_decade(films, judged):
     facts = {"tt00": {"year": "20010"}, "tt01": {"year": "1995-6"}}
     found = compare_films(films, judged, facts, by="decade")
     assert any("tt00, tt01" in note for note in found.notes)
@@ -232,14 +322,17 @@ def test_films_of_two_models_are_refused(films, judged):
     record = films[0].record
     another_model = structs.replace(record.models[0], sha256="0" * 64)
     other = replace(films[0], record=structs.replace(record, movie="x", models=[another_model]))
-    with pytest.raises(FilmError):
+    with pytest.raises(FilmError, match="model"):
         compare_films([*films, other], judged)
 
 
-def test_a_column_that_no_table_has_or_that_holds_no_numbers_is_refused(films, judged):
-    with pytest.raises(FilmError):
+def test_a_column_that_no_table_has_is_refused(films, judged):
+    with pytest.raises(FilmError, match="author"):
         compare_films(films, judged, by="author")
-    with pytest.raises(FilmError):
+
+
+def test_a_trend_along_a_column_without_numbers_is_refused(films, judged):
+    with pytest.raises(FilmError, match="title"):
         compare_films(films, judged, trend="title")
 
 
@@ -278,49 +371,109 @@ def test_a_table_of_films_that_cannot_be_read_is_refused(films, tmp_path, text, 
 
 
 @pytest.mark.parametrize("year", UNREADABLE_YEARS)
-def test_a_year_that_may_be_another_is_refused(films, tmp_path, year):
+def test_a_year_that_cannot_be_read_with_certainty_is_refused(films, tmp_path, year):
     (tmp_path / "films.csv").write_text(f"title,year\nFilm 1,{year}\n", encoding="utf-8")
     with pytest.raises(FilmError):
         read_facts(tmp_path / "films.csv", films)
 
 
+@pytest.fixture
+def psycho(films):
+    """A scored film, tt02, called Psycho, of 1998."""
+    record = structs.replace(films[2].record, title="Psycho", year=1998)
+    return replace(films[2], record=record)
+
+
+def read_table(folder, text, film):
+    """Read a table for one scored film: the facts of each film that has a row, and the notes."""
+    path = folder / "films.csv"
+    path.write_text(text, encoding="utf-8")
+    facts, notes = read_facts(path, [film])
+    return facts, "".join(notes)
+
+
 @pytest.mark.parametrize(
-    ("rows", "matched", "note"),
+    "text",
     [
-        ("title,year\nPsycho,1960\n", {}, "Psycho (1960) (did you mean 'Psycho (1998)'?)"),
-        ("title\n2\nD\u00e9j\u00e0 vu\nDe\u0301ja\u0300 vu\n", {}, "2, "),
-        ("title,year\nPsycho,1960\nPsycho,1997\n", {"tt02": "1997"}, "Psycho (1960)"),
-        ("title,note\nPsycho (1998),x\nPsycho (1960),y\n", {"tt02": ""}, "Psycho (1960)"),
-        ("My films,,\n\nTitle,Year,note\nPSYCHO,1998,x\n", {"tt02": "1998"}, ""),
-        ("title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n", {"tt02": "1998"}, ""),
-        ("title,year\nPsycho,1998.0\n", {"tt02": "1998"}, ""),
-        ("title,year\nPsycho,\uff11\uff19\uff19\uff18\n", {"tt02": "1998"}, ""),
-        ("title,year\nPsycho (1998),1960\n", {}, "Psycho (1960)"),
-        ("movie,year\nPsycho,1998\n", {"tt02": "1998"}, ""),
-        ("movie,year\nPsycho,1960\n", {}, "Psycho (1960)"),
-        ("movie,year\nTT2x,1998\n", {}, "did you mean 'tt02'"),
-        ("title,release_year\nPsycho,1960\n", {"tt02": ""}, "title alone"),
-        ("title,year\nPsycho,1998\nFargo,\\N\nLost,2010\u20132012\n", {"tt02": "1998"}, "Fargo, Lost"),
+        pytest.param("movie,year\nPsycho,1998\n", id="in a column movie"),
+        pytest.param("title,year\nPsycho,1998.0\n", id="a year as a data frame writes it"),
+        pytest.param("title,year\nPsycho,\uff11\uff19\uff19\uff18\n", id="a year in wide digits"),
+        pytest.param("My films,,\n\nTitle,Year,note\nPSYCHO,1998,x\n", id="capitals, below a heading"),
+        pytest.param("title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n", id="semicolons"),
     ],
 )
-def test_a_title_is_that_of_a_film_of_its_year(films, tmp_path, rows, matched, note):
-    record = structs.replace(films[2].record, title="Psycho", year=1998)
-    (tmp_path / "films.csv").write_text(rows, encoding="utf-8")
-    facts, notes = read_facts(tmp_path / "films.csv", [replace(films[2], record=record)])
-    assert {movie: cells.get("year", "") for movie, cells in facts.items()} == matched
-    assert note in "".join(notes)
-    assert all(cells.get("votes", "1234.5") == "1234.5" for cells in facts.values())
+def test_a_row_of_a_films_title_and_year_is_matched_however_a_table_is_written(psycho, tmp_path, text):
+    facts, _ = read_table(tmp_path, text, psycho)
+    assert [*facts] == ["tt02"]
+    assert facts["tt02"]["year"] == "1998"
 
 
-def test_a_table_of_all_films_there_are_names_a_few_that_are_not_scored(films, tmp_path):
-    record = structs.replace(films[2].record, title="Psycho", year=1998)
-    others = "".join(f"Psycho {n},1998\n" for n in range(5000))
-    (tmp_path / "films.csv").write_text(f"title,year\n{others}Psycho,1998\n", encoding="utf-8")
-    facts, (note,) = read_facts(tmp_path / "films.csv", [replace(films[2], record=record)])
+def test_decimal_commas_of_a_table_with_semicolons_become_points(psycho, tmp_path):
+    facts, _ = read_table(tmp_path, "title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n", psycho)
+    assert facts["tt02"]["votes"] == "1234.5"
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        pytest.param(
+            "title,year\nPsycho,1960\n",
+            "Psycho (1960) (did you mean 'Psycho (1998)'?)",
+            id="the title with another year",
+        ),
+        pytest.param("movie,year\nPsycho,1960\n", "Psycho (1960)", id="another year, in a column movie"),
+        pytest.param(
+            "title,year\nPsycho (1998),1960\n", "Psycho (1960)", id="two years, of which the column counts"
+        ),
+        pytest.param("movie,year\nTT2x,1998\n", "did you mean 'tt02'", id="a misspelled id"),
+        pytest.param("title\n2\nD\u00e9j\u00e0 vu\nDe\u0301ja\u0300 vu\n", "2, ", id="other titles"),
+    ],
+)
+def test_a_row_of_another_film_is_not_matched_but_named(psycho, tmp_path, text, note):
+    facts, notes = read_table(tmp_path, text, psycho)
+    assert facts == {}
+    assert note in notes
+
+
+@pytest.mark.parametrize(
+    ("text", "year", "note"),
+    [
+        pytest.param(
+            "title,year\nPsycho,1960\nPsycho,1997\n", "1997", "Psycho (1960)", id="the nearer year, by one"
+        ),
+        pytest.param(
+            "title,note\nPsycho (1998),x\nPsycho (1960),y\n", "", "Psycho (1960)", id="years behind titles"
+        ),
+        pytest.param(
+            "title,year\nPsycho,1998\nFargo,\\N\nLost,2010\u20132012\n",
+            "1998",
+            "Fargo, Lost",
+            id="other rows without a year or with two",
+        ),
+    ],
+)
+def test_of_several_rows_that_of_the_films_year_is_matched_and_the_others_are_named(
+    psycho, tmp_path, text, year, note
+):
+    facts, notes = read_table(tmp_path, text, psycho)
+    assert [*facts] == ["tt02"]
+    assert facts["tt02"].get("year", "") == year
+    assert note in notes
+
+
+def test_a_table_without_a_column_year_is_matched_by_title_alone_and_that_is_said(psycho, tmp_path):
+    facts, notes = read_table(tmp_path, "title,release_year\nPsycho,1960\n", psycho)
+    assert [*facts] == ["tt02"]
+    assert "title alone" in notes
+
+
+def test_of_a_table_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tmp_path):
+    others = "".join(f"Psycho {number},1998\n" for number in range(5000))
+    facts, note = read_table(tmp_path, f"title,year\n{others}Psycho,1998\n", psycho)
     assert [*facts] == ["tt02"]
     assert "5000" in note
     assert len(note) < 5000
-    assert "did you mean" not in note  # the only film has its row
+    assert "did you mean" not in note  # the only scored film has its row
 
 
 def test_cells_that_look_alike_are_one_group_and_those_that_differ_by_capitals_are_named(films, judged):
@@ -362,6 +515,7 @@ BY_GENRE_AND_YEAR = (
     *("film", "compare", "scored", "--films", "films.csv"),
     *("--by", "genre", "--trend", "year"),
 )
+"""A command, to be run in the folder of `scored_and_judged`."""
 
 
 @pytest.fixture
@@ -374,13 +528,14 @@ def scored_and_judged(films, judged, tmp_path, monkeypatch):
         write_manifest(own, Path("scored", film.movie, "judgements.csv"))
     rows = [f"{film.movie},{'ab'[number % 2]}\n" for number, film in enumerate(films)]
     Path("films.csv").write_text("movie,genre\n" + "".join(rows), "utf-8")
+    return "scored"
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("scored_and_judged")
 def test_the_command_writes_the_same_page_and_tables_twice():
-    for name in ("one", "two"):
-        assert obygaze(*BY_GENRE_AND_YEAR, "--html", f"{name}.html", "--out", name) == 0
+    assert obygaze(*BY_GENRE_AND_YEAR, "--html", "one.html", "--out", "one") == 0
+    assert obygaze(*BY_GENRE_AND_YEAR, "--html", "two.html", "--out", "two") == 0
     assert Path("one.html").read_bytes() == Path("two.html").read_bytes()
     assert Path("one/film-compare.csv").read_bytes() == Path("two/film-compare.csv").read_bytes()
 
@@ -412,100 +567,168 @@ def test_the_command_refuses_a_page_that_is_there_and_a_column_that_is_not():
     assert obygaze("film", "compare", "scored", "--by", "director") == 1
 
 
+@pytest.fixture
+def options_of_judgements(scored_and_judged, films):
+    """Move judgements from beside their films into the folder; return the options that name their files."""
+    options = []
+    for film in films[:N_JUDGED]:
+        Path(scored_and_judged, film.movie, "judgements.csv").rename(f"{film.movie}.csv")
+        options += ["--judged", f"{film.movie}.csv"]
+    return options
+
+
 @pytest.mark.long
-@pytest.mark.usefixtures("scored_and_judged")
-def test_the_command_takes_judgements_that_are_not_beside_their_films(films, capsys):
-    """Without any the command has nothing to say: exit code 3."""
-    judged_movies = [film.movie for film in films[:N_JUDGED]]
-    for movie in judged_movies:
-        Path("scored", movie, "judgements.csv").rename(f"{movie}.csv")
+@pytest.mark.usefixtures("options_of_judgements")
+def test_the_command_has_nothing_to_say_without_judgements():
     assert obygaze("film", "compare", "scored", "--json") == 3
-    options = [word for movie in judged_movies for word in ("--judged", f"{movie}.csv")]
-    capsys.readouterr()
-    assert obygaze(*BY_GENRE_AND_YEAR, *options, "--html", "new/folder/page.html") == 0
-    assert Path("new/folder/page.html").is_file()
-    assert str(Path("new/folder/page.html")) in capsys.readouterr().err
-    assert len(read_manifest(Path("tt00.csv")).clips) == 10  # the judgements are as they were
 
 
-def test_who_judged_each_group_is_named_and_groups_of_different_judges_have_no_difference(films, judged):
-    """AB judged all; then who judged the 1990s, tt00 to tt04, gave no name, and CD judged the 2000s."""
-    found = compare_films(films, judged, by="decade", trend="year")
-    assert found.groups["judges"].tolist() == ["AB", "AB"]
-    assert sentence_of(found).startswith("AB ")
-    assert not found.changes["reason"].any()
-    clips = [replace(clip, annotator="CD" if int(clip.movie[2:]) >= 5 else "") for clip in judged]
-    divided = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
-    assert divided.groups["judges"].tolist() == ["a judge without a name", "CD"]
-    assert "CD" in sentence_of(divided)
-    assert divided.changes["reason"].astype(bool).tolist() == [True, False]
-    assert divided.groups["value"].tolist() == found.groups["value"].tolist()
+@pytest.mark.long
+def test_the_command_takes_judgements_from_files_elsewhere_and_leaves_them_as_they_are(
+    options_of_judgements, capsys
+):
+    page = Path("new/folder/page.html")
+    assert obygaze(*BY_GENRE_AND_YEAR, *options_of_judgements, "--html", str(page)) == 0
+    assert page.is_file()
+    assert str(page) in capsys.readouterr().err
+    assert len(read_manifest(Path("tt00.csv")).clips) == 10
+
+
+@pytest.fixture(scope="module")
+def by_different_judges(films, judged):
+    """Films of the 1990s, tt00 to tt04, were judged by who gave no name, and those of the 2000s by CD."""
+    clips = [replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judged]
+    return compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
+
+
+def test_the_judges_of_each_group_are_named(films, judged, by_different_judges):
+    by_ab = compare_films(films, judged, by="decade", trend="year")
+    assert by_ab.groups["judges"].tolist() == ["AB", "AB"]
+    assert sentence_on_groups(by_ab).startswith("AB ")
+    assert by_different_judges.groups["judges"].tolist() == ["a judge without a name", "CD"]
+    assert "CD" in sentence_on_groups(by_different_judges)
+
+
+def test_groups_of_different_judges_have_shares_as_they_are_and_no_difference(
+    films, judged, by_different_judges
+):
+    """The trend accounts for who judged, and is not refused."""
+    by_ab = compare_films(films, judged, by="decade", trend="year")
+    assert by_different_judges.groups["value"].tolist() == by_ab.groups["value"].tolist()
+    difference, trend = by_different_judges.changes["reason"]
+    assert difference
+    assert not trend
+    assert by_ab.changes["reason"].tolist() == ["", ""]
 
 
 def test_rows_of_all_tables_of_a_comparison_have_places_of_their_own(films, judged):
     assert comparison_report(compare_films(films, judged, by="decade")).data.index.is_unique
 
 
-def test_the_page_says_the_share_of_every_group_that_is_estimated(films, judged):
+def test_the_page_has_the_share_and_the_interval_of_every_group(films, judged):
+    """In cells like 30% [20%–42%]."""
     found, words = compare_films(films, judged, by="decade"), Words("en")
-    page = side_by_side.comparison_page(found)
-    groups = found.groups.dropna(subset="value")
-    shares = groups[["value", "low", "high"]].map(words.share).to_numpy().tolist()
-    assert len(shares) > 0
-    assert re.findall('class="n">([^–<]+) \\[([^<]+)–([^<]+)\\]<', page) == [tuple(row) for row in shares]
     assert found.positive.text == "S"
-    french = side_by_side.comparison_page(found, language="fr")
-    assert "1990s minus 2000s" in page
-    assert "années 1990 moins années 2000" in french
-    assert "minus" not in french
-    body = french.partition("<body")[2]
-    assert re.findall(r"\d0s\b|\bmodel\b", re.sub("<[^>]*>", " ", body)) == []
-    assert "all films" not in side_by_side.comparison_page(compare_films(films, judged), language="fr")
+    page = side_by_side.comparison_page(found)
+    expected = [
+        (words.share(group.value), words.share(group.low), words.share(group.high))
+        for group in found.groups.itertuples()
+    ]
+    assert len(expected) == 2
+    assert re.findall(r'class="n">([^–<]+) \[([^<]+)–([^<]+)\]<', page) == expected
 
 
-def headings_of(report):
-    return {block.title: list(block.headers) for block in report.blocks}
-
-
-def test_tables_have_no_column_in_which_nothing_can_stand(films, judged):
-    grouped = headings_of(comparison_report(compare_films(films, judged, by="decade", trend="year")))
-    assert "none" not in grouped["Changes"]
-    assert "decade" in grouped["Films"]
-    alone = headings_of(comparison_report(compare_films(films, judged)))
-    assert "all films" not in alone["Films"]
-
-
-@pytest.mark.parametrize(("language", "column"), [("en", "group"), ("fr", "groupe"), ("fr", "Groupes")])
-def test_groups_by_a_column_that_is_called_group_are_called_groups(films, judged, language, column):
+@pytest.mark.parametrize(
+    ("language", "difference"), [("en", "1990s minus 2000s"), ("fr", "années 1990 moins années 2000")]
+)
+def test_the_page_names_a_difference_of_groups(films, judged, language, difference):
     found = compare_films(films, judged, by="decade")
-    page = side_by_side.comparison_page(replace(found, by=column), language=language)
-    heading = {"en": "Groups", "fr": "Groupes"}[language]
-    assert f"<h2>{heading}</h2>" in page
-    assert "<h2>Groups by decade</h2>" in side_by_side.comparison_page(found)
+    assert difference in side_by_side.comparison_page(found, language=language)
 
 
-def test_a_film_that_the_model_has_no_rate_of_is_expected_to_have_none():
-    films = [
+def test_the_french_page_has_no_english_words(films, judged):
+    page = side_by_side.comparison_page(compare_films(films, judged, by="decade"), language="fr")
+    assert "minus" not in page
+    text = re.sub("<[^>]*>", " ", page.partition("<body")[2])
+    assert re.findall(r"\d0s\b|\bmodel\b", text) == []
+    of_all = side_by_side.comparison_page(compare_films(films, judged), language="fr")
+    assert "all films" not in of_all
+
+
+def headings_of(comparison):
+    """Return the headings of each table of a report, by the table's title."""
+    return {block.title: list(block.headers) for block in comparison_report(comparison).blocks}
+
+
+def test_the_table_of_changes_has_no_column_of_reasons_where_no_change_is_refused(films, judged):
+    headings = headings_of(compare_films(films, judged, by="decade", trend="year"))["Changes"]
+    assert "none" not in headings
+    assert "note" not in headings
+
+
+def test_the_table_of_films_has_a_column_of_groups_only_where_films_are_grouped(films, judged):
+    assert "decade" in headings_of(compare_films(films, judged, by="decade"))["Films"]
+    assert ALL == "all films"
+    assert "all films" not in headings_of(compare_films(films, judged))["Films"]
+
+
+@pytest.mark.parametrize(
+    ("language", "column", "heading"),
+    [
+        ("en", "decade", "Groups by decade"),
+        ("en", "group", "Groups"),  # not "Groups by group"
+        ("fr", "groupe", "Groupes"),
+        ("fr", "Groupes", "Groupes"),
+    ],
+)
+def test_the_heading_names_the_column_that_films_are_grouped_by_unless_it_is_called_group(
+    films, judged, language, column, heading
+):
+    comparison = replace(compare_films(films, judged, by="decade"), by=column)
+    assert f"<h2>{heading}</h2>" in side_by_side.comparison_page(comparison, language=language)
+
+
+@pytest.fixture(scope="module")
+def with_a_film_unlike_training():
+    """Three films; the second one is wholly unlike the model's training clips, so that it expects nothing."""
+    return [
         invented_film("a", year=1990),
-        invented_film("b", year=1991, unlike=((0.0, 1.0),)),
+        invented_film("b", year=1991, unlike_parts=((0.0, 1.0),)),
         invented_film("c", year=2001),
     ]
-    found = compare_films(films, Manifest((), Path()))
-    alone = [film.expected for film in found.films]
-    assert [np.isnan(rate) for rate in alone] == [False, True, False]
-    assert found.groups["expected"].item() == pytest.approx((alone[0] + alone[2]) / 2)
-    page = side_by_side.comparison_page(found)
+
+
+def test_the_share_that_a_model_expects_of_a_group_is_the_mean_of_the_films_of_which_it_expects_any(
+    with_a_film_unlike_training,
+):
+    found = compare_films(with_a_film_unlike_training, Manifest((), Path()))
+    first, unlike, last = [film.expected for film in found.films]
+    assert np.isnan(unlike)
+    assert found.groups["expected"].item() == pytest.approx((first + last) / 2)
+
+
+def test_a_group_of_a_film_of_which_the_model_expects_nothing_has_no_expected_share(
+    with_a_film_unlike_training,
+):
+    _, unlike, _ = with_a_film_unlike_training
+    assert np.isnan(compare_films([unlike], Manifest((), Path())).groups["expected"].item())
+
+
+def test_a_film_of_which_the_model_expects_nothing_has_a_row_on_the_page_without_a_number(
+    with_a_film_unlike_training,
+):
+    page = side_by_side.comparison_page(compare_films(with_a_film_unlike_training, Manifest((), Path())))
     assert page.count('class="row film"') == 3
     assert "nan" not in page.lower()
-    assert np.isnan(compare_films(films[1:2], Manifest((), Path())).groups["expected"].item())
 
 
 def test_a_machines_labels_in_a_models_place_have_a_page_too(films, judged):
-    every = choose_next(films, 10**6, blind=True)
+    """The machine, vlm, calls two of three windows S."""
+    all_windows = choose_next(films, 10**6, blind=True)
     labels = [
-        replace(clip, level="S" if place % 3 else "HN", annotator="vlm") for place, clip in enumerate(every)
+        replace(clip, level="HN" if place % 3 == 0 else "S", annotator="vlm")
+        for place, clip in enumerate(all_windows)
     ]
-    found = compare_films(films, judged, labels=Manifest(tuple(labels), Path()))
-    page = side_by_side.comparison_page(found)
-    assert found.model == "vlm"
-    assert page.count('class="row film"') == len(films)
+    comparison = compare_films(films, judged, labels=Manifest(tuple(labels), Path()))
+    assert comparison.model == "vlm"
+    assert side_by_side.comparison_page(comparison).count('class="row film"') == len(films)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_film.cells import Cells
 from obygaze_film.draws import (
     SEQUENTIAL_POISSON,
     SUCCESSIVE,
@@ -16,13 +15,15 @@ from obygaze_film.draws import (
     inclusion_chances,
     random_order,
 )
+from tests.film.films import planted_cells
 
-CONTENTS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
+SECONDS_OF_WINDOWS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
 
 
 @settings(deadline=None, max_examples=100)
-@given(CONTENTS, st.integers(1, 40))
-def test_chances_of_a_successive_draw_add_up_and_follow_from_one_threshold(seconds, n):
+@given(SECONDS_OF_WINDOWS, st.integers(1, 40))
+def test_chances_of_a_successive_draw_add_up_to_n_and_follow_from_one_threshold(seconds, n):
+    """A window of s seconds is drawn with the chance 1 - exp(-s t), with the same t for all windows."""
     seconds, n = np.array(seconds), min(n, len(seconds))
     chances = inclusion_chances(seconds, n)
     assert chances.sum() == pytest.approx(n)
@@ -34,15 +35,18 @@ def test_chances_of_a_successive_draw_add_up_and_follow_from_one_threshold(secon
 
 
 @settings(deadline=None, max_examples=100)
-@given(CONTENTS, st.integers(1, 40))
+@given(SECONDS_OF_WINDOWS, st.integers(1, 40))
 def test_chances_of_a_sequential_poisson_draw_are_proportional_to_content_below_1(seconds, n):
+    """Long windows, of which the chance would be over 1, have 1."""
     seconds, n = np.array(seconds), min(n, len(seconds))
     chances = inclusion_chances(seconds, n, SEQUENTIAL_POISSON)
     assert chances.sum() == pytest.approx(n)
     assert (chances <= 1).all()
-    below = chances < 1
-    assert not below.any() or np.ptp(chances[below] / seconds[below]) <= 1e-9
-    assert seconds[~below].min(initial=np.inf) >= seconds[below].max(initial=0)
+    is_below_1 = chances < 1
+    if is_below_1.any():
+        chances_a_second = chances[is_below_1] / seconds[is_below_1]
+        assert chances_a_second.max() - chances_a_second.min() <= 1e-9
+        assert seconds[~is_below_1].min(initial=np.inf) >= seconds[is_below_1].max()
 
 
 def exact_chances(content, n):
@@ -58,47 +62,53 @@ def exact_chances(content, n):
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
-def test_a_draw_is_in_proportion_to_content_among_what_is_left(n):
-    """Held against all orders of six windows; 4,000 draws leave a share uncertain by .008."""
-    content = np.array([46.0, 46.0, 30.0, 23.0, 6.0, 6.0])
-    counts = np.zeros(6)
+def test_each_window_of_a_draw_is_drawn_in_proportion_to_content_among_those_that_are_left(n):
+    """Compared with all orders of six windows; 4,000 draws leave a share uncertain by .008."""
+    content_s = np.array([46.0, 46.0, 30.0, 23.0, 6.0, 6.0])
+    n_drawn = np.zeros(6)
     for seed in range(4000):
-        counts[random_order(content, "film", seed)[:n]] += 1
-    exact = exact_chances(content, n)
-    assert counts / 4000 == pytest.approx(exact, abs=0.03)
-    assert inclusion_chances(content, n) == pytest.approx(exact, abs=0.05)  # nearly, even of six windows
+        drawn = random_order(content_s, "film", seed)[:n]
+        n_drawn[drawn] += 1
+    exact = exact_chances(content_s, n)
+    assert n_drawn / 4000 == pytest.approx(exact, abs=0.03)
+    assert inclusion_chances(content_s, n) == pytest.approx(exact, abs=0.05)  # nearly, even of six windows
 
 
 @pytest.mark.parametrize("law", [SUCCESSIVE, SEQUENTIAL_POISSON])
 def test_an_order_has_all_windows_with_content_and_depends_on_name_and_seed(law):
+    """The last five of 45 windows have no content."""
     seconds = np.array([46.0] * 20 + [23.0] * 10 + [5.0] * 10 + [0.0] * 5)
-    orders = [random_order(seconds, name, seed, law) for name, seed in (("a", 0), ("b", 0), ("a", 1))]
-    assert [sorted(order) for order in orders] == [list(range(40))] * 3
-    assert orders[0] != orders[1] != orders[2] != orders[0]
-    assert random_order(seconds, "a", 0, law) == orders[0]
+    order = random_order(seconds, "a", 0, law)
+    assert sorted(order) == list(range(40))
+    assert random_order(seconds, "a", 0, law) == order
+    assert random_order(seconds, "b", 0, law) != order
+    assert random_order(seconds, "a", 1, law) != order
 
 
 def test_windows_are_drawn_by_the_law_that_they_name():
-    """Planted: of one u for all laws, -log(u) / content and u / content."""
-    content = np.array([10.0, 20.0, 40.0])
+    """Of a random number u a window, 0 to 1, which seed and film's name give.
+
+    A successive draw is in the order of -log(u) / content, sequential Poisson sampling in that of
+    u / content.
+    """
+    content_s = np.array([10.0, 20.0, 40.0])
     u = np.random.default_rng([5, *b"film"]).random(3)
-    assert random_order(content, "film", 5, SUCCESSIVE) == np.argsort(-np.log(u) / content).tolist()
-    assert random_order(content, "film", 5, SEQUENTIAL_POISSON) == np.argsort(u / content).tolist()
+    assert random_order(content_s, "film", 5, SUCCESSIVE) == np.argsort(-np.log(u) / content_s).tolist()
+    assert random_order(content_s, "film", 5, SEQUENTIAL_POISSON) == np.argsort(u / content_s).tolist()
 
 
 def test_a_draw_that_was_written_down_puts_the_windows_in_the_same_order():
     seconds = np.random.default_rng(0).uniform(0, 46, 50)
-    cells = Cells(np.zeros((50, 2)), seconds, seconds, np.full(50, 0.5))
-    draw = Draw(law=SUCCESSIVE, seed=3, movie="tt01", content=tuple(seconds.tolist()))
-    again = msgspec.json.decode(msgspec.json.encode(draw), type=Draw)
-    assert again == draw
-    assert again.order() == cells.drawn("tt01", 3)
+    draw = Draw(sampling=SUCCESSIVE, seed=3, movie="tt01", content=tuple(seconds.tolist()))
+    read_back = msgspec.json.decode(msgspec.json.encode(draw), type=Draw)
+    assert read_back == draw
+    assert read_back.order() == planted_cells(content_s=seconds).order_of_draw("tt01", seed=3)
 
 
 @pytest.mark.parametrize(
     "change", [{"law": "another"}, {"seed": -1}, {"content": [-1.0]}, {"content": "all"}, {"movie": None}]
 )
-def test_a_draw_that_makes_no_sense_is_refused(change):
+def test_a_draw_with_a_field_that_makes_no_sense_is_refused(change):
     draw = {"law": SUCCESSIVE, "seed": 0, "movie": "m", "content": [1.0]} | change
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(draw, Draw)

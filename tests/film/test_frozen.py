@@ -19,22 +19,25 @@ from obygaze.cli import main
 from obygaze_features.io import sha256_of
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_manifest
 from obygaze_film import evaluation
-from obygaze_film.claims import words as texts
+from obygaze_film.claims import words as words_module
 from obygaze_film.exchange import export
 from obygaze_film.judged_rate import FilmRates, correct_rate
 from obygaze_film.page import Owned, film_page
 from obygaze_film.score import score_film
+from obygaze_film.segments import as_in_files
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import asset
 from tests.film.films import film_store, shots_of
 from tests.film.page.invented import PLANTED, invented_film, with_model
 
 SMALL = {"duration_s": 540.0, "n_rows": 40}
+"""Of invented films: nine minutes."""
+
 BOOK = builtin_codebook("obygaze12")
 
 
-def frozen(name, text):
-    """Compare with a frozen file."""
+def check_snapshot(name, text):
+    """Check that a text is that of frozen/NAME.txt; write this file, and fail, where it is not there."""
     path = Path(__file__).parent / "frozen" / f"{name}.txt"
     if not path.exists():
         path.write_text(text, encoding="utf-8")
@@ -42,8 +45,8 @@ def frozen(name, text):
     assert text == path.read_text(encoding="utf-8")
 
 
-def numbers(text):
-    """Keep the numbers of each line, rounded to six digits."""
+def numbers_of_lines(text):
+    """Keep of each line its numbers, rounded to six digits: words may change."""
     text = re.sub(r"\d+\.\d{6,}", lambda number: f"{float(number[0]):.6g}", text)
     lines = (re.findall(r"[-+−<]?\d[\d:,]*\.?\d*(?:e-\d+)?", line) for line in text.splitlines())
     return "\n".join(" ".join(line) for line in lines if line) + "\n"
@@ -57,7 +60,7 @@ def films():
     table = one.table.assign(flags=["bars;short", *one.table["flags"][1:]])
     table = pd.concat([table, one.table.assign(model="linear", p=one.table["p_low"])], ignore_index=True)
     one = replace(one, record=changed(one.record, models=[one.model(), second]), table=table)
-    half = invented_film("b", "B", year=None, unlike=((0.0, 0.3),), **SMALL)
+    half = invented_film("b", "B", year=None, unlike_parts=((0.0, 0.3),), **SMALL)
     metrics = [{"metric": "auc", "movie_mean": 0.6, "n_movies": 9}]
     half = with_model(half, clip_s=60.0, metrics=metrics, licence="")
     windows = changed(half.record.windows, hop_s=None)
@@ -72,115 +75,152 @@ def films():
     return [one, half, trained, bare, with_model(last, rate=rate)]
 
 
-def said(clip, name, *, sure):
-    """Give a clip a level and an annotator."""
-    return replace(clip, clip_id=f"{name}-{clip.clip_id}", level="S" if sure else "EN", annotator=name)
+def by(annotator, clip, *, is_sure):
+    """Let an annotator call a clip S (Sure) or EN."""
+    level = "S" if is_sure else "EN"
+    return replace(clip, clip_id=f"{annotator}-{clip.clip_id}", level=level, annotator=annotator)
 
 
 @pytest.fixture(scope="module")
 def judged(films):
-    """Blind judgements of two people, of whom one sees less."""
-    clips = choose_next(films[:1], 10, blind=True)
-    sure = [any(clip.start_s < 540 * b and 540 * a < clip.end_s for a, b in PLANTED) for clip in clips]
-    both = [said(clip, "AB", sure=is_sure) for clip, is_sure in zip(clips, sure, strict=True)]
-    both += [
-        said(clip, "CD", sure=is_sure and clip.start_s > 100)
-        for clip, is_sure in zip(clips, sure, strict=True)
-    ]
-    return Manifest(tuple(both), Path(), BOOK)
+    """Blind judgements of the first film: AB calls what meets a planted passage S, CD only after 100 s."""
+    clips = []
+    windows = choose_next(films[:1], 10, blind=True)
+    passages = [(540 * start, 540 * end) for start, end in PLANTED]
+    for window in windows:
+        meets_passage = any(window.start_s < end and start < window.end_s for start, end in passages)
+        clips.append(by("AB", window, is_sure=meets_passage))
+        clips.append(by("CD", window, is_sure=meets_passage and window.start_s > 100))
+    by_ab_first = sorted(clips, key=lambda clip: clip.annotator)
+    return Manifest(tuple(by_ab_first), Path(), BOOK)
 
 
-@pytest.mark.parametrize("first", [1, 2, 5])
-def test_a_page(films, judged, monkeypatch, request, first):
-    """Every text is its name and what is filled in; of the markup, the values of attributes are kept."""
+@pytest.fixture
+def texts_are_names(monkeypatch):
+    """Make each text of pages its name and the names of its fields: "shares_1 {n} {share}"."""
 
-    def named(*place):
+    def named_asset(*place):
         texts = tomllib.loads(asset(*place))
         for key, text in texts.items():
             if re.search("[a-z]{2}", text):
                 texts[key] = " ".join([key, *re.findall(r"{\w*}", text)])
         return "\n".join(f"{key} = {json.dumps(text)}" for key, text in texts.items())
 
-    monkeypatch.setattr(texts, "asset", named)
-    texts.texts_of.cache_clear()
-    request.addfinalizer(texts.texts_of.cache_clear)
-    rate = changed(correct_rate(films[0], judged)[0], high=0.6)  # the end of a scale
-    rates = {}
-    if first > 1:
-        rates = {"tt01": [FilmRates((rate,))], "b": [FilmRates((changed(rate, worth=None),))]}
-    owned = {movie: Owned(rates) for movie, rates in rates.items()}
-    page = film_page(films[:first], top=6, owned=owned)
-    data = [json.loads(text) for text in re.findall('class="data">(.*?)</script>', page, re.DOTALL)]
+    monkeypatch.setattr(words_module, "asset", named_asset)
+    words_module.texts_of.cache_clear()
+    yield
+    words_module.texts_of.cache_clear()
+
+
+def without_markup(page):
+    """Keep the texts of a page, and of its tags the values of attributes; without scripts and styles."""
     page = re.sub(r"<meta[^>]*>|<style.*?</style>|<script.*?</script>", "", page, flags=re.DOTALL)
     text = re.sub("<[^>]*>", lambda tag: " ".join(["", *re.findall('"([^"]*)"', tag[0]), ""]), page)
-    lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert not re.search(r"\bNone\b|\bnan\b", text)
-    for film in data:
-        lines += [f"{key}: {_short(value)}" for key, value in film.items() if key != "passages"]
-        lines += [f"passage: {_short(passage)}" for passage in film["passages"]]
-    frozen(f"page-{first}", "\n".join(filter(None, lines)))
+    return [" ".join(line.split()) for line in text.splitlines()]
 
 
-def _short(value):
+def lines_of_data(page):
+    """Write what the scripts of a page read, one value a line."""
+    lines = []
+    for data in re.findall('class="data">(.*?)</script>', page, re.DOTALL):
+        film = json.loads(data)
+        lines += [f"{key}: {on_one_line(value)}" for key, value in film.items() if key != "passages"]
+        lines += [f"passage: {on_one_line(passage)}" for passage in film["passages"]]
+    return lines
+
+
+@pytest.mark.usefixtures("texts_are_names")
+@pytest.mark.parametrize("n_films", [1, 2, 5])
+def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
+    """Pages of more than one film have judged rates: of the first, and of the second without a worth."""
+    owned = {}
+    if n_films > 1:
+        rate = changed(correct_rate(films[0], judged)[0], high=0.6)  # the end of a scale
+        owned["tt01"] = Owned([FilmRates((rate,))])
+        owned["b"] = Owned([FilmRates((changed(rate, worth=None),))])
+    page = film_page(films[:n_films], top=6, owned=owned)
+    lines = without_markup(page)
+    assert not re.search(r"\bNone\b|\bnan\b", "\n".join(lines))
+    lines += lines_of_data(page)
+    check_snapshot(f"page-{n_films}", "\n".join(filter(None, lines)))
+
+
+def on_one_line(value):
     """Write data on one line, packed rows by their digest: what they unpack to is tested elsewhere."""
     text = json.dumps(value, ensure_ascii=False)
     return re.sub(r'"[\w+/]{60,}=*"', lambda packed: f'"sha256 {sha256_of(packed[0].encode())[:12]}"', text)
 
 
-def test_an_export(films, kind):
-    frozen(kind, "".join(numbers(export(film, kind, top=6, rate=25)) for film in films[:2]))
+def test_the_numbers_of_an_export_are_as_in_its_snapshot(films, kind):
+    exports = [export(film, kind, top=6, rate=25) for film in films[:2]]
+    check_snapshot(kind, "".join(map(numbers_of_lines, exports)))
 
 
-@pytest.mark.parametrize("kind", ["shots", "steps"])
-def test_scores(trained, tmp_path, kind):
-    """To two decimals: models are fitted."""
+@pytest.mark.parametrize("rows_are", ["shots", "steps"])
+def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, rows_are):
+    """To two decimals, as models are fitted. With a table of shots rows are shots, without they are steps."""
     store = film_store(tmp_path, "x", end_s=100.0, planted=((20.0, 45.0),), failed=["x-0012", "x-0013"])
     models = [trained.paths[name] for name in ("pcbm_lr", "bank")]
-    film = score_film(store, models, shots=shots_of("x", 100.0) if kind == "shots" else None)
-    rows = [to_builtins(model.rate) | model.flags for model in film.record.models]
-    tables = (film.table, film.segments(), pd.DataFrame(rows))
-    frozen(f"scores-{kind}", "".join(numbers(table.round(2).to_csv()) for table in tables))
+    film = score_film(store, models, shots=shots_of("x", 100.0) if rows_are == "shots" else None)
+    rates = pd.DataFrame([to_builtins(model.rate) | model.flags for model in film.record.models])
+    tables = [table.round(2).to_csv() for table in (film.table, as_in_files(film.segments()), rates)]
+    check_snapshot(f"scores-{rows_are}", "".join(map(numbers_of_lines, tables)))
 
 
-def test_evaluation_and_judgements(films, judged):
-    """Of three films, the second annotator six seconds late and without the last passage."""
-    clips = [
-        said(Clip(f"{movie[0]}{a}", movie, start_s=540 * a + late, end_s=540 * b + late), name, sure=True)
-        for movie in ("tt01", "c/d", "f")
-        for name, late, n in (("AB", 0, 5), ("CD", 6, 4))
-        for a, b in PLANTED[:n]
-    ]
-    found = evaluation.evaluate_films(films[::2], Manifest(tuple(clips), Path(), BOOK), n_shifts=20)
-    rows = [f"{row}\n" for block in evaluation.evaluation_report(found).blocks for row in block.rows]
-    frozen("evaluation", numbers(found.summary.to_csv() + found.by_film.to_csv() + "".join(rows)))
-    chosen = [
+def test_an_evaluation_is_as_in_its_snapshot(films):
+    """AB marks the five planted passages of three films, and CD the first four of them six seconds later."""
+    first, _, third, _, fifth = films
+    clips = []
+    for film in (first, third, fifth):
+        movie = film.movie
+        for annotator, late_s, n_passages in (("AB", 0, 5), ("CD", 6, 4)):
+            for start, end in PLANTED[:n_passages]:
+                clip = Clip(
+                    f"{movie[0]}{start}", movie, start_s=540 * start + late_s, end_s=540 * end + late_s
+                )
+                clips.append(by(annotator, clip, is_sure=True))
+    evaluated = evaluation.evaluate_films(
+        [first, third, fifth], Manifest(tuple(clips), Path(), BOOK), n_shifts=20
+    )
+    rows = [f"{row}\n" for block in evaluation.evaluation_report(evaluated).blocks for row in block.rows]
+    text = evaluated.summary.to_csv() + evaluated.by_film.to_csv() + "".join(rows)
+    check_snapshot("evaluation", numbers_of_lines(text))
+
+
+def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
+    windows = [
         *judged,
-        *choose_next([films[3], *films[:2]], 12),
+        *choose_next([films[3], films[0], films[1]], 12),
         *choose_next(films[:1], 9, judged=list(judged)),
     ]
-    rows = [f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n" for clip in chosen]
-    rate = to_builtins(correct_rate(films[0], judged)[0], enc_hook=str)
-    frozen("judgements", numbers("".join(rows) + str(rate)))
+    lines = [f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n" for clip in windows]
+    rate, _ = correct_rate(films[0], judged)
+    text = "".join(lines) + str(to_builtins(rate, enc_hook=str))
+    check_snapshot("judgements", numbers_of_lines(text))
 
 
-def test_what_commands_print(films, judged, trained, tmp_path, monkeypatch, capsys):
+def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
+    films, judged, trained, tmp_path, monkeypatch, capsys
+):
+    """Stores x and y have windows of 8 and 5 s; the models were trained on clips of 4 s."""
     monkeypatch.chdir(tmp_path)
     films[0].write(Path("a"))
     write_manifest(judged, Path("judged.csv"))
-    for movie, window_s in (("x", 8.0), ("y", 5.0)):  # of a model of clips of 4 s
-        film_store(Path(), movie, end_s=100.0, window_s=window_s)
+    film_store(Path(), "x", end_s=100.0, window_s=8.0)
+    film_store(Path(), "y", end_s=100.0, window_s=5.0)
     Path("facts.csv").write_text("movie,title,year\ny,Y 2,1931\n", encoding="utf-8")
-    for words in (
+    pcbm, bank = trained.paths["pcbm_lr"], trained.paths["bank"]
+    for command in (
         "rate a judged.csv",
         "next a --n 7 --out next.csv",
-        "score MODEL x --out x-scored",
-        "score MODEL y --films facts.csv --out y-scored",
-        f"score {trained.paths['bank']} y --out bank",
+        f"score {pcbm} x --out x-scored",
+        f"score {pcbm} y --films facts.csv --out y-scored",
+        f"score {bank} y --out bank",
         "report y-scored --out new/pages/1.html",
         "export y-scored --as edl --out new/lists/2.edl",
     ):
         with pytest.raises(SystemExit) as ended:
-            main(["film", *words.replace("MODEL", str(trained.paths["pcbm_lr"])).split()])
+            main(["film", *command.split()])
         assert not ended.value.code
     assert Path("new/pages/1.html").exists()
-    frozen("commands", numbers(capsys.readouterr().out))
+    check_snapshot("commands", numbers_of_lines(capsys.readouterr().out))

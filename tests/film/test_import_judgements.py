@@ -12,89 +12,129 @@ import_judgements = partial(import_spans, kind="judgements")
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,judgement\n"
 
 
-def file(folder, name, *lines, head=HEAD):
+def write_table(folder, name, *lines, head=HEAD):
+    """Write a table of judgements with these lines below its head."""
     path = folder / name
     path.write_text(head + "".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
 
-def test_the_last_judgement_of_a_span_counts_and_ids_are_new(tmp_path):
-    ab_file = file(
+@pytest.fixture
+def files_of_two(tmp_path):
+    """Judgements of a film called =tt1 by AB, who judged 0-5 s twice, and by =CD().
+
+    Names that begin with = have a quote before them, so that no spreadsheet computes them. =CD() wrote levels
+    and concepts in small letters.
+    """
+    by_ab = write_table(
         tmp_path, "one.csv",
-        "a,'=tt1,,0,5,S,,AB,1,agree,", "b,'=tt1,,5,9,,,AB,1,unsure,",
+        "a,'=tt1,,0,5,S,,AB,1,agree,",
+        "b,'=tt1,,5,9,,,AB,1,unsure,",
         "c,'=tt1,,0,5,HN,Body,AB,1,disagree,dark",
         head=HEAD.replace("judgement\n", "judgement,comment\n"),
     )  # fmt: skip
-    cd_file = file(tmp_path, "two.csv", "a,'=tt1,,0,5,sure,body;look,'=CD(),0,", "b,'=tt1,,5,9,EN,,'=CD(),0,")
-    imported = import_judgements([ab_file, cd_file], tmp_path)
-    first, second, _ = imported.manifest.clips
-    assert (first.clip_id, first.movie, first.level, first.annotator) == ("tt1-AB-0001", "=tt1", "HN", "AB")
-    assert (second.level, second.concepts, second.annotator) == ("S", ("Look", "Body"), "=CD()")
-    assert first.extras == {"seen_score": "1", "judgement": "disagree", "comment": "dark"}
-    one, two = imported.accounts
-    assert (one.seen, one.used, one.left_out) == (3, 2, [("line 3", "without a level")])
-    assert (two.seen, two.used) == (2, 2)
-    assert any("judged again" in note for note in one.notes)
-    assert len(import_judgements([ab_file, cd_file], tmp_path).notices) == 2
-    write_manifest(imported.manifest, tmp_path / "m.csv")
+    by_cd = write_table(
+        tmp_path, "two.csv",
+        "a,'=tt1,,0,5,sure,body;look,'=CD(),0,",
+        "b,'=tt1,,5,9,EN,,'=CD(),0,",
+    )  # fmt: skip
+    return [by_ab, by_cd]
+
+
+def test_of_two_judgements_of_a_span_the_last_counts_with_its_other_columns(files_of_two, tmp_path):
+    of_ab, *_ = import_judgements(files_of_two, tmp_path).manifest
+    assert (of_ab.annotator, of_ab.level, of_ab.concepts) == ("AB", "HN", ("Body",))
+    assert of_ab.extras == {"seen_score": "1", "judgement": "disagree", "comment": "dark"}
+
+
+def test_levels_and_concepts_are_read_in_any_case_and_names_without_their_quote(files_of_two, tmp_path):
+    _, of_cd, _ = import_judgements(files_of_two, tmp_path).manifest
+    assert (of_cd.movie, of_cd.annotator) == ("=tt1", "=CD()")
+    assert (of_cd.level, of_cd.concepts) == ("S", ("Look", "Body"))
+
+
+def test_judgements_get_ids_of_their_film_and_annotator(files_of_two, tmp_path):
+    """Those of the files, a and b, are of two judgements each."""
+    manifest = import_judgements(files_of_two, tmp_path).manifest
+    assert manifest.clips[0].clip_id == "tt1-AB-0001"
+    assert len({clip.clip_id for clip in manifest}) == 3
+
+
+def test_each_file_has_an_account_of_what_was_read_and_left_out(files_of_two, tmp_path):
+    imported = import_judgements(files_of_two, tmp_path)
+    of_ab, of_cd = imported.accounts
+    assert (of_ab.seen, of_ab.used) == (3, 2)
+    assert of_ab.left_out == [("line 3", "without a level")]
+    assert any("judged again" in note for note in of_ab.notes)
+    assert (of_cd.seen, of_cd.used) == (2, 2)
+    assert len(imported.notices) == 2  # one of each
+
+
+def test_imported_judgements_are_a_manifest_that_is_read_back(files_of_two, tmp_path):
+    write_manifest(import_judgements(files_of_two, tmp_path).manifest, tmp_path / "m.csv")
     assert len(read_manifest(tmp_path / "m.csv")) == 3
 
 
 @pytest.mark.parametrize("start", ["-0", "0.0", "00:00:00", "0e0"])
 def test_a_span_judged_again_is_one_however_its_times_are_written(tmp_path, start):
-    path = file(tmp_path, "one.csv", "a,tt1,,0,5,S,,AB,1,agree", f"b,tt1,,{start},5.00,EN,,AB,1,disagree")
+    path = write_table(
+        tmp_path, "one.csv", "a,tt1,,0,5,S,,AB,1,agree", f"b,tt1,,{start},5.00,EN,,AB,1,disagree"
+    )
     assert [clip.level for clip in import_judgements([path], tmp_path).manifest] == ["EN"]
 
 
-def test_of_several_files_of_one_name_each_is_told_apart(tmp_path):
-    """As those are that lie in the folders of scored films."""
+def test_notices_on_files_of_one_name_name_their_folders(tmp_path):
+    """Folders of scored films have a judgements.csv each."""
     paths = []
     for movie in ("tt1", "tt2"):
         (tmp_path / movie).mkdir()
-        paths.append(file(tmp_path / movie, "judgements.csv", f"a,{movie},,0,5,S,,AB,1,agree"))
-    notices = import_judgements(paths, tmp_path).notices
-    assert [notice.partition(": ")[0] for notice in notices[:2]] == [
-        "judgements.csv of tt1", "judgements.csv of tt2"
-    ]  # fmt: skip
+        paths.append(write_table(tmp_path / movie, "judgements.csv", f"a,{movie},,0,5,S,,AB,1,agree"))
+    of_tt1, of_tt2, *_ = import_judgements(paths, tmp_path).notices
+    assert of_tt1.startswith("judgements.csv of tt1: ")
+    assert of_tt2.startswith("judgements.csv of tt2: ")
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "place"),
     [
-        ("a,tt1,,0,5,S,,,1,agree", "line 2, column annotator"),
-        ("a,tt1,,0,5,S,,AB,,agree", "line 2, column seen_score"),
-        ("a,tt1,,0,5,X,,AB,1,agree", "line 2, column level"),
-        ("a,tt1,,,,S,,AB,1,agree", "column start_s"),
-        ("a,tt1,,,5,S,,AB,1,agree", "column start_s"),
-        ("a,tt1,,0,,S,,AB,1,agree", "column end_s"),
-        ("a,tt1,,5,0,S,,AB,1,agree", None),
+        pytest.param("a,tt1,,0,5,S,,,1,agree", "line 2, column annotator", id="no annotator"),
+        pytest.param("a,tt1,,0,5,S,,AB,,agree", "line 2, column seen_score", id="not said whether in sight"),
+        pytest.param("a,tt1,,0,5,X,,AB,1,agree", "line 2, column level", id="an unknown level"),
+        pytest.param("a,tt1,,,,S,,AB,1,agree", "column start_s", id="no times"),
+        pytest.param("a,tt1,,,5,S,,AB,1,agree", "column start_s", id="no start"),
+        pytest.param("a,tt1,,0,,S,,AB,1,agree", "column end_s", id="no end"),
+        pytest.param("a,tt1,,5,0,S,,AB,1,agree", "line 2, column end_s", id="the end before the start"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, line, message):
-    with pytest.raises(ManifestError, match=message):
-        import_judgements([file(tmp_path, "j.csv", line)], tmp_path)
+def test_a_line_that_is_no_judgement_is_refused_and_its_column_named(tmp_path, line, place):
+    with pytest.raises(ManifestError, match=place):
+        import_judgements([write_table(tmp_path, "j.csv", line)], tmp_path)
 
 
 @pytest.mark.parametrize("head", ["start,end\n", HEAD.replace("seen_score", "seen")])
-def test_a_table_without_the_columns_is_refused_with_advice(tmp_path, head):
+def test_a_table_without_the_columns_of_judgements_is_refused_with_the_command_that_writes_them(
+    tmp_path, head
+):
     with pytest.raises(ManifestError, match="`film next` wrote"):
-        import_judgements([file(tmp_path, "j.csv", "1,2", head=head)], tmp_path)
+        import_judgements([write_table(tmp_path, "j.csv", "1,2", head=head)], tmp_path)
 
 
-def test_films_and_their_videos_are_found_as_of_every_table(tmp_path):
+def test_a_judgement_without_a_film_is_of_the_one_given_and_videos_are_found_in_their_folder(tmp_path):
+    """The first line names neither film nor video, the second both."""
     (tmp_path / "films").mkdir()
     for movie in ("tt1", "tt2"):
         (tmp_path / "films" / f"{movie}.mp4").touch()
-    path = file(tmp_path, "j.csv", "a,,,0,5,S,,AB,0,", "b,tt2,tt2.mp4,0,5,S,,AB,0,")
+    path = write_table(tmp_path, "j.csv", "a,,,0,5,S,,AB,0,", "b,tt2,tt2.mp4,0,5,S,,AB,0,")
     imported = import_judgements([path], tmp_path, movie="tt1", videos=tmp_path / "films")
-    found = [(clip.movie, clip.video) for clip in imported.manifest]
-    assert found == [("tt1", "films/tt1.mp4"), ("tt2", "films/tt2.mp4")]
+    first, second = imported.manifest
+    assert (first.movie, first.video) == ("tt1", "films/tt1.mp4")
+    assert (second.movie, second.video) == ("tt2", "films/tt2.mp4")
     assert len(imported.notices) == 1
 
 
 def test_another_codebook_must_be_given(tmp_path):
     head = HEAD.replace("annotator,", "annotator,codebook,")
-    path = file(tmp_path, "j.csv", "a,tt1,,0,5,violent,,AB,mine,1,agree", head=head)
+    path = write_table(tmp_path, "j.csv", "a,tt1,,0,5,violent,,AB,mine,1,agree", head=head)
     with pytest.raises(ManifestError, match=r"'mine'.*--codebook"):
         import_judgements([path], tmp_path)
     imported = import_judgements([path], tmp_path, codebook=builtin_codebook("mediaeval15"))
@@ -102,42 +142,66 @@ def test_another_codebook_must_be_given(tmp_path):
     assert "of codebook 'mine'" in imported.notices[0]
 
 
-def test_concepts_that_may_be_those_of_the_decision_before_are_named_and_stay(tmp_path):
-    """A page once kept ticks when another passage was chosen: such decisions are named in both files."""
-    head = HEAD.replace("judgement\n", "judgement,draw,place,judged_at\n")
-
-    def line(number, concepts, at, *, movie="tt1", seen=1, zone="+00:00"):
-        place = "" if seen else number
-        span = f"{number},{number + 1}"
-        return f'x{number},{movie},,{span},S,{concepts},AB,"{seen}",,,{place},2026-01-0{at}{zone}'
-
-    judged = file(
-        tmp_path, "judgements.csv",
-        line(1, "Look", "1T10:00:00"),
-        line(2, " Look ", "1T12:00:09", zone="+02:00", seen="1,0"),  # 3, saved by a spreadsheet
-        line(3, "", "1T10:01:00"),
-        line(4, "", "1T10:01:01"),  # no concept could be carried
-        line(5, "Look", "1T10:02:00"),
-        line(6, "Look", "1T10:02:10", seen=0),
-        line(7, "Look", "1T10:02:20", zone=""),  # another page between them
-        line(8, "Look", "1T10:02:21", movie="tt2"),  # another film's page
-        line(9, "Look", "2T10:02:20"),  # another day
-        "y,tt1,,20,21,S,Look,AB,1,,,,", "z,tt1,,21,22,S,Look,AB,1,,,,soon",
-        head=head,
-    )  # fmt: skip
-    own = file(
-        tmp_path, "passages.csv", line(30, "Look", "1T10:00:20"), line(31, "Body", "2T10:03:00"), head=head
-    )
-    imported = import_judgements([judged, own], tmp_path)
-    named = [notice for notice in imported.notices if "just before" in notice]
-    assert [(notice.split(": ")[0], notice.rpartition(": ")[2]) for notice in named] == [
-        (str(judged), "line 3"),
-        (str(own), "line 2"),
-    ]
-    assert sum(clip.concepts == ("Look",) for clip in imported.manifest) == 10
+HEAD_OF_THE_DESK = HEAD.replace("judgement\n", "judgement,draw,place,judged_at\n")
+LOOK_AT_10_00 = "1,tt1,,1,2,S,Look,AB,1,,,,2026-01-01T10:00:00+00:00"
 
 
-def test_files_of_no_workspace_are_read_without_such_a_notice(tmp_path):
+def lines_named(folder, *lines):
+    """Import a table; return the numbers of the lines whose concepts may be those of the line before."""
+    path = write_table(folder, "judgements.csv", *lines, head=HEAD_OF_THE_DESK)
+    imported = import_judgements([path], folder)
+    assert len(imported.manifest) == len(lines)  # they all stay
+    return [notice.rpartition(": ")[2] for notice in imported.notices if "just before" in notice]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("2,tt1,,2,3,S,Look,AB,1,,,,2026-01-01T10:00:09+00:00", id="nine seconds later"),
+        pytest.param("2,tt1,,2,3,S, Look ,AB,1,,,,2026-01-01T12:00:09+02:00", id="in another time zone"),
+        pytest.param('2,tt1,,2,3,S,Look,AB,"1,0",,,,2026-01-01T10:00:09+00:00', id="saved by a spreadsheet"),
+    ],
+)
+def test_concepts_that_may_be_those_of_the_decision_before_are_named_and_stay(tmp_path, line):
+    """A page once kept the ticks of concepts when another passage was chosen."""
+    assert lines_named(tmp_path, LOOK_AT_10_00, line) == ["line 3"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("2,tt1,,2,3,S,Body,AB,1,,,,2026-01-01T10:00:09+00:00", id="other concepts"),
+        pytest.param("2,tt1,,2,3,S,,AB,1,,,,2026-01-01T10:00:09+00:00", id="no concept"),
+        pytest.param("2,tt1,,2,3,S,Look,AB,0,,,2,2026-01-01T10:00:09+00:00", id="on the blind page"),
+        pytest.param("2,tt2,,2,3,S,Look,AB,1,,,,2026-01-01T10:00:09+00:00", id="on another film's page"),
+        pytest.param("2,tt1,,2,3,S,Look,AB,1,,,,2026-01-02T10:00:09+00:00", id="on another day"),
+        pytest.param("2,tt1,,2,3,S,Look,AB,1,,,,", id="at no time"),
+        pytest.param("2,tt1,,2,3,S,Look,AB,1,,,,soon", id="at a time that cannot be read"),
+    ],
+)
+def test_concepts_of_another_page_or_day_are_not_named(tmp_path, line):
+    assert lines_named(tmp_path, LOOK_AT_10_00, line) == []
+
+
+def test_a_blind_judgement_between_two_decisions_is_another_page_between_them(tmp_path):
+    """Who opened another page had no ticks any more, and set the same concept anew."""
+    blind = "2,tt1,,2,3,S,Look,AB,0,,,2,2026-01-01T10:00:05+00:00"
+    in_sight_again = "3,tt1,,3,4,S,Look,AB,1,,,,2026-01-01T10:00:09+00:00"
+    assert lines_named(tmp_path, LOOK_AT_10_00, blind, in_sight_again) == []
+
+
+def test_decisions_before_and_after_are_found_in_all_files_of_a_film(tmp_path):
+    """The decision on a passage was made nine seconds after that on a segment, which is in another file."""
+    judgements = write_table(tmp_path, "judgements.csv", LOOK_AT_10_00, head=HEAD_OF_THE_DESK)
+    look_at_10_00_09 = "2,tt1,,30,31,S,Look,AB,1,,,,2026-01-01T10:00:09+00:00"
+    passages = write_table(tmp_path, "passages.csv", look_at_10_00_09, head=HEAD_OF_THE_DESK)
+    notices = import_judgements([judgements, passages], tmp_path).notices
+    (notice,) = [notice for notice in notices if "just before" in notice]
+    assert notice.startswith(f"{passages}: ")
+    assert notice.endswith(": line 2")
+
+
+def test_concepts_in_tables_that_do_not_say_when_they_were_judged_are_not_named(tmp_path):
     lines = [f"x{number},tt1,,{number},{number + 1},S,Look,AB,1," for number in range(4)]
-    notices = import_judgements([file(tmp_path, "j.csv", *lines)], tmp_path).notices
-    assert len(notices) == 1  # what was read
+    (what_was_read,) = import_judgements([write_table(tmp_path, "j.csv", *lines)], tmp_path).notices
+    assert "just before" not in what_was_read

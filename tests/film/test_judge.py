@@ -32,37 +32,39 @@ FILMS_OF_LENGTHS = pytest.mark.parametrize("end_s", [5.0, 9.0, 100.5, 600.0])
 
 
 def film_of(end_s, folder, trained):
-    """A scored film of so many seconds; a very short one has no shots."""
+    """Score a film of so many seconds; a very short one has no shots."""
     _, film = scored_film(folder, trained, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20)
     return film
 
 
 @FILMS_OF_LENGTHS
 def test_cells_cover_the_film_one_after_the_other_and_none_is_shorter_than_a_window(trained, tmp_path, end_s):
+    """All are as long as a window, but the last one, which takes in what is left of the film."""
     film = film_of(end_s, tmp_path, trained)
-    spans = cells_of(film).spans
+    starts, ends = cells_of(film).spans.T
     window_s = max(film.record.windows.window_s, film.model().clip_s)
-    lengths = np.diff(spans)[:, 0]
-    assert len(spans) == max(1, int(end_s // window_s))
-    assert lengths[:-1] == pytest.approx(window_s)
-    assert lengths.min() >= min(window_s, end_s) - 1e-9
-    assert (spans[0, 0], spans[-1, 1]) == (0, end_s)
-    assert spans[1:, 0].tolist() == spans[:-1, 1].tolist()
+    assert len(starts) == max(1, int(end_s // window_s))
+    assert (starts[0], ends[-1]) == (0, end_s)
+    assert starts[1:].tolist() == ends[:-1].tolist()
+    lengths_s = ends - starts
+    assert lengths_s[:-1] == pytest.approx(window_s)
+    assert lengths_s[-1] >= min(window_s, end_s) - 1e-9
 
 
 @FILMS_OF_LENGTHS
-def test_cells_have_the_films_content_in_seconds_and_its_rate(trained, tmp_path, end_s):
-    """Content is what is neither black nor credits."""
+def test_cells_add_up_to_the_films_content_and_to_the_rate_that_its_model_expects(trained, tmp_path, end_s):
+    """Content is what is neither black nor credits; `p` is the model's mean probability in each cell."""
     film = film_of(end_s, tmp_path, trained)
     cells, rows = cells_of(film), film.rows()
     is_empty = rows["flags"].str.contains("black|credits")
     seconds = rows["end_s"] - rows["start_s"]
-    assert cells.content.sum() == pytest.approx(seconds[~is_empty].sum())
-    assert np.average(cells.p, weights=cells.content) == pytest.approx(film.rate().value)
+    assert cells.content_s.sum() == pytest.approx(seconds[~is_empty].sum())
+    expected_rate = film.rate().value
+    assert np.average(cells.p, weights=cells.content_s) == pytest.approx(expected_rate)
 
 
-def judged(clips, folder, is_violent=lambda clip: clip.start_s < 200):
-    """AB judges clips of a film of 600 s: violent in its first 200 seconds, if nothing else is asked for."""
+def judged_by_ab(clips, folder, is_violent=lambda clip: clip.start_s < 200):
+    """Let AB judge clips: violent in the first 200 of 600 seconds, or where `is_violent` says so."""
     levels = ("violent" if is_violent(clip) else "calm" for clip in clips)
     return Manifest(
         tuple(replace(clip, level=level, annotator="AB") for clip, level in zip(clips, levels, strict=True)),
@@ -72,13 +74,13 @@ def judged(clips, folder, is_violent=lambda clip: clip.start_s < 200):
 
 
 TRUE_SHARE = 200 / 600
-"""Of the film that `judged` calls violent."""
+"""Of the film of 600 s: what `judged_by_ab` calls violent."""
 
 
 def content_of(timeline, clip):
     """Seconds of a window that are neither black nor credits."""
     cells = cells_of(timeline)
-    return cells.content[cells.find(clip.start_s, clip.end_s)]
+    return cells.content_s[cells.index_with_content(clip.start_s, clip.end_s)]
 
 
 def test_the_first_windows_of_a_longer_blind_list_are_those_of_a_shorter_one(timeline):
@@ -88,14 +90,16 @@ def test_the_first_windows_of_a_longer_blind_list_are_those_of_a_shorter_one(tim
 
 def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
     windows = choose_next([timeline], 30, blind=True)
-    assert [clip.extras for clip in windows] == [
-        {
-            "draw": "random", "seen_score": "0", "place": str(place),
-            "law": "successive", "seed": "0", "content_s": f"{content_of(timeline, clip):g}",
+    for place, clip in enumerate(windows, 1):
+        assert clip.extras == {
+            "draw": "random",
+            "seen_score": "0",
+            "place": str(place),
+            "law": "successive",
+            "seed": "0",
+            "content_s": f"{content_of(timeline, clip):g}",
         }
-        for place, clip in enumerate(windows, 1)
-    ]  # fmt: skip
-    assert {clip.duration_s for clip in windows} == {8.0}  # windows, not pieces of shots
+        assert clip.duration_s == 8.0  # a window, not a piece of a shot
 
 
 def test_no_blind_window_lies_in_the_credits_at_the_end(timeline):
@@ -106,8 +110,8 @@ def test_no_blind_window_lies_in_the_credits_at_the_end(timeline):
 
 
 def test_a_later_blind_list_goes_on_where_the_first_ended_and_ignores_judgements_in_sight(timeline, tmp_path):
-    first = judged(choose_next([timeline], 20, blind=True), tmp_path)
-    in_sight = judged(choose_next([timeline], 20), tmp_path)
+    first = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
+    in_sight = judged_by_ab(choose_next([timeline], 20), tmp_path)
     rest = choose_next([timeline], 10, blind=True, judged=[*first, *in_sight])
     assert [clip.extras["place"] for clip in rest] == [str(place) for place in range(21, 31)]
 
@@ -124,21 +128,26 @@ def drawn_as(kind, clips):
 
 def test_of_windows_to_judge_next_a_third_is_random_and_all_are_judged_in_sight(timeline):
     clips = choose_next([timeline], 21)
-    uncertain, random = drawn_as("uncertain", clips), drawn_as("random", clips)
-    assert (len(uncertain), len(random)) == (14, 7)
+    assert len(drawn_as("uncertain", clips)) == 14
+    assert len(drawn_as("random", clips)) == 7
     assert {clip.extras["seen_score"] for clip in clips} == {"1"}
     assert {clip.duration_s for clip in clips} == {8.0}
+
+
+def test_random_windows_to_judge_in_sight_are_other_ones_than_those_to_judge_blindly(timeline):
+    """A judge who has seen the score of a window can judge it blindly no more."""
+    in_sight = drawn_as("random", choose_next([timeline], 21))
     blind = choose_next([timeline], 7, blind=True)
-    assert {clip.clip_id for clip in random} != {clip.clip_id for clip in blind}  # new to the judge
+    assert {clip.clip_id for clip in in_sight} != {clip.clip_id for clip in blind}
 
 
 def test_uncertain_windows_are_near_the_threshold(timeline):
-    """Nearer, on the scale of logits, than half of all windows are."""
+    """Their mean distance, on the scale of logits, is less than the median of all windows."""
     cells = cells_of(timeline)
-    distance = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
+    distances = np.abs(logit(cells.p) - logit(timeline.model().threshold_p))
     uncertain = drawn_as("uncertain", choose_next([timeline], 21))
-    chosen = [cells.find(clip.start_s, clip.end_s) for clip in uncertain]
-    assert distance[chosen].mean() < np.median(distance)
+    chosen = [cells.index_with_content(clip.start_s, clip.end_s) for clip in uncertain]
+    assert distances[chosen].mean() < np.median(distances)
 
 
 def test_uncertain_windows_are_no_neighbours(timeline):
@@ -146,20 +155,21 @@ def test_uncertain_windows_are_no_neighbours(timeline):
     assert all(clip.end_s < following.start_s for clip, following in pairwise(uncertain))
 
 
-def test_uncertain_windows_leave_no_room_for_one_more_where_all_are_asked_for(timeline):
-    """Between two are at most two windows of 8 s: one of them would be a neighbour of the next."""
-    every = drawn_as("uncertain", choose_next([timeline], 300))
-    assert max(following.start_s - clip.end_s for clip, following in pairwise(every)) == 16.0
+def test_as_many_uncertain_windows_as_possible_leave_at_most_two_windows_between_any_two(timeline):
+    """None is a neighbour of another: of three windows between two the middle one could be chosen."""
+    uncertain = drawn_as("uncertain", choose_next([timeline], 300))
+    gaps_s = [following.start_s - clip.end_s for clip, following in pairwise(uncertain)]
+    assert max(gaps_s) == 2 * 8.0
 
 
 def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
     clips = choose_next([timeline], 21)
-    again = choose_next([timeline], 21, judged=list(judged(clips, tmp_path)))
+    again = choose_next([timeline], 21, judged=list(judged_by_ab(clips, tmp_path)))
     assert not {clip.clip_id for clip in again} & {clip.clip_id for clip in clips}
 
 
-def blind_and_in_sight(timeline):
-    """60 windows to be judged blindly, and 12 of which the judge saw the score."""
+def sixty_blind_and_twelve_in_sight(timeline):
+    """Choose 60 windows to be judged blindly, and 12 of which the judge sees the score."""
     blind = choose_next([timeline], 60, blind=True)
     extras = dict.fromkeys(blind[0].extras, "") | {"draw": "random", "seen_score": "1"}
     in_sight = choose_next([timeline], 12)
@@ -167,17 +177,18 @@ def blind_and_in_sight(timeline):
 
 
 def test_a_rate_is_corrected_by_blind_judgements_alone(timeline, tmp_path):
-    rate, notices = correct_rate(timeline, judged(blind_and_in_sight(timeline), tmp_path))
+    judgements = judged_by_ab(sixty_blind_and_twelve_in_sight(timeline), tmp_path)
+    rate, notices = correct_rate(timeline, judgements)
     assert (rate.n, rate.method, rate.annotators) == (60, "difference", ["AB"])
     assert rate.low < TRUE_SHARE < rate.high
-    assert 60 < rate.worth < rate.n_rows
+    assert 60 < rate.worth < rate.n_rows  # the model saves judgements
     assert notices == ["left out 12 judgements made with the score in sight, or not saying"]
 
 
 def test_a_rate_is_the_same_where_judgements_spell_the_film_otherwise_and_is_read_back(timeline, tmp_path):
-    clips = blind_and_in_sight(timeline)
-    spelled = judged([replace(clip, movie=clip.movie.upper() + ".mkv") for clip in clips], tmp_path)
-    assert correct_rate(timeline, spelled) == correct_rate(timeline, judged(clips, tmp_path))
+    clips = sixty_blind_and_twelve_in_sight(timeline)
+    spelled = judged_by_ab([replace(clip, movie=clip.movie.upper() + ".mkv") for clip in clips], tmp_path)
+    assert correct_rate(timeline, spelled) == correct_rate(timeline, judged_by_ab(clips, tmp_path))
     found = correct_rates(timeline, spelled)
     write_rates(tmp_path, [found])
     assert read_rates(tmp_path) == [found]
@@ -185,7 +196,7 @@ def test_a_rate_is_the_same_where_judgements_spell_the_film_otherwise_and_is_rea
 
 def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_path):
     """It may have learnt these very judgements: where they are it is right, and only there."""
-    judgements = judged(choose_next([timeline], 30, blind=True), tmp_path)
+    judgements = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
     assert correct_rate(timeline, judgements)[0].method == "difference"
     model, *others = timeline.record.models
     record = structs.replace(timeline.record, models=[structs.replace(model, is_trained_on=True), *others])
@@ -199,30 +210,39 @@ def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_
 @pytest.fixture
 def blind(timeline, tmp_path):
     """AB's judgements of the first 60 windows of a draw."""
-    return judged(choose_next([timeline], 60, blind=True), tmp_path)
+    return judged_by_ab(choose_next([timeline], 60, blind=True), tmp_path)
+
+
+OPPOSITE = {"violent": "calm", "calm": "violent"}
 
 
 @pytest.fixture
 def machine_labels(timeline, tmp_path):
-    """A machine's labels of all windows: as AB would judge them, but every tenth the other way round."""
-    other = {"violent": "calm", "calm": "violent"}
-    every = judged(choose_next([timeline], 600, blind=True), tmp_path)
-    return every.with_clips(
-        replace(clip, annotator="vlm", level=clip.level if place % 10 else other[clip.level])
-        for place, clip in enumerate(every)
-    )
+    """Labels of all windows by a machine, vlm: as AB would judge them, but every tenth turned round."""
+    by_ab = judged_by_ab(choose_next([timeline], 600, blind=True), tmp_path)
+    by_machine = []
+    for place, clip in enumerate(by_ab):
+        level = OPPOSITE[clip.level] if place % 10 == 0 else clip.level
+        by_machine.append(replace(clip, annotator="vlm", level=level))
+    return by_ab.with_clips(by_machine)
 
 
-def test_a_machines_labels_of_all_windows_narrow_a_rate_as_a_models_probabilities_do(
+def test_good_labels_of_a_machine_in_the_models_place_are_worth_more_judgements_than_the_model(
     timeline, blind, machine_labels
 ):
+    """AB judged 60; `worth` is how many AB would have to judge without them for as narrow an interval."""
     by_model, _ = correct_rate(timeline, blind)
     by_machine, _ = correct_rate(timeline, blind, labels=machine_labels)
     assert by_machine.model == "vlm"
-    assert by_machine.worth > max(60, by_model.worth)  # more windows than the 60 that are judged
+    assert by_machine.worth > 60
+    assert by_machine.worth > by_model.worth
     assert by_machine.low < TRUE_SHARE < by_machine.high
+
+
+def test_labels_of_a_machine_expect_the_share_that_they_call_positive(timeline, blind, machine_labels):
+    rate, _ = correct_rate(timeline, blind, labels=machine_labels)
     share_labelled = np.mean([clip.level == "violent" for clip in machine_labels])
-    assert by_machine.expected == pytest.approx(share_labelled, abs=0.01)
+    assert rate.expected == pytest.approx(share_labelled, abs=0.01)
 
 
 def test_labels_of_two_machines_or_of_another_film_are_refused(timeline, blind, machine_labels):
@@ -235,221 +255,262 @@ def test_labels_of_two_machines_or_of_another_film_are_refused(timeline, blind, 
         correct_rate(timeline, blind, labels=elsewhere)
 
 
-@pytest.mark.parametrize(("has_own", "is_hinted"), [(True, False), (False, True)])
-def test_another_films_name_is_taken_for_a_misspelling_only_where_this_film_has_no_judgements(
-    timeline, tmp_path, has_own, is_hinted
+@pytest.fixture
+def of_a_film_spelled_with_an_s(blind, timeline):
+    """AB's judgements as of a film whose name has one letter more than that of the timeline."""
+    return [replace(clip, movie=f"{timeline.movie}s", clip_id=f"o{clip.clip_id}") for clip in blind]
+
+
+def test_judgements_of_a_similar_name_may_be_a_misspelling_where_the_film_has_none(
+    timeline, blind, of_a_film_spelled_with_an_s
 ):
-    own = judged(choose_next([timeline], 30, blind=True), tmp_path)
-    others = [replace(clip, movie=f"{timeline.movie}s", clip_id=f"o{clip.clip_id}") for clip in own]
-    clips = [*own, *others] if has_own else others
-    try:
-        _, notices = correct_rate(timeline, own.with_clips(clips))
-        said = " ".join(notices)
-    except FilmError as error:
-        said = str(error)
-    assert f"{timeline.movie}s" in said
-    assert ("did you mean" in said) == is_hinted
+    with pytest.raises(FilmError, match=rf"{timeline.movie}s.*did you mean"):
+        correct_rate(timeline, blind.with_clips(of_a_film_spelled_with_an_s))
+
+
+def test_judgements_of_a_similar_name_are_another_films_where_the_film_has_its_own(
+    timeline, blind, of_a_film_spelled_with_an_s
+):
+    _, notices = correct_rate(timeline, blind.with_clips([*blind, *of_a_film_spelled_with_an_s]))
+    assert f"{timeline.movie}s" in " ".join(notices)
+    assert "did you mean" not in " ".join(notices)
 
 
 def test_fewer_than_ten_judgements_are_refused_and_so_is_a_table_without_a_codebook(timeline, tmp_path):
     blind = choose_next([timeline], 30, blind=True)
     with pytest.raises(FilmError, match="10 judged surely are needed"):
-        correct_rate(timeline, judged(blind[:5], tmp_path))
+        correct_rate(timeline, judged_by_ab(blind[:5], tmp_path))
     with pytest.raises(FilmError, match="'violent'"):
         correct_rate(timeline, Manifest(tuple(blind), Path(tmp_path)))
 
 
-def test_judgements_of_other_films_and_of_no_window_of_this_are_left_out_and_named(timeline, tmp_path):
-    """Of 30 judgements the last ten are half a second late, and one more is of another film."""
-    blind = choose_next([timeline], 30, blind=True)
-    shifted = [*blind[:20], *(replace(clip, start_s=clip.start_s + 0.5) for clip in blind[20:])]
-    extras = blind[0].extras | {"place": "1"}
-    other = Clip("other-1", "other", start_s=0, end_s=4, extras=extras)
-    rate, notices = correct_rate(timeline, judged([*shifted, other], tmp_path))
+def test_judgements_whose_times_are_no_window_of_the_film_are_left_out_and_named(timeline, tmp_path):
+    """Of 30 judgements the last ten are half a second late."""
+    windows = choose_next([timeline], 30, blind=True)
+    late = [replace(clip, start_s=clip.start_s + 0.5) for clip in windows[20:]]
+    rate, (notice,) = correct_rate(timeline, judged_by_ab([*windows[:20], *late], tmp_path))
     assert rate.n == 20
-    of_other, of_no_window = notices
-    assert of_other.startswith("left out 1 judgement of other films (other)")
-    assert of_no_window.startswith("left out 10 judgements whose times are no window of this film's")
+    assert notice.startswith("left out 10 judgements whose times are no window of this film's")
 
 
-def test_places_count_as_data_frames_write_them(timeline, tmp_path):
-    blind = judged(choose_next([timeline], 30, blind=True), tmp_path)
-    floats = [replace(clip, extras={**clip.extras, "place": f"{clip.extras['place']}.0"}) for clip in blind]
-    assert correct_rate(timeline, blind.with_clips(floats)) == correct_rate(timeline, blind)
+def test_judgements_of_other_films_are_left_out_and_named(timeline, tmp_path):
+    windows = choose_next([timeline], 20, blind=True)
+    of_another_film = replace(windows[0], clip_id="other-1", movie="other")
+    rate, (notice,) = correct_rate(timeline, judged_by_ab([*windows, of_another_film], tmp_path))
+    assert rate.n == 20
+    assert notice.startswith("left out 1 judgement of another film (other)")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"seen_score": ""},
-        {"seen_score": "1"},
-        {"place": ""},
-        {"place": "9" * 10},
-        {"place": "9" * 5000},
-        {"start_s": -0.5},
-        {"end_s": 0.5},
-    ],
-    ids=lambda change: str(change)[:20],
-)
-def test_a_judgement_counts_only_if_blind_drawn_and_of_the_whole_window(timeline, tmp_path, change):
-    """The last of a draw is changed: the times are moved by seconds, cells are replaced.
+def test_a_place_counts_however_a_data_frame_writes_it(timeline, tmp_path):
+    """A column of whole numbers with a gap becomes one of floats: place 3 is written 3.0."""
+    blind = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
+    with_floats = [
+        replace(clip, extras={**clip.extras, "place": f"{clip.extras['place']}.0"}) for clip in blind
+    ]
+    assert correct_rate(timeline, blind.with_clips(with_floats)) == correct_rate(timeline, blind)
+
+
+def check_that_the_last_is_left_out(timeline, tmp_path, change):
+    """Change the last of 20 judgements and check that it is left out; return the notice.
 
     It is the last, so that no other one is left out for a gap before it.
     """
-    *blind, last = choose_next([timeline], 20, blind=True)
-    times = {name: getattr(last, name) + moved for name, moved in change.items() if name.endswith("_s")}
-    cells = {name: text for name, text in change.items() if not name.endswith("_s")}
-    changed = replace(last, extras=last.extras | cells, **times)
-    rate, notices = correct_rate(timeline, judged([*blind, changed], tmp_path))
+    *others, last = choose_next([timeline], 20, blind=True)
+    rate, (notice,) = correct_rate(timeline, judged_by_ab([*others, change(last)], tmp_path))
     assert rate.n == 19
-    assert len(notices) == 1
-    assert ("in a draw" in notices[0]) == ("place" in change)
+    return notice
 
 
-def by_an_earlier_version(clips):
-    """Windows as they were drawn before they named a law."""
+@pytest.mark.parametrize("seen_score", ["", "1"])
+def test_a_judgement_that_was_not_made_blindly_is_left_out(timeline, tmp_path, seen_score):
+    notice = check_that_the_last_is_left_out(
+        timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"seen_score": seen_score})
+    )
+    assert "in a draw" not in notice
+
+
+@pytest.mark.parametrize("place", ["", "9" * 10, "9" * 5000], ids=["none", "ten digits", "5000 digits"])
+def test_a_judgement_without_a_place_in_a_draw_is_left_out(timeline, tmp_path, place):
+    notice = check_that_the_last_is_left_out(
+        timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"place": place})
+    )
+    assert "in a draw" in notice
+
+
+@pytest.mark.parametrize(("earlier_s", "later_s"), [(0.5, 0.0), (0.0, 0.5)], ids=["start", "end"])
+def test_a_judgement_of_more_than_a_window_is_left_out(timeline, tmp_path, earlier_s, later_s):
+    notice = check_that_the_last_is_left_out(
+        timeline,
+        tmp_path,
+        lambda clip: replace(clip, start_s=clip.start_s - earlier_s, end_s=clip.end_s + later_s),
+    )
+    assert "in a draw" not in notice
+
+
+def without_a_law(clips):
+    """Write windows as an earlier version wrote them, before they named the law they were drawn by."""
     return [
         replace(clip, extras={name: clip.extras[name] for name in ("draw", "seen_score", "place")})
         for clip in clips
     ]
 
 
-def windows_by_sequential_poisson(timeline, n):
-    """The first n windows of the earlier law, as that version wrote them."""
+def windows_by_the_earlier_law(timeline, n):
+    """Draw the first n windows by sequential Poisson sampling, and write them as that version did."""
     cells = cells_of(timeline)
-    order = cells.drawn(timeline.movie, 0, SEQUENTIAL_POISSON)[:n]
-    spans = cells.spans[order].tolist()
-    extras = {"draw": "random", "seen_score": "0"}
-    return [
-        Clip(f"w{place}", timeline.movie, start_s=a, end_s=b, extras=extras | {"place": str(place)})
-        for place, (a, b) in enumerate(spans, 1)
-    ]
+    windows = []
+    for place, cell in enumerate(cells.order_of_draw(timeline.movie, 0, SEQUENTIAL_POISSON)[:n], 1):
+        start_s, end_s = cells.spans[cell].tolist()
+        extras = {"draw": "random", "seen_score": "0", "place": str(place)}
+        windows.append(Clip(f"w{place}", timeline.movie, start_s=start_s, end_s=end_s, extras=extras))
+    return windows
 
 
 def windows_by_the_law_of_now(timeline, n):
-    """The first n windows of a draw as they are drawn now."""
+    """Draw the first n windows as they are drawn now, by a successive draw."""
     return choose_next([timeline], n, blind=True)
 
 
-def test_a_film_that_was_drawn_before_windows_named_a_law_goes_on_by_the_earlier_one(timeline, tmp_path):
-    first = judged(windows_by_sequential_poisson(timeline, 20), tmp_path)
+def test_a_draw_that_was_begun_by_the_earlier_law_goes_on_by_it(timeline, tmp_path):
+    first = judged_by_ab(windows_by_the_earlier_law(timeline, 20), tmp_path)
     more = choose_next([timeline], 10, blind=True, judged=first)
     assert {clip.extras["law"] for clip in more} == {SEQUENTIAL_POISSON}
     assert [clip.extras["place"] for clip in more] == [str(place) for place in range(21, 31)]
 
 
-def test_a_rate_of_windows_that_name_no_law_is_estimated_by_the_earlier_one(timeline, tmp_path):
-    first = judged(windows_by_sequential_poisson(timeline, 20), tmp_path)
+@pytest.fixture
+def thirty_without_a_law(timeline, tmp_path):
+    """AB's judgements of 30 windows of the earlier law, none of which names a law or its content."""
+    first = judged_by_ab(windows_by_the_earlier_law(timeline, 20), tmp_path)
     more = choose_next([timeline], 10, blind=True, judged=first)
-    judgements = judged([*first, *by_an_earlier_version(more)], tmp_path)
-    film = judged_film(timeline, judgements)
-    windows = film.together()
-    assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 30)
+    return judged_by_ab([*first, *without_a_law(more)], tmp_path)
+
+
+def estimate_by_hand(cells, windows):
+    """Estimate a rate from judged cells, as the only draw of a film."""
+    order, y, _ = votes(windows.by_cell)
+    return estimate_rate(cells, order[None], y[None], sampling=windows.sampling)
+
+
+def test_windows_that_name_no_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
+    """As they do not say their content either, it is said that they are taken for alike in it."""
+    film = judged_film(timeline, thirty_without_a_law)
+    assert film.together().sampling == SEQUENTIAL_POISSON
+    assert len(film.together().by_cell) == 30
     assert any("alike in content" in notice for notice in film.notices)
-    cells, (order, y, _) = cells_of(timeline), votes(windows.by_cell)
-    expected = estimate_rate(cells, order[None], y[None], law=SEQUENTIAL_POISSON)
-    rate, _ = correct_rate(timeline, judgements)
+
+
+def test_a_rate_of_windows_that_name_no_law_is_estimated_by_the_earlier_one(timeline, thirty_without_a_law):
+    windows = judged_film(timeline, thirty_without_a_law).together()
+    expected = estimate_by_hand(cells_of(timeline), windows)
+    rate, _ = correct_rate(timeline, thirty_without_a_law)
     assert (rate.low, rate.high) == (expected.low[0], expected.high[0])
 
 
-def test_windows_of_another_law_than_their_films_are_left_out_and_said(timeline, tmp_path):
-    before = windows_by_sequential_poisson(timeline, 15)
-    before = [replace(clip, extras=clip.extras | {"law": "", "seed": "", "content_s": ""}) for clip in before]
-    later = choose_next([timeline], 5, blind=True)
-    film = judged_film(timeline, judged([*before, *later], tmp_path))
-    windows = film.together()
-    assert (windows.law, len(windows.by_cell)) == (SEQUENTIAL_POISSON, 15)
+def test_windows_of_another_law_than_the_first_of_their_film_are_left_out_and_counted(timeline, tmp_path):
+    """Of the earlier law are 15 windows, with an empty cell for it in the table, and of today's 5."""
+    empty_cells = {"law": "", "seed": "", "content_s": ""}
+    earlier = [
+        replace(clip, extras=clip.extras | empty_cells) for clip in windows_by_the_earlier_law(timeline, 15)
+    ]
+    of_today = windows_by_the_law_of_now(timeline, 5)
+    film = judged_film(timeline, judged_by_ab([*earlier, *of_today], tmp_path))
+    assert film.together().sampling == SEQUENTIAL_POISSON
+    assert len(film.together().by_cell) == 15
     assert any(notice.startswith("left out 5 judgements") for notice in film.notices)
 
 
 @pytest.fixture
-def with_a_changed_content(timeline, tmp_path):
-    """Judgements of 20 windows, of which the first had 4 s of content when it was drawn, and has 8 s now."""
+def drawn_with_4_s(timeline, tmp_path):
+    """AB's judgements of 20 windows; the first had 4 s of content when it was drawn, and has 8 s now."""
     first, *rest = choose_next([timeline], 20, blind=True)
-    return judged([replace(first, extras=first.extras | {"content_s": "4"}), *rest], tmp_path)
+    return judged_by_ab([replace(first, extras=first.extras | {"content_s": "4"}), *rest], tmp_path)
 
 
-def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeline, with_a_changed_content):
-    film = judged_film(timeline, with_a_changed_content)
-    first = with_a_changed_content.clips[0]
-    assert film.together().cells.content[cells_of(timeline).find(first.start_s, first.end_s)] == 4
+def test_content_that_changed_since_the_draw_is_said_and_counts_as_it_was(timeline, drawn_with_4_s):
+    first = drawn_with_4_s.clips[0]
+    film = judged_film(timeline, drawn_with_4_s)
+    cell = cells_of(timeline).index_with_content(first.start_s, first.end_s)
+    assert film.together().cells.content_s[cell] == 4
     (notice,) = film.notices
     assert notice.startswith("1 window had")
 
 
-def test_a_row_of_a_whole_film_is_no_window(timeline, with_a_changed_content, tmp_path):
-    first, *rest = with_a_changed_content.clips
+def test_nothing_is_said_of_the_content_of_a_row_that_is_of_a_whole_film(timeline, drawn_with_4_s, tmp_path):
+    """The row whose content would be said to have changed has no times: it is of no window."""
+    first, *rest = drawn_with_4_s.clips
     of_whole_film = replace(first, start_s=None, end_s=None)
-    without_times = judged([of_whole_film, *rest], tmp_path, lambda _: True)
-    assert content_notices([timeline], without_times) == []
+    judgements = judged_by_ab([of_whole_film, *rest], tmp_path, is_violent=lambda _clip: True)
+    assert content_notices([timeline], judgements) == []
 
 
-def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, with_a_changed_content, tmp_path):
-    (notice,) = content_notices([timeline], with_a_changed_content)
+def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, drawn_with_4_s, tmp_path):
+    (notice,) = content_notices([timeline], drawn_with_4_s)
     assert "1 window" in notice
-    unchanged = judged(choose_next([timeline], 20, blind=True), tmp_path)
+    unchanged = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
     assert content_notices([timeline], unchanged) == []
-    more = choose_next([timeline], 5, blind=True, judged=with_a_changed_content)
+    more = choose_next([timeline], 5, blind=True, judged=drawn_with_4_s)
     assert [clip.extras["place"] for clip in more] == ["21", "22", "23", "24", "25"]
 
 
 @pytest.mark.parametrize("content", ["9", "-1", "0", "much", "nan", "1e400"])
-def test_a_content_that_is_no_part_of_its_window_is_left_out_and_said(timeline, tmp_path, content):
-    *blind, last = choose_next([timeline], 20, blind=True)
-    wrong = replace(last, extras=last.extras | {"content_s": content})
-    rate, notices = correct_rate(timeline, judged([*blind, wrong], tmp_path))
-    assert rate.n == 19
-    assert len(notices) == 1
-    assert "content_s" in notices[0]
+def test_a_window_that_claims_an_impossible_content_is_left_out_and_the_column_named(
+    timeline, tmp_path, content
+):
+    """A window lasts 8 s: its content is more than 0 and at most 8."""
+    notice = check_that_the_last_is_left_out(
+        timeline, tmp_path, lambda clip: replace(clip, extras=clip.extras | {"content_s": content})
+    )
+    assert "content_s" in notice
 
 
 def test_more_windows_are_drawn_with_the_seed_of_the_first(timeline, tmp_path):
-    first = judged(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
+    first = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
     next_ten = choose_next([timeline], 20, blind=True, seed=1)[10:]
     assert choose_next([timeline], 10, blind=True, seed=1, judged=first) == next_ten
     assert choose_next([timeline], 10, blind=True, judged=first) == next_ten  # none is given: the first's
 
 
 def test_no_more_windows_are_drawn_where_those_judged_are_of_two_seeds(timeline, tmp_path):
-    of_seed_1 = judged(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
-    of_seed_2 = judged(choose_next([timeline], 20, blind=True, seed=2)[10:], tmp_path)
+    of_seed_1 = judged_by_ab(choose_next([timeline], 10, blind=True, seed=1), tmp_path)
+    of_seed_2 = judged_by_ab(choose_next([timeline], 20, blind=True, seed=2)[10:], tmp_path)
     with pytest.raises(FilmError, match="1, 2"):
         choose_next([timeline], 10, blind=True, judged=[*of_seed_1, *of_seed_2])
 
 
-BOTH_LAWS = pytest.mark.parametrize("draw", [windows_by_sequential_poisson, windows_by_the_law_of_now])
+BOTH_LAWS = pytest.mark.parametrize("draw", [windows_by_the_earlier_law, windows_by_the_law_of_now])
 
 
 def judged_but_two(draw, timeline, folder):
-    """AB judges 30 windows and is not sure of the fourth and the tenth."""
-    clips = [
-        replace(clip, level="unsure") if place in (3, 9) else clip
-        for place, clip in enumerate(judged(draw(timeline, 30), folder))
-    ]
+    """Let AB judge 30 windows, and not be sure of those at places 4 and 10."""
+    clips = []
+    for place, clip in enumerate(judged_by_ab(draw(timeline, 30), folder), 1):
+        clips.append(replace(clip, level="unsure") if place in (4, 10) else clip)
     return Manifest(tuple(clips), folder, codebook(folder))
 
 
 @BOTH_LAWS
-def test_windows_of_which_nobody_was_sure_are_kept_apart(timeline, tmp_path, draw):
+def test_windows_of_which_nobody_was_sure_are_kept_apart_and_have_no_content(timeline, tmp_path, draw):
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
-    assert (len(windows.by_cell), len(windows.unsure)) == (28, 2)
-    assert windows.sure_cells.content[list(windows.unsure)].tolist() == [0, 0]
+    sure = [clip for clip in judgements if clip.level != "unsure"]
     assert list(windows.by_cell) == [
-        cells_of(timeline).find(clip.start_s, clip.end_s) for clip in judgements if clip.level != "unsure"
+        cells_of(timeline).index_with_content(clip.start_s, clip.end_s) for clip in sure
     ]
+    assert len(windows.unsure) == 2
+    assert windows.sure_cells.content_s[list(windows.unsure)].tolist() == [0, 0]
 
 
 @BOTH_LAWS
-def test_windows_of_which_nobody_was_sure_have_no_part_in_the_share(timeline, tmp_path, draw):
-    """The share, and the time that it is said to be of, are those of the other windows."""
+def test_a_rate_is_estimated_as_if_windows_of_which_nobody_was_sure_were_not_in_the_film(
+    timeline, tmp_path, draw
+):
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
+    expected = estimate_by_hand(windows.cells.without(windows.unsure), windows)
     rate, _ = correct_rate(timeline, judgements)
-    assert rate.content_s == pytest.approx(windows.cells.content.sum() - rate.unsure_s)
-    others, (order, y, _) = windows.cells.without(windows.unsure), votes(windows.by_cell)
-    expected = estimate_rate(others, order[None], y[None], law=windows.law)
     assert (rate.value, rate.low, rate.high) == (expected.value[0], expected.low[0], expected.high[0])
+    assert rate.content_s == pytest.approx(windows.cells.content_s.sum() - rate.unsure_s)
 
 
 def test_draws_of_two_seeds_are_refused(timeline, tmp_path):
@@ -459,75 +520,88 @@ def test_draws_of_two_seeds_are_refused(timeline, tmp_path):
         for clip in choose_next([timeline], 20, blind=True, seed=seed)
     ]
     with pytest.raises(FilmError, match="two seeds"):
-        correct_rate(timeline, judged(draws_of_two, tmp_path))
+        correct_rate(timeline, judged_by_ab(draws_of_two, tmp_path))
 
 
-def with_levels(manifest, levels):
-    """Change the level of the windows at some places, counted from 1."""
-    return manifest.with_clips(
-        replace(clip, level=levels.get(place, clip.level)) for place, clip in enumerate(manifest, 1)
-    )
+def with_level(manifest, places, level):
+    """Give the windows at some places, counted from 1, another level; None: they were not judged."""
+    clips = []
+    for place, clip in enumerate(manifest, 1):
+        clips.append(replace(clip, level=level) if place in places else clip)
+    return manifest.with_clips(clips)
 
 
-def test_of_a_list_that_was_judged_to_its_25th_window_these_count(timeline, tmp_path):
-    forty = judged(choose_next([timeline], 40, blind=True), tmp_path)
-    rate, notices = correct_rate(timeline, with_levels(forty, dict.fromkeys(range(26, 41))))
-    assert rate == correct_rate(timeline, forty.with_clips(forty.clips[:25]))[0]
+@pytest.fixture
+def judged_to_the_25th(timeline, tmp_path):
+    """A list of 40 windows of which AB judged the first 25."""
+    forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
+    return with_level(forty, range(26, 41), None)
+
+
+def test_a_list_that_was_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_to_the_25th):
+    rate, notices = correct_rate(timeline, judged_to_the_25th)
+    first_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
+    assert rate == correct_rate(timeline, first_25)[0]
     assert notices == ["left out 15 judgements without a level"]
 
 
-def test_a_window_of_which_the_judge_was_not_sure_is_no_gap_in_a_list(timeline, tmp_path):
-    """It was judged: it is left out, and the list goes on."""
-    forty = judged(choose_next([timeline], 40, blind=True), tmp_path)
-    stopped = dict.fromkeys(range(26, 41))
-    rate, _ = correct_rate(timeline, with_levels(forty, stopped | {5: "unsure"}))
+def test_a_window_of_which_the_judge_was_not_sure_is_no_gap_in_a_list(timeline, judged_to_the_25th):
+    """The fifth was judged: it is left out, and those after it count."""
+    rate, _ = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
     assert rate.n == 24
 
 
-def test_a_list_that_was_sorted_by_time_and_judged_half_way_counts_to_its_first_gap_alone(timeline, tmp_path):
-    """Only what comes before the first gap is a draw of the whole film; here that is too little."""
-    forty = judged(choose_next([timeline], 40, blind=True), tmp_path)
-    first_half = sorted(forty, key=lambda clip: clip.start_s)[:20]
-    first_gap = next(place for place, clip in enumerate(forty, 1) if clip not in first_half)
-    with pytest.raises(FilmError, match=f"place {first_gap}"):
-        correct_rate(timeline, forty.with_clips(first_half))
+def test_the_first_half_of_a_film_counts_only_up_to_the_first_window_of_the_draw_that_lies_behind_it(
+    timeline, tmp_path
+):
+    """AB sorted 40 windows by time and judged 20. Of the draw, in its order, too few come before a gap."""
+    forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
+    first_20_in_time = sorted(forty, key=lambda clip: clip.start_s)[:20]
+    places_of_gaps = [place for place, clip in enumerate(forty, 1) if clip not in first_20_in_time]
+    with pytest.raises(FilmError, match=f"place {places_of_gaps[0]}"):
+        correct_rate(timeline, forty.with_clips(first_20_in_time))
 
 
-@pytest.mark.parametrize("n_changed", [0, 1])
-def test_that_a_judge_says_two_things_of_a_window_is_said(timeline, tmp_path, n_changed):
-    """AB judges the first three of 20 windows again: all as before, or the first one the other way round."""
-    first = list(judged(choose_next([timeline], 20, blind=True), tmp_path))
-    again = [replace(clip, clip_id=f"again-{clip.clip_id}") for clip in first[:3]]
-    other = {"violent": "calm", "calm": "violent"}
-    again[:n_changed] = [replace(clip, level=other[clip.level]) for clip in again[:n_changed]]
-    _, notices = correct_rate(timeline, Manifest((*first, *again), tmp_path, codebook(tmp_path)))
-    assert len(notices) == n_changed
-    assert all(notice.startswith("once ") for notice in notices)
+@pytest.mark.parametrize("n_contradicted", [0, 1])
+def test_judgements_of_one_window_are_named_where_they_contradict_each_other(
+    timeline, tmp_path, n_contradicted
+):
+    """AB judges the first three of 20 windows again: all as before, or the first one the other way round.
+
+    The notice says that AB called it once violent and once calm.
+    """
+    judgements = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
+    again = []
+    for place, clip in enumerate(judgements.clips[:3]):
+        level = OPPOSITE[clip.level] if place < n_contradicted else clip.level
+        again.append(replace(clip, clip_id=f"again-{clip.clip_id}", level=level))
+    _, notices = correct_rate(timeline, judgements.with_clips([*judgements, *again]))
+    assert [notice.startswith("once ") for notice in notices] == [True] * n_contradicted
 
 
-def judgements_of_two(timeline, folder, *, unlike=()):
-    """AB judges 40 windows; CD says the same but of those at the places `unlike`."""
-    by_ab = list(judged(choose_next([timeline], 40, blind=True), folder))
-    other = {"violent": "calm", "calm": "violent"}
-    by_cd = [
-        replace(
-            clip,
-            clip_id=f"cd-{clip.clip_id}",
-            annotator="CD",
-            level=other[clip.level] if place in unlike else clip.level,
-        )
-        for place, clip in enumerate(by_ab)
-    ]
-    return Manifest((*by_ab, *by_cd), folder, codebook(folder))
+def judgements_of_two(timeline, folder, *, opposite_at=()):
+    """Let AB and CD judge 40 windows alike, but for those at some places, counted from 0."""
+    by_ab = judged_by_ab(choose_next([timeline], 40, blind=True), folder)
+    by_cd = []
+    for place, clip in enumerate(by_ab):
+        level = OPPOSITE[clip.level] if place in opposite_at else clip.level
+        by_cd.append(replace(clip, clip_id=f"cd-{clip.clip_id}", annotator="CD", level=level))
+    return by_ab.with_clips([*by_ab, *by_cd])
 
 
-@pytest.mark.parametrize("unlike", [(7,), (1, 3, 7, 20)])
-def test_two_judges_agreement_is_given_within_the_bounds_of_kappa(timeline, tmp_path, unlike):
-    judgements = judgements_of_two(timeline, tmp_path, unlike=unlike)
-    (pair,) = correct_rate(timeline, judgements)[0].agreement
-    assert (pair.annotators, pair.n, pair.alike) == (["AB", "CD"], 40, 40 - len(unlike))
-    levels = {who: [clip.level for clip in judgements if clip.annotator == who] for who in ("AB", "CD")}
-    assert pair.kappa == pytest.approx(cohen_kappa_score(levels["AB"], levels["CD"]))
+@pytest.mark.parametrize("opposite_at", [(7,), (1, 3, 7, 20)])
+def test_two_judges_agreement_is_cohens_kappa_with_an_interval_within_its_bounds(
+    timeline, tmp_path, opposite_at
+):
+    judgements = judgements_of_two(timeline, tmp_path, opposite_at=opposite_at)
+    rate, _ = correct_rate(timeline, judgements)
+    (pair,) = rate.agreement
+    assert pair.annotators == ["AB", "CD"]
+    assert (pair.n, pair.alike) == (40, 40 - len(opposite_at))
+    by_ab, by_cd = (
+        [clip.level for clip in judgements if clip.annotator == judge] for judge in pair.annotators
+    )
+    assert pair.kappa == pytest.approx(cohen_kappa_score(by_ab, by_cd))
     assert -1 <= pair.low < pair.kappa < pair.high <= 1
 
 
@@ -537,10 +611,17 @@ def test_two_judges_who_say_the_same_of_all_windows_may_still_differ_on_others(t
     assert 0.5 < pair.low < 0.95
 
 
-def test_rates_of_two_judges_are_read_back_unless_a_name_controls_a_terminal(timeline, tmp_path):
-    found = correct_rates(timeline, judgements_of_two(timeline, tmp_path))
-    write_rates(tmp_path, [found])
-    assert read_rates(tmp_path) == [found]
+def test_rates_of_two_judges_are_read_back_as_they_were_written(timeline, tmp_path):
+    rates = correct_rates(timeline, judgements_of_two(timeline, tmp_path))
+    write_rates(tmp_path, [rates])
+    assert read_rates(tmp_path) == [rates]
+
+
+def test_a_file_of_rates_with_a_judges_name_that_turns_the_text_of_a_terminal_round_is_refused(
+    timeline, tmp_path
+):
+    """U+202E makes all that follows run from right to left."""
+    write_rates(tmp_path, [correct_rates(timeline, judgements_of_two(timeline, tmp_path))])
     path = tmp_path / RATES
     turned_round = path.read_text(encoding="utf-8").replace('"AB"', '"\\u202eAB"')
     path.write_text(turned_round, encoding="utf-8")
@@ -552,12 +633,12 @@ def test_a_film_of_few_windows_is_judged_whole(trained, tmp_path):
     _, timeline = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
     blind = choose_next([timeline], 40, blind=True)
     assert len(blind) == 6
-    judgements = judged(blind, tmp_path, is_violent=lambda clip: clip.start_s < 16)
+    judgements = judged_by_ab(blind, tmp_path, is_violent=lambda clip: clip.start_s < 16)
     rate, _ = correct_rate(timeline, judgements)
     assert (rate.value, rate.low, rate.high) == pytest.approx((16 / 50, 16 / 50, 16 / 50))
     assert rate.worth is None
     with pytest.raises(FilmError, match="all 6 of the film are needed"):
-        correct_rate(timeline, judged(blind[:5], tmp_path))
+        correct_rate(timeline, judged_by_ab(blind[:5], tmp_path))
 
 
 def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
@@ -565,17 +646,22 @@ def test_a_model_without_probabilities_expects_a_half_of_every_cell(timeline):
     assert (cells_of(silent).p == 0.5).all()
 
 
-def test_three_judges_agreement_is_given_by_alpha_of_windows_that_two_or_more_judged(timeline, tmp_path):
-    """AB and CD judge 30 windows, EF 20 of them: alpha by hand is that of a table of judges by windows."""
+def test_three_judges_agreement_is_krippendorffs_alpha_of_windows_that_two_or_more_judged(timeline, tmp_path):
+    """AB and CD judge 30 windows, EF 20. AB calls windows 0, 3, 6, ... violent, CD 2, 5, ..., EF 1, 4, ..."""
     windows = choose_next([timeline], 30, blind=True)
-    called, clips = np.full((3, 30), np.nan), []  # NaN: not judged
-    for row, (judge, n) in enumerate({"AB": 30, "CD": 30, "EF": 20}.items()):
-        for column, clip in enumerate(windows[:n]):
-            called[row, column] = (column + row) % 3 == 0
-            level = "violent" if called[row, column] else "calm"
+    n_judged = {"AB": 30, "CD": 30, "EF": 20}
+    first_violent = {"AB": 0, "CD": 2, "EF": 1}
+    is_violent = np.full((3, 30), np.nan)  # a row a judge; NaN: not judged
+    clips = []
+    for row, judge in enumerate(n_judged):
+        for column, clip in enumerate(windows[: n_judged[judge]]):
+            is_violent[row, column] = column % 3 == first_violent[judge]
+            level = "violent" if is_violent[row, column] else "calm"
             clips.append(replace(clip, clip_id=f"{judge}-{clip.clip_id}", level=level, annotator=judge))
-    found = correct_rates(timeline, Manifest(tuple(clips), tmp_path, codebook(tmp_path)))
-    assert (found.alpha.n_judges, found.alpha.n_windows) == (3, 30)
-    assert found.alpha.value == pytest.approx(krippendorff_alpha(called))
-    of_two = [clip for clip in clips if clip.annotator != "EF"]
-    assert correct_rates(timeline, Manifest(tuple(of_two), tmp_path, codebook(tmp_path))).alpha is None
+    rates = correct_rates(timeline, Manifest(tuple(clips), tmp_path, codebook(tmp_path)))
+    assert (rates.alpha.n_judges, rates.alpha.n_windows) == (3, 30)
+    assert rates.alpha.value == pytest.approx(krippendorff_alpha(is_violent))
+
+
+def test_two_judges_have_no_alpha(timeline, tmp_path):
+    assert correct_rates(timeline, judgements_of_two(timeline, tmp_path)).alpha is None

@@ -1,218 +1,365 @@
 """A corrected rate covers what it should, and is narrower than judgements alone."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import kappa_interval
-from obygaze_film.judged_windows import least_judged
-from obygaze_film.rate_estimates import difference_estimate, estimate_rate
+from obygaze_film.judged_rate import _n_needed_without_model, kappa_interval
+from obygaze_film.judged_windows import least_sure
+from obygaze_film.rate_estimates import Estimates, difference_estimate, estimate_rate
+from tests.film.films import planted_cells
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 SIZES = (30, 60, 100, 200)
-N_ROWS, N_FILMS, N_EACH = 1000, 500, 4
+N_ROWS, N_FILMS, DRAWS_A_FILM = 1000, 500, 4
 
 
-def draws(rng, prevalence, quality, *, n_films=N_FILMS, bias=0.0, sharpness=1.0, noise=0.0):
-    """Seconds, y, p of films, [F, 1000]: positives score `quality` deviations above negatives."""
+class Windows(NamedTuple):
+    """Windows of films, [F, 1000]: seconds, whether they are positive (y), and the model's probabilities."""
+
+    seconds: np.ndarray
+    y: np.ndarray
+    p: np.ndarray
+
+
+class Coverage(NamedTuple):
+    """How often intervals hold the true rate, and how wide they are, with and without the model."""
+
+    share: float
+    width: float
+    width_alone: float
+
+
+def planted_windows(rng, prevalence, quality, *, n_films=N_FILMS, bias=0.0, sharpness=1.0, noise=0.0):
+    """Plant windows of which `prevalence` are positive, and a model.
+
+    Positives score `quality` standard deviations above negatives. The model is calibrated as it stands; a
+    `bias` is added to its logits, `sharpness` over 1 makes it too sure and under 1 timid, and `noise` makes a
+    model without quality say something at random.
+    """
     seconds = 1 + 5 * rng.gamma(3, 1 / 3, (n_films, N_ROWS))
     n_positive = max(1, round(prevalence * N_ROWS))
     y = rng.permuted(np.tile(np.arange(N_ROWS) < n_positive, (n_films, 1)), axis=1).astype(float)
     score = quality * (y - 0.5) + rng.normal(size=y.shape)
-    return seconds, y, expit((sharpness * quality + noise) * score + logit(n_positive / N_ROWS) + bias)
+    p = expit((sharpness * quality + noise) * score + logit(n_positive / N_ROWS) + bias)
+    return Windows(seconds, y, p)
 
 
-def cover(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
-    """2,000 draws of n windows, 4 from each of 500 films: coverage, mean width, width of judgements alone."""
+def coverage_of(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
+    """Estimate the rate from 2,000 draws of n windows, 4 from each of 500 films; see `planted_windows`."""
     rng = np.random.default_rng([round(1000 * prevalence), round(10 * quality), n, seed])
-    films = draws(rng, prevalence, quality, n_films=n_films, **model)
-    seconds, y, p = (np.repeat(values, N_EACH, axis=0) for values in films)
+    films = planted_windows(rng, prevalence, quality, n_films=n_films, **model)
+    seconds, y, p = (np.repeat(values, DRAWS_A_FILM, axis=0) for values in films)
     drawn = np.argpartition(rng.random(y.shape) / seconds, n, axis=1)[:, :n]
     chances = n * seconds / seconds.sum(axis=1, keepdims=True)
-    judged = (np.take_along_axis(values, drawn, axis=1) for values in (y, p, np.ones_like(y), chances))
-    mean = np.average(p, weights=seconds, axis=1)
-    variance = np.average((p - mean[:, None]) ** 2, weights=seconds, axis=1)
-    found = difference_estimate(*judged, film_p=mean, film_variance=variance)
-    truth = np.average(y, weights=seconds, axis=1)
-    holds = (found.low <= truth) & (truth <= found.high)
-    return holds.mean(), (found.high - found.low).mean(), (found.alone_high - found.alone_low).mean()
+    film_p = np.average(p, weights=seconds, axis=1)
+    estimates = difference_estimate(
+        y=np.take_along_axis(y, drawn, axis=1),
+        p=np.take_along_axis(p, drawn, axis=1),
+        weights=np.ones(drawn.shape),
+        chances=np.take_along_axis(chances, drawn, axis=1),
+        film_p=film_p,
+        film_variance=np.average((p - film_p[:, None]) ** 2, weights=seconds, axis=1),
+    )
+    true_rate = np.average(y, weights=seconds, axis=1)
+    is_held = (estimates.low <= true_rate) & (true_rate <= estimates.high)
+    return Coverage(
+        share=is_held.mean(),
+        width=(estimates.high - estimates.low).mean(),
+        width_alone=(estimates.alone_high - estimates.alone_low).mean(),
+    )
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("quality", [0, 0.5, 1, 2])  # AUC .5, .64, .76, .92
+@pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("prevalence", [0.02, 0.1, 0.35, 0.5])
-def test_it_covers_from_useless_models_to_good_ones_and_is_narrower_than_judgements_alone(prevalence):
-    """Rare to common, all sizes and qualities: alone it finds the corner in which an interval is too short.
+def test_intervals_hold_the_rate_and_are_narrower_than_those_of_judgements_without_the_model(
+    prevalence, n, quality
+):
+    """Rare to common, few to many judgements: only all together find where an interval is too short.
 
     2,000 draws leave a coverage uncertain by .005 (one standard error).
     """
-    for n in SIZES:
-        for quality in (0, 0.5, 1, 2):  # AUC .5, .64, .76, .92
-            coverage, width, alone = cover(prevalence, quality, n)
-            assert 0.93 <= coverage <= 0.975, (quality, n, coverage)
-            assert width < alone if quality else width == pytest.approx(alone, rel=1e-6), (quality, n)
-        coverage, width, alone = cover(prevalence, 0, n, noise=1.0)  # probabilities that say nothing
-        assert 0.93 <= coverage <= 0.975, (n, coverage)
-        assert width == pytest.approx(alone, rel=0.015)
+    coverage = coverage_of(prevalence, quality, n)
+    assert 0.93 <= coverage.share <= 0.975
+    if quality > 0:
+        assert coverage.width < coverage.width_alone
+    else:
+        assert coverage.width == pytest.approx(coverage.width_alone, rel=1e-6)
 
 
-@pytest.mark.parametrize("model", [{}, {"bias": 1.5}, {"bias": -1.5}, {"sharpness": 2.5}, {"sharpness": 0.4}])
-def test_it_needs_no_trust_in_the_model(model):
-    """Biased, overconfident and timid probabilities cost width, never coverage."""
+@pytest.mark.long
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("prevalence", [0.02, 0.1, 0.35, 0.5])
+def test_probabilities_at_random_cost_no_coverage_and_hardly_any_width(prevalence, n):
+    coverage = coverage_of(prevalence, quality=0, n=n, noise=1.0)
+    assert 0.93 <= coverage.share <= 0.975
+    assert coverage.width == pytest.approx(coverage.width_alone, rel=0.015)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [{}, {"bias": 1.5}, {"bias": -1.5}, {"sharpness": 2.5}, {"sharpness": 0.4}],
+    ids=["calibrated", "too high", "too low", "too sure", "timid"],
+)
+def test_an_uncalibrated_model_costs_no_coverage_and_still_narrows_the_interval(model):
     for prevalence, n in ((0.05, 30), (0.2, 100), (0.5, 30)):
-        coverage, width, alone = cover(prevalence, 1, n, n_films=250, **model)
-        assert coverage >= 0.92  # 1,000 draws: .007
-        assert width < alone
+        coverage = coverage_of(prevalence, 1, n, n_films=250, **model)
+        assert coverage.share >= 0.92  # 1,000 draws leave it uncertain by .007
+        assert coverage.width < coverage.width_alone
 
 
-def test_a_timid_model_is_not_counted_more_than_once():
-    y = np.tile([[0.0, 1.0]], (1, 10))
-    found = difference_estimate(y, 0.49 + 0.02 * y, np.ones_like(y), 0 * y, film_p=0.5, film_variance=1e-4)
-    assert found.gain == 1
+def gain_of(y, p, *, film_p, film_variance):
+    """Estimate the gain, the factor by which the model's probabilities count, from one draw of judgements."""
+    y, p = np.asarray(y, dtype=float)[None], np.asarray(p)[None]
+    no_chances = np.zeros_like(y)  # so few windows are drawn of so many
+    estimates = difference_estimate(
+        y, p, weights=np.ones_like(y), chances=no_chances, film_p=film_p, film_variance=film_variance
+    )
+    return estimates.gain
+
+
+def test_the_gain_of_a_timid_model_is_at_most_1():
+    """It says .49 of negatives and .51 of positives: the slope of y on p would be 50."""
+    y = np.tile([0.0, 1.0], 10)
+    assert gain_of(y, 0.49 + 0.02 * y, film_p=0.5, film_variance=1e-4) == 1
 
 
 def test_the_estimate_of_four_judgements_by_hand():
-    """The share of positives, .5, less the gain times how much higher p is here than in the whole film.
+    """Two of four judged windows are positive. Their mean p is .55; that of the whole film is .5.
 
-    Mean p is .55 of the four judged windows and .5 of the film. The gain is R (1 - R) D / film_variance, with
-    D = .65 - .45: mean p of positives and of negatives, each with one p of .55 more. The fifth has no weight.
+    The rate R is .5, the share of positives, less the gain times (.55 - .5). The gain is R (1 - R) D / V.
+    V is the film's variance of p, .1. D is .65 - .45, mean p of positives (.8, .6) and of negatives (.3, .5),
+    with one window more of p .55 in each: (.8 + .6 + .55) / 3 and (.3 + .5 + .55) / 3. So the gain is
+    2 R (1 - R).
     """
-    y, p, weights = [[1, 0, 1, 0, 0]], [[0.8, 0.3, 0.6, 0.5, 0.9]], [[1, 1, 1, 1, 0]]
-    found = difference_estimate(y, p, weights, np.zeros((1, 5)), film_p=0.5, film_variance=0.1)
-    (rate,) = found.value
+    y, p = [[1, 0, 1, 0, 0]], [[0.8, 0.3, 0.6, 0.5, 0.9]]
+    without_the_fifth = [[1, 1, 1, 1, 0]]
+    estimates = difference_estimate(
+        y, p, weights=without_the_fifth, chances=np.zeros((1, 5)), film_p=0.5, film_variance=0.1
+    )
+    (rate,) = estimates.value
     gain = 2 * rate * (1 - rate)
-    assert rate == pytest.approx(0.5 - (0.55 - 0.5) * gain, abs=1e-6)
-    assert found.gain == pytest.approx(gain, abs=1e-6)
+    assert rate == pytest.approx(0.5 - gain * (0.55 - 0.5), abs=1e-6)
+    assert estimates.gain == pytest.approx(gain, abs=1e-6)
 
 
 def test_a_cell_without_content_is_neither_found_nor_drawn():
-    edges = np.arange(0.0, 25, 8)
-    cells = Cells(np.column_stack([edges[:-1], edges[1:]]), np.array([0, 0.5, 8]), np.ones(3), np.ones(3))
-    assert [cells.find(start, start + 8) for start in (0.0, 8.0, 16.0, 20.0)] == [None, 1, 2, None]
-    assert sorted(cells.drawn("m", 0)) == [1, 2]
+    """Cells from 0, 8 and 16 s; the first has no content."""
+    cells = Cells(
+        spans=np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]),
+        content_s=np.array([0.0, 0.5, 8.0]),
+        counted_s=np.ones(3),
+        p=np.ones(3),
+    )
+    assert cells.index_with_content(0.0, 8.0) is None
+    assert cells.index_with_content(8.0, 16.0) == 1
+    assert cells.index_with_content(16.0, 24.0) == 2
+    assert cells.index_with_content(20.0, 28.0) is None  # no cell begins there
+    assert sorted(cells.order_of_draw("m", 0)) == [1, 2]
 
 
-def test_a_model_that_is_too_sure_counts_by_half():
+def test_the_gain_of_a_model_that_is_too_sure_is_below_1():
     """Probabilities .1 and .9 of windows of which .3 and .7 are positive: the slope of y on p is .5."""
     rng = np.random.default_rng(0)
-    high = rng.permutation(np.arange(4000) < 2000)
-    y, p = (rng.random(4000) < np.where(high, 0.7, 0.3)).astype(float)[None], np.where(high, 0.9, 0.1)[None]
-    found = difference_estimate(y, p, np.ones_like(y), 0 * y, film_p=0.5, film_variance=0.16)
-    assert found.gain == pytest.approx(0.5, abs=0.05)
+    is_high = rng.permutation(np.arange(4000) < 2000)
+    y = rng.random(4000) < np.where(is_high, 0.7, 0.3)
+    gain = gain_of(y, np.where(is_high, 0.9, 0.1), film_p=0.5, film_variance=0.16)
+    assert gain == pytest.approx(0.5, abs=0.05)
 
 
 def exact_coverage(positives, n):
-    """Coverage over all samples of n of 1,000 equal windows by a model that says the same of each."""
-    counts = np.arange(n + 1)
-    chances = hypergeom(N_ROWS, positives, n).pmf(counts)
-    labels = np.arange(n)[None] < counts[:, None]
-    found = difference_estimate(
-        labels, np.full((n + 1, n), 0.2), np.ones((n + 1, n)), np.full((n + 1, n), n / N_ROWS),
-        film_p=0.2, film_variance=0.0,
-    )  # fmt: skip
-    truth = positives / N_ROWS
-    return chances[(found.low <= truth) & (truth <= found.high)].sum()
+    """Compute the coverage over all samples of n of 1,000 equal windows by a model that always says .2."""
+    counts = np.arange(n + 1)  # of positives in a sample
+    chances_of_counts = hypergeom(N_ROWS, positives, n).pmf(counts)
+    samples = (n + 1, n)
+    estimates = difference_estimate(
+        y=np.arange(n)[None] < counts[:, None],
+        p=np.full(samples, 0.2),
+        weights=np.ones(samples),
+        chances=np.full(samples, n / N_ROWS),
+        film_p=0.2,
+        film_variance=0.0,
+    )
+    true_rate = positives / N_ROWS
+    is_held = (estimates.low <= true_rate) & (true_rate <= estimates.high)
+    return chances_of_counts[is_held].sum()
 
 
-def test_equal_windows_and_a_useless_model_are_covered_by_93_to_97_percent_but_for_five_cells():
-    """Then only the count of positives is known: coverage is the sum of the chances of some counts.
+def test_intervals_of_equal_windows_and_a_useless_model_hold_the_rate_in_93_to_98_percent_of_samples():
+    """Only the count of positives is known then: coverage is the sum of the chances of some counts.
 
-    Of 20 positives in 1,000, a draw of 30 has 3 or more with chance .020 and 2 with .098, and fewer even more
-    often: whichever counts an interval leaves out, that is at most .020 or at least .098, and never .03 to
-    .07. In the same way with 60. (Unequal durations, or a better model, tell draws of equal count apart.)
+    It cannot be .95 everywhere. Of 20 positives in 1,000, a sample of 30 has 3 or more with chance .020 and 2
+    with .098, and fewer even more often: whichever counts an interval leaves out, that is at most .020 or at
+    least .098. In the same way with 60. (Unequal durations, or a better model, tell samples of equal count
+    apart.)
     """
-    values = {(p, n): exact_coverage(round(p * N_ROWS), n) for p in PREVALENCES for n in SIZES}
-    above = {cell: round(coverage, 3) for cell, coverage in values.items() if coverage > 0.97}
-    assert above == {
+    over_97_percent = {
         (0.02, 30): 0.980, (0.02, 60): 0.972, (0.05, 60): 0.975, (0.05, 100): 0.974, (0.1, 30): 0.976,
     }  # fmt: skip
-    assert min(values.values()) >= 0.93
+    for prevalence in PREVALENCES:
+        for n in SIZES:
+            coverage = exact_coverage(round(prevalence * N_ROWS), n)
+            if (prevalence, n) in over_97_percent:
+                assert round(coverage, 3) == over_97_percent[prevalence, n]
+            else:
+                assert 0.93 <= coverage <= 0.97
 
 
-def test_without_a_model_it_is_wilsons_interval():
-    for k in (0, 1, 7, 30):
-        y = np.array([[1.0] * k + [0.0] * (30 - k)])
-        found = difference_estimate(
-            y, np.full((1, 30), 0.3), np.ones((1, 30)), np.zeros((1, 30)), film_p=0.3, film_variance=0.0
-        )
-        expected = binomtest(k, 30).proportion_ci(method="wilson")
-        assert (found.low[0], found.high[0]) == pytest.approx((expected.low, expected.high), abs=1e-6)
+@pytest.mark.parametrize("n_positive", [0, 1, 7, 30])
+def test_with_a_model_that_says_the_same_of_all_windows_the_interval_is_wilsons(n_positive):
+    samples = (1, 30)
+    estimates = difference_estimate(
+        y=(np.arange(30) < n_positive)[None],
+        p=np.full(samples, 0.3),
+        weights=np.ones(samples),
+        chances=np.zeros(samples),
+        film_p=0.3,
+        film_variance=0.0,
+    )
+    wilson = binomtest(n_positive, 30).proportion_ci(method="wilson")
+    assert estimates.low[0] == pytest.approx(wilson.low, abs=1e-6)
+    assert estimates.high[0] == pytest.approx(wilson.high, abs=1e-6)
 
 
-def cells_like(seconds, p=None):
-    """Cells of these seconds of content; times do not matter."""
-    seconds = np.asarray(seconds, dtype=float)
-    p = np.full(len(seconds), 0.5) if p is None else p
-    return Cells(np.zeros((len(seconds), 2)), seconds, seconds, p)
-
-
-def test_all_windows_judged_leave_nothing_open():
+def test_where_all_windows_are_judged_the_rate_is_known():
     rng = np.random.default_rng(0)
-    seconds, y, p = (values[0] for values in draws(rng, 0.2, 1, n_films=1))
+    films = planted_windows(rng, prevalence=0.2, quality=1, n_films=1)
+    seconds, y, p = films.seconds[0], films.y[0], films.p[0]
     order = rng.permutation(N_ROWS)
-    found = estimate_rate(cells_like(seconds, p), order[None], y[order][None])
-    truth = np.average(y, weights=seconds)
-    assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((truth, truth, truth))
+    estimates = estimate_rate(planted_cells(content_s=seconds, p=p), order[None], y[order][None])
+    true_rate = np.average(y, weights=seconds)
+    assert estimates.value[0] == pytest.approx(true_rate)
+    assert estimates.low[0] == pytest.approx(true_rate)
+    assert estimates.high[0] == pytest.approx(true_rate)
 
 
-@pytest.mark.parametrize("judged", [range(9), [*range(8), 15]])
-def test_a_window_certain_to_be_drawn_counts_only_where_it_was_judged(judged):
-    """The last is long enough for that; without its judgement, all that is known is positive."""
-    judged = np.array([judged])
-    found = estimate_rate(cells_like([46] * 15 + [100]), judged, np.ones(judged.shape))
-    assert (found.value[0], found.high[0]) == (1, 1)
-    assert 0.5 < found.low[0] < 1
+@pytest.mark.parametrize(
+    "judged", [[*range(9)], [*range(8), 15]], ids=["without the long window", "with the long window"]
+)
+def test_nine_positive_windows_of_16_have_an_interval_up_to_1_with_and_without_the_long_window(judged):
+    """Window 15 is so long that it is in every draw of nine. Where a list lacks it, it counts for nothing."""
+    cells = planted_cells(content_s=[46] * 15 + [100])
+    all_positive = np.ones((1, 9))
+    estimates = estimate_rate(cells, np.array([judged]), all_positive)
+    assert estimates.value[0] == 1
+    assert estimates.high[0] == 1
+    assert 0.5 < estimates.low[0] < 1
 
 
-def drawn_and_judged(seconds, y, p, n):
-    """Coverage, mean width and mean error of 60 draws of n from each film [F, N]."""
-    held, width, errors = [], [], []
-    for film in range(len(y)):
-        cells, truth = cells_like(seconds[film], p[film]), np.average(y[film], weights=seconds[film])
-        drawn = np.array([cells.drawn(str(film), seed)[:n] for seed in range(60)])
-        found = estimate_rate(cells, drawn, y[film][drawn])
-        held.append((found.low <= truth) & (truth <= found.high))
-        width.append(found.high - found.low)
-        errors.append(found.value - truth)
-    return np.mean(held), np.mean(width), np.mean(errors)
+class Simulated(NamedTuple):
+    """Means over simulated estimates: how often they hold the rate, their width, and value less rate."""
+
+    coverage: float
+    width: float
+    error: float
+
+
+def simulate(windows, n):
+    """Estimate the rate of each film from 60 draws of n windows, with chances by content."""
+    is_held, widths, errors = [], [], []
+    for film, (seconds, y, p) in enumerate(zip(*windows, strict=True)):
+        cells = planted_cells(content_s=seconds, p=p)
+        true_rate = np.average(y, weights=seconds)
+        drawn = np.array([cells.order_of_draw(str(film), seed)[:n] for seed in range(60)])
+        estimates = estimate_rate(cells, drawn, y[drawn])
+        is_held.append((estimates.low <= true_rate) & (true_rate <= estimates.high))
+        widths.append(estimates.high - estimates.low)
+        errors.append(estimates.value - true_rate)
+    return Simulated(coverage=np.mean(is_held), width=np.mean(widths), error=np.mean(errors))
+
+
+def sixteen_films(rng, n_windows):
+    """Plant 16 films of so many windows, .2 of them positive."""
+    windows = planted_windows(rng, prevalence=0.2, quality=1, n_films=16)
+    return Windows(*(values[:, :n_windows] for values in windows))
 
 
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("n", [30, 60])
-def test_it_covers_where_positive_rows_are_longer_and_where_one_in_twenty_is_very_long(n):
-    """Rows drawn with equal chances cover .87 to .91."""
-    rng = np.random.default_rng(n)
-    seconds, y, p = (values[:, :600] for values in draws(rng, 0.2, 1, n_films=16))
-    coverage, _, error = drawn_and_judged(np.where(y > 0, 3, 1) * seconds, y, p, n)
-    assert 0.93 <= coverage <= 0.975  # 960 draws: .007
-    assert abs(error) < 0.01
-    very_long = np.where(rng.random((16, 60)) < 0.05, 120.0, 5.0)
-    coverage, width, _ = drawn_and_judged(very_long, y[:, :60], p[:, :60], n // 2)
-    assert coverage >= 0.92
-    assert width < 0.3
+def test_intervals_hold_the_rate_where_positive_windows_are_three_times_as_long(n):
+    """Windows drawn with equal chances would be covered by .87 to .91 only."""
+    windows = sixteen_films(np.random.default_rng(n), n_windows=600)
+    windows = windows._replace(seconds=np.where(windows.y > 0, 3, 1) * windows.seconds)
+    simulated = simulate(windows, n)
+    assert 0.93 <= simulated.coverage <= 0.975  # 960 draws leave it uncertain by .007
+    assert abs(simulated.error) < 0.01
 
 
 @pytest.mark.long  # simulates
-def test_the_interval_of_kappa_knows_that_rare_calls_tell_little():
-    marked = np.arange(20) < 2
-    none = kappa_interval(marked, np.zeros(20, np.bool_))  # whatever window is left out: 0
-    assert (none.low < -0.05, none.kappa, none.high > 0.3) == (True, 0.0, True)
-    rng, truth, held = np.random.default_rng(0), 0.605, []
+@pytest.mark.parametrize("n", [15, 30])
+def test_intervals_hold_the_rate_where_one_window_in_twenty_lasts_two_minutes(n):
+    rng = np.random.default_rng(2 * n)
+    windows = sixteen_films(rng, n_windows=60)
+    is_long = rng.random((16, 60)) < 0.05
+    simulated = simulate(windows._replace(seconds=np.where(is_long, 120.0, 5.0)), n)
+    assert simulated.coverage >= 0.92
+    assert simulated.width < 0.3
+
+
+def test_kappa_of_a_judge_who_marks_nothing_is_0_with_an_interval():
+    """Without any one window it would be 0 again, so that a jackknife alone would give no width."""
+    two_of_twenty = np.arange(20) < 2
+    interval = kappa_interval(two_of_twenty, np.zeros(20, np.bool_))
+    assert interval.kappa == 0.0
+    assert interval.low < -0.05
+    assert interval.high > 0.3
+
+
+@pytest.mark.long  # simulates
+def test_intervals_of_kappa_hold_it_where_few_windows_are_positive():
+    """Of 20 windows .1 are positive, and each of two judges errs on .05 of them: kappa is .605.
+
+    Both call a window alike with chance .95² + .05² = .905, and each calls it positive with chance .14. If
+    their calls were independent, they would be alike with chance .14² + .86² = .759: kappa is
+    (.905 - .759) / (1 - .759).
+    """
+    rng, true_kappa, is_held = np.random.default_rng(0), 0.605, []
     for _ in range(300):
         y = rng.random(20) < 0.1
-        a, b = (y ^ (rng.random(20) < 0.05) for _ in range(2))
-        found = kappa_interval(a, b)
-        held += [found.low <= truth <= found.high] * (not np.isnan(found.kappa))
-    assert np.mean(held) > 0.92
+        by_first, by_second = (y ^ (rng.random(20) < 0.05) for _ in range(2))
+        interval = kappa_interval(by_first, by_second)
+        if not np.isnan(interval.kappa):
+            is_held.append(interval.low <= true_kappa <= interval.high)
+    assert np.mean(is_held) > 0.92
 
 
 def test_cells_without_content_need_no_judgement():
-    content = np.array([5.0, 0.0, 5.0, 5.0])
-    assert least_judged(Cells(np.zeros((4, 2)), content, content, np.full(4, 0.5))) == 3
+    assert least_sure(planted_cells(content_s=[5.0, 0.0, 5.0, 5.0])) == 3
 
 
-def test_a_cell_is_known_where_more_than_half_of_it_counts():
-    spans = np.array([[0.0, 10], [10, 20], [20, 30]])
-    cells = Cells(spans, np.full(3, 10.0), np.array([4.0, 5, 6]), np.full(3, 0.5))
+def test_a_cell_is_known_where_more_than_half_of_its_time_counts():
+    """Three cells of 10 s, of which 4, 5 and 6 s count."""
+    cells = Cells(
+        spans=np.array([[0.0, 10.0], [10.0, 20.0], [20.0, 30.0]]),
+        content_s=np.full(3, 10.0),
+        counted_s=np.array([4.0, 5.0, 6.0]),
+        p=np.full(3, 0.5),
+    )
     assert cells.is_known.tolist() == [False, False, True]
+
+
+def test_the_worth_of_a_model_is_rounded_once():
+    """15.46 windows are 15; rounded to 15.5 first they would be 16.
+
+    The intervals of judgements with and without the model have the ratio of widths that gives 15.46: squared
+    widths are proportional to 1 / n - 1 / N of n windows of a film of N.
+    """
+    n, n_windows, worth = 10, 40, 15.46
+    ratio_of_widths = np.sqrt((1 / worth - 1 / n_windows) / (1 / n - 1 / n_windows))
+    one = np.ones(1)
+    estimates = Estimates(
+        value=one,
+        low=0 * one,
+        high=ratio_of_widths * one,
+        gain=one,
+        alone_value=one,
+        alone_low=0 * one,
+        alone_high=one,
+    )
+    assert round(_n_needed_without_model(estimates, n, n_windows)) == 15

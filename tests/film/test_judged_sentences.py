@@ -3,12 +3,12 @@
 import html
 import re
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from obygaze.cli import main
@@ -30,19 +30,24 @@ from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import compare_films
 from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import correct_rate, correct_rates
-from obygaze_film.notes import Said, texts
+from obygaze_film.notes import Message, texts
 from obygaze_film.page.figures import years_figure, years_legend
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.page.view import FilmView
 from obygaze_film.schema import JudgesAgreement
+from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import plain
 from tests.film.page.invented import invented_film
 
 FILM = invented_film(n_rows=60, duration_s=900.0)
 WINDOWS = choose_next([FILM], 10**6, blind=True)
+"""All windows of the film that can be drawn, in the order of the draw."""
+
 N = len(WINDOWS)
 POSITIVE, NEGATIVE, NOT_SURE = "S", "HN", "NS"
+MIXED_14 = [POSITIVE, NEGATIVE] * 7
+"""Levels of 14 windows, more than the ten that a share needs."""
 
 
 def judgements_by(windows=WINDOWS, **judges):
@@ -54,56 +59,80 @@ def judgements_by(windows=WINDOWS, **judges):
     return Manifest(tuple(clips), Path())
 
 
-def judged(film=FILM, windows=WINDOWS, **judges):
-    """Rates of a film by what judges say of the first windows of a draw."""
+def rates_by(film=FILM, windows=WINDOWS, **judges):
+    """Estimate a film's rates from the levels that each judge gives to the first windows of a draw."""
     return correct_rates(film, judgements_by(windows, **judges))
 
 
-def shares_in(found):
-    return [claim for claim in rate_claims(found) if isinstance(claim, kinds.JudgedShare)]
+def claims_of_kind(rates, kind):
+    """Return the claims of one class that are made of a film's rates."""
+    return [claim for claim in rate_claims(rates) if isinstance(claim, kind)]
 
 
-@pytest.mark.parametrize(("first", "second"), [("S" * 10, "S" * 10), ("SSSSHHHHHHHH", "HHSSSSHHHHHH")],
-                         ids=["alike", "unlike"])  # fmt: skip
-def test_the_share_of_all_goes_no_further_than_the_mean_of_the_judges_own_ends(first, second):
-    levels = {"S": POSITIVE, "H": NEGATIVE}
-    judges = {"AB": [levels[one] for one in first], "CD": [levels[one] for one in second]}
-    found = judged(**judges)
-    *own, panel = found.rates
-    assert panel.is_of_panel
-    assert np.mean([one.low for one in own]) <= panel.low <= panel.value
-    assert panel.value <= panel.high <= np.mean([one.high for one in own])
-    rate_of_film, _ = correct_rate(FILM, judgements_by(**judges))
-    assert rate_of_film.high == panel.high
-    claim = shares_in(found)[-1]
-    for language in LANGUAGES:
-        assert Words(language).shares(claim.interval) in sentences([claim], language)[0]
+def shares_in(rates):
+    """Claim each judge's share and, as the last one, that of all of them together where there is one."""
+    return claims_of_kind(rates, kinds.JudgedShare)
+
+
+PANELS_OF_TWO = pytest.mark.parametrize(("by_ab", "by_cd"), [
+    ([POSITIVE] * 10, [POSITIVE] * 10),
+    ([POSITIVE] * 4 + [NEGATIVE] * 8, [NEGATIVE] * 2 + [POSITIVE] * 4 + [NEGATIVE] * 6),
+], ids=["alike", "unlike"])  # fmt: skip
+
+
+@PANELS_OF_TWO
+def test_the_interval_of_a_panels_share_lies_within_the_mean_of_its_judges_ends(by_ab, by_cd):
+    rate_of_ab, rate_of_cd, of_panel = rates_by(AB=by_ab, CD=by_cd).rates
+    assert of_panel.is_of_panel
+    assert np.mean([rate_of_ab.low, rate_of_cd.low]) <= of_panel.low <= of_panel.value
+    assert of_panel.value <= of_panel.high <= np.mean([rate_of_ab.high, rate_of_cd.high])
+
+
+@PANELS_OF_TWO
+def test_the_rate_of_a_film_that_two_judged_is_that_of_the_panel(by_ab, by_cd):
+    rate_of_film, _ = correct_rate(FILM, judgements_by(AB=by_ab, CD=by_cd))
+    *_, of_panel = rates_by(AB=by_ab, CD=by_cd).rates
+    assert rate_of_film.high == of_panel.high
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@PANELS_OF_TWO
+def test_the_sentence_on_a_panels_share_has_its_interval(by_ab, by_cd, language):
+    *_, of_panel = shares_in(rates_by(AB=by_ab, CD=by_cd))
+    (sentence,) = sentences([of_panel], language)
+    assert Words(language).shares(of_panel.interval) in sentence
 
 
 SURE = {"en": "S (Sure)", "fr": "S (Sûr)"}
 """The level of the invented film as pages name it."""
 
 
-def figure_of(found, language="en"):
-    """The texts of the page's first figure."""
-    figure = FilmView(FILM, "f1", Words(language), top=1, rates=[found]).figures[0]
+def figure_of(rates, language="en"):
+    """Return all texts of the page's first figure: a judged share, its interval and what is said of it."""
+    figure = FilmView(FILM, "f1", Words(language), top=1, rates=[rates]).figures[0]
     return f"{figure.value} {figure.interval} {figure.what} {figure.note}"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_two_judges_are_alike_as_to_what_is_positive_whatever_else_they_say(language):
-    """Planted: they give no window one level, and call none positive."""
-    found = judged(FILM, WINDOWS[:12], AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
-    (pair,) = (claim for claim in rate_claims(found) if isinstance(claim, kinds.PairKappa))
+@pytest.mark.parametrize(
+    ("language", "agreement"), [("en", "alike as to S (100%)"), ("fr", "même avis quant à S")]
+)
+def test_two_judges_who_call_no_window_positive_are_alike_whichever_negative_levels_they_give(
+    language, agreement
+):
+    """Planted: where AB gives EN, CD gives HN, and the other way round; S alone is positive."""
+    rates = rates_by(FILM, WINDOWS[:12], AB=["EN", "HN"] * 6, CD=["HN", "EN"] * 6)
+    (pair,) = claims_of_kind(rates, kinds.PairKappa)
     assert (pair.n, pair.alike, pair.positive) == (12, 12, "S")
-    said = phrases.sentence(pair, Words(language))
-    assert {"en": "alike as to S (100%)", "fr": "même avis quant à S"}[language] in said
-    assert not any("level" in text or "niveau" in text for text in (said, figure_of(found, language)))
+    sentence = phrases.sentence(pair, Words(language))
+    assert agreement in sentence
+    for text in (sentence, figure_of(rates, language)):
+        assert "level" not in text
+        assert "niveau" not in text
 
 
 @st.composite
 def levels(draw, least=10):
-    """Levels of the first windows of a draw, of some of which the judge is not sure."""
+    """Draw levels of the first windows of a draw: of some the judge is not sure, but of `least` or more."""
     n = draw(st.integers(least, N))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     share = draw(st.floats(0, 1))
@@ -113,356 +142,555 @@ def levels(draw, least=10):
     return given_levels.tolist()
 
 
+def content_seconds(clip):
+    """Count the seconds of a window that are neither black nor credits."""
+    cells = cells_of(FILM)
+    return cells.content_s[cells.index_of(clip.start_s, clip.end_s)]
+
+
+def seconds_by_level(given_levels):
+    """Add up the content of the windows that were given each level."""
+    seconds = {POSITIVE: 0.0, NEGATIVE: 0.0, NOT_SURE: 0.0}
+    for clip, level in zip(WINDOWS, given_levels, strict=False):
+        seconds[level] += content_seconds(clip)
+    return seconds
+
+
+CONTENT_S = cells_of(FILM).content_s.sum()
+"""Seconds of the film that are neither black nor credits."""
+
+
 @settings(max_examples=60, deadline=None)
 @given(levels())
-def test_of_a_share_the_interval_is_open_as_long_as_a_window_is_and_worth_no_more_windows_than_there_are(own):
-    found = judged(AB=own)
-    (rate,) = found.rates
-    content = cells_of(FILM).content
-    whole_s = content.sum()
-    seconds = dict.fromkeys((POSITIVE, NEGATIVE, NOT_SURE), 0.0)
-    for clip, level in zip(WINDOWS, own, strict=False):
-        seconds[level] += content[cells_of(FILM).at(clip.start_s, clip.end_s)]
-    sure_s = whole_s - seconds[NOT_SURE]
+def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(given_levels):
+    """At least what is judged positive is positive, and at most all that is not judged negative.
+
+    With no window left the share is known; with one left both are possible, and with more the interval is at
+    least as wide as the longest of them.
+    """
+    (rate,) = rates_by(AB=given_levels).rates
+    seconds = seconds_by_level(given_levels)
+    sure_s = CONTENT_S - seconds[NOT_SURE]
     least, most = seconds[POSITIVE] / sure_s, 1 - seconds[NEGATIVE] / sure_s
     assert least - 1e-6 <= rate.low <= rate.value <= rate.high <= most + 1e-6
-    n_left = N - len(own)
-    if n_left == 0:
-        assert (rate.low, rate.high) == pytest.approx((least, least), abs=1e-6)
-    elif n_left == 1:
+    windows_left = WINDOWS[len(given_levels) :]
+    if len(windows_left) <= 1:  # with none left, least and most are the same
         assert (rate.low, rate.high) == pytest.approx((least, most), abs=1e-6)
     else:
-        longest = max(content[cells_of(FILM).at(clip.start_s, clip.end_s)] for clip in WINDOWS[len(own) :])
-        assert rate.high - rate.low >= longest / sure_s - 1e-6
+        longest_s = max(content_seconds(clip) for clip in windows_left)
+        assert rate.high - rate.low >= longest_s / sure_s - 1e-6
+
+
+@settings(max_examples=60, deadline=None)
+@given(levels())
+def test_a_share_is_worth_more_windows_than_were_judged_and_no_more_than_there_are(given_levels):
+    """A model that helps is worth further judgements; one that does not has no number."""
+    (rate,) = rates_by(AB=given_levels).rates
     if rate.worth is not None:
-        assert rate.n < round(rate.worth) <= N - own.count(NOT_SURE)
+        assert rate.n < round(rate.worth) <= N - given_levels.count(NOT_SURE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(levels())
+def test_a_share_leaves_out_the_windows_and_the_seconds_of_which_its_judge_was_not_sure(given_levels):
+    (claim,) = shares_in(rates_by(AB=given_levels))
+    n_unsure, unsure_s = given_levels.count(NOT_SURE), seconds_by_level(given_levels)[NOT_SURE]
+    assert claim.n_unsure == n_unsure
+    assert claim.n == len(given_levels) - n_unsure
+    assert claim.n_windows == N - n_unsure
+    assert claim.unsure_s == pytest.approx(unsure_s)
+    assert claim.time.seconds == pytest.approx(CONTENT_S - unsure_s)
+    assert claim.has(kinds.ALL_JUDGED) == (len(given_levels) == N)
+
+
+@settings(max_examples=40, deadline=None)
+@given(levels())
+def test_the_json_of_a_share_says_that_windows_were_left_out_and_that_it_is_of_the_sure_time(given_levels):
+    (claim,) = shares_in(rates_by(AB=given_levels))
+    as_json = document(claim)
+    is_left_out = NOT_SURE in given_levels
+    assert (kinds.NOT_SURE in as_json["conditions"]) == is_left_out
+    assert (as_json["time"]["part"] == "sure") == is_left_out
 
 
 @settings(max_examples=40, deadline=None)
 @given(levels(), st.sampled_from(LANGUAGES))
-def test_windows_of_which_a_judge_was_not_sure_are_said_wherever_the_share_is(own, language):
-    found, words = judged(AB=own), Words(language)
-    (claim,) = shares_in(found)
-    content = cells_of(FILM).content
-    unsure_s = 0.0
-    for clip, level in zip(WINDOWS, own, strict=False):
-        if level == NOT_SURE:
-            unsure_s += content[cells_of(FILM).at(clip.start_s, clip.end_s)]
-    n_unsure = own.count(NOT_SURE)
-    kept = document(claim)
-    assert (claim.n_unsure, claim.unsure_s) == (n_unsure, pytest.approx(unsure_s))
-    assert (claim.n, claim.n_windows) == (len(own) - n_unsure, N - n_unsure)
-    assert kept["time"]["seconds"] == pytest.approx(content.sum() - unsure_s)
-    is_left_out = n_unsure > 0
-    assert (kinds.NOT_SURE in kept["conditions"]) == (kept["time"]["part"] == "sure") == is_left_out
-    sure_s = float(content.sum()) - unsure_s
-    are_many = unsure_s > 0.2 * float(content.sum())
-    for text in (phrases.sentence(claim, words), figure_of(found, language)):
-        if are_many:
-            sure, unsure = words.durations(sure_s, unsure_s)
-            assert sure in text
-            assert unsure in text
+def test_sentence_and_figure_of_a_share_say_what_time_it_is_of(given_levels, language):
+    """Of all content, or of all but some windows; where over a fifth is left out, of so many seconds."""
+    words, rates = Words(language), rates_by(AB=given_levels)
+    (claim,) = shares_in(rates)
+    unsure_s = seconds_by_level(given_levels)[NOT_SURE]
+    sure_duration, unsure_duration = words.durations(float(CONTENT_S) - unsure_s, unsure_s)
+    for text in (phrases.sentence(claim, words), figure_of(rates, language)):
+        if unsure_s > CONTENT_S / 5:
+            assert sure_duration in text
+            assert unsure_duration in text
             assert words["of_content"] not in text
-        elif is_left_out:
+        elif NOT_SURE in given_levels:
             assert words.duration(unsure_s) in text
             assert words["unsure_judge"].format(who="AB") in text
         else:
             assert words["of_content"] in text
-    assert rate_claims(found)[0].has(kinds.ALL_JUDGED) == (len(own) == N)
 
 
 def test_a_panels_share_is_of_the_windows_that_each_was_sure_of():
     """Planted: AB is not sure of one window, CD of another; each has more than both have."""
-    one = [NOT_SURE, NEGATIVE, *[POSITIVE, NEGATIVE] * 6]
-    other = [NEGATIVE, NOT_SURE, *[POSITIVE, NEGATIVE] * 6]
-    of_one, of_other, of_both = shares_in(judged(AB=one, CD=other))
-    assert [claim.n_unsure for claim in (of_one, of_other, of_both)] == [1, 1, 2]
-    assert [claim.n for claim in (of_one, of_other, of_both)] == [13, 13, 12]
-    assert of_both.time.seconds < of_one.time.seconds
+    by_ab = [NOT_SURE, NEGATIVE, *[POSITIVE, NEGATIVE] * 6]
+    by_cd = [NEGATIVE, NOT_SURE, *[POSITIVE, NEGATIVE] * 6]
+    of_ab, of_cd, of_panel = shares_in(rates_by(AB=by_ab, CD=by_cd))
+    assert (of_ab.n, of_ab.n_unsure) == (13, 1)
+    assert (of_cd.n, of_cd.n_unsure) == (13, 1)
+    assert (of_panel.n, of_panel.n_unsure) == (12, 2)
+    assert of_panel.time.seconds < of_ab.time.seconds
     for language in LANGUAGES:
         words = Words(language)
-        assert words["unsure_panel"] in phrases.sentence(of_both, words)
+        assert words["unsure_panel"] in phrases.sentence(of_panel, words)
 
 
 @st.composite
 def some_judges(draw):
-    """Two or three judges of so many windows of a draw, each not sure of some."""
-    every = {}
+    """Draw two or three judges of the first windows of a draw, as many as each likes from 12 on.
+
+    Each is sure of at least two windows, which are positive, and not sure of some.
+    """
+    levels_by_judge = {}
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     for judge in ("AB", "CD", "EF")[: draw(st.integers(2, 3))]:
-        own = rng.choice([POSITIVE, NEGATIVE, NOT_SURE], draw(st.integers(12, N)), p=[0.4, 0.3, 0.3])
-        own[rng.permutation(12)[:2]] = POSITIVE
-        every[judge] = own.tolist()
-    return every
+        given_levels = rng.choice([POSITIVE, NEGATIVE, NOT_SURE], draw(st.integers(12, N)), p=[0.4, 0.3, 0.3])
+        given_levels[rng.permutation(12)[:2]] = POSITIVE
+        levels_by_judge[judge] = given_levels.tolist()
+    return levels_by_judge
 
 
-def counts_of(*judges):
-    """Windows that all of some judges judged, and those of which all were sure."""
-    judged_by_all = list(zip(*judges, strict=False))
-    return len(judged_by_all), sum(NOT_SURE not in levels for levels in judged_by_all)
+class Counts(NamedTuple):
+    """Windows that were judged, and those of them that were judged surely."""
+
+    judged: int
+    sure: int
+
+    @property
+    def unsure(self):
+        return self.judged - self.sure
+
+
+def counts_by_all(levels_by_judge, names):
+    """Count the windows that all of these judges judged, and those of which all were sure."""
+    windows = list(zip(*[levels_by_judge[name] for name in names], strict=False))
+    return Counts(judged=len(windows), sure=sum(NOT_SURE not in levels for levels in windows))
+
+
+def counts_by_two_or_more(levels_by_judge):
+    """Count the windows that two judges or more judged, and those of which two or more were sure."""
+    n_judged = n_sure = 0
+    for place in range(N):
+        levels = [by_judge[place] for by_judge in levels_by_judge.values() if place < len(by_judge)]
+        n_sure_judges = len(levels) - levels.count(NOT_SURE)
+        n_judged += len(levels) >= 2
+        n_sure += n_sure_judges >= 2
+    return Counts(judged=n_judged, sure=n_sure)
+
+
+def rates_of_some(levels_by_judge):
+    """Estimate rates of judges of whom one was sure of ten windows, as a share needs; else draw others."""
+    assume(any(counts_by_all(levels_by_judge, [name]).sure >= 10 for name in levels_by_judge))
+    return rates_by(**levels_by_judge)
+
+
+def integers_in(text):
+    return set(re.findall(r"\d+", text))
+
+
+def test_judges_of_whom_none_was_sure_of_ten_windows_have_no_rates():
+    nine_of_twelve = MIXED_14[:9] + [NOT_SURE] * 3
+    with pytest.raises(FilmError):
+        rates_by(AB=nine_of_twelve, CD=nine_of_twelve)
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_judges())
+def test_a_share_counts_the_windows_that_all_its_judges_were_sure_of(levels_by_judge):
+    for claim in shares_in(rates_of_some(levels_by_judge)):
+        counts = counts_by_all(levels_by_judge, claim.who)
+        assert (claim.n, claim.n_unsure) == (counts.sure, counts.unsure)
 
 
 @settings(max_examples=60, deadline=None)
 @given(some_judges(), st.sampled_from(LANGUAGES))
-def test_each_number_of_windows_is_of_what_the_sentence_says(judges, language):
-    """Judged, judged surely, and left: of one judge, of two, of a panel and of any two of it."""
-    words, own_counts = Words(language), {name: counts_of(own) for name, own in judges.items()}
-    if not any(sure >= 10 for _, sure in own_counts.values()):
-        with pytest.raises(FilmError):
-            judged(**judges)
-        return
-    found = judged(**judges)
-    for claim in rate_claims(found):
-        said = phrases.sentence(claim, words)
-        if isinstance(claim, kinds.PanelAgreement):
-            placed = [[own[k] for own in judges.values() if k < len(own)] for k in range(N)]
-            n_sure = sum(sum(level != NOT_SURE for level in levels) >= 2 for levels in placed)
-            n_judged = sum(len(levels) >= 2 for levels in placed)
-            assert (claim.n_windows, claim.n_unsure) == (n_sure, n_judged - n_sure)
-            assert (str(claim.n_unsure) in re.findall(r"\d+", said)) or not claim.n_unsure
-            continue
-        n_judged, n_sure = counts_of(*[judges[name] for name in claim.who])
-        if isinstance(claim, kinds.PairKappa):
-            assert (claim.n, claim.n_unsure) == (n_sure, n_judged - n_sure)
-            assert (str(claim.n_unsure) in re.findall(r"\d+", said)) or not claim.n_unsure
-        elif isinstance(claim, kinds.NoJudgedShare):
-            assert (claim.judged, claim.sure, claim.left) == (n_judged, n_sure, N - n_judged)
-            assert {str(n_judged), str(n_sure)} <= set(re.findall(r"\d+", said))
-            assert claim.left
-        else:
-            assert (claim.n, claim.n_unsure) == (n_sure, n_judged - n_sure)
-        if not isinstance(claim, kinds.NoJudgedShare):
-            is_left_out = n_sure < n_judged
-            assert claim.has(kinds.NOT_SURE) == (claim.time.part == "sure") == is_left_out
+def test_kappa_counts_the_windows_that_both_judges_were_sure_of(levels_by_judge, language):
+    for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.PairKappa):
+        counts = counts_by_all(levels_by_judge, claim.who)
+        assert (claim.n, claim.n_unsure) == (counts.sure, counts.unsure)
+        if counts.unsure:
+            assert str(counts.unsure) in integers_in(phrases.sentence(claim, Words(language)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_judges(), st.sampled_from(LANGUAGES))
+def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by_judge, language):
+    for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.PanelAgreement):
+        counts = counts_by_two_or_more(levels_by_judge)
+        assert (claim.n_windows, claim.n_unsure) == (counts.sure, counts.unsure)
+        if counts.unsure:
+            assert str(counts.unsure) in integers_in(phrases.sentence(claim, Words(language)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_judges(), st.sampled_from(LANGUAGES))
+def test_who_has_no_share_is_told_how_many_windows_were_judged_surely_and_how_many_are_left(
+    levels_by_judge, language
+):
+    for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.NoJudgedShare):
+        counts = counts_by_all(levels_by_judge, claim.who)
+        assert (claim.judged, claim.sure, claim.left) == (counts.judged, counts.sure, N - counts.judged)
+        assert claim.left > 0
+        sentence = phrases.sentence(claim, Words(language))
+        assert {str(counts.judged), str(counts.sure)} <= integers_in(sentence)
+
+
+@settings(max_examples=60, deadline=None)
+@given(some_judges())
+def test_shares_and_kappas_of_which_windows_were_left_out_say_so_and_are_of_the_sure_time(levels_by_judge):
+    rates = rates_of_some(levels_by_judge)
+    for claim in [*shares_in(rates), *claims_of_kind(rates, kinds.PairKappa)]:
+        is_left_out = counts_by_all(levels_by_judge, claim.who).unsure > 0
+        assert claim.has(kinds.NOT_SURE) == is_left_out
+        assert (claim.time.part == "sure") == is_left_out
 
 
 def test_where_a_judge_was_sure_of_little_the_share_is_of_that_time_and_not_of_the_film():
     """Planted: a film of two windows that do not overlap, of one of which its judge is not sure."""
     film = invented_film(n_rows=8, duration_s=120.0)
     windows = choose_next([film], 9, blind=True)
-    (claim,) = shares_in(judged(film, windows, AB=[POSITIVE] + [NOT_SURE] * (len(windows) - 1)))
+    (claim,) = shares_in(rates_by(film, windows, AB=[POSITIVE] + [NOT_SURE] * (len(windows) - 1)))
     assert claim.unsure_s > 0.2 * (claim.time.seconds + claim.unsure_s)
-    said = phrases.sentence(claim, Words("en"))
-    left = f"{claim.time.seconds:.0f} s"
-    assert f"100% of the {left} that AB was sure of, without 1 window ({claim.unsure_s:.0f} s)" in said
-    assert "of the film" not in said
-    # A window more, and nobody knows whether they would be sure of it.
-    levels = [POSITIVE] * 12 + [NOT_SURE] * (N - 13)
-    (claim,) = shares_in(judged(AB=levels))
+    sentence = phrases.sentence(claim, Words("en"))
+    sure_s, unsure_s = f"{claim.time.seconds:.0f} s", f"{claim.unsure_s:.0f} s"
+    assert f"100% of the {sure_s} that AB was sure of, without 1 window ({unsure_s})" in sentence
+    assert "of the film" not in sentence
+
+
+def test_where_a_window_is_left_to_judge_the_share_is_of_the_time_that_is_left_without_unsure_windows():
+    """The judge might be sure of the last window or not: it cannot be called time that AB was sure of."""
+    by_ab = [POSITIVE] * 12 + [NOT_SURE] * (N - 13)
+    (claim,) = shares_in(rates_by(AB=by_ab))
     assert "that are left without" in phrases.sentence(claim, Words("en"))
 
 
-def test_fewer_windows_than_an_interval_needs_have_no_kappa_and_no_alpha():
-    """Planted: all judge all of a film, and are all sure of the first nine, or ten, windows."""
-    coin = [POSITIVE, NEGATIVE] * 5
-    rest = [NOT_SURE] * (N - 10)
-    for n_sure in (1, 9, 10):
-        own = [*coin[:n_sure], *[NOT_SURE] * (10 - n_sure), *rest]
-        found = judged(AB=own, CD=own, EF=own)
-        assert (found.alpha is None) == (n_sure < 10)
-        claims = [claim for claim in rate_claims(found) if isinstance(claim, kinds.PairKappa)]
-        for claim, language in product(claims, LANGUAGES):
-            said = phrases.sentence(claim, Words(language))
-            assert claim.n == n_sure
-            assert claim.has(kinds.TOO_FEW) == (claim.number is None) == (n_sure < 10)
-            assert (" [" in said) == (n_sure == 10)
-    # What an earlier version kept is not said either.
-    kept = JudgesAgreement(["AB", "CD"], 1, 1, 0.0, -0.82, 0.52)
-    assert pair_agreement(kept, "S").number is None
-    said = phrases.sentence(pair_agreement(kept, "S"), Words("en"))
-    assert said == "AB and CD: 1 window judged by both, too few for kappa, which needs 10."
+def rates_of_three_sure_of(n_sure):
+    """Let AB, CD and EF judge all of a film alike, and be sure of its first windows alone."""
+    by_each = MIXED_14[:n_sure] + [NOT_SURE] * (N - n_sure)
+    return rates_by(AB=by_each, CD=by_each, EF=by_each)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_who_has_no_share_is_told_what_one_needs(language):
-    """So many windows judged surely, or all of the film: of a film of few windows all."""
+@pytest.mark.parametrize("n_sure", [1, 9])
+def test_of_fewer_than_ten_windows_there_is_no_kappa_and_no_alpha(n_sure, language):
+    rates = rates_of_three_sure_of(n_sure)
+    assert rates.alpha is None
+    pairs = claims_of_kind(rates, kinds.PairKappa)
+    assert len(pairs) == 3
+    for pair in pairs:
+        assert pair.n == n_sure
+        assert pair.number is None
+        assert pair.has(kinds.TOO_FEW)
+        assert " [" not in phrases.sentence(pair, Words(language))  # as of "0.80 [0.50, 0.95]"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_of_ten_windows_there_are_kappa_and_alpha(language):
+    rates = rates_of_three_sure_of(10)
+    assert rates.alpha is not None
+    pairs = claims_of_kind(rates, kinds.PairKappa)
+    assert len(pairs) == 3
+    for pair in pairs:
+        assert pair.n == 10
+        assert pair.number is not None
+        assert not pair.has(kinds.TOO_FEW)
+        assert " [" in phrases.sentence(pair, Words(language))
+
+
+def test_a_kappa_of_one_window_that_an_earlier_version_wrote_is_not_said():
+    kept = JudgesAgreement(annotators=["AB", "CD"], n=1, alike=1, kappa=0.0, low=-0.82, high=0.52)
+    claim = pair_agreement(kept, "S")
+    assert claim.number is None
+    sentence = phrases.sentence(claim, Words("en"))
+    assert sentence == "AB and CD: 1 window judged by both, too few for kappa, which needs 10."
+
+
+NO_SHARE_OF_CD = kinds.NoJudgedShare(
+    who=("CD",), what="share", time=kinds.ClaimTime("content"), judged=1, sure=1, left=29, least=10
+)
+"""CD judged one window, surely, of a film of 30."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_who_has_no_share_of_a_long_film_needs_ten_windows_judged_surely_or_all_30(language):
     words = Words(language)
-    known = {"who": ("CD",), "what": "share", "time": kinds.ClaimTime("content"), "judged": 1, "sure": 1}
-    few = kinds.NoJudgedShare(left=1, least=2, **known)
-    assert "2" in phrases.sentence(few, words)
-    assert words.say("windows_needed_all_1", all=2) in phrases.sentence(few, words)
-    many = kinds.NoJudgedShare(left=29, least=10, **known)
-    assert words.say("windows_needed", least=10, all=30) in phrases.sentence(many, words)
+    needed = words.say("windows_needed", least=10, all=30)
+    assert needed in phrases.sentence(NO_SHARE_OF_CD, words)
+
+
+def test_the_refusal_of_a_share_says_what_one_needs():
     with pytest.raises(FilmError, match="10 judged surely are needed, or all"):
-        judged(AB=[POSITIVE])
-    # Under a second definition somebody may have judged windows, but not the first ones of the list.
-    known |= {"judged": 0, "sure": 0, "left": 30, "least": 10}
-    for who, key in ((("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")):
-        of_one = kinds.NoJudgedShare(**known | {"who": who})
-        of_several = replace(of_one, definition="f793a5b5a5d4")
-        assert words[key] in phrases.sentence(of_several, words)
-        assert words[key] not in phrases.sentence(of_one, words)
+        rates_by(AB=[POSITIVE])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_share_that_is_not_the_quotient_of_its_counts_says_why_of_one_judge_too(language):
+def test_who_has_no_share_of_a_film_of_two_windows_needs_all_of_it(language):
     words = Words(language)
-    (share,) = shares_in(judged(AB=[POSITIVE] * N))
-    assert phrases.own_shares_sentences([share], words) == []  # all of the time, and all windows
-    # Of two windows of 12 and 8 s one is positive.
-    other = replace(share, number=0.6, positives=(1,), n=2)
-    assert phrases.own_shares_sentences([other], words) == [words["windows_by_content"]]
+    sentence = phrases.sentence(replace(NO_SHARE_OF_CD, left=1, least=2), words)
+    assert words.say("windows_needed_all_1", all=2) in sentence
+    assert "2" in sentence
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_labels_in_the_models_place_correct_a_share_and_no_model_does(language):
-    """Of ten windows two are positive, and with the labels of "vlm" the share is .25, not .2."""
+@pytest.mark.parametrize(
+    ("who", "text"), [(("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")]
+)
+def test_who_judged_under_another_definition_alone_is_told_to_begin_with_the_lists_first_windows(
+    who, text, language
+):
+    """Under the second definition they may have judged windows, but not the first ones of the list."""
     words = Words(language)
-    (counted,) = shares_in(judged(AB=[POSITIVE] * N))
-    interval = kinds.Bounds(0.1, 0.5, 0.95)
-    of_labels = replace(
-        counted, number=0.25, interval=interval, positives=(2,), n=10, model="vlm", is_of_labels=True
+    under_the_only_one = replace(NO_SHARE_OF_CD, who=who, judged=0, sure=0, left=30)
+    under_the_second = replace(under_the_only_one, definition="f793a5b5a5d4")
+    assert words[text] in phrases.sentence(under_the_second, words)
+    assert words[text] not in phrases.sentence(under_the_only_one, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_share_that_is_the_quotient_of_its_counts_needs_no_explanation(language):
+    """All of the time is positive, and all windows are: 1."""
+    (share,) = shares_in(rates_by(AB=[POSITIVE] * N))
+    assert phrases.own_shares_sentences([share], Words(language)) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_share_that_is_not_the_quotient_of_its_counts_is_explained_by_the_windows_lengths(language):
+    """Of two windows one is positive: of 12 and 8 s of content that is .6 of the time, not a half."""
+    words = Words(language)
+    (share_of_all,) = shares_in(rates_by(AB=[POSITIVE] * N))
+    share = replace(share_of_all, number=0.6, positives=(1,), n=2)
+    assert phrases.own_shares_sentences([share], words) == [words["windows_by_content"]]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_share_that_labels_correct_in_a_models_place_is_explained_by_these_labels(language):
+    """Two of ten windows are positive; with the labels of "vlm" in the model's place the share is .25."""
+    words = Words(language)
+    (counted,) = shares_in(rates_by(AB=[POSITIVE] * N))
+    corrected = replace(
+        counted,
+        number=0.25,
+        interval=kinds.Bounds(0.1, 0.5, 0.95),
+        positives=(2,),
+        n=10,
+        model="vlm",
+        is_of_labels=True,
     )
-    (said,) = phrases.own_shares_sentences([of_labels], words)
-    assert said == words.say("windows_corrected_by_labels", who="vlm")
+    explanations = phrases.own_shares_sentences([corrected], words)
+    assert explanations == [words.say("windows_corrected_by_labels", who="vlm")]
 
 
-def test_the_share_together_is_not_said_to_differ_where_all_judged_the_same_windows():
-    same = judged(FILM, WINDOWS, AB=[POSITIVE, NEGATIVE] * 6, CD=[POSITIVE, NEGATIVE] * 6)
-    assert Words("en")["own_shares"] not in figure_of(same)
-    fewer = judged(FILM, WINDOWS, AB=[POSITIVE, NEGATIVE] * 7, CD=[POSITIVE, NEGATIVE] * 5)
-    assert Words("en")["own_shares"] in figure_of(fewer)
+def test_a_share_together_is_said_to_be_of_fewer_windows_only_where_one_judge_judged_more():
+    says_why_it_differs = Words("en")["own_shares"]
+    both_judged_12 = rates_by(AB=MIXED_14[:12], CD=MIXED_14[:12])
+    assert says_why_it_differs not in figure_of(both_judged_12)
+    ab_judged_14_and_cd_10 = rates_by(AB=MIXED_14, CD=MIXED_14[:10])
+    assert says_why_it_differs in figure_of(ab_judged_14_and_cd_10)
 
 
-def test_the_terminal_says_why_the_share_together_is_below_both(tmp_path, capsys):
-    """Planted: AB judges 14 windows, CD the first ten of them, of which alone their share together is."""
-    FILM.write(tmp_path / "f1")
-    by_ab, by_cd = [POSITIVE, NEGATIVE] * 7, [NEGATIVE, POSITIVE] * 5
+def print_rates(folder, capsys, **judges):
+    """Run `film rate` on the film and these judgements; return what it prints."""
+    FILM.write(folder / "f1")
+    judgements = replace(judgements_by(**judges), codebook=builtin_codebook("obygaze12"))
+    write_manifest(judgements, folder / "judgements.csv")
+    with pytest.raises(SystemExit) as ended:
+        main(["film", "rate", str(folder / "f1"), str(folder / "judgements.csv")])
+    assert not ended.value.code
+    return capsys.readouterr().out
 
-    def printed(**judges):
-        table = tmp_path / "judgements.csv"
-        judgements = replace(judgements_by(**judges), codebook=builtin_codebook("obygaze12"))
-        write_manifest(judgements, table)
-        with pytest.raises(SystemExit) as ended:
-            main(["film", "rate", str(tmp_path / "f1"), str(table)])
-        assert not ended.value.code
-        return capsys.readouterr().out
 
-    of_both = printed(AB=by_ab, CD=by_cd)
-    assert Words("en")["own_shares"] in of_both
-    assert f", of {N} that do not overlap (positive: 7 of 14)" in of_both
-    assert Words("en")["own_shares"] not in printed(AB=by_ab)
+def test_the_terminal_says_that_a_share_together_is_of_the_windows_that_both_judged(tmp_path, capsys):
+    """Planted: AB judges 14 windows, 7 of them positive, CD the first ten of them."""
+    printed = print_rates(tmp_path, capsys, AB=[POSITIVE, NEGATIVE] * 7, CD=[NEGATIVE, POSITIVE] * 5)
+    assert Words("en")["own_shares"] in printed
+    assert f", of {N} that do not overlap (positive: 7 of 14)" in printed
+
+
+def test_the_terminal_says_nothing_of_a_share_together_where_one_person_judged(tmp_path, capsys):
+    assert Words("en")["own_shares"] not in print_rates(tmp_path, capsys, AB=MIXED_14)
 
 
 @pytest.mark.parametrize("n_sure", [1, 4, 9])
-def test_of_a_film_that_was_judged_wholly_what_the_judge_was_sure_of_is_counted(n_sure):
-    own = [POSITIVE] * n_sure + [NOT_SURE] * (N - n_sure)
-    (claim,) = shares_in(judged(AB=own))
-    assert (claim.number, claim.interval, claim.n, claim.n_windows) == (1.0, None, n_sure, n_sure)
+def test_few_sure_windows_have_a_share_where_the_whole_film_was_judged(n_sure):
+    """It is counted over them, and so has no interval."""
+    (claim,) = shares_in(rates_by(AB=[POSITIVE] * n_sure + [NOT_SURE] * (N - n_sure)))
+    assert claim.number == 1.0
+    assert claim.interval is None
+    assert (claim.n, claim.n_windows) == (n_sure, n_sure)
     assert claim.has(kinds.ALL_JUDGED)
-    # One window less, and there is no share: what is left might say otherwise.
+
+
+@pytest.mark.parametrize("n_sure", [1, 4, 9])
+def test_few_sure_windows_have_no_share_where_one_window_is_left_that_may_say_otherwise(n_sure):
     with pytest.raises(FilmError, match=f"{N - 1} windows"):
-        judged(AB=own[:-1])
+        rates_by(AB=[POSITIVE] * n_sure + [NOT_SURE] * (N - 1 - n_sure))
 
 
-def test_nobody_is_sent_to_judge_what_is_judged():
+def test_who_was_sure_of_no_window_of_a_whole_film_is_not_advised_to_judge_more():
+    """`film next` would choose more windows, and there are none."""
     with pytest.raises(FilmError) as refused:
-        judged(AB=[NOT_SURE] * N)
+        rates_by(AB=[NOT_SURE] * N)
     message = refused.value.args[0]
     assert str(N) in message
     assert "film next" not in message
+
+
+def test_who_was_sure_of_no_window_so_far_is_advised_to_judge_more():
     with pytest.raises(FilmError, match="film next"):
-        judged(AB=[NOT_SURE] * (N - 1))
+        rates_by(AB=[NOT_SURE] * (N - 1))
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(LANGUAGES))
-def test_it_is_said_which_judges_of_a_panel_agree_no_better_than_chance(seed, language):
-    """Planted: CD turns few of AB's calls of 14 windows, or every other one.
+@st.composite
+def calls_of_three(draw):
+    """Draw what three judges call each of 14 windows: positive or not.
 
-    EF calls windows as AB does, the other way round, all of them positive, or as a coin falls.
+    CD turns few of AB's calls round, or every other one. EF calls windows as AB does, the other way round,
+    all of them positive, or as a coin falls.
     """
-    rng, words = np.random.default_rng(seed), Words(language)
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     by_ab = rng.random(14) < 0.5
     share_turned = rng.choice([0.02, 0.5])
     by_cd = np.where(rng.random(14) < share_turned, ~by_ab, by_ab)
     all_positive, by_coin = np.ones(14, bool), rng.random(14) < 0.5
     by_ef = [by_ab, ~by_ab, all_positive, by_coin][rng.integers(4)]
-    calls = {"AB": by_ab, "CD": by_cd, "EF": by_ef}
-    found = judged(**{judge: np.where(own, POSITIVE, NEGATIVE) for judge, own in calls.items()})
-    panel = shares_in(found)[-1]
-    said = phrases.judged_share_sentence(panel, words)
-    pairs = [claim for claim in rate_claims(found) if isinstance(claim, kinds.PairKappa)]
+    return {"AB": by_ab, "CD": by_cd, "EF": by_ef}
+
+
+@settings(max_examples=30, deadline=None)
+@given(calls_of_three(), st.sampled_from(LANGUAGES))
+def test_a_panels_share_says_which_of_its_judges_agree_no_better_than_chance(calls, language):
+    """If all three pairs have a doubt, the share has it; if one or two have it, they are named."""
+    words = Words(language)
+    rates = rates_by(
+        **{judge: np.where(is_positive, POSITIVE, NEGATIVE) for judge, is_positive in calls.items()}
+    )
+    pairs = claims_of_kind(rates, kinds.PairKappa)
     assert len(pairs) == 3
-    for of_all_pairs, of_some_pairs in (
+    of_panel = shares_in(rates)[-1]
+    sentence = phrases.judged_share_sentence(of_panel, words)
+    for doubt_of_all, doubt_of_some in (
         (kinds.AGREE_LESS, kinds.SOME_LESS),
         (kinds.AGREE_BY_CHANCE, kinds.SOME_BY_CHANCE),
         (kinds.UNDEFINED, kinds.SOME_UNDEFINED),
     ):
-        doubtful = ["–".join(pair.who) for pair in pairs if pair.has(of_all_pairs)]
-        are_all, are_some = len(doubtful) == 3, len(doubtful) in (1, 2)
-        assert panel.has(of_all_pairs) == are_all
-        assert (words[phrases.PANEL_DOUBTS[of_all_pairs]] in said) == are_all
-        assert panel.has(of_some_pairs) == are_some
-        if are_some:  # then the pairs are named
-            named = words.say(phrases.PANEL_DOUBTS[of_some_pairs], pairs=words.listed(doubtful))
-            assert named in said
+        doubtful_pairs = ["–".join(pair.who) for pair in pairs if pair.has(doubt_of_all)]
+        are_all, are_some = len(doubtful_pairs) == 3, len(doubtful_pairs) in (1, 2)
+        assert of_panel.has(doubt_of_all) == are_all
+        assert (words[phrases.PANEL_DOUBTS[doubt_of_all]] in sentence) == are_all
+        assert of_panel.has(doubt_of_some) == are_some
+        if are_some:
+            text = phrases.PANEL_DOUBTS[doubt_of_some]
+            assert words.say(text, pairs=words.listed(doubtful_pairs)) in sentence
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_alpha_has_no_verdict_and_kappa_says_its_level(language):
-    alike = [POSITIVE, NEGATIVE] * 7
-    found = judged(AB=alike, CD=alike, EF=alike)
-    *_, pair, alpha = sentences(rate_claims(found), language)
-    assert found.alpha.value == 1
-    assert re.search("chance|hasard", alpha) is None
-    assert Words(language).share(0.95) in pair
+def test_the_sentence_on_alpha_says_nothing_of_chance(language):
+    """Of alpha there is no interval, by which chance could be excluded: not even where all three agree."""
+    rates = rates_by(AB=MIXED_14, CD=MIXED_14, EF=MIXED_14)
+    assert rates.alpha.value == 1
+    (alpha,) = claims_of_kind(rates, kinds.PanelAgreement)
+    assert re.search("chance|hasard", phrases.sentence(alpha, Words(language))) is None
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_sentence_on_kappa_says_that_its_interval_is_of_95_percent(language):
+    words = Words(language)
+    for pair in claims_of_kind(rates_by(AB=MIXED_14, CD=MIXED_14, EF=MIXED_14), kinds.PairKappa):
+        assert words.share(0.95) in phrases.sentence(pair, words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_shows_all_judges_where_they_have_no_share_together(language):
-    """Planted: three judges of 14 windows, and a fourth of 3."""
-    judges = {
-        "AB": [POSITIVE, NEGATIVE] * 7,
-        "CD": [POSITIVE] * 6 + [NEGATIVE] * 8,
-        "EF": [POSITIVE] * 10 + [NEGATIVE] * 4,
-        "GH": [NEGATIVE] * 3,
-    }
-    found, words = judged(**judges), Words(language)
-    figure = figure_of(found, language)
-    for claim in rate_claims(found):
-        told = phrases.sentence(claim, words)
-        if isinstance(claim, kinds.JudgedShare):
-            told = phrases.judged_share_sentence(claim, words)
-            assert f"{claim.who[0]} {words.share(claim.number)}" in figure
-        assert told.removesuffix(".") in figure
-    assert [few.judges for few in found.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
+    """Planted: three judges of 14 windows, and a fourth of 3, so that all four together have too few."""
+    rates, words = (
+        rates_by(
+            AB=MIXED_14,
+            CD=[POSITIVE] * 6 + [NEGATIVE] * 8,
+            EF=[POSITIVE] * 10 + [NEGATIVE] * 4,
+            GH=[NEGATIVE] * 3,
+        ),
+        Words(language),
+    )
+    assert [few.judges for few in rates.too_few] == [["GH"], ["AB", "CD", "EF", "GH"]]
+    figure = figure_of(rates, language)
+    for share in shares_in(rates):
+        (judge,) = share.who
+        assert f"{judge} {words.share(share.number)}" in figure
+        assert phrases.judged_share_sentence(share, words).removesuffix(".") in figure
+    for claim in rate_claims(rates):
+        if not isinstance(claim, kinds.JudgedShare):
+            assert phrases.sentence(claim, words).removesuffix(".") in figure
+
+
+JUDGES = ["AB", "CD", "EF", "GH", "IJ", "KL", "MN", "OP", "QR"]
+
+
+def rates_of_many(n_judges, seed):
+    """Let judges each call another share of the same 14 windows positive."""
+    rng = np.random.default_rng(seed)
+    names = JUDGES[:n_judges]
+    shares = rng.random(n_judges)
+    levels_by_judge = {}
+    for name, share in zip(names, shares, strict=True):
+        levels_by_judge[name] = np.where(rng.random(14) < share, POSITIVE, NEGATIVE)
+    return rates_by(**levels_by_judge)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
-def test_a_figure_hides_no_judges_share_and_calls_none_the_films(n_judges, seed, language):
-    """Each judge's share is there, or lies between the two ends that are said of the others."""
-    rng, words = np.random.default_rng(seed), Words(language)
-    names = ["AB", "CD", "EF", "GH", "IJ", "KL", "MN", "OP", "QR"][:n_judges]
-    shares = rng.random(n_judges)
-    calls = {
-        name: np.where(rng.random(14) < share, POSITIVE, NEGATIVE)
-        for name, share in zip(names, shares, strict=True)
-    }
-    found = judged(**calls)
-    figure = figure_of(found, language)
-    own = [claim for claim in shares_in(found) if not claim.is_of_panel]
-    hidden = [claim for claim in own if phrases.judged_share_sentence(claim, words) not in figure]
+def test_a_judges_share_is_in_the_figure_or_between_the_ends_that_it_gives_of_the_others(
+    n_judges, seed, language
+):
+    """Up to four judges all are there."""
+    words, rates = Words(language), rates_of_many(n_judges, seed)
+    figure = figure_of(rates, language)
+    own_shares = [claim for claim in shares_in(rates) if not claim.is_of_panel]
     if n_judges == 1:
-        assert "AB" in phrases.judged_share_what(own[0], "S", words)
-        assert phrases.judged_share_what(own[0], SURE[language], words) in figure
-    elif hidden:
+        assert phrases.judged_share_what(own_shares[0], SURE[language], words) in figure
+        return
+    others = [claim for claim in own_shares if phrases.judged_share_sentence(claim, words) not in figure]
+    if others:
         assert n_judges > 4
-        assert phrases.other_shares_sentence(hidden, words) in figure
-        numbers = [claim.number for claim in hidden]
-        assert words.share(min(numbers)) in phrases.other_shares_sentence(hidden, words)
-        assert words.share(max(numbers)) in phrases.other_shares_sentence(hidden, words)
-    for claim in own:
-        assert claim.who[0] in phrases.judged_share_sentence(claim, words)
+        sentence = phrases.other_shares_sentence(others, words)
+        assert sentence in figure
+        assert words.share(min(claim.number for claim in others)) in sentence
+        assert words.share(max(claim.number for claim in others)) in sentence
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
+def test_a_judges_share_is_called_by_the_judges_name(n_judges, seed, language):
+    """It is what this person would call positive, not the film's share."""
+    words = Words(language)
+    own_shares = [claim for claim in shares_in(rates_of_many(n_judges, seed)) if not claim.is_of_panel]
+    assert len(own_shares) == n_judges
+    for claim in own_shares:
+        (judge,) = claim.who
+        assert judge in phrases.judged_share_sentence(claim, words)
         assert claim.what == "S"
+    if n_judges == 1:
+        assert "AB" in phrases.judged_share_what(own_shares[0], "S", words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
-    found = judged(AB=[POSITIVE, NEGATIVE] * N, CD=[NEGATIVE] * N)
-    figure, words = figure_of(found, language), Words(language)
-    (panel,) = [claim for claim in shares_in(found) if claim.is_of_panel]
+    """AB and CD judge all windows; CD calls none positive."""
+    by_ab = ([POSITIVE, NEGATIVE] * N)[:N]
+    rates, words = rates_by(AB=by_ab, CD=[NEGATIVE] * N), Words(language)
+    figure = figure_of(rates, language)
+    (panel,) = [claim for claim in shares_in(rates) if claim.is_of_panel]
     assert phrases.judged_share_what(panel, SURE[language], words) in figure
     assert words.listed(["AB", "CD"]) in phrases.judged_share_what(panel, "S", words)
     assert words["judged_all_panel"] in figure
@@ -470,41 +698,58 @@ def test_a_page_calls_the_mean_of_a_panel_a_mean(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_a_model_alone_expected_is_of_the_time_that_it_can_judge(language):
-    film = invented_film(n_rows=60, duration_s=900.0, unlike=((0.0, 0.15),))
-    found, words = (
-        judged(film, choose_next([film], 12, blind=True), AB=[POSITIVE, NEGATIVE] * 6),
-        Words(language),
-    )
+    """The first 15 % of the film are unlike the model's training clips."""
+    film, words = invented_film(n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.15),)), Words(language)
+    windows = choose_next([film], 12, blind=True)
+    (claim,) = shares_in(rates_by(film, windows, AB=[POSITIVE, NEGATIVE] * 6))
     rows = film.rows()
     is_judged = rows["p"].notna() & ~rows["flags"].str.contains("black|credits")
-    seconds = (rows["end_s"] - rows["start_s"])[is_judged].sum()
-    (claim,) = shares_in(found)
-    assert claim.expected_s == pytest.approx(seconds)
-    assert words.duration(seconds) in phrases.sentence(claim, words).rsplit(";", 1)[1]
+    judged_s = (rows["end_s"] - rows["start_s"])[is_judged].sum()
+    assert claim.expected_s == pytest.approx(judged_s)
+    *_, on_the_model = phrases.sentence(claim, words).split(";")
+    assert words.duration(judged_s) in on_the_model
 
 
-def test_what_was_decided_where_the_model_has_no_score_was_decided_in_sight_of_none():
-    time = kinds.ClaimTime("span", 10.0, 0.0, 10.0)
-    known = {"is_agreed": False}
-    blind = decision(["AB"], "Sure", time, is_blind=True, has_score=False, **known)
-    in_sight = decision(["AB"], "Sure", time, is_blind=False, has_score=True, **known)
-    neither = decision(["AB"], "Sure", time, is_blind=False, has_score=False, **known)
-    assert [claim.conditions for claim in (blind, in_sight, neither)] == [
-        (kinds.BLIND,),
-        (kinds.IN_SIGHT,),
-        (kinds.NO_SCORE,),
-    ]
-    for language in LANGUAGES:
-        said = sentences([blind, in_sight, neither], language)
-        assert len(set(said)) == 3
-        assert "score" not in said[2]
+DECISIONS = pytest.mark.parametrize(
+    ("is_blind", "has_score", "condition"),
+    [(True, False, kinds.BLIND), (False, True, kinds.IN_SIGHT), (False, False, kinds.NO_SCORE)],
+)
+
+
+def decision_of_ab(*, is_blind, has_score):
+    """Claim that AB called ten seconds Sure, where the model has a score or none."""
+    return decision(
+        ["AB"],
+        "Sure",
+        kinds.ClaimTime("span", seconds=10.0, start_s=0.0, end_s=10.0),
+        is_blind=is_blind,
+        has_score=has_score,
+        is_agreed=False,
+    )
+
+
+@DECISIONS
+def test_a_decision_was_made_blindly_in_sight_of_the_score_or_where_there_is_no_score(
+    is_blind, has_score, condition
+):
+    assert decision_of_ab(is_blind=is_blind, has_score=has_score).conditions == (condition,)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_decision_where_there_is_no_score_is_not_said_to_be_made_in_sight_of_it(language):
+    blind = decision_of_ab(is_blind=True, has_score=False)
+    in_sight = decision_of_ab(is_blind=False, has_score=True)
+    without_score = decision_of_ab(is_blind=False, has_score=False)
+    written = sentences([blind, in_sight, without_score], language)
+    assert len(set(written)) == 3
+    assert "score" not in written[2]
 
 
 # --- of several films
 # ---------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def judged_films():
-    """Ten films whose judge is not sure of a window each, and their blind judgements."""
+    """Ten films, m1980 to m1989, and AB's blind judgements of 14 windows of each, not sure of the fifth."""
     films = [
         invented_film(f"m{year}", year=year, n_rows=60, duration_s=900.0, seed=year)
         for year in range(1980, 1990)
@@ -518,270 +763,410 @@ def judged_films():
     return films, Manifest(tuple(clips), Path())
 
 
-def test_a_group_says_that_what_one_of_two_judges_was_not_sure_of_is_left_out(judged_films):
-    """CD is sure of the window that AB is not sure of, so it counts, for CD alone."""
+def year_of(clip):
+    return int(clip.movie.removeprefix("m"))
+
+
+def by(judge, clip, level=None):
+    """Let a judge give a window a level, or the one that it has."""
+    return replace(clip, annotator=judge, clip_id=f"{judge}-{clip.clip_id}", level=level or clip.level)
+
+
+def group_shares(comparison):
+    """Claim the share of each group of films."""
+    return [claim for claim in group_claims(comparison) if isinstance(claim, kinds.GroupShare)]
+
+
+def all_windows_of(film):
+    """Return all windows of a film that can be drawn, in the order of the draw."""
+    return choose_next([film], 10**6, blind=True)
+
+
+def test_a_group_says_that_windows_are_left_out_of_which_one_of_its_two_judges_was_not_sure(judged_films):
+    """CD is sure of the window of each film that AB is not sure of: it counts, for CD alone."""
     films, by_ab = judged_films
-    by_cd = [
-        replace(clip, annotator="CD", level=NEGATIVE if clip.level == NOT_SURE else clip.level)
-        for clip in by_ab
-    ]
-    (claim,) = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))[:1]
-    assert claim.n_windows == 140
-    assert claim.has(kinds.NOT_SURE)
-    (sure_claim,) = group_claims(compare_films(films, by_ab.with_clips(by_cd)))[:1]
-    assert not sure_claim.has(kinds.NOT_SURE)
+    by_cd = [by("CD", clip, NEGATIVE if clip.level == NOT_SURE else clip.level) for clip in by_ab]
+    (group,) = group_shares(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
+    assert group.n_windows == 140  # 14 of each of ten films
+    assert group.has(kinds.NOT_SURE)
+    (group_of_cd,) = group_shares(compare_films(films, by_ab.with_clips(by_cd)))
+    assert not group_of_cd.has(kinds.NOT_SURE)
 
 
-def keys_of(notes):
-    return [note.key for note in notes if isinstance(note, Said)]
+def text_keys_of(notes):
+    """Return the names of the texts that notes are written by, as in notes.en.toml."""
+    return [note.key for note in notes if isinstance(note, Message)]
 
 
-def with_doubts_of_cd(by_ab):
-    """Let CD judge what AB does, and be sure of 9 windows of each film: too few for a share of a film."""
-    doubts = {(clip.movie, int(clip.extras["place"])) for clip in by_ab if clip.level == NOT_SURE}
-    clips = []
+def with_a_second_judge_of_few_windows(by_ab):
+    """Let CD judge as AB does, and be sure of at most 9 windows of each film: too few for a share of a film.
+
+    Neither is sure of the window of which AB is not sure, and CD is not sure of windows 10 to 14.
+    """
+    by_cd = []
     for clip in by_ab:
-        place = int(clip.extras["place"])
-        level = NOT_SURE if place > 9 or (clip.movie, place) in doubts else clip.level
-        clips.append(replace(clip, annotator="CD", clip_id=f"CD-{clip.clip_id}", level=level))
-    return by_ab.with_clips([*by_ab, *clips])
+        is_after_the_ninth = int(clip.extras["place"]) > 9
+        by_cd.append(by("CD", clip, NOT_SURE if is_after_the_ninth else clip.level))
+    return by_ab.with_clips([*by_ab, *by_cd])
 
 
-def test_a_change_of_shares_has_the_condition_of_its_groups(judged_films):
-    films, judgements = judged_films
-    claims = group_claims(compare_films(films, judgements, trend="year"))
-    shares = [claim for claim in claims if isinstance(claim, kinds.GroupShare)]
-    changes = [claim for claim in claims if isinstance(claim, kinds.GroupChange)]
-    assert shares
-    assert changes
-    for claim in (*shares, *changes):
-        assert claim.has(kinds.NOT_SURE)
-        assert claim.time.part == "sure"
+def test_shares_of_groups_and_their_trend_say_that_unsure_windows_are_left_out(judged_films):
+    claims = group_claims(compare_films(*judged_films, trend="year"))
+    assert {type(claim) for claim in claims} >= {kinds.GroupShare, kinds.GroupChange}
+    for claim in claims:
+        if isinstance(claim, kinds.GroupShare | kinds.GroupChange):
+            assert claim.has(kinds.NOT_SURE)
+            assert claim.time.part == "sure"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_films_share_that_leaves_a_judge_out_says_so_wherever_it_is(judged_films, language):
+@pytest.fixture(scope="module")
+def compared_with_cd_left_out(judged_films):
+    """Ten films of which the share is AB's alone, as CD was sure of too few windows."""
     films, by_ab = judged_films
-    words = Words(language)
-    compared = compare_films(films, with_doubts_of_cd(by_ab), trend="year")
+    compared = compare_films(films, with_a_second_judge_of_few_windows(by_ab), trend="year")
     assert {film.judges_left_out for film in compared.films} == {("CD",)}
-    said_of_both = words.say("judged_together", who=words.listed(["AB", "CD"]))
-    figure = years_figure(compared, words, is_own_file=True)
-    for film in compared.films:
-        assert said_of_both in phrases.film_share_note(compared_share(film, compared), words)
-    assert figure.count(said_of_both) == len(films)
-    report = comparison_report(compared)
-    assert "note_judges" in keys_of(report.notes)
-    assert "AB (without CD)" in plain(report)
-    assert html.escape(texts(language)["note_judges"]) in comparison_page(compared, language=language)
-    alone = compare_films(films, by_ab, trend="year")
-    assert "note_judges" not in keys_of(comparison_report(alone).notes)
-    assert said_of_both not in years_figure(alone, words, is_own_file=True)
+    return compared
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_of_a_concept_no_window_is_said_to_be_left_out(judged_films, language):
-    """A doubt of the level is none of a concept: the share of a concept counts all windows."""
-    films, by_ab = judged_films
+def test_the_share_of_each_film_says_that_a_judge_is_left_out(
+    judged_films, compared_with_cd_left_out, language
+):
+    """In the note on the film and at its dot: it is not known what AB and CD would mark together."""
     words = Words(language)
-    compared = compare_films(films, by_ab, trend="year")
-    of_concept = replace(compared, positive=replace(compared.positive, is_concept=True))
-    for of_what, key in ((compared, ""), (of_concept, "_concept")):
-        assert keys_of(comparison_report(of_what).notes)[0] == f"note_share{key}"
-        assert words[f"years_dots{key}"] in years_legend(of_what, words)
+    of_both = words.say("judged_together", who=words.listed(["AB", "CD"]))
+    for film in compared_with_cd_left_out.films:
+        claim = compared_share(film, compared_with_cd_left_out)
+        assert of_both in phrases.film_share_note(claim, words)
+    figure = years_figure(compared_with_cd_left_out, words, is_own_file=True)
+    assert figure.count(of_both) == 10
+    by_ab_alone = compare_films(*judged_films, trend="year")
+    assert of_both not in years_figure(by_ab_alone, words, is_own_file=True)
+
+
+def test_the_report_says_that_a_judge_is_left_out(judged_films, compared_with_cd_left_out):
+    report = comparison_report(compared_with_cd_left_out)
+    assert "note_judges" in text_keys_of(report.notes)
+    assert "AB (without CD)" in plain(report)
+    by_ab_alone = compare_films(*judged_films, trend="year")
+    assert "note_judges" not in text_keys_of(comparison_report(by_ab_alone).notes)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_says_that_a_judge_is_left_out(compared_with_cd_left_out, language):
+    note = html.escape(texts(language)["note_judges"])
+    assert note in comparison_page(compared_with_cd_left_out, language=language)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_only_shares_of_levels_are_said_to_leave_out_unsure_windows(judged_films, language):
+    """Who is not sure of a window's level says nothing of its concepts: a concept's share counts it too."""
+    words = Words(language)
+    of_level = compare_films(*judged_films, trend="year")
+    of_concept = replace(of_level, positive=replace(of_level.positive, is_concept=True))
+    assert text_keys_of(comparison_report(of_level).notes)[0] == "note_share"
+    assert words["years_dots"] in years_legend(of_level, words)
+    assert text_keys_of(comparison_report(of_concept).notes)[0] == "note_share_concept"
+    assert words["years_dots_concept"] in years_legend(of_concept, words)
     assert "not sure" not in str(comparison_report(of_concept).notes[0])
 
 
-def test_groups_say_that_windows_were_left_out_and_what_is_worth_is_more_than_was_judged(judged_films):
-    compared = compare_films(*judged_films)
-    (claim,) = group_claims(compared)
-    assert (claim.n_windows, claim.has(kinds.NOT_SURE), claim.time.part) == (130, True, "sure")
-    assert claim.worth is None or round(claim.worth) > claim.n_windows
-    for language in LANGUAGES:
-        words = Words(language)
-        assert words["unsure_left_out"] in phrases.groups_sentence([claim], words)
-        page = comparison_page(compared, language=language)
-        assert words.counted("windows_judged_surely", 14, sure=13, who="AB") in page
-        assert words["years_blocks"] not in page  # a decade has too few films here, or none is asked for
+def test_the_share_of_a_group_counts_its_sure_windows_and_is_worth_more_or_nothing(judged_films):
+    (group,) = group_shares(compare_films(*judged_films))
+    assert group.n_windows == 130  # 13 sure ones of each of ten films
+    assert group.has(kinds.NOT_SURE)
+    assert group.time.part == "sure"
+    assert group.worth is None or round(group.worth) > 130
 
 
-def test_films_that_are_judged_in_part_are_not_called_unjudged_nor_those_judged_wholly_to_be_judged(
-    judged_films,
-):
-    """Of ten films one is judged wholly and never surely, one in part, four enough, four not at all."""
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(judged_films, language):
+    words, compared = Words(language), compare_films(*judged_films)
+    assert words["unsure_left_out"] in phrases.groups_sentence(group_shares(compared), words)
+    page = comparison_page(compared, language=language)
+    assert words.counted("windows_judged_surely", 14, sure=13, who="AB") in page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_without_a_trend_does_not_explain_blocks_of_years(judged_films, language):
+    assert Words(language)["years_blocks"] not in comparison_page(
+        compare_films(*judged_films), language=language
+    )
+
+
+class FewFilmsJudged(NamedTuple):
+    """Ten films, of which four are judged enough: a share needs five.
+
+    Of one all windows are judged and none surely, so that no more can be judged. Of another one six windows
+    are judged, too few. Of four nothing is judged.
+    """
+
+    judged_wholly: str
+    judged_in_part: str
+    judged_enough: list[str]
+    films: list[Timeline]
+    judgements: Manifest
+
+
+@pytest.fixture(scope="module")
+def few_films_judged(judged_films):
     films, judgements = judged_films
-    whole, part, *rest = [film.movie for film in films]
-    enough = rest[:4]
-    clips = [clip for clip in judgements if clip.movie in enough]
-    windows = {film.movie: choose_next([film], 10**6, blind=True) for film in films[:2]}
-    clips += [replace(clip, level=NOT_SURE, annotator="AB") for clip in windows[whole]]
-    clips += [replace(clip, level=POSITIVE, annotator="AB") for clip in windows[part][:6]]
-    compared = compare_films(films, Manifest(tuple(clips), Path()))
+    wholly, in_part, *enough = films[:6]
+    names_of_enough = [film.movie for film in enough]
+    clips = [clip for clip in judgements if clip.movie in names_of_enough]
+    clips += [by("AB", clip, NOT_SURE) for clip in all_windows_of(wholly)]
+    clips += [by("AB", clip, POSITIVE) for clip in all_windows_of(in_part)[:6]]
+    return FewFilmsJudged(wholly.movie, in_part.movie, names_of_enough, films, Manifest(tuple(clips), Path()))
 
-    # The share needs one film more, and the one that is named can still be judged.
-    (claim,) = group_claims(compared)
-    assert (claim.n_judged, claim.number) == (4, None)
-    (advised,) = [film.movie for film in films if film.movie in claim.reason]
-    assert advised not in (whole, *enough)
 
-    # The page says of both films how many of their windows were judged.
-    film_of = {film.timeline.movie: film for film in compared.films}
-    assert (film_of[whole].counts.sure, film_of[whole].counts.left) == (0, 0)
-    assert film_of[part].counts.sure == 6
-    for language in LANGUAGES:
-        words, page = Words(language), comparison_page(compared, language=language)
-        for movie in (whole, part):
-            of_model, counts = compared_share(film_of[movie], compared), film_of[movie].counts
-            note = phrases.few_windows_note(of_model, counts.judged, counts.sure, words)
+def test_a_group_of_too_few_judged_films_names_one_that_can_still_be_judged(few_films_judged):
+    (group,) = group_claims(compare_films(few_films_judged.films, few_films_judged.judgements))
+    assert group.number is None
+    assert group.n_judged == 4
+    (advised,) = [film.movie for film in few_films_judged.films if film.movie in group.reason]
+    assert advised not in (few_films_judged.judged_wholly, *few_films_judged.judged_enough)
+
+
+def test_films_without_a_share_have_counts_of_the_windows_that_were_judged(few_films_judged):
+    compared = compare_films(few_films_judged.films, few_films_judged.judgements)
+    counts = {film.timeline.movie: film.counts for film in compared.films}
+    assert counts[few_films_judged.judged_wholly].sure == 0
+    assert counts[few_films_judged.judged_wholly].left == 0
+    assert counts[few_films_judged.judged_in_part].sure == 6
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_says_of_films_without_a_share_how_many_windows_were_judged(few_films_judged, language):
+    compared = compare_films(few_films_judged.films, few_films_judged.judgements)
+    words, page = Words(language), comparison_page(compared, language=language)
+    for film in compared.films:
+        if film.timeline.movie in (few_films_judged.judged_wholly, few_films_judged.judged_in_part):
+            claim, counts = compared_share(film, compared), film.counts
+            note = phrases.few_windows_note(claim, counts.judged, counts.sure, words)
             assert str(counts.judged) in note
             assert note in page
 
 
-def test_means_of_films_of_different_judges_are_of_no_judge_and_differences_say_what_they_do(judged_films):
-    """Films of ten years are compared by odd and even years; AB judges all, or AB and CD judge some each.
+def odd_and_even_years(films):
+    """Group films by a column `side` of facts: of odd and of even years."""
+    return {film.movie: {"side": "odd" if int(film.movie[1:]) % 2 else "even"} for film in films}
 
-    Then AB judges those of 1980 to 1986 and CD those of 1983 to 1989.
-    """
+
+@pytest.fixture(scope="module")
+def compared_by_ab(judged_films):
+    """Films of odd years compared with those of even years; AB judges all."""
     films, judgements = judged_films
-    clips = []
-    for clip in judgements:
-        year = int(clip.movie[1:])
-        if year < 1987:
-            clips.append(replace(clip, annotator="AB", clip_id=f"a-{clip.clip_id}"))
-        if year > 1982:
-            clips.append(replace(clip, annotator="CD", clip_id=f"c-{clip.clip_id}"))
-    facts = {film.movie: {"side": "odd" if int(film.movie[1:]) % 2 else "even"} for film in films}
-    by_ab = compare_films(films, judgements, facts, by="side")
-    by_both = compare_films(films, Manifest(tuple(clips), Path()), facts, by="side")
-    for compared, is_by_both in ((by_ab, False), (by_both, True)):
-        shares = [claim for claim in group_claims(compared) if isinstance(claim, kinds.GroupShare)]
-        assert [claim.has(kinds.OTHER_JUDGES) for claim in shares] == [is_by_both] * 2
-        (change,) = compared.changes.to_dict("records")
-        assert bool(change["note"]) == is_by_both
-        said = phrases.groups_sentence(group_claims(compared), Words("en"))
-        assert said.startswith("AB would mark") == (not is_by_both)
-        assert not said.startswith("AB and CD would mark")
-    (change,) = by_both.changes.to_dict("records")
-    for language in LANGUAGES:
-        assert Words(language).again(change["note"]) in comparison_page(by_both, language=language)
+    return compare_films(films, judgements, odd_and_even_years(films), by="side")
+
+
+@pytest.fixture(scope="module")
+def compared_by_different_judges(judged_films):
+    """The same, but AB judges the films of 1980 to 1986, and CD those of 1983 to 1989."""
+    films, judgements = judged_films
+    clips = [by("AB", clip) for clip in judgements if year_of(clip) <= 1986]
+    clips += [by("CD", clip) for clip in judgements if year_of(clip) >= 1983]
+    return compare_films(films, Manifest(tuple(clips), Path()), odd_and_even_years(films), by="side")
+
+
+def test_shares_of_films_that_one_person_judged_are_what_this_person_would_mark(compared_by_ab):
+    assert not any(claim.has(kinds.OTHER_JUDGES) for claim in group_shares(compared_by_ab))
+    assert phrases.groups_sentence(group_claims(compared_by_ab), Words("en")).startswith("AB would mark")
+    (difference,) = compared_by_ab.changes.to_dict("records")
+    assert difference["note"] == ""
+
+
+def test_shares_of_films_of_different_judges_are_not_what_anybody_would_mark(compared_by_different_judges):
+    shares = group_shares(compared_by_different_judges)
+    assert len(shares) == 2
+    assert all(claim.has(kinds.OTHER_JUDGES) for claim in shares)
+    sentence = phrases.groups_sentence(group_claims(compared_by_different_judges), Words("en"))
+    assert not sentence.startswith("AB would mark")
+    assert not sentence.startswith("AB and CD would mark")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_means_over_judges_say_so_and_how_far_the_judges_agree_over_all_films(judged_films, language):
-    """Planted: CD judges each window of ten films as AB does, but for every third."""
-    films, judgements = judged_films
-    words, both = Words(language), []
-    n_alike = n_sure = 0
-    for place, clip in enumerate(judgements):
-        other = clip.level
-        if clip.level != NOT_SURE and place % 3 == 0:
-            other = NEGATIVE if clip.level == POSITIVE else POSITIVE
+def test_a_difference_of_groups_of_different_judges_says_how_these_are_accounted_for(
+    compared_by_different_judges, language
+):
+    (difference,) = compared_by_different_judges.changes.to_dict("records")
+    assert difference["note"]
+    page = comparison_page(compared_by_different_judges, language=language)
+    assert Words(language).again(difference["note"]) in page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_means_over_two_judges_say_so_and_how_far_these_agree_over_all_films(judged_films, language):
+    """CD judges all windows of ten films, and says the opposite of AB of every third one."""
+    films, by_ab = judged_films
+    words = Words(language)
+    opposite = {POSITIVE: NEGATIVE, NEGATIVE: POSITIVE, NOT_SURE: NOT_SURE}
+    by_cd = []
+    n_sure = n_alike = 0
+    for place, clip in enumerate(by_ab):
+        is_turned = place % 3 == 0
+        by_cd.append(by("CD", clip, opposite[clip.level] if is_turned else clip.level))
         if clip.level != NOT_SURE:
             n_sure += 1
-            n_alike += other == clip.level
-        both.append(replace(clip, annotator="AB", clip_id=f"a-{clip.clip_id}"))
-        both.append(replace(clip, annotator="CD", clip_id=f"c-{clip.clip_id}", level=other))
-    alone = group_claims(compare_films(films, judgements))
-    mixed = group_claims(compare_films(films, Manifest(tuple(both), Path())))
-    assert not [claim for claim in alone if isinstance(claim, kinds.PairKappa)]
-    (pair,) = [claim for claim in mixed if isinstance(claim, kinds.PairKappa)]
+            n_alike += not is_turned
+    claims = group_claims(compare_films(films, by_ab.with_clips([*by_ab, *by_cd])))
+    (pair,) = [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
     assert (pair.who, pair.n, pair.alike) == (("AB", "CD"), n_sure, n_alike)
-    said = phrases.groups_sentence(mixed, words)
-    assert phrases.sentence(pair, words) in said
-    assert words["mean_of_judges"] in said
-    assert words["mean_of_judges"] not in phrases.groups_sentence(alone, words)
+    sentence = phrases.groups_sentence(claims, words)
+    assert phrases.sentence(pair, words) in sentence
+    assert words["mean_of_judges"] in sentence
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_legend_tells_of_what_is_drawn(judged_films, language):
+def test_means_of_one_judge_are_not_called_means_over_judges(judged_films, language):
+    words, claims = Words(language), group_claims(compare_films(*judged_films))
+    assert not [claim for claim in claims if isinstance(claim, kinds.PairKappa)]
+    assert words["mean_of_judges"] not in phrases.groups_sentence(claims, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("is_trend_asked_for", [True, False], ids=["trend", "no trend"])
+@pytest.mark.parametrize("last_year", [1989, 1984], ids=["all films judged", "half of the films judged"])
+@pytest.mark.parametrize("are_judged_wholly", [True, False], ids=["wholly judged", "drawn"])
+def test_the_legend_explains_intervals_hollow_dots_and_a_line_only_where_they_are_drawn(
+    judged_films, are_judged_wholly, last_year, is_trend_asked_for, language
+):
+    """Films that are judged wholly have no intervals, films that are not judged have hollow dots."""
     films, judgements = judged_films
-    wholly = []
-    for clip in choose_next(films, 10**6, blind=True):
-        level = POSITIVE if clip.start_s > 300 else NEGATIVE
-        wholly.append(replace(clip, level=level, annotator="AB"))
+    if are_judged_wholly:
+        windows = [clip for film in films for clip in all_windows_of(film)]
+        clips = [by("AB", clip, POSITIVE if clip.start_s > 300 else NEGATIVE) for clip in windows]
+        judgements = Manifest(tuple(clips), Path())
+    judgements = judgements.with_clips(clip for clip in judgements if year_of(clip) <= last_year)
     words = Words(language)
-    drawn = {"years_intervals": "c-interval", "years_hollow": "c-alone", "years_line": "c-trend"}
-    for table, trend in ((judgements, "year"), (Manifest(tuple(wholly), Path()), None)):
-        for some in (table, table.with_clips(clip for clip in table if clip.movie < "m1985")):
-            compared = compare_films(films, some, trend=trend)
-            figure, legend = years_figure(compared, words), years_legend(compared, words)
-            for key, drawing in drawn.items():
-                said = words[key].rstrip(".")  # the trend may go on with a note
-                assert (said in legend) == (drawing in figure), (key, len(some.clips))
+    compared = compare_films(films, judgements, trend="year" if is_trend_asked_for else None)
+    figure, legend = years_figure(compared, words), years_legend(compared, words)
+    class_of_drawing = {"years_intervals": "c-interval", "years_hollow": "c-alone", "years_line": "c-trend"}
+    for text, drawing in class_of_drawing.items():
+        explanation = words[text].rstrip(".")  # of the trend it may go on with a note
+        assert (explanation in legend) == (drawing in figure), text
 
 
 @pytest.mark.parametrize(
-    ("language", "whose"),
+    ("language", "trend"),
     [
         ("en", "the trend, of all who judged, through the mean of the full dots"),
         ("fr", "la tendance, de tous ceux qui ont jugé, par la moyenne des points pleins"),
     ],
 )
-def test_the_legend_says_of_whom_the_trend_is_and_where_its_line_lies(judged_films, language, whose):
-    """Dots may be of one judge, where the others of a film judged too little of it alone."""
+def test_the_legend_says_that_a_trend_is_of_all_judges_and_where_its_line_is(judged_films, language, trend):
+    """A dot may be of one judge alone, where others judged too few of the film's windows."""
     films, judgements = judged_films
     compared = compare_films(films, judgements, trend="year")
-    assert whose in years_legend(compared, Words(language))
+    assert trend in years_legend(compared, Words(language))
+
+
+def judged_before_1986(judgements):
+    """Keep the judgements of six of the ten films."""
+    return judgements.with_clips(clip for clip in judgements if year_of(clip) < 1986)
+
+
+@pytest.fixture(scope="module")
+def compared_with_model(judged_films):
+    """Ten films: of six the share is AB's, of four the model's alone."""
+    films, judgements = judged_films
+    return compare_films(films, judged_before_1986(judgements), trend="year")
+
+
+@pytest.fixture(scope="module")
+def compared_with_labels(judged_films):
+    """Ten films: of six the share is AB's, of four that of labels by a machine, vlm, in the model's place."""
+    films, judgements = judged_films
+    windows = [clip for film in films for clip in all_windows_of(film)]
+    labels = [by("vlm", clip, (NEGATIVE, POSITIVE)[place % 2]) for place, clip in enumerate(windows)]
+    return compare_films(
+        films, judged_before_1986(judgements), trend="year", labels=Manifest(tuple(labels), Path())
+    )
+
+
+def check_labels_of_dots(compared, words, *, without_judgements):
+    """Check that the label of each film's dot names the film, its share, and whose share it is."""
+    figure = years_figure(compared, words, is_own_file=True)
+    labels = re.findall("<title>(.*?)</title>", figure)
+    for film, label in zip(compared.films, labels, strict=True):
+        assert film.facts["title"] in label
+        if film.rate is None:
+            assert without_judgements in label
+            assert "AB" not in label
+            assert words.share(film.expected) in label
+        else:
+            assert "AB" in label
+            assert without_judgements not in label
+            assert words.share(film.rate.value) in label
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_figure_for_an_article_says_whose_shares_its_dots_are_and_of_what_time(judged_films, language):
-    """Of ten films six are judged; of the others the model, or a machine's labels, has a share alone."""
-    films, judgements = judged_films
+def test_dots_of_films_that_nobody_judged_are_said_to_be_the_models(compared_with_model, language):
     words = Words(language)
-    some = judgements.with_clips(clip for clip in judgements if clip.movie < "m1986")
-    every = choose_next(films, 10**6, blind=True)
-    labels = [
-        replace(clip, level=(NEGATIVE, POSITIVE)[k % 2], annotator="vlm") for k, clip in enumerate(every)
-    ]
-    of_model = compare_films(films, some, trend="year")
-    of_labels = compare_films(films, some, trend="year", labels=Manifest(tuple(labels), Path()))
-    for compared, alone in (
-        (of_model, words["model_only"]),
-        (of_labels, words.say("labels_only", who="vlm")),
-    ):
+    check_labels_of_dots(compared_with_model, words, without_judgements=words["model_only"])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_dots_of_films_that_nobody_judged_are_said_to_be_of_labels(compared_with_labels, language):
+    words = Words(language)
+    of_labels = words.say("labels_only", who="vlm")
+    check_labels_of_dots(compared_with_labels, words, without_judgements=of_labels)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_figure_that_is_its_own_file_has_the_legend_in_it(
+    compared_with_model, compared_with_labels, language
+):
+    """An article has no page around it. The legend names who made the labels, if any."""
+    words = Words(language)
+    for compared in (compared_with_model, compared_with_labels):
         figure = years_figure(compared, words, is_own_file=True)
-        labels_of_dots = re.findall("<title>(.*?)</title>", figure)
-        assert len(labels_of_dots) == len(films)
-        for film, label in zip(compared.films, labels_of_dots, strict=True):
-            assert film.facts["title"] in label
-            assert ("AB" in label) == (film.rate is not None)
-            assert (alone in label) == (film.rate is None)
-            share = film.expected if film.rate is None else film.rate.value
-            assert words.share(share) in label
-        # The legend is in the file: an article has no page around it.
-        drawn = " ".join(re.findall('<text class="c-start"[^>]*>(.*?)</text>', figure))
-        assert drawn == years_legend(compared, words)
-        assert words["years_dots"] in drawn
-        assert ("vlm" in drawn) == (compared is of_labels)
-    page = comparison_page(of_labels, language=language)
+        legend = " ".join(re.findall('<text class="c-start"[^>]*>(.*?)</text>', figure))
+        assert legend == years_legend(compared, words)
+        assert words["years_dots"] in legend
+        assert ("vlm" in legend) == (compared is compared_with_labels)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_of_a_comparison_with_labels_names_them_and_no_model(compared_with_labels, language):
+    words = Words(language)
+    page = comparison_page(compared_with_labels, language=language)
     assert f">{words.say('labels_alone', who='vlm')}</th>" in page
     assert words["note_alone"] not in page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_trend_that_accounts_for_who_judged_says_so_in_the_sentence(judged_films, language):
+@pytest.mark.parametrize("is_by_two", [True, False], ids=["AB and CD judged", "AB judged"])
+def test_a_trend_says_in_sentence_and_legend_whether_it_accounts_for_who_judged(
+    judged_films, is_by_two, language
+):
+    """AB alone judges films, or AB those of even years, and CD those of years with year % 3 of 0 or 1.
+
+    1985, of neither, is left to AB.
+    """
     films, judgements = judged_films
-    words, clips = Words(language), []
-    for clip in judgements:  # AB judges the films of even years, CD those that a third divides
-        year = int(clip.movie[1:])
-        names = [name for name, is_theirs in (("AB", year % 2 == 0), ("CD", year % 3 < 2)) if is_theirs]
-        clips += [replace(clip, annotator=name, clip_id=f"{name}-{clip.clip_id}") for name in names]
-    table = [clip for clip in judgements if not any(one.movie == clip.movie for one in clips)]
-    within = compare_films(films, Manifest((*clips, *table), Path()), trend="year")
-    alone = compare_films(films, judgements, trend="year")
-    for compared, is_within in ((within, True), (alone, False)):
-        said = phrases.groups_sentence(group_claims(compared), words)
-        assert words["later_name"] in said
-        assert (words["note_accounts"] in said) == is_within
-        assert (words["note_accounts"] in years_legend(compared, words)) == is_within
+    if is_by_two:
+        clips = []
+        for clip in judgements:
+            year = year_of(clip)
+            if year % 2 == 0 or year == 1985:
+                clips.append(by("AB", clip))
+            if year % 3 < 2:
+                clips.append(by("CD", clip))
+        judgements = Manifest(tuple(clips), Path())
+    words, compared = Words(language), compare_films(films, judgements, trend="year")
+    sentence = phrases.groups_sentence(group_claims(compared), words)
+    assert words["later_name"] in sentence
+    assert (words["note_accounts"] in sentence) == is_by_two
+    assert (words["note_accounts"] in years_legend(compared, words)) == is_by_two
 
 
-@pytest.mark.parametrize(("extent", "step"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "1")])
-def test_a_trend_is_by_no_more_than_the_films_lie_apart(judged_films, extent, step):
+@pytest.mark.parametrize(("heaviest", "unit"), [(0.0227, "0.01"), (0.4, "0.1"), (3.0, "1"), (40.0, "1")])
+def test_a_trend_is_given_by_a_unit_that_is_no_larger_than_the_films_lie_apart(judged_films, heaviest, unit):
+    """Ten films have weights from 0 to the heaviest in equal steps; a share changes by at most 1."""
     films, judgements = judged_films
-    facts = {film.movie: {"weight": str(place * extent / 9)} for place, film in enumerate(films)}
+    weights = np.linspace(0, heaviest, 10)
+    facts = {film.movie: {"weight": str(weight)} for film, weight in zip(films, weights, strict=True)}
     compared = compare_films(films, judgements, facts, trend="weight")
     (change,) = compared.changes.to_dict("records")
-    assert change["change"] == f"weight + {step}"
+    assert change["change"] == f"weight + {unit}"
     assert abs(change["value"]) <= 1

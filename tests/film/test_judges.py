@@ -28,8 +28,8 @@ def drawn(timeline):
     return choose_next([timeline], 40, blind=True)
 
 
-def judged(tmp_path, clips, **judges):
-    """Judgements by name of judge: a level of each window from the first of the draw on."""
+def judged_by(tmp_path, clips, **judges):
+    """Let judges give levels to the first of these windows; no judgement names a definition."""
     rows = []
     for judge, levels in judges.items():
         for clip, level in zip(clips, levels, strict=False):
@@ -44,101 +44,134 @@ YES, NO = "violent", "calm"
 
 
 @pytest.mark.parametrize("n_by_cd", [1, 5, 9])
-def test_with_fewer_than_ten_windows_a_judge_has_no_number_and_both_together_have_none(
+def test_with_fewer_than_ten_windows_neither_a_judge_nor_two_judges_together_have_a_share(
     timeline, tmp_path, drawn, n_by_cd
 ):
-    """AB marks all of 40 windows, CD none of a few: no share is that of both, and none is given."""
-    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
-    assert [(rate.annotators, rate.n, rate.positives) for rate in found.rates] == [(["AB"], 40, [40])]
-    assert found.rates[0].low > 0.8
-    assert [(few.judges, few.judged, few.sure, few.least) for few in found.too_few] == [
-        (["CD"], n_by_cd, n_by_cd, 10),
-        (["AB", "CD"], n_by_cd, n_by_cd, 10),
-    ]
+    """AB marks all of 40 windows and has a share alone; CD marks none of a few."""
+    found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
+    (of_ab,) = found.rates
+    assert (of_ab.annotators, of_ab.n, of_ab.positives) == (["AB"], 40, [40])
+    assert of_ab.low > 0.8
+    of_cd, of_both = found.too_few
+    assert of_cd.judges == ["CD"]
+    assert of_both.judges == ["AB", "CD"]
+    for few in (of_cd, of_both):
+        assert (few.judged, few.sure, few.least) == (n_by_cd, n_by_cd, 10)
 
 
 @pytest.mark.parametrize("n_by_cd", [10, 20, 40])
-def test_from_ten_windows_in_common_the_panel_has_the_mean_of_its_judges_shares(
+def test_from_ten_windows_in_common_two_judges_together_have_the_mean_of_their_shares(
     timeline, tmp_path, drawn, n_by_cd
 ):
-    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
-    assert [rate.annotators for rate in found.rates] == [["AB"], ["CD"], ["AB", "CD"]]
-    panel = found.rates[-1]
-    assert (panel.n, panel.positives, found.too_few) == (n_by_cd, [n_by_cd, 0], ())
-    assert panel.low < 0.5 < panel.high
-    assert panel.value == pytest.approx(0.5, abs=0.05)
-    assert main_rate(found.rates) == panel
+    """AB marks all and CD none of the windows: .5. It is the film's rate where one is to be given."""
+    found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd))
+    _, _, of_both = found.rates
+    assert of_both.annotators == ["AB", "CD"]
+    assert (of_both.n, of_both.positives) == (n_by_cd, [n_by_cd, 0])
+    assert of_both.low < 0.5 < of_both.high
+    assert of_both.value == pytest.approx(0.5, abs=0.05)
+    assert main_rate(found.rates) == of_both
+    assert found.too_few == ()
 
 
-def test_a_judges_number_is_that_of_their_judgements_alone(timeline, tmp_path, drawn):
+@pytest.fixture
+def levels_of_three():
+    """Levels that AB, CD and EF give to 40 windows, at random."""
     rng = np.random.default_rng(0)
-    levels = {judge: rng.choice([YES, NO], 40) for judge in ("AB", "CD", "EF")}
-    found = correct_rates(timeline, judged(tmp_path, drawn, **levels))
-    for judge, own in levels.items():
-        alone, _ = correct_rate(timeline, judged(tmp_path, drawn, **{judge: own}))
-        (beside_others,) = [rate for rate in found.rates if rate.annotators == [judge]]
-        numbers = (beside_others.value, beside_others.low, beside_others.high)
-        assert numbers == (alone.value, alone.low, alone.high)
-        asked_for, _ = correct_rate(timeline, judged(tmp_path, drawn, **levels), judge=judge)
-        assert asked_for == beside_others
+    return {judge: rng.choice([YES, NO], 40) for judge in ("AB", "CD", "EF")}
 
 
-def test_a_panels_windows_are_those_that_all_were_sure_of(timeline, tmp_path, drawn):
-    unsure = [NO] * 20
-    unsure[3] = "unsure"
-    judgements = judged(tmp_path, drawn, AB=[YES] * 40, CD=unsure)
-    film = judged_film(timeline, judgements)
-    assert (len(film.of("CD").by_cell), len(film.of("CD").unsure)) == (19, 1)
-    panel = film.panel()
-    assert (len(panel.by_cell), len(panel.unsure)) == (19, 1)
-    assert panel.sure_cells.content[list(panel.unsure)].tolist() == [0]
+@pytest.mark.parametrize("judge", ["AB", "CD", "EF"])
+def test_a_judges_share_is_the_same_with_and_without_the_judgements_of_others(
+    timeline, tmp_path, drawn, levels_of_three, judge
+):
+    rates = correct_rates(timeline, judged_by(tmp_path, drawn, **levels_of_three)).rates
+    (beside_others,) = [rate for rate in rates if rate.annotators == [judge]]
+    alone, _ = correct_rate(timeline, judged_by(tmp_path, drawn, **{judge: levels_of_three[judge]}))
+    assert beside_others.value == alone.value
+    assert (beside_others.low, beside_others.high) == (alone.low, alone.high)
 
 
-def test_who_goes_on_where_another_stopped_has_no_number_and_that_is_said(timeline, tmp_path, drawn):
-    """CD's windows are the second half of a draw, which is no draw of the whole film.
+@pytest.mark.parametrize("judge", ["AB", "CD", "EF"])
+def test_the_share_of_one_of_several_judges_can_be_asked_for(
+    timeline, tmp_path, drawn, levels_of_three, judge
+):
+    judgements = judged_by(tmp_path, drawn, **levels_of_three)
+    rate, _ = correct_rate(timeline, judgements, judge=judge)
+    assert rate in correct_rates(timeline, judgements).rates
+    assert rate.annotators == [judge]
 
-    A comparison of films that accounts for who judged takes all 40.
-    """
-    by_ab = judged(tmp_path, drawn[:20], AB=[YES] * 20)
-    by_cd = judged(tmp_path, drawn[20:], CD=[NO] * 20)
-    both = by_ab.with_clips([*by_ab, *by_cd])
-    found = correct_rates(timeline, both)
+
+def test_windows_of_several_judges_are_those_that_all_of_them_were_sure_of(timeline, tmp_path, drawn):
+    """AB judged 40 windows, CD the first 20 of them and was not sure of the fourth."""
+    by_cd = [NO] * 3 + ["unsure"] + [NO] * 16
+    film = judged_film(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=by_cd))
+    of_cd, of_both = film.of("CD"), film.panel()
+    assert (len(of_cd.by_cell), len(of_cd.unsure)) == (19, 1)
+    assert (len(of_both.by_cell), len(of_both.unsure)) == (19, 1)
+    assert of_both.sure_cells.content_s[list(of_both.unsure)].tolist() == [0]
+
+
+@pytest.fixture
+def half_by_each(tmp_path, drawn):
+    """AB judged the first 20 windows of a draw, and CD the 20 that follow."""
+    by_ab = judged_by(tmp_path, drawn[:20], AB=[YES] * 20)
+    by_cd = judged_by(tmp_path, drawn[20:], CD=[NO] * 20)
+    return by_ab.with_clips([*by_ab, *by_cd])
+
+
+def test_who_goes_on_where_another_stopped_has_no_share_and_that_is_said(timeline, half_by_each):
+    """The second half of a draw is no draw of the whole film: long windows come first."""
+    found = correct_rates(timeline, half_by_each)
     assert [rate.annotators for rate in found.rates] == [["AB"]]
     assert any("CD" in notice and "20 judgements" in notice for notice in found.notices)
-    assert len(judged_film(timeline, both).together().by_cell) == 40
+
+
+def test_a_comparison_of_films_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
+    """It accounts for who judged which, and so may take all 40."""
+    assert len(judged_film(timeline, half_by_each).together().by_cell) == 40
 
 
 def test_where_nobody_judged_ten_windows_no_number_is_given(timeline, tmp_path, drawn):
     with pytest.raises(FilmError, match="6 windows"):
-        correct_rates(timeline, judged(tmp_path, drawn, AB=[YES] * 6, CD=[NO] * 5))
+        correct_rates(timeline, judged_by(tmp_path, drawn, AB=[YES] * 6, CD=[NO] * 5))
 
 
 def test_the_number_of_a_judge_who_judged_nothing_is_refused(timeline, tmp_path, drawn):
     with pytest.raises(FilmError, match="no window"):
-        correct_rate(timeline, judged(tmp_path, drawn, AB=[YES] * 12), judge="CD")
+        correct_rate(timeline, judged_by(tmp_path, drawn, AB=[YES] * 12), judge="CD")
 
 
-def test_counts_are_those_that_a_reader_would_count(timeline, tmp_path, drawn):
-    """Of 30 windows AB calls 8 positive and CD 10, and two of these are the same: not "2 positive"."""
-    by_ab = [YES] * 8 + [NO] * 22
+@pytest.mark.parametrize(("language", "counts"), [("en", "8 and 10 of 30"), ("fr", "8 et 10 sur 30")])
+def test_the_sentence_on_a_share_of_two_has_the_windows_that_each_calls_positive(
+    timeline, tmp_path, drawn, language, counts
+):
+    """Of 30 windows AB calls 8 positive and CD 10, of which 2 are the same: "2 positive" would mislead."""
+    by_ab = [YES] * 2 + [YES] * 6 + [NO] * 22
     by_cd = [YES] * 2 + [NO] * 6 + [YES] * 8 + [NO] * 14
-    found = correct_rates(timeline, judged(tmp_path, drawn, AB=by_ab, CD=by_cd))
-    panel = found.rates[-1]
-    assert (panel.positives, panel.n, panel.n_positive_by_all) == ([8, 10], 30, 2)
-    assert "8 and 10 of 30" in judged_share_sentence(judged_share(panel), Words("en"))
-    assert "8 et 10 sur 30" in judged_share_sentence(judged_share(panel), Words("fr"))
+    *_, of_both = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_ab, CD=by_cd)).rates
+    assert (of_both.n, of_both.positives, of_both.n_positive_by_all) == (30, [8, 10], 2)
+    assert counts in judged_share_sentence(judged_share(of_both), Words(language))
 
 
-@pytest.mark.parametrize("agree", [True, False])
-def test_where_two_may_agree_no_better_than_chance_the_sentence_says_so(timeline, tmp_path, drawn, agree):
-    one = [YES, NO] * 15
-    other = one if agree else [YES, YES, NO, NO] * 7 + [YES, NO]
-    found = correct_rates(timeline, judged(tmp_path, drawn, AB=one, CD=other))
-    pair = found.agreement[0]
-    panel = judged_share_sentence(judged_share(found.rates[-1]), Words("en"))
-    assert (pair.low > 0) == agree
-    assert ("chance" in panel) == (not agree)
-    assert sum("chance" in line for line in sentences(rate_claims(found))) == (0 if agree else 2)
+def test_two_judges_who_agree_are_not_said_to_agree_by_chance(timeline, tmp_path, drawn):
+    by_each = [YES, NO] * 15
+    found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_each, CD=by_each))
+    assert found.agreement[0].low > 0  # of kappa
+    assert "chance" not in " ".join(sentences(rate_claims(found)))
+
+
+def test_two_judges_who_may_agree_no_better_than_chance_are_said_so_of_their_share_and_of_kappa(
+    timeline, tmp_path, drawn
+):
+    """Whatever AB says of a window, CD says yes of half of them."""
+    by_ab = [YES, NO] * 15
+    by_cd = [YES, YES, NO, NO] * 7 + [YES, NO]
+    found = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_ab, CD=by_cd))
+    assert found.agreement[0].low < 0  # of kappa
+    *_, of_both = found.rates
+    assert "chance" in judged_share_sentence(judged_share(of_both), Words("en"))
+    assert sum("chance" in sentence for sentence in sentences(rate_claims(found))) == 2
 
 
 BEFORE, AFTER = "a" * 64, "b" * 64
@@ -146,17 +179,17 @@ BEFORE, AFTER = "a" * 64, "b" * 64
 
 
 def under(definition, clips):
-    """Judge the same under a definition."""
+    """Say of judgements under which definition they were made."""
     return [replace(clip, extras=clip.extras | {"definition": definition}) for clip in clips]
 
 
 @pytest.fixture
 def under_two_definitions(tmp_path, drawn):
-    """AB judged 20 windows before the definition changed, CD 12 after; of EF's 15 none is known."""
-    by_ab = under(BEFORE, judged(tmp_path, drawn[:20], AB=[YES] * 20))
-    by_cd = under(AFTER, judged(tmp_path, drawn[:12], CD=[NO] * 12))
-    by_ef = list(judged(tmp_path, drawn[:15], EF=[NO] * 15))
-    return judged(tmp_path, drawn).with_clips([*by_ab, *by_cd, *by_ef])
+    """AB judged 20 windows before the definition changed, CD 12 after, and EF 15, nobody knows when."""
+    by_ab = under(BEFORE, judged_by(tmp_path, drawn[:20], AB=[YES] * 20))
+    by_cd = under(AFTER, judged_by(tmp_path, drawn[:12], CD=[NO] * 12))
+    by_ef = list(judged_by(tmp_path, drawn[:15], EF=[NO] * 15))
+    return judged_by(tmp_path, drawn).with_clips([*by_ab, *by_cd, *by_ef])
 
 
 def test_what_was_judged_under_two_definitions_has_no_number_together(timeline, under_two_definitions):
@@ -164,46 +197,51 @@ def test_what_was_judged_under_two_definitions_has_no_number_together(timeline, 
         correct_rates(timeline, under_two_definitions)
 
 
-def test_what_was_judged_under_two_definitions_has_a_number_under_each(timeline, under_two_definitions):
+def test_what_was_judged_under_two_definitions_has_a_share_under_each(timeline, under_two_definitions):
+    """EF's 15 judgements, of which the definition isn't known, are left out and counted."""
     found = rates_by_definition(timeline, under_two_definitions)
-    assert [(rate.definition, rate.annotators, rate.n) for rate in found.rates] == [
-        (BEFORE, ["AB"], 20),
-        (AFTER, ["CD"], 12),
-    ]
+    of_ab, of_cd = found.rates
+    assert (of_ab.definition, of_ab.annotators, of_ab.n) == (BEFORE, ["AB"], 20)
+    assert (of_cd.definition, of_cd.annotators, of_cd.n) == (AFTER, ["CD"], 12)
     assert not found.too_few
-    assert any("15 judgements" in notice for notice in found.notices)  # EF's are left out
+    assert any("15 judgements" in notice for notice in found.notices)
 
 
 def test_judgements_without_a_definition_count_under_the_only_one_that_is_known(
     timeline, under_two_definitions
 ):
-    """Of AB, of EF and of both."""
+    """Without CD's judgements only the definition of AB's is known: EF's count under it."""
     without_cd = [clip for clip in under_two_definitions if clip.annotator != "CD"]
-    found = rates_by_definition(timeline, under_two_definitions.with_clips(without_cd))
-    assert [rate.definition for rate in found.rates] == [BEFORE] * 3
+    rates = rates_by_definition(timeline, under_two_definitions.with_clips(without_cd)).rates
+    assert [rate.annotators for rate in rates] == [["AB"], ["EF"], ["AB", "EF"]]
+    assert {rate.definition for rate in rates} == {BEFORE}
 
 
 def sentences_on_kappa(found):
-    return [text for text in sentences(rate_claims(found)) if "kappa" in text]
+    return [sentence for sentence in sentences(rate_claims(found)) if "kappa" in sentence]
 
 
 def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_path, drawn):
-    one, other = [YES, NO] * 10, [YES] * 15 + [NO] * 5
-    before = under(BEFORE, judged(tmp_path, drawn[:20], AB=one, CD=other))
-    after = under(AFTER, judged(tmp_path, drawn[:20], EF=one, GH=other))
-    manifest = judged(tmp_path, drawn)
-    found = rates_by_definition(timeline, manifest.with_clips([*before, *after]))
-    of_ab_and_cd, of_ef_and_gh = sentences_on_kappa(found)
-    assert of_ab_and_cd.startswith("under aaaaaaaaaaaa: AB and CD: ")
-    assert of_ef_and_gh.startswith("under bbbbbbbbbbbb: EF and GH: ")
-    # Where all judged under one, it is not named.
-    (alone,) = sentences_on_kappa(rates_by_definition(timeline, manifest.with_clips(before)))
-    assert alone.startswith("AB and CD: ")
+    """By the first twelve digits of its digest."""
+    first, second = [YES, NO] * 10, [YES] * 15 + [NO] * 5
+    before = under(BEFORE, judged_by(tmp_path, drawn[:20], AB=first, CD=second))
+    after = under(AFTER, judged_by(tmp_path, drawn[:20], EF=first, GH=second))
+    judgements = judged_by(tmp_path, drawn).with_clips([*before, *after])
+    of_ab_and_cd, of_ef_and_gh = sentences_on_kappa(rates_by_definition(timeline, judgements))
+    assert of_ab_and_cd.startswith(f"under definition {BEFORE[:12]}: AB and CD: ")
+    assert of_ef_and_gh.startswith(f"under definition {AFTER[:12]}: EF and GH: ")
+
+
+def test_agreement_under_the_only_definition_does_not_name_it(timeline, tmp_path, drawn):
+    by_two = judged_by(tmp_path, drawn[:20], AB=[YES, NO] * 10, CD=[YES] * 15 + [NO] * 5)
+    judgements = by_two.with_clips(under(BEFORE, by_two))
+    (of_ab_and_cd,) = sentences_on_kappa(rates_by_definition(timeline, judgements))
+    assert of_ab_and_cd.startswith("AB and CD: ")
 
 
 def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_path, drawn):
     """CD calls two of five windows positive: Clopper and Pearson's exact interval is .05 to .85."""
-    judgements = judged(tmp_path, drawn, AB=[NO] * 40, CD=[YES, YES, NO, NO, NO])
+    judgements = judged_by(tmp_path, drawn, AB=[NO] * 40, CD=[YES, YES, NO, NO, NO])
     rate, _ = correct_rate(timeline, judgements, judge="CD")
     assert rate.low < 0.1
     assert rate.high > 0.8
@@ -212,45 +250,83 @@ def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "the later row first"])
 def test_of_two_decisions_the_later_counts_whatever_row_it_is_in(timeline, tmp_path, drawn, is_reversed):
     """Two desks that did not know of each other: a judge said yes there, and, a minute later, no here."""
-    earlier = judged(tmp_path, drawn, AB=[YES] * 12)
-    later = judged(tmp_path, drawn, AB=[NO] * 12)
-    clips = [
-        replace(clip, clip_id=f"{time}-{clip.clip_id}", extras=clip.extras | {"judged_at": time})
-        for time, both in (("2026-11-29T02:16:00+00:00", earlier), ("2026-11-29T02:17:00+00:00", later))
-        for clip in both
-    ]
-    (rate,) = correct_rates(timeline, earlier.with_clips(clips[::-1] if is_reversed else clips)).rates
-    assert (rate.n, rate.positives) == (12, [0])
+    clips = []
+    for judged_at, level in (("2026-11-29T02:16:00+00:00", YES), ("2026-11-29T02:17:00+00:00", NO)):
+        for clip in judged_by(tmp_path, drawn, AB=[level] * 12):
+            extras = clip.extras | {"judged_at": judged_at}
+            clips.append(replace(clip, clip_id=f"{judged_at}-{clip.clip_id}", extras=extras))
+    if is_reversed:
+        clips.reverse()
+    (rate,) = correct_rates(timeline, judged_by(tmp_path, drawn).with_clips(clips)).rates
+    assert rate.n == 12
+    assert rate.positives == [0]
 
 
-def test_the_mean_of_two_judges_goes_no_further_than_the_mean_of_their_own_ends(timeline, tmp_path, drawn):
-    """One judged forty windows and marks few of them, the other the first ten of these and marks none."""
-    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[YES, *[NO] * 39], CD=[NO] * 10))
-    first, second, panel = found.rates
-    assert panel.high <= (first.high + second.high) / 2 + 1e-12
-    assert panel.low <= panel.value <= panel.high
+def test_the_interval_of_two_judges_ends_at_most_at_the_mean_of_their_upper_ends(timeline, tmp_path, drawn):
+    """AB judged forty windows and marks one of them, CD the first ten of these and marks none."""
+    judgements = judged_by(tmp_path, drawn, AB=[YES, *[NO] * 39], CD=[NO] * 10)
+    of_ab, of_cd, of_both = correct_rates(timeline, judgements).rates
+    rounding = 1e-12
+    assert of_both.low <= of_both.value <= of_both.high <= (of_ab.high + of_cd.high) / 2 + rounding
 
 
-def test_a_share_names_its_definition_also_where_there_is_none_under_the_other(timeline, tmp_path, drawn):
+FIRST, SECOND = "1" * 64, "0" * 64
+"""Digests of two definitions."""
+
+
+@pytest.fixture
+def by_ab_too_little_under_the_second(tmp_path, drawn):
     """CD judged all under the first definition; under the second AB judged three windows, too few."""
-    first, second = codebook(tmp_path).definition(), "0" * 64
-    before = [
-        replace(clip, extras=clip.extras | {"definition": first})
-        for clip in judged(tmp_path, drawn, CD=[YES] * 40)
-    ]
-    since = judged(tmp_path, drawn, AB=[NO] * 3)
-    clips = [*before, *(replace(clip, extras=clip.extras | {"definition": second}) for clip in since)]
-    found = rates_by_definition(timeline, since.with_clips(clips))
+    by_cd = under(FIRST, judged_by(tmp_path, drawn, CD=[YES] * 40))
+    by_ab = under(SECOND, judged_by(tmp_path, drawn, AB=[NO] * 3))
+    return judged_by(tmp_path, drawn).with_clips([*by_cd, *by_ab])
+
+
+def test_the_only_share_names_its_definition_where_others_judged_too_little_under_another(
+    timeline, by_ab_too_little_under_the_second
+):
+    found = rates_by_definition(timeline, by_ab_too_little_under_the_second)
     assert found.n_definitions == 2
     assert [rate.annotators for rate in found.rates] == [["CD"]]
-    (said,) = sentences(rate_claims(found))
-    assert first[:12] in said
+    (sentence,) = sentences(rate_claims(found))
+    assert sentence.startswith(f"under definition {FIRST[:12]}: CD would mark")
 
 
-def test_ends_of_another_time_cut_no_mean(timeline, tmp_path, drawn):
-    """CD was not sure of a window of which AB was: AB's own share is of more time than that of both."""
-    found = correct_rates(timeline, judged(tmp_path, drawn, AB=[NO] * 12, CD=["unsure", *[NO] * 11]))
-    first, second, panel = found.rates
-    alone, _ = correct_rate(timeline, judged(tmp_path, drawn, AB=[NO] * 12, CD=["unsure", *[NO] * 11]))
-    assert first.content_s > second.content_s == panel.content_s
-    assert panel.high == alone.high > 0
+@pytest.mark.parametrize(
+    ("language", "beginning"),
+    [
+        ("en", "under the definition of violence, version 1: CD would mark"),
+        ("fr", "selon la définition de violence, version 1 : CD "),
+    ],
+)
+def test_a_definition_that_has_a_name_is_called_by_it(
+    timeline, by_ab_too_little_under_the_second, language, beginning
+):
+    found = rates_by_definition(
+        timeline, by_ab_too_little_under_the_second, names={FIRST: "violence, version 1"}
+    )
+    (sentence,) = sentences(rate_claims(found), language)
+    assert sentence.startswith(beginning)
+    assert found.rates[0].definition == FIRST  # which --json gives
+
+
+def test_a_definition_without_a_name_is_called_by_its_digest_beside_one_that_has_a_name(
+    timeline, by_ab_too_little_under_the_second
+):
+    found = rates_by_definition(
+        timeline, by_ab_too_little_under_the_second, names={FIRST: "violence, version 1"}
+    )
+    (of_second,) = [notice for notice in found.notices if SECOND[:12] in notice]
+    assert of_second.startswith(f"under definition {SECOND[:12]}: ")
+
+
+def test_the_interval_of_two_judges_is_not_cut_by_a_share_that_is_of_more_time(timeline, tmp_path, drawn):
+    """CD was not sure of a window of which AB was: AB's own share is of more time than that of both.
+
+    Where all shares are of the same time, it ends no further than the mean of the judges' own ends.
+    """
+    judgements = judged_by(tmp_path, drawn, AB=[NO] * 12, CD=["unsure", *[NO] * 11])
+    of_ab, of_cd, of_both = correct_rates(timeline, judgements).rates
+    assert of_ab.content_s > of_cd.content_s == of_both.content_s
+    uncut, _ = correct_rate(timeline, judgements)
+    assert of_both.high == uncut.high > 0

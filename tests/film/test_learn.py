@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -38,7 +39,7 @@ HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score"
 
 
 def new_film(folder, trained, movie, seed):
-    """Score a film of windows of 8 s every 4 s, whose first failed; give which of them are violent."""
+    """Score a film of 60 windows of 8 s every 4 s, whose first failed; return which are violent, [60]."""
     rng = np.random.default_rng(seed)
     violent = rng.random(N) < 0.4
     X = rng.normal(size=(N, D)) + 3 * violent[:, None] * EVENT + 1.35 * LIGHT
@@ -50,66 +51,120 @@ def new_film(folder, trained, movie, seed):
     return violent
 
 
-def judge(path, violent, rows, seen=0):
-    """Judge windows of a film as they are."""
-    movie = path.parent.parent.name
-    level = ["violent" if there else "calm" for there in violent]
-    lines = [f"x{row},{movie},,{4 * row},{4 * row + 8},{level[row]},,AB,{seen}" for row in rows]
-    path.write_text("\n".join([HEAD, *lines, ""]), encoding="utf-8")
+def judge(table, violent, windows, seen=0):
+    """Write AB's true judgements of some windows of a film into a table; `seen` 1: in sight of the score."""
+    movie = table.parent.parent.name
+    lines = []
+    for row in windows:
+        level = "violent" if violent[row] else "calm"
+        lines.append(f"x{row},{movie},,{4 * row},{4 * row + 8},{level},,AB,{seen}")
+    table.write_text("\n".join([HEAD, *lines, ""]), encoding="utf-8")
+
+
+JUDGED_FILMS = ("n0", "n1", "n2")
+N_BLIND, N_IN_SIGHT = 40, 19
+"""Windows of each film that AB judged blindly, and windows of `n0` that AB judged in sight of the score."""
+
+
+class LearntFromThree(NamedTuple):
+    """What `film learn` made of three judged films, and a film that nobody judged.
+
+    Attributes
+    ----------
+    folder
+        Holds the films' folders, and the folder `learnt` that the command wrote.
+    arguments
+        Arguments of the command, without --out.
+    unjudged_violent : ndarray of bool, shape [60]
+        Which windows of the film `new` are violent.
+    """
+
+    folder: Path
+    arguments: list[object]
+    unjudged_violent: np.ndarray
+
+
+@pytest.fixture(scope="module")
+def learnt_from_three(tmp_path_factory, trained):
+    """Films of an event that means nothing in the corpus, of which three are judged and learnt from."""
+    folder = tmp_path_factory.mktemp("learn")
+    violent = {
+        movie: new_film(folder, trained, movie, seed) for seed, movie in enumerate((*JUDGED_FILMS, "new"))
+    }
+    scored = [folder / movie / "scored" for movie in JUDGED_FILMS]
+    for path, movie in zip(scored, JUDGED_FILMS, strict=True):
+        judge(path / "judgements.csv", violent[movie], range(1, 1 + N_BLIND))
+    in_sight = range(1 + N_BLIND, 1 + N_BLIND + N_IN_SIGHT)
+    judge(scored[0] / "passages.csv", violent["n0"], in_sight, seen=1)
+    write_manifest(trained.manifest, folder / "films.csv")
+    corpus = ["--manifest", folder / "films.csv", "--store", trained.store.where]
+    arguments = ["film", "learn", *scored, *corpus]
+    assert obygaze(*arguments, "--out", folder / "learnt") == 0
+    return LearntFromThree(folder, arguments, violent["new"])
+
+
+def files_in(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
 
 
 @pytest.mark.long
-def test_an_event_that_the_corpus_lacks_is_learnt_and_recorded(tmp_path, trained):
-    violent = {
-        movie: new_film(tmp_path, trained, movie, seed)
-        for seed, movie in enumerate(("n0", "n1", "n2", "new"))
-    }
-    scored = [tmp_path / movie / "scored" for movie in ("n0", "n1", "n2")]
-    for folder in scored:
-        judge(folder / "judgements.csv", violent[folder.parent.name], range(1, 41))
-    judge(scored[0] / "passages.csv", violent["n0"], range(41, N), seen=1)
-    write_manifest(trained.manifest, tmp_path / "films.csv")
-    learn = ["film", "learn", *scored, "--manifest", tmp_path / "films.csv", "--store", trained.store.where]
-    for name in ("learnt", "again"):
-        assert obygaze(*learn, "--out", tmp_path / name) == 0
-    kept = [Path("scored", movie, "judgements.csv") for movie in ("n0", "n1", "n2")]
-    learnt, again = (
-        {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
-        for name in ("learnt", "again")
-    )
-    assert learnt == again
-    # The films as they are scored now have what was decided of them, to go on from.
-    assert [learnt[path] for path in kept] == [(each / "judgements.csv").read_bytes() for each in scored]
+def test_learning_the_same_again_gives_the_same_bytes(learnt_from_three):
+    folder = learnt_from_three.folder
+    assert obygaze(*learnt_from_three.arguments, "--out", folder / "again") == 0
+    assert files_in(folder / "again") == files_in(folder / "learnt")
 
-    # A film that nobody judged: the event is found, as it was not before.
-    model = om.load_model(tmp_path / "learnt" / "linear.model")
-    windows = open_store(tmp_path / "new" / "windows")
-    before, after = (
-        auc(violent["new"][1:], om.predict(each, windows).table["logit"].to_numpy())
-        for each in (om.load_model(trained.paths["linear"]), model)
-    )
-    assert before < 0.7
-    assert after > 0.85
 
-    # Each judged film, left out whole, is better found by what was learnt from the others.
-    films = pd.read_csv(tmp_path / "learnt" / "learn.csv").set_index("movie")
-    assert films.loc[["n0", "n1", "n2"], ["judged", "in_sight", "tested"]].to_numpy().tolist() == [
-        [59, 19, 40], [40, 0, 40], [40, 0, 40]
-    ]  # fmt: skip
-    assert (films["after"] - films["before"])["n0":"n2"].min() > 0.15
-    assert films.loc["f0", ["judged", "tested"]].tolist() == [0, 0]
+@pytest.mark.long
+def test_films_that_are_scored_anew_by_what_was_learnt_have_what_was_decided_of_them(learnt_from_three):
+    folder = learnt_from_three.folder
+    for movie in JUDGED_FILMS:
+        scored_anew = folder / "learnt" / "scored" / movie / "judgements.csv"
+        assert scored_anew.read_bytes() == (folder / movie / "scored" / "judgements.csv").read_bytes()
+    assert all(film.model().is_trained_on for film in read_films([folder / "learnt"]))
 
-    # A person's passage is in the training record; no judgement in sight of the score was tested.
-    joined = read_manifest(tmp_path / "learnt" / "manifest.csv")
-    passages = {clip.clip_id for clip in joined if clip.extras["seen_score"] == "1"}
-    assert len(passages) == 19
-    assert model.card.manifest_sha256 == joined.digest()
-    assert model.card.n_clips == om.load_model(trained.paths["linear"]).card.n_clips + 139
-    assert {"n0", "n1", "n2"} < set(model.card.movies)
-    tested = om.read_run(tmp_path / "learnt" / "after").predictions.table
-    assert not passages & set(tested["clip_id"])
-    assert tested.groupby("fold")["movie"].nunique().max() == 1
-    assert all(film.model().is_trained_on for film in read_films([tmp_path / "learnt"]))
+
+@pytest.mark.long
+def test_an_event_that_the_corpus_lacks_is_found_in_a_film_that_nobody_judged(learnt_from_three, trained):
+    windows = open_store(learnt_from_three.folder / "new" / "windows")
+    violent = learnt_from_three.unjudged_violent[1:]  # the first window failed
+
+    def auc_of(model_path):
+        return auc(violent, om.predict(om.load_model(model_path), windows).table["logit"].to_numpy())
+
+    assert auc_of(trained.paths["linear"]) < 0.7
+    assert auc_of(learnt_from_three.folder / "learnt" / "linear.model") > 0.85
+
+
+@pytest.mark.long
+def test_each_judged_film_is_better_found_by_what_was_learnt_from_the_others(learnt_from_three):
+    films = pd.read_csv(learnt_from_three.folder / "learnt" / "learn.csv").set_index("movie")
+    of_judged = films.loc[[*JUDGED_FILMS]]
+    assert (of_judged["after"] - of_judged["before"]).min() > 0.15
+
+
+@pytest.mark.long
+def test_the_table_of_what_was_learnt_counts_judgements_and_those_that_were_tested(learnt_from_three):
+    films = pd.read_csv(learnt_from_three.folder / "learnt" / "learn.csv").set_index("movie")
+    assert films.loc["n0", ["judged", "in_sight", "tested"]].tolist() == [40 + 19, 19, 40]
+    for movie in ("n1", "n2"):
+        assert films.loc[movie, ["judged", "in_sight", "tested"]].tolist() == [40, 0, 40]
+    assert films.loc["f0", ["judged", "tested"]].tolist() == [0, 0]  # a film of the corpus
+
+
+@pytest.mark.long
+def test_what_was_judged_in_sight_of_the_score_is_trained_on_and_never_tested(learnt_from_three, trained):
+    learnt = learnt_from_three.folder / "learnt"
+    joined = read_manifest(learnt / "manifest.csv")
+    in_sight = {clip.clip_id for clip in joined if clip.extras["seen_score"] == "1"}
+    assert len(in_sight) == N_IN_SIGHT
+    card = om.load_model(learnt / "linear.model").card
+    assert card.manifest_sha256 == joined.digest()
+    n_of_corpus = om.load_model(trained.paths["linear"]).card.n_clips
+    assert card.n_clips == n_of_corpus + 3 * N_BLIND + N_IN_SIGHT
+    assert {*JUDGED_FILMS} < set(card.movies)
+    tested = om.read_run(learnt / "after").predictions.table
+    assert not in_sight & set(tested["clip_id"])
+    assert tested.groupby("fold")["movie"].nunique().max() == 1  # each film is left out whole
 
 
 @pytest.mark.long  # simulates
@@ -120,19 +175,17 @@ def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained
         scored.append(tmp_path / movie / "scored")
         judge(scored[-1] / "judgements.csv", violent, range(1, 41))
     write_manifest(trained.manifest, tmp_path / "films.csv")
-    learn = ["film", "learn", *scored, "--manifest", tmp_path / "films.csv", "--store", trained.store.where]
-    assert obygaze(*learn, "--out", tmp_path / "learnt", "--json") == 0
-    films = pd.read_csv(tmp_path / "learnt" / "learn.csv").set_index("movie")
-    before, after = (
-        set(om.read_run(tmp_path / "learnt" / name).predictions.table["movie"])
-        for name in ("before", "after")
-    )
-    assert after == before | {"n0", "n1"}
-    assert films.loc[["n0", "n1"], ["before", "after"]].notna().all(axis=None)
-    assert films.loc["f0", ["before", "after"]].notna().all()
-    said = capsys.readouterr()
-    json.loads(said.out)
-    assert "linear.model" in said.err
+    corpus = ["--manifest", tmp_path / "films.csv", "--store", trained.store.where]
+    learnt = tmp_path / "learnt"
+    assert obygaze("film", "learn", *scored, *corpus, "--out", learnt, "--json") == 0
+    films = pd.read_csv(learnt / "learn.csv").set_index("movie")
+    assert films.loc[["n0", "n1", "f0"], ["before", "after"]].notna().all(axis=None)
+    tested_before = set(om.read_run(learnt / "before").predictions.table["movie"])
+    tested_after = set(om.read_run(learnt / "after").predictions.table["movie"])
+    assert tested_after == tested_before | {"n0", "n1"}
+    printed = capsys.readouterr()
+    json.loads(printed.out)  # the answer alone; what is written is said beside it
+    assert "linear.model" in printed.err
 
 
 @pytest.fixture(scope="module")
@@ -171,13 +224,14 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
 
 
 def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained, film):
+    """The film lasts 600 s. The corpus may have a clip of it without a label, as that of the demo has."""
     timeline, store = film
     judgements = judged_by(trained, (8, 16), (700, 710), (20, 28))
-    learnable, behind_the_end, third = judgements
+    learnable, after_the_end, third = judgements
     unsure = replace(third, level="unsure")
     of_another_film = replace(learnable, clip_id="other", movie="tt2")
-    judgements = judgements.with_clips([learnable, behind_the_end, unsure, of_another_film])
-    unlabelled = Clip("of the film", "tt0000001", "")  # which the corpus may have, as the demo's has
+    judgements = judgements.with_clips([learnable, after_the_end, unsure, of_another_film])
+    unlabelled = Clip("of the film", "tt0000001", "")
     corpus = trained.manifest.with_clips([*trained.manifest, unlabelled])
     learnt = learn_from_judgements([timeline], judgements, [store], corpus, trained.store)
     assert len(learnt.manifest) == len(corpus) + 1
@@ -188,15 +242,17 @@ def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained,
     )
 
 
-def test_concepts_that_nobody_was_asked_for_are_not_absent(trained, tmp_path):
-    """Who agrees with the model by a key names no concepts: no model of concepts learns from such a clip."""
+def test_a_model_of_concepts_does_not_learn_from_judgements_that_only_confirm_its_level(trained, tmp_path):
+    """Who presses the key "agree" was not asked which concepts are there: none named is not none seen."""
     folder, timeline = scored_film(tmp_path, trained)
     judgements = judged_by(trained, (8, 16), (40, 48))
-    agreed = [replace(clip, extras=clip.extras | {"judgement": "agree"}) for clip in judgements]
-    by_a_key, with_a_concept = agreed[0], replace(agreed[1], concepts=("Gun",))
+    confirmed, confirmed_with_gun = (
+        replace(clip, extras=clip.extras | {"judgement": "agree"}) for clip in judgements
+    )
+    confirmed_with_gun = replace(confirmed_with_gun, concepts=("Gun",))
     learnt = learn_from_judgements(
         [timeline],
-        judgements.with_clips([by_a_key, with_a_concept]),
+        judgements.with_clips([confirmed, confirmed_with_gun]),
         stores_near(folder, timeline),
         trained.manifest,
         trained.store,
@@ -205,26 +261,47 @@ def test_concepts_that_nobody_was_asked_for_are_not_absent(trained, tmp_path):
     assert [clip.concepts for clip in added] == [("Gun",)]
 
 
-def refused(trained, film, films=None, spans=((8, 16),), windows=None, **judged):
-    """Give the message that judgements are refused with."""
-    judgements, corpus = judged_by(trained, *spans, **judged), (trained.manifest, trained.store)
+def refusal(trained, film, *, films=None, spans=((8, 16),), windows=None, movie="tt0000001"):
+    """Return the message with which judgements of spans of a film are refused."""
+    timeline, store = film
+    judgements = judged_by(trained, *spans, movie=movie)
     with pytest.raises(FilmError) as error:
-        learn_from_judgements(films or [film[0]], judgements, windows or [film[1]], *corpus)
+        learn_from_judgements(
+            films or [timeline], judgements, windows or [store], trained.manifest, trained.store
+        )
     return str(error.value)
 
 
-def test_what_cannot_be_learnt_from_is_refused(trained, film, tmp_path):
+def test_no_judgements_of_the_films_are_refused(trained, film):
+    assert "0 judgements" in refusal(trained, film, spans=())
+    assert "1 judgement" in refusal(trained, film, movie="tt2")
+
+
+def test_windows_that_the_film_was_not_scored_from_are_refused(trained, film, tmp_path):
+    other_windows = film_store(tmp_path, "tt0000001", seed=2)
+    assert "tt0000001 was scored from store" in refusal(trained, film, windows=[other_windows])
+
+
+def test_a_film_of_the_corpus_is_refused(trained, film):
+    """Its clips would be there twice."""
     timeline, _ = film
-    assert "0 judgements" in refused(trained, film, spans=())
-    assert "1 judgement" in refused(trained, film, movie="tt2")
-    other = film_store(tmp_path, "tt0000001", seed=2)
-    assert "tt0000001 was scored from store" in refused(trained, film, windows=[other])
-    # Clips of a film of the corpus would be there twice.
-    own = structs.replace(timeline.record, movie="f0")
-    assert "f0 is in the corpus" in refused(trained, film, films=[replace(timeline, record=own)])
-    for field, value in (("codebook", "obygaze12"), ("backbone", "xclip"), ("task", "concept:Gun")):
-        assert value in refused(trained, film, [timeline, with_model(timeline, **{field: value})])
-    assert "attention reads" in refused(trained, film, [with_model(timeline, model="attention")])
+    record = structs.replace(timeline.record, movie="f0")
+    assert "f0 is in the corpus" in refusal(trained, film, films=[replace(timeline, record=record)])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("codebook", "obygaze12"), ("backbone", "xclip"), ("task", "concept:Gun")]
+)
+def test_films_that_were_scored_by_models_of_two_kinds_are_refused(trained, film, field, value):
+    timeline, _ = film
+    other = with_model(timeline, **{field: value})
+    assert value in refusal(trained, film, films=[timeline, other])
+
+
+def test_a_model_that_reads_no_pooled_vectors_is_refused(trained, film):
+    timeline, _ = film
+    scored_by_attention = with_model(timeline, model="attention")
+    assert "attention reads" in refusal(trained, film, films=[scored_by_attention])
 
 
 def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):
@@ -236,7 +313,7 @@ def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):
     other = open_store(seal_arrays(tmp_path / "other", movie_of, features, spans=spans, layer="other"))
     scored_from = structs.replace(timeline.record.store, fingerprint=other.fingerprint)
     scored = replace(timeline, record=structs.replace(timeline.record, store=scored_from))
-    assert "layer" in refused(trained, film, films=[scored], windows=[other])
+    assert "layer" in refusal(trained, film, films=[scored], windows=[other])
 
 
 def test_levels_of_another_codebook_are_refused(tmp_path, trained, film):
@@ -250,28 +327,35 @@ def test_levels_of_another_codebook_are_refused(tmp_path, trained, film):
     assert not (tmp_path / "out").exists()
 
 
-def test_judgements_under_other_words_than_the_corpus_are_learnt_from_only_where_they_mean_the_same(
-    trained, film
-):
-    timeline, store = film
-    of_corpus, reworded = trained.manifest.codebook.definition(), "d" * 64
+REWORDED = "d" * 64
+"""Digest of a codebook with other texts than the corpus's."""
+
+
+def judgements_under(trained, definition):
+    """Return eleven judgements of a film, calm and violent in turn, that were made under a definition."""
     judgements = judged_by(trained, *((8 * place, 8 * place + 8) for place in range(1, 12)))
-    under_other_words = [
-        replace(clip, level=level, extras=clip.extras | {"definition": reworded})
-        for clip, level in zip(judgements, ["calm", "violent"] * 6, strict=False)
-    ]
-    given = (
-        [timeline],
-        judgements.with_clips(under_other_words),
-        [store],
-        trained.manifest,
-        trained.store,
-    )
+    clips = []
+    for place, clip in enumerate(judgements):
+        level = ("calm", "violent")[place % 2]
+        clips.append(replace(clip, level=level, extras=clip.extras | {"definition": definition}))
+    return judgements.with_clips(clips)
+
+
+def test_judgements_under_another_text_of_the_codebook_are_refused(trained, film):
+    timeline, store = film
+    judgements = judgements_under(trained, REWORDED)
     with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
-        learn_from_judgements(*given)
-    learnt = learn_from_judgements(*given, same_meaning=[reworded])
+        learn_from_judgements([timeline], judgements, [store], trained.manifest, trained.store)
+
+
+def test_judgements_under_a_text_that_is_said_to_mean_the_same_are_under_that_of_the_corpus(trained, film):
+    timeline, store = film
+    judgements = judgements_under(trained, REWORDED)
+    learnt = learn_from_judgements(
+        [timeline], judgements, [store], trained.manifest, trained.store, same_meaning=[REWORDED]
+    )
     definitions = {clip.extras["definition"] for clip in learnt.manifest if clip.movie == timeline.movie}
-    assert definitions == {of_corpus}
+    assert definitions == {trained.manifest.codebook.definition()}
 
 
 @pytest.fixture
@@ -285,14 +369,19 @@ def learnt(trained, film):
     )
 
 
-def test_the_only_judged_film_has_an_auc_and_no_change_can_be_told_of_it(learnt):
-    """Where this film is left out, nothing that was judged is left to learn from."""
+def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
     (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
     task = learnt.after.predictions.table["task"].iloc[0]
-    rows = om.side(om.saved(learnt.after), learnt.model, task).predictions.table
-    of_film = rows[rows["movie"] == judged_film["movie"]]
+    of_model = om.side(om.saved(learnt.after), learnt.model, task)  # the run's scores of this model alone
+    scores = of_model.predictions.table
+    of_film = scores[scores["movie"] == judged_film["movie"]]
     assert judged_film["tested"] == len(of_film)
     assert judged_film["after"] == auc(of_film["label"].to_numpy(), of_film["score"].to_numpy())
+
+
+def test_of_the_only_judged_film_no_change_can_be_told(learnt):
+    """Where this film is left out, nothing that was judged is left to learn from."""
+    (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
     assert judged_film["before"] == pytest.approx(judged_film["after"])
     assert ONLY_JUDGED_FILM in learning_report(learnt).notes
     assert len(learnt.claims) == 1  # on the films of the corpus
@@ -314,26 +403,38 @@ def test_a_change_needs_three_films(learnt):
         assert ("needs 3" in sentences(few.claims)[0]) == is_refused
 
 
-def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_says_what_moved(timeline, tmp_path):
-    """Of four planted passages the new model finds the first no more, and one where nothing was."""
-    no_more, found_now = (40.0, 72.0), (220.0, 250.0)
+NO_MORE, FOUND_NOW = (40.0, 72.0), (220.0, 250.0)
+"""Seconds of a planted passage that a new model finds no more, and of one that it finds where nothing is."""
+
+
+@pytest.fixture
+def scored_anew(timeline, tmp_path):
+    """A film as a new model scores it, beside the former curve, as it is read back from its folder."""
     table = timeline.table.copy()
     is_of_model = (table["model"] == timeline.model().key) & table["p"].notna()
-    for (start_s, end_s), p in ((no_more, 0.02), (found_now, 0.9)):
+    for (start_s, end_s), p in ((NO_MORE, 0.02), (FOUND_NOW, 0.9)):
         is_inside = (table["start_s"] < end_s) & (table["end_s"] > start_s)
         table.loc[is_of_model & is_inside, ["p", "p_low", "p_high"]] = p
     subtitles = pd.DataFrame({"start_s": [1.0], "end_s": [2.0], "text": ["Stop"]})
     new, former = replace(timeline, table=table), replace(timeline, subtitles=subtitles)
     beside_former(new, former).write(tmp_path / "scored")
-    kept = Timeline.read(tmp_path / "scored")
-    assert kept.keys == (*timeline.keys, f"{timeline.model().key}-before")
-    assert kept.subtitles["text"].tolist() == ["Stop"]
-    view = FilmView(kept, "f", Words("en"), top=5)
-    assert view.former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
-    assert len(view.moved) == 2
-    in_first, in_second = sorted(view.moved, key=lambda claim: claim.time.start_s)
-    assert in_first.time.start_s < no_more[1] < in_second.time.start_s
-    assert in_first.number <= 0.5 < in_second.number
+    return Timeline.read(tmp_path / "scored")
+
+
+def test_a_film_that_is_scored_anew_keeps_the_former_curve_and_the_subtitles(timeline, scored_anew):
+    assert scored_anew.keys == (*timeline.keys, f"{timeline.model().key}-before")
+    former = FilmView(scored_anew, "f", Words("en"), top=5).former
+    assert former["p"].tolist() == pytest.approx(timeline.rows()["p"].tolist(), nan_ok=True)
+    assert scored_anew.subtitles["text"].tolist() == ["Stop"]
+
+
+def test_a_film_that_is_scored_anew_says_which_passages_moved(scored_anew):
+    moved = FilmView(scored_anew, "f", Words("en"), top=5).moved
+    first, second = sorted(moved, key=lambda claim: claim.time.start_s)
+    assert first.time.start_s < NO_MORE[1]
+    assert first.number <= 0.5  # the new probability
+    assert second.time.start_s > NO_MORE[1]
+    assert second.number > 0.5
 
 
 def test_only_one_former_curve_of_the_same_rows_is_kept(timeline):
@@ -343,33 +444,51 @@ def test_only_one_former_curve_of_the_same_rows_is_kept(timeline):
     assert beside_former(timeline, of_other_rows).keys == timeline.keys
 
 
-def test_a_former_curve_is_drawn_on_the_desk(timeline, tmp_path):
+@pytest.fixture
+def halved_beside_former(timeline):
+    """A film whose probabilities are halved by a new model, beside the former curve."""
     halved = timeline.table.assign(p=timeline.table["p"] * 0.5)
-    beside = beside_former(replace(timeline, table=halved), timeline)
-    opened = OpenFilm(0, beside, Decisions(tmp_path, beside, codebook(tmp_path)))
-    page = desk_page([opened], opened, "read", "en")
+    return beside_former(replace(timeline, table=halved), timeline)
+
+
+def desk_of(film, folder):
+    """Return the desk's page of a film on which nobody has decided anything."""
+    opened = OpenFilm(0, film, Decisions(folder, film, codebook(folder)))
+    return desk_page([opened], opened, "read", "en")
+
+
+def test_the_desk_has_the_former_curve_and_a_link_to_each_passage_that_moved(
+    timeline, halved_beside_former, tmp_path
+):
+    page = desk_of(halved_beside_former, tmp_path)
     state = json.loads(re.search('id="state">(.*?)</script>', page, re.DOTALL)[1])
     assert state["rows"]["former"] == packed_shares(timeline.rows()["p"])
-    assert page.count("data-span=") >= 4
-    alone = OpenFilm(0, timeline, opened.decisions)
-    assert "d-moved" not in desk_page([alone], alone, "read", "en").partition("<body")[2]
+    assert page.count("data-span=") >= 4  # the planted passages
 
 
-def test_the_list_of_what_moved_has_the_probabilities_that_passages_have_elsewhere(timeline, tmp_path):
-    halved = timeline.table.assign(p=timeline.table["p"] * 0.5)
-    beside = beside_former(replace(timeline, table=halved), timeline)
-    opened = OpenFilm(0, beside, Decisions(tmp_path, beside, codebook(tmp_path)))
-    page = desk_page([opened], opened, "read", "en")
-    view = FilmView(beside, "f", Words("en"), top=5)
-    key = view.model.key
-    before_and_now = {}
+def test_the_desk_of_a_film_without_a_former_curve_has_no_list_of_what_moved(timeline, tmp_path):
+    _, body = desk_of(timeline, tmp_path).split("<body")
+    assert "d-moved" not in body
+
+
+def test_the_list_of_what_moved_has_each_passages_probability_before_and_now(halved_beside_former, tmp_path):
+    page = desk_of(halved_beside_former, tmp_path)
+    view = FilmView(halved_beside_former, "f", Words("en"), top=5)
     for claim in view.moved:
         before, now = view.words.probability(claim.before), view.words.probability(claim.number)
         assert f"{before} → {now}" in page
-        before_and_now[claim.time.start_s, claim.time.end_s] = before, now
-    for place, name in enumerate((f"{key}-before", key)):
-        p_of = beside.segments(name).set_index(["start_s", "end_s"])["p"].to_dict()
-        in_both = before_and_now.keys() & p_of.keys()
-        assert in_both
-        for span in in_both:
-            assert before_and_now[span][place] == view.words.probability(p_of[span])
+
+
+@pytest.mark.parametrize(("field", "suffix"), [("before", "-before"), ("number", "")], ids=["before", "now"])
+def test_a_passage_that_moved_has_the_probability_that_it_has_among_passages(
+    halved_beside_former, field, suffix
+):
+    """If it is a passage of that model, too: the former one or the one of now."""
+    view = FilmView(halved_beside_former, "f", Words("en"), top=5)
+    passages = halved_beside_former.segments(f"{view.model.key}{suffix}")
+    p_of = passages.set_index(["start_s", "end_s"])["p"].to_dict()
+    of_model = [claim for claim in view.moved if (claim.time.start_s, claim.time.end_s) in p_of]
+    assert of_model
+    for claim in of_model:
+        p = p_of[claim.time.start_s, claim.time.end_s]
+        assert view.words.probability(getattr(claim, field)) == view.words.probability(p)

@@ -48,34 +48,44 @@ RESTS_ON_TESTED_LEVELS = {"title", "evidence", "marked passages", "passage", "ex
 
 
 @BOTH_FILMS
-def test_each_claim_that_rests_on_what_was_tested_has_the_condition_and_the_levels(film, lacks_en):
-    claims = film_claims(film)
-    of_models = {claim.KIND for claim in claims if isinstance(claim, kinds.ModelClaim)}
-    assert of_models == RESTS_ON_TESTED_LEVELS
+def test_a_claim_of_a_model_that_lacks_a_level_has_that_as_its_condition_and_names_the_level(film, lacks_en):
+    """Each claim that holds only of levels that the model was calibrated and tested on."""
+    claims = [claim for claim in film_claims(film) if claim.KIND in RESTS_ON_TESTED_LEVELS]
     for claim in claims:
-        if claim.KIND in RESTS_ON_TESTED_LEVELS:
-            written = json.loads(json.dumps(document(claim)))
-            assert (kinds.LEVELS_LEFT_OUT in written["conditions"]) == lacks_en
-            assert written["levels_left_out"] == (["EN"] if lacks_en else [])
+        written = json.loads(json.dumps(document(claim)))
+        assert (kinds.LEVELS_LEFT_OUT in written["conditions"]) == lacks_en
+        assert written["levels_left_out"] == (["EN"] if lacks_en else [])
 
 
-def warning_of(words):
-    """The warning beside a film's title."""
+@pytest.mark.parametrize("film", [OF_ALL_LEVELS, WITHOUT_EN], ids=["all levels", "without EN"])
+def test_every_claim_of_a_model_rests_on_the_levels_that_it_was_tested_on(film):
+    of_models = {claim.KIND for claim in film_claims(film) if isinstance(claim, kinds.ModelClaim)}
+    assert of_models == RESTS_ON_TESTED_LEVELS
+
+
+def warning_beside_title(words):
+    """Write the warning beside a film's title that its model never saw the level EN."""
     return words.say("verdict_levels", levels="EN")
 
 
-def whole_warning_of(words):
-    """The sentence that goes with the model's evidence."""
+def warning_beside_evidence(words):
+    """Write the sentence beside the model's evidence that it was not tested on the level EN."""
     return words.say("without_levels", levels="EN")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_title_terminal_and_page_name_the_levels(language):
+def test_title_and_terminal_warn_that_the_model_lacks_a_level(language):
     words = Words(language)
-    assert warning_of(words) in heading_of(WITHOUT_EN, language)
-    assert warning_of(words) in first_lines(WITHOUT_EN, words)[0]
-    assert whole_warning_of(words) in phrases.evidence_sentence(model_evidence(WITHOUT_EN.model()), words)
-    assert whole_warning_of(words) in text_of(film_page([WITHOUT_EN], language=language))
+    assert warning_beside_title(words) in heading_of(WITHOUT_EN, language)
+    assert warning_beside_title(words) in first_lines(WITHOUT_EN, words)[0]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_evidence_and_page_say_that_the_model_was_not_tested_on_a_level(language):
+    words = Words(language)
+    evidence = phrases.evidence_sentence(model_evidence(WITHOUT_EN.model()), words)
+    assert warning_beside_evidence(words) in evidence
+    assert warning_beside_evidence(words) in text_of(film_page([WITHOUT_EN], language=language))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -84,7 +94,7 @@ def test_a_citation_of_a_passage_names_the_levels(language):
     for claim in film_claims(WITHOUT_EN):
         if isinstance(claim, kinds.Passage):
             cited = phrases.citation_sentence(claim, positive="S", model="m", windows=None, words=words)
-            assert warning_of(words) in cited
+            assert warning_beside_title(words) in cited
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -92,14 +102,14 @@ def test_of_a_model_of_all_levels_neither_title_nor_page_names_any(language):
     words = Words(language)
     page = text_of(film_page([OF_ALL_LEVELS], language=language))
     for text in (heading_of(OF_ALL_LEVELS, language), page):
-        assert warning_of(words) not in text
-        assert whole_warning_of(words) not in text
+        assert warning_beside_title(words) not in text
+        assert warning_beside_evidence(words) not in text
 
 
 @BOTH_FILMS
 def test_exports_do_not_call_p_calibrated_without_saying_on_what(film, lacks_en):
     caveats = " ".join(collect(film, "eaf").caveats)
-    assert (whole_warning_of(Words("en")) in caveats) == lacks_en
+    assert (warning_beside_evidence(Words("en")) in caveats) == lacks_en
     assert ("HN and S" in caveats) == lacks_en
 
 

@@ -31,7 +31,7 @@ from obygaze_film.workspace.pages import desk_page
 from obygaze_models.prediction.saved_model import load_model
 from tests import planted_models
 from tests.film.films import scored_film
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import ten_minute_film
 
 OWN = """\
 name = "violence"
@@ -83,6 +83,15 @@ UNREAD = r'"(level|levels|names)": ?("[^"]*"|\[.*?\]|\{.*?\})|"\w+": |\{\w+\}'
 OTHER_WORDS = {"en": FRENCH, "fr": ENGLISH}
 """Language -> the words that a page in it may not have."""
 
+OWN_WORDS = {"en": ENGLISH, "fr": FRENCH}
+
+VIOLENT = {"en": "violent", "fr": "brutal"}
+GUN = {"en": "Gun", "fr": "Arme"}
+DIM_LIGHT = {"en": "Dim light", "fr": "Pénombre"}
+CONSTRUCT = {"en": "harm done on screen", "fr": "le mal fait à l’écran"}
+MEANING_OF_VIOLENT = {"en": "those in which a blow lands", "fr": "ceux où un coup porte"}
+"""What the codebook says in each language."""
+
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory):
@@ -111,6 +120,7 @@ def shown(page):
 
 
 def words_in(text, words):
+    """Return those of some words that a text has as whole words."""
     return [word for word in words if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)]
 
 
@@ -124,13 +134,15 @@ def judged_blindly(film):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_page_of_an_own_codebook_has_no_word_of_the_other_language(scored, language):
-    decided = [Decided(40.0, 72.0, ("AB",), level="violent", concepts=("Gun",))]
-    decided.append(Decided(90.0, 99.0, ("AB",), level="calm", is_blind=True))
+def test_a_page_of_an_own_codebook_has_its_words_in_one_language_alone(scored, language):
+    decided = [
+        Decided(40.0, 72.0, ("AB",), level="violent", concepts=("Gun",)),
+        Decided(90.0, 99.0, ("AB",), level="calm", is_blind=True),
+    ]
     text = shown(film_page([scored], language=language, owned={"tt1": Owned(people=decided)}))
     assert words_in(text, OTHER_WORDS[language]) == []
-    own = OTHER_WORDS["fr" if language == "en" else "en"]
-    assert {own[2], own[3], own[4], own[5], own[7]} <= set(words_in(text, own))
+    texts = (VIOLENT, GUN, DIM_LIGHT, CONSTRUCT, MEANING_OF_VIOLENT)
+    assert {one[language] for one in texts} <= set(words_in(text, OWN_WORDS[language]))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -149,45 +161,82 @@ def test_the_desk_says_in_french_what_a_span_has(tmp_path, scored):
     assert {"brutal", "Arme"} <= set(words_in(text, FRENCH))
 
 
-def test_rates_and_comparisons_say_in_french_what_is_marked(scored):
-    manifest = Manifest(tuple(judged_blindly(scored)), Path(), codebook_of_text(OWN))
-    found = correct_rates(scored, manifest)
-    assert {rate.positive for rate in found.rates} == {"violent"}
-    kept = msgspec.convert(msgspec.to_builtins(found, enc_hook=str), type(found))
-    compared = compare_films([scored], manifest)
-    assert f"modèle {compared.model}." in shown(comparison_page(compared, language="fr"))
-    for language in LANGUAGES:
-        for rates in (found, named_rates(kept, scored)):  # those of a file are named as those that are made
-            said = " ".join(sentences(rate_claims(rates), language))
-            assert words_in(said, OTHER_WORDS[language]) == []
-            assert OTHER_WORDS["fr" if language == "en" else "en"][2] in said
-        assert words_in(shown(comparison_page(compared, language=language)), OTHER_WORDS[language]) == []
+@pytest.fixture(scope="module")
+def judged_windows(scored):
+    """Blind judgements of 30 windows of the film."""
+    return Manifest(tuple(judged_blindly(scored)), Path(), codebook_of_text(OWN))
+
+
+def read_again(rates):
+    """Return rates as they are read from their file, where names of positives have no translation."""
+    return msgspec.convert(msgspec.to_builtins(rates, enc_hook=str), type(rates))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_sentence_of_claims_is_in_the_languages_of_an_own_codebook(scored, language):
-    claims = film_claims(scored)
-    said = " ".join(sentences(claims, language))
-    assert words_in(said, OTHER_WORDS[language]) == []
-    own = OTHER_WORDS["fr" if language == "en" else "en"]
-    assert {own[2], own[3], own[7]} <= set(words_in(said, own))
-    # Claims as data have the names of the records, whatever the language.
-    assert words_in(json.dumps([document(claim) for claim in claims], ensure_ascii=False), FRENCH) == []
+@pytest.mark.parametrize("are_read", [False, True], ids=["made", "read from a file"])
+def test_sentences_on_rates_name_the_level_in_the_language_of_the_reader(
+    scored, judged_windows, language, are_read
+):
+    rates = correct_rates(scored, judged_windows)
+    assert {rate.positive for rate in rates.rates} == {"violent"}
+    if are_read:
+        rates = named_rates(read_again(rates), scored)
+    text = " ".join(sentences(rate_claims(rates), language))
+    assert words_in(text, OTHER_WORDS[language]) == []
+    assert VIOLENT[language] in text
 
 
-def test_models_of_two_codebooks_whose_concepts_have_one_name_in_french_are_on_one_page():
-    """Planted: a lab's `Regard`, and `Look` of the built-in codebook, which is called Regard in French."""
-    film = invented_film(n_rows=60, duration_s=600.0)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_comparison_has_the_words_of_an_own_codebook_in_one_language_alone(
+    scored, judged_windows, language
+):
+    page = comparison_page(compare_films([scored], judged_windows), language=language)
+    assert words_in(shown(page), OTHER_WORDS[language]) == []
+
+
+def test_a_french_comparison_names_its_model(scored, judged_windows):
+    compared = compare_films([scored], judged_windows)
+    assert f"modèle {compared.model}." in shown(comparison_page(compared, language="fr"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_sentences_on_claims_have_the_words_of_an_own_codebook_in_one_language_alone(scored, language):
+    text = " ".join(sentences(film_claims(scored), language))
+    assert words_in(text, OTHER_WORDS[language]) == []
+    expected = {one[language] for one in (VIOLENT, GUN, MEANING_OF_VIOLENT)}
+    assert expected <= set(words_in(text, OWN_WORDS[language]))
+
+
+def test_claims_as_data_have_the_names_of_the_codebook_whatever_the_language(scored):
+    documents = [document(claim) for claim in film_claims(scored)]
+    assert words_in(json.dumps(documents, ensure_ascii=False), FRENCH) == []
+
+
+@pytest.fixture
+def film_of_two_codebooks():
+    """A film scored by a model of `Look`, which is called Regard in French, and by a lab's, of `Regard`."""
+    film = ten_minute_film()
     (look,) = (concept for concept in film.model().concepts if concept.name == "Look")
-    concepts = [msgspec.structs.replace(look, name="Regard")]
-    own = msgspec.structs.replace(film.model(), key="own", codebook="lab", concepts=concepts)
-    renamed = {f"Look_{value}": f"Regard_{value}" for value in ("value", "p", "contribution")}
-    table = pd.concat([film.table, film.table.rename(columns=renamed).assign(model="own")])
-    record = msgspec.structs.replace(film.record, models=[film.model(), own])
-    both = replace(film, record=record, table=table.reset_index(drop=True))
-    for language, name in (("en", "Look"), ("fr", "Regard")):
-        assert name in shown(film_page([both], language=language))
-        assert "Regard" in " ".join(sentences(film_claims(both, "own"), language))
+    regard = msgspec.structs.replace(look, name="Regard")
+    of_lab = msgspec.structs.replace(film.model(), key="lab", codebook="lab", concepts=[regard])
+    columns = {f"Look_{value}": f"Regard_{value}" for value in ("value", "p", "contribution")}
+    table = pd.concat([film.table, film.table.rename(columns=columns).assign(model="lab")])
+    record = msgspec.structs.replace(film.record, models=[film.model(), of_lab])
+    return replace(film, record=record, table=table.reset_index(drop=True))
+
+
+@pytest.mark.parametrize(("language", "name"), [("en", "Look"), ("fr", "Regard")])
+def test_models_of_two_codebooks_whose_concepts_have_one_name_in_french_are_on_one_page(
+    film_of_two_codebooks, language, name
+):
+    assert name in shown(film_page([film_of_two_codebooks], language=language))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_concept_of_a_codebook_without_translations_has_its_own_name_in_each_language(
+    film_of_two_codebooks, language
+):
+    assert "Regard" in " ".join(sentences(film_claims(film_of_two_codebooks, "lab"), language))
 
 
 def test_model_files_and_films_keep_translations_and_digests_do_not_count_them(shelf, scored):
@@ -225,12 +274,15 @@ def test_a_level_with_an_english_title_keeps_its_name_beside_the_translated_titl
     assert "violent (Violent scene)" in shown(film_page([film], language="en"))
 
 
-def test_what_a_codebook_says_otherwise_is_shown_in_french_where_that_differs_too():
-    book = codebook_of_text(OWN)
-    both = OWN.replace("a blow lands", "blood flows").replace("un coup porte", "le sang coule")
-    (changed,) = changed_texts(book, codebook_of_text(both), "fr")
-    assert (changed.name, changed.before) == ("brutal", "brutal: ceux où un coup porte")
-    assert changed.now == "brutal: ceux où le sang coule"
-    english_alone = codebook_of_text(OWN.replace("a blow lands", "blood flows"))
-    (changed,) = changed_texts(book, english_alone, "fr")
-    assert "blood flows" in changed.now
+def test_a_text_that_was_changed_in_both_languages_is_shown_in_french():
+    reworded = OWN.replace("a blow lands", "blood flows").replace("un coup porte", "le sang coule")
+    (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(reworded), "fr")
+    assert text.name == "brutal"
+    assert text.before == "brutal: ceux où un coup porte"
+    assert text.now == "brutal: ceux où le sang coule"
+
+
+def test_a_text_that_was_changed_in_english_alone_is_shown_in_english():
+    reworded = OWN.replace("a blow lands", "blood flows")
+    (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(reworded), "fr")
+    assert "blood flows" in text.now

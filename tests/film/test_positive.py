@@ -8,7 +8,7 @@ import pytest
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
-from obygaze_film.cells import cells_by, cells_of
+from obygaze_film.cells import cells_by
 from obygaze_film.claims import LANGUAGES, Words, film_claims, kinds, phrases, rate_claims, sentences
 from obygaze_film.claims.of_film import corpus_experts
 from obygaze_film.evaluation import annotated
@@ -35,25 +35,27 @@ MEANINGS_OF_TWO = {
 
 
 def means_in(language):
-    """What levels and concepts mean, as the codebook says it in a language."""
+    """Return what levels and concepts mean, by name, as the codebook says it in a language."""
     return {part.name: part.in_language(language).means for part in (*BOOK.levels, *BOOK.concepts)}
 
 
-def of_concept(film, concept="Body"):
-    """A film as a model of a concept scores it."""
-    known = {"task": f"concept:{concept}", "levels": ["EN", "HN", "S"], "negative": [], "positive": []}
+def scored_by_model_of(film, concept):
+    """Return the film as a model of a concept scores it."""
+    fields = {"task": f"concept:{concept}", "levels": ["EN", "HN", "S"], "negative": [], "positive": []}
     means = {concept: BOOK.means[concept]}
-    return with_model(film, concept=concept, means=means, human=agreement_of_people("obygaze12", []), **known)
+    human = agreement_of_people("obygaze12", [])
+    return with_model(film, concept=concept, means=means, human=human, **fields)
 
 
-def of_two_levels(film):
-    """A film as a model scores it whose positive levels are HN and S."""
-    known = {"negative": ["EN"], "positive": ["HN", "S"], "means": MEANINGS_OF_TWO}
-    return with_model(film, human=agreement_of_people("obygaze12", ["HN", "S"]), **known)
+def scored_by_model_of_hn_and_s(film):
+    """Return the film as a model scores it whose positive levels are HN and S."""
+    fields = {"negative": ["EN"], "positive": ["HN", "S"], "means": MEANINGS_OF_TWO}
+    return with_model(film, human=agreement_of_people("obygaze12", ["HN", "S"]), **fields)
 
 
-FILM = of_concept(invented_film(**SMALL))
-WINDOWS = choose_next([FILM], 30, blind=True)
+FILM_OF_BODY = scored_by_model_of(invented_film(**SMALL), "Body")
+"""A film scored by a model that finds the concept Body."""
+WINDOWS = choose_next([FILM_OF_BODY], 30, blind=True)
 
 
 def judged(windows=WINDOWS, **judges):
@@ -81,7 +83,7 @@ def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained, tmp_p
 
 def test_claims_on_a_concepts_model_are_of_the_concept_and_of_no_level():
     levels = {"EN", "HN", "S", "Sure", "Hard Negative"}
-    claims = film_claims(FILM)
+    claims = film_claims(FILM_OF_BODY)
     for claim in claims:
         assert not levels & set(str(claim.what).replace("/", " ").split()), claim.KIND
     of_positive = [
@@ -93,11 +95,13 @@ def test_claims_on_a_concepts_model_are_of_the_concept_and_of_no_level():
 @pytest.mark.parametrize(("language", "name"), [("en", "Body"), ("fr", "Corps")])
 def test_sentences_on_a_concepts_model_name_the_concept(language, name):
     words = Words(language)
-    said = first_sentence(FILM, language=language)
+    said = first_sentence(FILM_OF_BODY, language=language)
     assert name in said
     assert means_in(language)["Body"] in said
-    assert name in first_sentence(with_model(FILM, threshold_p=1.0), language=language)  # none is marked
-    for claim in film_claims(FILM):
+    assert name in first_sentence(
+        with_model(FILM_OF_BODY, threshold_p=1.0), language=language
+    )  # none is marked
+    for claim in film_claims(FILM_OF_BODY):
         if claim.KIND == "expected share":
             assert name in phrases.sentence(claim, words)
         if claim.KIND == "passage":
@@ -106,26 +110,35 @@ def test_sentences_on_a_concepts_model_name_the_concept(language, name):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_neither_sentence_nor_page_of_a_concepts_model_says_what_a_level_means(language):
-    assert BOOK.means["S"] not in first_sentence(FILM, language=language)
-    page = text_of(film_page([FILM], language=language))
+    assert BOOK.means["S"] not in first_sentence(FILM_OF_BODY, language=language)
+    page = text_of(film_page([FILM_OF_BODY], language=language))
     assert BOOK.means["S"] not in page
     assert "(Sure)" not in page
 
 
 @pytest.mark.parametrize("kind", ["vtt", "csv", "eaf"])
 def test_no_export_of_a_concepts_model_names_a_level(kind):
-    assert "(Sure)" not in export(FILM, kind)
+    assert "(Sure)" not in export(FILM_OF_BODY, kind)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_of_several_positive_levels_each_is_named_with_its_meaning(language):
-    film = of_two_levels(invented_film(**SMALL))
-    said = first_sentence(film, language=language)
-    for name, meaning in MEANINGS_OF_TWO.items():
-        assert name in said
-        assert (means_in(language)[name] if meaning == BOOK.means[name] else meaning) in said
-    for level in BOOK.levels:
-        assert (level.in_language(language).title in said) == (level.name in MEANINGS_OF_TWO)
+def test_the_first_sentence_names_each_of_several_positive_levels_and_no_other(language):
+    sentence = first_sentence(scored_by_model_of_hn_and_s(invented_film(**SMALL)), language=language)
+    titles = {level.name: level.in_language(language).title for level in BOOK.levels}
+    for name in ("HN", "S"):
+        assert name in sentence
+        assert titles.pop(name) in sentence
+    assert [title for title in titles.values() if title in sentence] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_first_sentence_translates_a_meaning_only_if_it_is_the_codebooks(language):
+    """HN has the codebook's meaning in the model's record, and S one of its own."""
+    sentence = first_sentence(scored_by_model_of_hn_and_s(invented_film(**SMALL)), language=language)
+    assert MEANINGS_OF_TWO["HN"] == BOOK.means["HN"]
+    assert means_in(language)["HN"] in sentence
+    assert MEANINGS_OF_TWO["S"] != BOOK.means["S"]
+    assert MEANINGS_OF_TWO["S"] in sentence
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -136,7 +149,7 @@ def test_a_concepts_share_is_that_of_the_windows_where_a_judge_names_it_whatever
     for has in has_body:
         level = str(rng.choice(["EN", "HN", "S"]))
         calls.append((level, "Look", "Body") if has else (level, "Look"))
-    found = correct_rates(FILM, judged(AB=calls))  # FILM is scored by a model of Body
+    found = correct_rates(FILM_OF_BODY, judged(AB=calls))  # FILM_OF_BODY is scored by a model of Body
     (claim,) = [claim for claim in rate_claims(found) if isinstance(claim, kinds.JudgedShare)]
     assert (claim.what, claim.positives, claim.n) == ("Body", (int(has_body.sum()),), len(WINDOWS))
     assert claim.has(kinds.OF_CONCEPT)
@@ -148,38 +161,51 @@ def test_a_concepts_share_is_that_of_the_windows_where_a_judge_names_it_whatever
     assert by_level.rates[0].positives == [n_sure]
 
 
-def test_who_names_no_concept_does_not_say_that_one_is_absent():
-    """AB gives levels alone, and so does a machine: neither is counted as saying that no Body is there."""
-    levels_alone = [("EN",), ("S",)] * 15
+LEVELS_ALONE = [("EN",), ("S",)] * 15
+"""What somebody calls 30 windows who was not asked for concepts: none of them is said to be absent."""
+
+
+def test_a_rate_of_a_concept_is_refused_if_nobody_names_concepts():
+    with pytest.raises(ObygazeError, match="Body"):
+        correct_rates(FILM_OF_BODY, judged(AB=LEVELS_ALONE))
+
+
+def test_a_rate_of_a_concept_leaves_out_who_names_none_and_says_so():
     with_concepts = [("EN",), ("S", "Body")] * 15
-    with pytest.raises(ObygazeError, match="Body"):
-        correct_rates(FILM, judged(AB=levels_alone))
-    found = correct_rates(FILM, judged(AB=levels_alone, CD=with_concepts))
-    assert [rate.annotators for rate in found.rates] == [["CD"]]
-    assert any(str(len(WINDOWS)) in notice and "Body" in notice for notice in found.notices)
-    labels = judged(machine=levels_alone)
-    with pytest.raises(ObygazeError, match="Body"):
-        cells_by(labels, FILM)
+    rates = correct_rates(FILM_OF_BODY, judged(AB=LEVELS_ALONE, CD=with_concepts))
+    assert [rate.annotators for rate in rates.rates] == [["CD"]]
+    assert any(str(len(WINDOWS)) in notice and "Body" in notice for notice in rates.notices)
 
 
-def test_labels_in_a_models_place_and_annotations_are_read_as_it_calls_them():
-    labels = judged(machine=[("EN", "Body"), ("S", "Look"), ("NS", "Body")] * 10)
-    spans = cells_of(FILM).spans
-    cells = cells_by(labels, FILM)
-    for clip in labels:
-        cell = int(np.argmin(np.abs(spans[:, 0] - clip.start_s)))
+def test_labels_of_a_machine_that_names_no_concepts_do_not_stand_for_a_concepts_model():
+    with pytest.raises(ObygazeError, match="Body"):
+        cells_by(judged(machine=LEVELS_ALONE), FILM_OF_BODY)
+
+
+LABELS_OF_A_MACHINE = judged(machine=[("EN", "Body"), ("S", "Look"), ("NS", "Body")] * 10)
+
+
+def test_a_concept_is_as_probable_in_a_window_as_a_label_in_the_models_place_says():
+    """A label that names Body gives 1, another one 0, whatever its level."""
+    cells = cells_by(LABELS_OF_A_MACHINE, FILM_OF_BODY)
+    for clip in LABELS_OF_A_MACHINE:
         if clip.level is not None:
-            assert cells.p[cell] == pytest.approx(float("Body" in clip.concepts))
-    truth = annotated(labels, positive_of(FILM.model()))[FILM.movie]["machine"]
-    marked = [clip for clip in labels if "Body" in clip.concepts]
-    assert sum(end - start for start, end in truth) == pytest.approx(
-        sum(clip.end_s - clip.start_s for clip in marked)
-    )
+            p = cells.p[cells.index_of(clip.start_s, clip.end_s)]
+            assert p == pytest.approx(1.0 if "Body" in clip.concepts else 0.0)
+
+
+def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
+    truth = annotated(LABELS_OF_A_MACHINE, positive_of(FILM_OF_BODY.model()))
+    spans = truth[FILM_OF_BODY.movie]["machine"]
+    with_body = [clip for clip in LABELS_OF_A_MACHINE if "Body" in clip.concepts]
+    expected_s = sum(clip.end_s - clip.start_s for clip in with_body)
+    assert sum(end - start for start, end in spans) == pytest.approx(expected_s)
 
 
 def test_a_comparison_of_films_is_of_the_concept_too():
     films = [
-        of_concept(invented_film(f"m{year}", year=year, seed=year, **SMALL)) for year in range(1980, 1986)
+        scored_by_model_of(invented_film(f"m{year}", year=year, seed=year, **SMALL), "Body")
+        for year in range(1980, 1986)
     ]
     clips = []
     for film in films:
@@ -206,25 +232,29 @@ def test_a_comparison_of_films_is_of_the_concept_too():
     ],
 )
 def test_a_judgement_is_positive_by_one_function(positive, level, concepts, call):
-    film = of_concept(FILM) if positive == "Body" else with_model(invented_film(**SMALL), positive=positive)
-    clip = Clip("c", FILM.movie, level=level, concepts=concepts)
-    assert positive_of(film.model()).calls(clip, BOOK.labels) is call
+    film = FILM_OF_BODY if positive == "Body" else with_model(invented_film(**SMALL), positive=positive)
+    clip = Clip("c", FILM_OF_BODY.movie, level=level, concepts=concepts)
+    assert positive_of(film.model()).is_positive(clip, BOOK.labels) is call
 
 
-def test_how_far_experts_agree_is_said_on_the_levels_that_a_model_finds_alone():
-    for known in MOBYGAZE:
-        film = with_model(
-            invented_film(**SMALL),
-            positive=known.positive,
-            human=agreement_of_people("obygaze12", known.positive),
-        )
-        claim = corpus_experts(film.model())
-        assert (claim.number, claim.rank) == (known.kappa, known.rank_correlation)
-        for language in LANGUAGES:
-            said = phrases.sentence(claim, Words(language))
-            assert all(level in said for level in known.positive)
-            assert Words(language).number(known.kappa) in said
+@pytest.mark.parametrize("agreement", MOBYGAZE, ids=lambda agreement: "-".join(agreement.positive))
+def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreement):
+    """MOBYGAZE has their agreement for each set of positive levels."""
+    human = agreement_of_people("obygaze12", agreement.positive)
+    film = with_model(invented_film(**SMALL), positive=agreement.positive, human=human)
+    claim = corpus_experts(film.model())
+    assert (claim.number, claim.rank) == (agreement.kappa, agreement.rank_correlation)
+    for language in LANGUAGES:
+        sentence = phrases.sentence(claim, Words(language))
+        assert all(level in sentence for level in agreement.positive)
+        assert Words(language).number(agreement.kappa) in sentence
+
+
+def test_how_far_experts_agree_is_unknown_for_other_levels_and_other_codebooks():
     assert agreement_of_people("obygaze12", ["HN"]) is None
     assert agreement_of_people("violence", ["S"]) is None
-    page = text_of(film_page([FILM])).replace(Words("en")["no_human"], "")
-    assert "xperts" not in page.replace(BOOK.means["S"], "")
+
+
+def test_a_page_of_a_concepts_model_speaks_of_no_experts():
+    page = text_of(film_page([FILM_OF_BODY])).replace(Words("en")["no_human"], "")
+    assert "experts" not in page.replace(BOOK.means["S"], "").lower()

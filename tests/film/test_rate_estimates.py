@@ -1,6 +1,7 @@
 """A rate from windows drawn by each law: exact where it can be, and never beside what whole windows allow."""
 
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, hypergeom
 
-from obygaze_film.cells import Cells
 from obygaze_film.draws import SEQUENTIAL_POISSON, random_order
 from obygaze_film.rate_estimates import (
     LEAST_LEVEL,
@@ -18,36 +18,39 @@ from obygaze_film.rate_estimates import (
     most_unseen,
     sums_of_whole,
 )
-
-
-def cells_of_content(content, p=None):
-    content = np.asarray(content, dtype=float)
-    p = np.full(len(content), 0.5) if p is None else p
-    return Cells(np.zeros((len(content), 2)), content, content, p)
+from tests.film.films import planted_cells
 
 
 def test_none_of_12_of_21_windows_leaves_3_of_21_possible():
     """By hand: 3 positives are missed by 12 of 21 in .063 of draws, 4 in .021."""
     chances = [hypergeom(21, positives, 12).pmf(0) for positives in (3, 4)]
     assert chances == pytest.approx([0.0632, 0.0211], abs=1e-4)
-    found = estimate_rate(cells_of_content([46.0] * 21), np.arange(12)[None], np.zeros((1, 12)))
+    found = estimate_rate(planted_cells(content_s=[46.0] * 21), np.arange(12)[None], np.zeros((1, 12)))
     assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((0, 0, 3 / 21))
-    found = estimate_rate(cells_of_content([46.0] * 21), np.arange(12)[None], np.ones((1, 12)))
+    found = estimate_rate(planted_cells(content_s=[46.0] * 21), np.arange(12)[None], np.ones((1, 12)))
     assert (found.value[0], found.low[0], found.high[0]) == pytest.approx((1, 18 / 21, 1))
 
 
-@pytest.mark.parametrize("positives", [1, 2, 5])
-def test_none_positive_misleads_in_at_most_one_of_forty_draws_whatever_the_contents(positives):
-    """Planted: the positives are short, or long. 2,000 draws leave a share uncertain by .0035."""
-    short = np.array([6.0] * positives + [46.0] * (30 - positives))
-    long = np.array([46.0] * positives + [6.0] * 25)
-    for content in (short, long):
-        missed = 0
-        for seed in range(2000):
-            order = np.array(random_order(content, "film", seed))[:12]
-            if (order >= positives).all():
-                missed += most_unseen(content, order) < content[:positives].sum() - 1e-9
-        assert missed / 2000 <= 0.025 + 0.0105
+CONTENTS = {
+    "short positives": lambda n: np.array([6.0] * n + [46.0] * (30 - n)),
+    "long positives": lambda n: np.array([46.0] * n + [6.0] * 25),
+}
+"""Seconds of windows of which the first n are positive."""
+
+
+@pytest.mark.parametrize("n_positive", [1, 2, 5])
+@pytest.mark.parametrize("contents", CONTENTS.values(), ids=CONTENTS)
+def test_the_most_that_no_positive_leaves_possible_is_too_little_in_one_of_forty_draws(contents, n_positive):
+    """Of draws of 12 windows among which no positive is. 2,000 draws leave a share uncertain by .0035."""
+    content = contents(n_positive)
+    positive_s = content[:n_positive].sum()
+    n_too_little = 0
+    for seed in range(2000):
+        drawn = np.array(random_order(content, "film", seed))[:12]
+        has_positive = (drawn < n_positive).any()
+        if not has_positive and most_unseen(content, drawn) < positive_s - 1e-9:
+            n_too_little += 1
+    assert n_too_little / 2000 <= 1 / 40 + 3 * 0.0035
 
 
 @settings(deadline=None, max_examples=60)
@@ -56,7 +59,7 @@ def test_sums_of_whole_windows_are_those_of_all_subsets(sizes):
     subsets = {round(sum(part), 3) for k in range(len(sizes) + 1) for part in combinations(sizes, k)}
     assert sums_of_whole(np.array(sizes)).tolist() == sorted(subsets)
     halves = {round(a / 2 + b / 2, 3) for a in subsets for b in subsets}
-    assert set(np.round(sums_of_whole(np.array(sizes), judges=2), 3)) <= halves
+    assert set(np.round(sums_of_whole(np.array(sizes), denominator=2), 3)) <= halves
 
 
 def test_too_many_sums_are_not_listed():
@@ -65,20 +68,26 @@ def test_too_many_sums_are_not_listed():
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, 10**6), st.sampled_from([[46.0], [23.0, 46.0], [6.0, 46.0]]), st.integers(1, 3))
-def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, sizes, judges):
+@given(
+    seed=st.integers(0, 10**6),
+    seconds=st.sampled_from([[46.0], [23.0, 46.0], [6.0, 46.0]]),
+    n_judges=st.integers(1, 3),
+    n_judged=st.sampled_from([10, 18, 25]),
+)
+def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, seconds, n_judges, n_judged):
+    """A window is positive to the share of the judges who say so. If all 25 are judged nothing is open."""
     rng = np.random.default_rng(seed)
-    content = rng.choice(sizes, 25)
-    y = rng.integers(0, judges + 1, 25) / judges
+    content = rng.choice(seconds, 25)
+    y = rng.integers(0, n_judges + 1, 25) / n_judges
     order = np.array(random_order(content, "film", seed))
-    for n in (10, 18, 25):
-        judged = order[:n]
-        cells = cells_of_content(content, rng.random(25))
-        found = estimate_rate(cells, judged[None], y[judged][None], judges=judges)
-        known = content[judged] @ y[judged] / content.sum()
-        most = known + content[order[n:]].sum() / content.sum()
-        assert known - 1e-8 <= found.low[0] <= found.value[0] <= found.high[0] <= most + 1e-8
-    assert (found.low[0], found.high[0]) == pytest.approx((known, known))
+    judged, unjudged = order[:n_judged], order[n_judged:]
+    cells = planted_cells(content_s=content, p=rng.random(25))
+    found = estimate_rate(cells, judged[None], y[judged][None], denominator=n_judges)
+    least = content[judged] @ y[judged] / content.sum()
+    most = least + content[unjudged].sum() / content.sum()
+    assert least - 1e-8 <= found.low[0] <= found.value[0] <= found.high[0] <= most + 1e-8
+    if n_judged == 25:
+        assert (found.low[0], found.high[0]) == pytest.approx((least, least))
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 5), (2, 5), (5, 5), (4, 10), (13, 40)])
@@ -91,7 +100,8 @@ def test_the_exact_interval_is_that_of_clopper_and_pearson(k, n):
 def coverages(n_windows, n):
     """By hand: a judge judges n of windows alike; the chance that each possible share is held, .05 to .95."""
     labels = (np.arange(n)[None] < np.arange(n + 1)[:, None]).astype(float)
-    found = estimate_rate(cells_of_content([46.0] * n_windows), np.tile(np.arange(n), (n + 1, 1)), labels)
+    cells = planted_cells(content_s=[46.0] * n_windows)
+    found = estimate_rate(cells, np.tile(np.arange(n), (n + 1, 1)), labels)
     shares = {k: k / n_windows for k in range(round(0.05 * n_windows), round(0.95 * n_windows) + 1)}
     holds = {k: (found.low <= share) & (share <= found.high) for k, share in shares.items()}
     return [hypergeom(n_windows, k, n).pmf(np.arange(n + 1)) @ holds[k] for k in shares]
@@ -114,63 +124,82 @@ def test_a_model_leaves_what_a_few_judgements_hold(model):
         y = rng.permuted(np.arange(130) < 52).astype(float)
         p = 1 / (1 + np.exp(-model * (2 * y - 1) - 0.2 * rng.normal(size=130)))
         judged = rng.permuted(np.tile(np.arange(130), (20, 1)), axis=1)[:, :10]
-        found = estimate_rate(cells_of_content([46.0] * 130, p), judged, y[judged])
+        found = estimate_rate(planted_cells(content_s=[46.0] * 130, p=p), judged, y[judged])
         held_draws.append((found.low <= 0.4) & (found.high >= 0.4))
     assert np.mean(held_draws) >= 0.93 - 0.01
 
 
+class World(NamedTuple):
+    """Between how many seconds the content of positive windows lies, and that of the others.
+
+    `least_coverage` is how often the interval must hold the share at least, where it is below what it is
+    elsewhere: a few short positives say little.
+    """
+
+    positive_s: tuple[float, float]
+    negative_s: tuple[float, float]
+    least_coverage: float | None = None
+
+
 WORLDS = {
-    "alike": ((46, 46), (46, 46)),
-    "positives half as long": ((23, 23), (46, 46)),
-    "positives twice as long": ((46, 46), (23, 23)),
-    "up to twofold": ((23, 46), (23, 46)),
-    "positives 6 s, others 46 s": ((6, 6), (46, 46)),
+    "alike": World((46, 46), (46, 46)),
+    "positives half as long": World((23, 23), (46, 46)),
+    "positives twice as long": World((46, 46), (23, 23)),
+    "up to twofold": World((23, 46), (23, 46)),
+    "positives 6 s, others 46 s": World((6, 6), (46, 46), least_coverage=0.85),
 }
-"""Between how many seconds the content of positives lies, and that of the others."""
 
 
-def held(world, n_windows, n_judged, model, n_films=25, n_draws=20):
-    """How often the interval holds the share; a third of the windows is positive."""
+def coverage_in(world, *, n_windows, n_judged, knowledge, n_films=25, n_draws=20):
+    """Return how often the interval holds the share; a third of the windows is positive.
+
+    `knowledge` is by how much the model's logit is above 0 for positives and below 0 for others; a model
+    below 0 is wrong.
+    """
     holds = []
     for film in range(n_films):
         rng = np.random.default_rng([film, n_windows, n_judged])
         y = rng.permuted(np.arange(n_windows) < n_windows // 3).astype(float)
-        positives, others = WORLDS[world]
-        content = np.where(y > 0, rng.uniform(*positives, n_windows), rng.uniform(*others, n_windows))
-        p = 1 / (1 + np.exp(-model * (2 * y - 1) - rng.normal(size=n_windows)))
+        content = np.where(
+            y > 0, rng.uniform(*world.positive_s, n_windows), rng.uniform(*world.negative_s, n_windows)
+        )
+        p = 1 / (1 + np.exp(-knowledge * (2 * y - 1) - rng.normal(size=n_windows)))
         orders = [random_order(content, str(film), seed)[:n_judged] for seed in range(n_draws)]
         judged = np.array(orders)
-        found = estimate_rate(cells_of_content(content, p), judged, y[judged])
-        truth = np.average(y, weights=content)
-        holds.append((found.low <= truth) & (truth <= found.high))
+        found = estimate_rate(planted_cells(content_s=content, p=p), judged, y[judged])
+        share = np.average(y, weights=content)
+        holds.append((found.low <= share) & (share <= found.high))
     return np.mean(holds)
 
 
 @pytest.mark.long  # simulates
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("part", [0.3, 0.85])
-def test_the_interval_holds_where_content_goes_with_the_label_and_most_is_judged(world, part):
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+@pytest.mark.parametrize("judged_part", [0.3, 0.85])
+def test_the_interval_holds_the_share_where_content_goes_with_the_label(world, judged_part):
     """500 draws leave a coverage uncertain by .01 to .012 (one standard error)."""
-    least = 0.85 if "6 s" in world else 0.93
-    assert held(world, 130, round(130 * part), 1.0) >= least - 0.024
+    coverage = coverage_in(world, n_windows=130, n_judged=round(130 * judged_part), knowledge=1.0)
+    assert coverage >= (world.least_coverage or 0.93) - 2 * 0.012
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize(("n_windows", "least"), [(130, 0.93), (40, 0.9)])
-def test_the_interval_holds_at_any_part_judged_whatever_the_model(world, n_windows, least):
-    """1,000 draws: .008."""
-    least = 0.85 if "6 s" in world else least
-    for part in (0.1, 0.3, 0.6, 0.85):
-        for model in (0.0, 2.0, -2.0):
-            n_judged = max(10, round(part * n_windows))
-            found = held(world, n_windows, n_judged, model, n_films=50)
-            assert found >= least - 0.016, (part, model, found)
+@pytest.mark.long  # simulates
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+@pytest.mark.parametrize(("n_windows", "least_coverage"), [(130, 0.93), (40, 0.9)])
+@pytest.mark.parametrize("knowledge", [0.0, 2.0, -2.0], ids=["knows nothing", "knows much", "is wrong"])
+def test_the_interval_holds_at_any_part_judged_whatever_the_model(
+    world, n_windows, least_coverage, knowledge
+):
+    """1,000 draws leave a coverage uncertain by .008 (one standard error)."""
+    for judged_part in (0.1, 0.3, 0.6, 0.85):
+        n_judged = max(10, round(judged_part * n_windows))
+        coverage = coverage_in(world, n_windows=n_windows, n_judged=n_judged, knowledge=knowledge, n_films=50)
+        assert coverage >= (world.least_coverage or least_coverage) - 2 * 0.008, judged_part
 
 
 def test_a_draw_by_the_earlier_law_is_estimated_as_it_was():
     """By hand: one window is certain to be drawn, and counts by its content; the others count alike."""
     content = np.array([100.0, 10, 10, 10, 10])
     y = np.array([[1.0, 0.0, 1.0]])
-    found = estimate_rate(cells_of_content(content), np.array([[0, 1, 2]]), y, law=SEQUENTIAL_POISSON)
+    found = estimate_rate(
+        planted_cells(content_s=content), np.array([[0, 1, 2]]), y, sampling=SEQUENTIAL_POISSON
+    )
     assert found.value[0] == pytest.approx(100 / 140 + 40 / 140 * 0.5)

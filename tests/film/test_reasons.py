@@ -12,14 +12,18 @@ import pandas as pd
 import pytest
 from msgspec.structs import replace as changed
 
-from obygaze_film.claims import Words
+from obygaze_film.claims import Words, phrases
+from obygaze_film.claims.kinds import ClaimTime
+from obygaze_film.claims.of_film import passage as claim_of
+from obygaze_film.claims.of_film import passage_reasons
 from obygaze_film.exchange import KINDS, collect, export, write_export
 from obygaze_film.page import charts, film_page
 from obygaze_film.schema import durations, has_flag
 from obygaze_film.scored_files import files_of
+from obygaze_film.segments import Reason as SegmentReason
 from tests.film.page.invented import CONCEPTS, invented_film, with_model
-from tests.film.page.test_page import drawn, text_of
-from tests.film.saying import data_of, shares
+from tests.film.page.test_page import corners_of, text_of
+from tests.film.saying import data_of, percentages_of
 
 SMALL = {"n_rows": 60, "duration_s": 600.0}
 
@@ -47,28 +51,75 @@ def best(film):
 def test_a_segment_keeps_all_its_reasons_with_their_sign_and_says_which_are_seen(film, best):
     assert best["present"] == "Body"
     assert best["concepts"] == "Activity;Look;Body"
-    assert best["concepts_p"] == "0.0100;0.0200;0.9500"
-    assert best["contributions"] == "5.0000;-4.0000;0.5000"
     written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]))
     assert written.loc[0, "present"] == "Body"
+    assert written.loc[0, "concepts_p"] == "0.0100;0.0200;0.9500"
+    assert written.loc[0, "contributions"] == "5.0000;-4.0000;0.5000"
 
 
-def test_no_export_names_an_absent_concept(film, best, kind):
-    (span,) = (one for one in collect(film, kind, tiers=["segments"]).tiers[0].spans if one.rank == 1)
-    assert span.present == ("Body",)
-    # Of concepts that are found better than chance: those that are not are named in the notes.
-    concepts = [changed(one, low=one.chance + 0.01) for one in film.model().concepts]
-    text = export(with_model(film, concepts=concepts), kind, tiers=["segments"])
+def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
+    """.78496 is 0.78; rounded to four decimals first, as in the file, it would be 0.79."""
+    best = film.segments().iloc[0]
+    table = film.table.copy()
+    inside = (table["start_s"] >= best["start_s"]) & (table["end_s"] <= best["end_s"])
+    table.loc[inside, "Activity_p"] = 0.78496
+    mended = replace(film, table=table)
+    (reason,) = (
+        one for one in claim_of(mended.model(), mended.segments().iloc[0]).reasons if one.what == "Activity"
+    )
+    assert phrases.reason_p(reason, Words("en")) == "0.78"
+    written = pd.read_csv(io.BytesIO(files_of(mended)["segments.csv"]))
+    assert "0.7850" in written.loc[0, "concepts_p"].split(";")
+
+
+def test_reasons_are_named_in_the_order_of_what_each_changes(film):
+    """Look weighs more in the logit, and Body moves the probability more: Body is named first."""
+    time = ClaimTime("span", 8.0, 0.0, 8.0)
+    found = [
+        SegmentReason(name, 0.1, contribution, False, 0.4, "less", change)
+        for name, contribution, change in (("Look", -0.135, -0.0113), ("Body", -0.129, -0.0122))
+    ]
+    claims = passage_reasons(film.model(), found, time)
+    assert [claim.what for claim in claims] == ["Look", "Body"]
+    sentence = phrases.reasons_sentence(claims, Words("en"))
+    assert sentence.index("Body") < sentence.index("Look")
+    shortened = phrases.reasons_sentence(claims, Words("en"), most=1)
+    assert "Body" in shortened
+    assert "Look" not in shortened
+
+
+@pytest.fixture
+def all_found_better_than_chance(film):
+    """The film by a model that finds every concept better than chance: notes name those that it does not."""
+    concepts = [changed(concept, low=concept.chance + 0.01) for concept in film.model().concepts]
+    return with_model(film, concepts=concepts)
+
+
+def test_an_exported_passage_has_the_concepts_that_are_seen(film, kind):
+    tier = collect(film, kind, tiers=["segments"]).tiers[0]
+    (best_span,) = [span for span in tier.spans if span.rank == 1]
+    assert best_span.present == ("Body",)
+
+
+def test_no_export_names_a_concept_that_is_absent_from_every_passage(all_found_better_than_chance, kind):
+    """The column `contributions` of tables has all concepts: only its texts are looked at."""
+    film = all_found_better_than_chance
+    text = export(film, kind, tiers=["segments"])
     if kind == "csv":
-        rows = {row["start_s"]: row for row in csv.DictReader(io.StringIO(text))}
-        row = rows[str(best["start_s"])]
-        assert row["contributions"] == "Activity +5.0000; Look -4.0000; Body +0.5000"
-        assert row["present"] == "Body"
-        text = " ".join(one["text"] for one in rows.values())
-    assert ("Body" in text) == (kind != "rttm")  # its labels are names of tiers alone
-    others = {name for row in film.segments(top=0)["present"][1:] for name in row.split(";")}
-    for name in {"Activity", "Look"} - others:
+        text = " ".join(row["text"] for row in csv.DictReader(io.StringIO(text)))
+    if kind != "rttm":  # its labels are names of tiers alone
+        assert "Body" in text
+    _, *others = film.segments(top=0)["present"]
+    seen_elsewhere = {name for present in others for name in present.split(";")}
+    for name in {"Activity", "Look"} - seen_elsewhere:
         assert name not in text
+
+
+def test_the_table_has_the_contributions_of_all_concepts_and_the_names_of_those_that_are_seen(film, best):
+    rows = csv.DictReader(io.StringIO(export(film, "csv", tiers=["segments"])))
+    (row,) = [row for row in rows if row["start_s"] == str(best["start_s"])]
+    assert row["contributions"] == "Activity +5.0000; Look -4.0000; Body +0.5000"
+    assert row["present"] == "Body"
 
 
 def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
@@ -79,22 +130,36 @@ def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
         assert bool(inside) == (tier.name == "obygaze: Body")
 
 
-def test_the_page_names_what_is_absent_apart_and_draws_no_frames_of_it(film):
-    passages = data_of(film_page([film]))["passages"]
-    (card,) = (one for one in passages if one["start"] == film.segments().iloc[0]["start_s"])
-    words = card["sentence"]
-    parted = Words("en").say("why_parted", p="0.01", usual="0.17")
+@pytest.fixture
+def best_passage(film, best):
+    """The best passage as the page's script has it."""
+    (passage,) = [one for one in data_of(film_page([film]))["passages"] if one["start"] == best["start_s"]]
+    return passage
+
+
+def test_the_page_says_for_and_against_which_side_each_concept_is(best_passage):
+    """Of Activity the mean of values is above the usual one and that of probabilities below it."""
+    words = Words("en")
+    both_ways = words.say("why_parted", p="0.01", usual="0.17")
+    in_favour, against = best_passage["sentence"].split("Against it: ")
     assert (
-        f"For it: more Activity than usual ({parted}); more Body than usual (0.95, 0.17 at its usual value)"
-        in words
-    )
-    against = words[words.index("Against it: more Look than usual") :]
-    assert Words("en")["why_near_chance"] in against
-    said = {part["name"]: (part["p"], part["value"]) for part in card["parts"]}
-    assert said["Activity"] == ("not seen, 0.01", "+5.00")
-    of_frames = {row["name"] for row in card["frames"]["rows"]}
-    assert "Body" in of_frames
-    assert not of_frames & {"Activity", "Look"}
+        f"For it: more Activity than usual ({both_ways}); "
+        "more Body than usual (0.95, 0.17 at its usual value)"
+    ) in in_favour
+    assert against.startswith("more Look than usual")
+    assert words["why_near_chance"] in against
+
+
+def test_the_page_calls_an_absent_concept_not_seen_beside_its_contribution(best_passage):
+    (activity,) = [part for part in best_passage["parts"] if part["name"] == "Activity"]
+    assert activity["p"] == "not seen, 0.01"
+    assert activity["value"] == "+5.00"
+
+
+def test_the_page_draws_no_frames_of_absent_concepts(best_passage):
+    names = {row["name"] for row in best_passage["frames"]["rows"]}
+    assert "Body" in names
+    assert not names & {"Activity", "Look"}
 
 
 def test_the_page_reads_out_no_concept_below_its_threshold(film):
@@ -102,53 +167,62 @@ def test_the_page_reads_out_no_concept_below_its_threshold(film):
     rows = film.rows()
     for concept in data_of(film_page([film]))["rows"]["concepts"]:
         p = rows[f"{concept['name']}_p"].to_numpy()
-        named = np.array(shares(concept["p"])) >= concept["seen"]
+        named = np.array(percentages_of(concept["p"])) >= concept["seen"]
         assert (p[named] >= 0.5).all()
         assert named[p >= 0.52].all()
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_is_seen_is_what_reaches_its_own_threshold(seed):
+def test_what_is_seen_is_what_reaches_its_own_threshold_with_the_largest_contribution_first(seed):
     rng = np.random.default_rng(seed)
     film = invented_film(seed=seed, **SMALL)
     concepts = [changed(one, threshold_p=float(rng.uniform(0.1, 0.9))) for one in film.model().concepts]
     film = with_model(film, concepts=concepts)
-    rows = film.rows()
+    rows = film.rows().dropna(subset="p")
     for segment in film.segments().to_dict(orient="records"):
-        part = rows[(rows["start_s"] >= segment["start_s"]) & (rows["end_s"] <= segment["end_s"])]
-        part = part[part["p"].notna()]
-        weights = durations(part)
-        mean = {
-            (one.name, what): np.average(part[f"{one.name}_{what}"], weights=weights)
-            for one in concepts
-            for what in ("p", "contribution")
-        }
-        seen = [one.name for one in concepts if mean[one.name, "p"] >= one.threshold_p]
-        seen.sort(key=lambda name: -abs(mean[name, "contribution"]))
+        inside = rows[(rows["start_s"] >= segment["start_s"]) & (rows["end_s"] <= segment["end_s"])]
+
+        def mean(column, inside=inside):
+            return np.average(inside[column], weights=durations(inside))
+
+        seen = [one.name for one in concepts if mean(f"{one.name}_p") >= one.threshold_p]
+        seen.sort(key=lambda name: -abs(mean(f"{name}_contribution")))
         assert segment["present"] == ";".join(seen)
 
 
 @pytest.fixture(scope="module")
 def lists(film):
-    """The passages of the film by how many are asked for; None where nothing is said."""
-    numbers = {None: film.segments()} | {top: film.segments(top=top) for top in (0, 20, 25)}
-    n_reaching = int(numbers[None]["reaches"].sum())
-    return numbers | {n_reaching + 2: film.segments(top=n_reaching + 2)}
+    """Lists of the film's passages by how many are asked for; under None the list of all that are written."""
+    of_all = film.segments()
+    n_reaching = int(of_all["reaches"].sum())
+    lengths = (0, 20, 25, n_reaching + 2)
+    return {None: of_all} | {length: film.segments(top=length) for length in lengths}
 
 
-def test_a_passage_has_one_number_by_time_in_every_list_in_the_file_and_on_the_page(film, lists):
-    every = lists[None]
-    reaching = every[every["reaches"] == 1].sort_values("start_s")
+def numbers_by_start(passages):
+    return dict(zip(passages["start_s"], passages["number"], strict=True))
+
+
+def test_passages_that_reach_the_threshold_are_numbered_by_time_and_weaker_ones_apart(film):
+    passages = film.segments().sort_values("start_s")
+    reaching, weaker = passages[passages["reaches"] == 1], passages[passages["reaches"] == 0]
     assert reaching["number"].tolist() == [str(n) for n in range(1, len(reaching) + 1)]
-    weak = every[every["reaches"] == 0].sort_values("start_s")
-    assert weak["number"].tolist() == [f"w{n}" for n in range(1, len(weak) + 1)]
-    number_of = dict(zip(every["start_s"], every["number"], strict=True))
-    written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]), dtype={"number": str})
-    assert dict(zip(written["start_s"], written["number"], strict=True)) == number_of
+    assert weaker["number"].tolist() == [f"w{n}" for n in range(1, len(weaker) + 1)]
+
+
+def test_a_passage_has_one_number_however_many_are_listed(lists):
+    number_of = numbers_by_start(lists[None])
     for listed in lists.values():
-        some = dict(zip(listed["start_s"], listed["number"], strict=True))
-        assert {start: some[start] for start in some if start in number_of}.items() <= number_of.items()
-        assert len(set(some.values())) == len(some)
+        numbers = numbers_by_start(listed)
+        for start_s in numbers.keys() & number_of.keys():
+            assert numbers[start_s] == number_of[start_s]
+        assert len(set(numbers.values())) == len(numbers)
+
+
+def test_a_passage_has_the_same_number_in_the_file_and_on_the_page(film):
+    number_of = numbers_by_start(film.segments())
+    table = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]), dtype={"number": str})
+    assert numbers_by_start(table) == number_of
     for passage in data_of(film_page([film]))["passages"]:
         assert passage["number"] == number_of[passage["start"]]
 
@@ -179,25 +253,41 @@ def text_in(path):
         return archive.read("project.qde").decode("utf-8")
 
 
-@pytest.mark.parametrize("why", ["nothing reaches", "nothing has a probability"])
-def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, why, tmp_path):
-    if why == "nothing reaches":
-        film = with_model(invented_film(**SMALL), threshold_p=0.999)
+@pytest.fixture(params=["nothing reaches the threshold", "nothing has a probability"])
+def without_passages(request):
+    if request.param == "nothing reaches the threshold":
+        return with_model(invented_film(**SMALL), threshold_p=0.999)
+    return invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
+
+
+def test_an_export_of_a_film_without_passages_has_no_span_and_a_notice_of_one_line(
+    without_passages, kind, tmp_path
+):
+    exported = collect(without_passages, kind, tiers=["segments"])
+    assert not any(tier.spans for tier in exported.tiers)
+    assert len(exported.notice.splitlines()) == 1
+    told = write_export(without_passages, kind, tmp_path / "film", tiers=["segments"])
+    text = text_in(tmp_path / "film")
+    if kind == "rttm":  # it writes _ for a space
+        text = text.replace("_", " ")
+    if kind in {"csv", "edl"}:  # these have no row or event for notes: all of them are told
+        assert told.endswith(exported.notice)
+        assert told != exported.notice
+        assert exported.notice not in text
     else:
-        film = invented_film(unlike=((0.0, 1.0),), **SMALL)
-    path = tmp_path / "film"
-    found = collect(film, kind, tiers=["segments"])
-    assert write_export(film, kind, path, tiers=["segments"]) == found.notice
-    assert len(found.notice.splitlines()) == 1
-    assert not any(tier.spans for tier in found.tiers)
-    text = text_in(path)
-    # These have no row, marker or event for a note.
-    assert kind in {"csv", "fcpxml7", "rttm", "edl"} or found.notice in text
-    if kind == "eaf":
-        xmlschema = pytest.importorskip("xmlschema")
-        xmlschema.XMLSchema(Path(__file__).parent / "exchange" / "eaf-3.0.xsd").validate(text)
-    elif kind == "vtt":
-        assert len(pytest.importorskip("webvtt").from_string(text)) == 0
+        assert told == exported.notice
+        assert exported.notice in text
+
+
+def test_elans_document_of_a_film_without_passages_is_valid(without_passages):
+    xmlschema = pytest.importorskip("xmlschema")
+    schema = xmlschema.XMLSchema(Path(__file__).parent / "exchange" / "eaf-3.0.xsd")
+    schema.validate(export(without_passages, "eaf", tiers=["segments"]))
+
+
+def test_webvtt_of_a_film_without_passages_has_no_cue(without_passages):
+    webvtt = pytest.importorskip("webvtt")
+    assert len(webvtt.from_string(export(without_passages, "vtt", tiers=["segments"]))) == 0
 
 
 # --- black pictures and credits
@@ -205,9 +295,9 @@ def test_a_film_without_a_passage_gives_a_valid_empty_file_and_one_line(kind, wh
 
 
 @pytest.fixture(scope="module")
-def rolling_film():
+def with_credits():
     """A film whose credits have probabilities, which count for nothing."""
-    return invented_film(unlike=(), **SMALL)
+    return invented_film(unlike_parts=(), **SMALL)
 
 
 def start_of_credits(film):
@@ -215,24 +305,30 @@ def start_of_credits(film):
     return rows.loc[has_flag(rows, "credits"), "start_s"].min()
 
 
-def test_credits_have_no_line_no_strip_and_no_segment(rolling_film):
-    rolling = has_flag(rolling_film.rows(), "credits")
-    begin = start_of_credits(rolling_film)
-    page = film_page([rolling_film])
-    corners = drawn(charts.line(rolling_film.rows()))
-    assert max(x for x, _ in corners) == round(10 * begin)
+def test_the_line_of_probabilities_ends_where_the_credits_begin(with_credits):
+    corners = corners_of(charts.line(with_credits.rows()))
+    assert max(x for x, _ in corners) == round(10 * start_of_credits(with_credits))  # tenths of a second
+
+
+def test_credits_have_no_probability_in_the_pages_data_and_are_hatched(with_credits):
+    is_credits = has_flag(with_credits.rows(), "credits")
+    page = film_page([with_credits])
     rows = data_of(page)["rows"]
-    packed = [rows["p"], rows["low"], rows["high"], *(concept["p"] for concept in rows["concepts"])]
-    for values in map(shares, packed):
-        assert {value for value, there in zip(values, rolling, strict=True) if there} == {-1}
+    for packed in (rows["p"], rows["low"], rows["high"], *(concept["p"] for concept in rows["concepts"])):
+        none = -1
+        assert set(np.array(percentages_of(packed))[is_credits]) == {none}
     assert 'fill="url(#f1-nothing)"' in page
-    assert rolling_film.segments()["end_s"].max() <= begin
 
 
-def test_credits_are_in_no_export(rolling_film, kind):
-    begin = start_of_credits(rolling_film)
-    for tier in collect(rolling_film, kind, tiers=KINDS, top=20).tiers:
-        assert tier.kind == "shots" or all(span.end_s <= begin for span in tier.spans)
+def test_no_passage_reaches_into_the_credits(with_credits):
+    assert with_credits.segments()["end_s"].max() <= start_of_credits(with_credits)
+
+
+def test_nothing_but_shots_is_exported_of_the_credits(with_credits, kind):
+    start_s = start_of_credits(with_credits)
+    for tier in collect(with_credits, kind, tiers=KINDS, top=20).tiers:
+        if tier.kind != "shots":
+            assert all(span.end_s <= start_s for span in tier.spans)
 
 
 # --- small probabilities

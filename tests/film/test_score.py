@@ -3,6 +3,7 @@
 from base64 import b64decode
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,15 @@ from obygaze_film.commands.film_lines import lines_of_film
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import export
 from obygaze_film.page import film_page
-from obygaze_film.rows import Windows, cut_into_rows, make_grid, overlaps, read_said, read_shots, windows_of
+from obygaze_film.rows import (
+    Windows,
+    cut_into_rows,
+    make_grid,
+    overlaps,
+    read_shots,
+    read_subtitles_of,
+    windows_of,
+)
 from obygaze_film.schema import NO_CONTENT, NUMBER, durations, has_flag
 from obygaze_film.score import FilmFacts, _concept, score_film, score_films
 from obygaze_film.scored_files import files_of
@@ -145,11 +154,22 @@ def test_a_long_shot_is_several_rows_and_counted_as_one_shot(in_two_shots):
 
 
 def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
-    store = film_store(tmp_path, "m", end_s=40.0, planted=())
-    cuts = {"movie": "m", "start_s": [0.0, 20.0], "end_s": [20.0, 40.0], "detector": "x"}
-    grid = make_grid("m", windows_of(store)["m"], pd.DataFrame(cuts | {"flags": ["", "credits"]}))
+    """Shots of 20 s are longer than a window of 8 s."""
+    windows = windows_of(film_store(tmp_path, "m", end_s=40.0, planted=()))["m"]
+    shots = pd.DataFrame(
+        {
+            "movie": "m",
+            "start_s": [0.0, 20.0],
+            "end_s": [20.0, 40.0],
+            "detector": "x",
+            "flags": ["", "credits"],
+        }
+    )
+    grid = make_grid("m", windows, shots)
+    assert len(grid.spans) > 2
     assert (np.round(grid.spans, 3) == grid.spans).all()
-    assert grid.flags["credits"].tolist() == (grid.spans[:, 0] >= 20).tolist()
+    starts = grid.spans[:, 0]
+    assert grid.flags["credits"].tolist() == (starts >= 20).tolist()
 
 
 def test_the_hop_of_windows_is_between_their_starts():
@@ -158,14 +178,14 @@ def test_the_hop_of_windows_is_between_their_starts():
     assert Windows(("a",), np.array([[0.0, 8.12349]])).window_s == 8.123
 
 
-def test_a_concept_is_described_by_its_own_metric_with_a_chance():
-    """Of three measured values one is of another task, and one of the concept has no chance beside it."""
-    rows = (
-        {"task": "hn_s", "movie_mean": 0.9, "movie_chance": 0.5},
-        {"task": "concept:A", "movie_mean": 0.7},
+def test_a_concept_is_described_by_the_metric_of_its_own_task_that_has_a_chance_level():
+    metrics = (
+        {"task": "hn_s", "movie_mean": 0.9, "movie_chance": 0.5},  # of another task
+        {"task": "concept:A", "movie_mean": 0.7},  # without a chance level
         {"task": "concept:A", "movie_mean": 0.6, "movie_chance": 0.2},
     )
-    record = _concept(SimpleNamespace(card=SimpleNamespace(metrics=rows), estimator=None), "A", 0.4)
+    model = SimpleNamespace(card=SimpleNamespace(metrics=metrics), estimator=None)
+    record = _concept(model, "A", 0.4)
     assert (record.ap, record.chance, record.threshold_p) == (0.6, 0.2, 0.4)
 
 
@@ -225,18 +245,18 @@ def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_pa
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
-def test_a_shot_is_unlike_where_more_than_half_of_the_seconds_on_it_are_of_windows_unlike(
-    trained, tmp_path, share
-):
-    """4 of the 11 seconds of windows that lie on the second shot are of windows like training."""
+def test_a_shot_is_unlike_if_more_than_half_of_its_windows_seconds_are_unlike(trained, tmp_path, share):
+    """Windows are unlike training up to a share of the film; the second shot begins 1.5 s before that.
+
+    On it lie 11 seconds of windows, of which 4 are of windows like training.
+    """
     unlike_s = 200 * share
-    edges = [0.0, unlike_s - 1.5, unlike_s + 4, 200.0]
-    shots = pd.DataFrame(
-        {"movie": "mixed", "start_s": edges[:-1], "end_s": edges[1:], "detector": "own", "flags": ""}
-    )
+    starts, ends = [0.0, unlike_s - 1.5, unlike_s + 4], [unlike_s - 1.5, unlike_s + 4, 200.0]
+    shots = pd.DataFrame({"movie": "mixed", "start_s": starts, "end_s": ends, "detector": "own", "flags": ""})
     store = film_unlike_at_its_start(tmp_path, share)
     rows = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).rows()
-    assert (has_flag(rows, "unlike") == (rows["start_s"] < unlike_s + 4)).all()
+    is_of_first_two_shots = rows["start_s"] < unlike_s + 4
+    assert (has_flag(rows, "unlike") == is_of_first_two_shots).all()
 
 
 def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
@@ -307,9 +327,9 @@ def test_models_of_one_name_are_numbered(trained, store_of_two_films):
     assert film.keys == ("linear", "linear-2", "linear-3")
 
 
-def test_whole_files_have_no_place_in_a_film(trained, tmp_path):
-    groups = {"descriptors": {"pooled": np.zeros((1, 8), np.float32)}}
-    path = seal_arrays(tmp_path / "whole", {"c": "m"}, groups)
+def test_a_store_of_whole_files_is_refused_as_its_clips_have_no_times_in_a_film(trained, tmp_path):
+    features = {"descriptors": {"pooled": np.zeros((1, 8), np.float32)}}
+    path = seal_arrays(tmp_path / "whole", {"c": "m"}, features)  # without spans
     with pytest.raises(FilmError, match="clip c"):
         score_film(open_store(path), [trained.paths["linear"]])
 
@@ -347,23 +367,49 @@ def test_shots_keep_their_detector_and_a_single_film_needs_no_column_of_movies(t
         read_shots(path, ["m", "n"])
 
 
-def test_flags_of_a_person_replace_those_of_the_shots_in_their_time_alone(trained, tmp_path):
+class FlaggedByHand(NamedTuple):
+    """Shots of a film of two minutes with flags of a person, and the film scored with and without these."""
+
+    shots: pd.DataFrame
+    flagged: pd.DataFrame
+    film: Timeline
+    without: Timeline
+
+
+@pytest.fixture
+def flagged_by_hand(trained, tmp_path):
+    """A person says that the first half of the black shot is not black, and that 50 to 62.5 s are credits.
+
+    Their table has semicolons, commas for points, and times with minutes, as a French spreadsheet writes it.
+    """
     store, shots = film_store(tmp_path, "m", end_s=120.0), shots_of("m", 120.0)
     shots.to_csv(tmp_path / "shots.csv", index=False)
-    black = shots["end_s"].iloc[0]
-    said = tmp_path / "said.csv"
-    said.write_text(f"start_s;end_s;flags\n0;{black / 2:g};\n0:50;1:02,5;credits\n".replace(".", ","))
-    flagged = read_shots(tmp_path / "shots.csv", ["m"], said)["m"]
-    timeline = score_film(store, [trained.paths["pcbm_lr"]], shots=flagged)
-    before = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).model().flags
-    assert timeline.model().flags["black"] == pytest.approx(before["black"] - black / 2, abs=0.001)
-    assert timeline.model().flags["credits"] == pytest.approx(before["credits"] + 12.5)
-    assert timeline.record.shots.detector == "said.csv+own"
-    rows = timeline.rows()
+    half_of_black_s = shots["end_s"].iloc[0] / 2
+    end = f"{half_of_black_s:g}".replace(".", ",")
+    (tmp_path / "by_hand.csv").write_text(f"start_s;end_s;flags\n0;{end};\n0:50;1:02,5;credits\n")
+    flagged = read_shots(tmp_path / "shots.csv", ["m"], tmp_path / "by_hand.csv")["m"]
+    film, without = (score_film(store, [trained.paths["pcbm_lr"]], shots=one) for one in (flagged, shots))
+    return FlaggedByHand(shots, flagged, film, without)
+
+
+def test_flags_of_a_person_replace_those_of_the_shots_in_their_time_alone(flagged_by_hand):
+    flags, before = flagged_by_hand.film.model().flags, flagged_by_hand.without.model().flags
+    black_s = flagged_by_hand.shots["end_s"].iloc[0]
+    assert flags["black"] == pytest.approx(before["black"] - black_s / 2, abs=0.001)
+    assert flags["credits"] == pytest.approx(before["credits"] + 12.5)
+    assert flagged_by_hand.film.record.shots.detector == "by_hand.csv+own"
+
+
+def test_rows_are_cut_at_the_ends_of_a_persons_flags(flagged_by_hand):
+    rows = flagged_by_hand.film.rows()
     during = rows[(rows["start_s"] >= 50) & (rows["end_s"] <= 62.5)]
     assert (during["flags"] == "credits").all()
     assert durations(during).sum() == pytest.approx(12.5)
-    assert set(shots["start_s"]) <= set(flagged["start_s"])
+
+
+def test_shots_with_flags_of_a_person_keep_their_cuts_and_cover_the_film(flagged_by_hand):
+    flagged = flagged_by_hand.flagged
+    assert set(flagged_by_hand.shots["start_s"]) <= set(flagged["start_s"])
     assert (flagged["start_s"].to_numpy()[1:] == flagged["end_s"].to_numpy()[:-1]).all()
 
 
@@ -383,29 +429,61 @@ def test_flags_that_would_be_lost_are_refused(tmp_path, films, said, error, plac
         read_shots(shots, films, tmp_path / "said.csv")
 
 
-@settings(deadline=None, max_examples=60)
-@given(
-    end=st.floats(1, 300), window=st.floats(1, 60), hop=st.floats(0.5, 80),
-    cuts=st.lists(st.floats(0.2, 299), max_size=8),
-)  # fmt: skip
-@example(end=30.0, window=10.0, hop=10.0, cuts=[])
-def test_rows_never_overlap_and_cover_the_film(end, window, hop, cuts):
-    """Whatever windows and shots there are."""
-    clips = import_film([Film(Path("m.mp4"), end)], Path(), window, hop).manifest.clips
+@st.composite
+def windows_and_shots(draw):
+    """Draw the windows of a film of 1 to 300 s, and shots that cover them; None for no shots."""
+    end_s = draw(st.floats(1, 300))
+    window_s, hop_s = draw(st.floats(1, 60)), draw(st.floats(0.5, 80))
+    cuts = draw(st.lists(st.floats(0.2, 299), max_size=8))
+    return windows_of_film(end_s, window_s, hop_s), cuts
+
+
+def windows_of_film(end_s, window_s, hop_s):
+    clips = import_film([Film(Path("m.mp4"), end_s)], Path(), window_s, hop_s).manifest.clips
     spans = np.array([(clip.start_s, clip.end_s) for clip in clips])
-    windows = Windows(tuple(clip.clip_id for clip in clips), spans)
-    edges = sorted({0.0, *(round(cut, 3) for cut in cuts if cut < windows.end_s - 0.1), windows.end_s})
-    shots = np.column_stack([edges[:-1], edges[1:]]) if cuts else None
-    kind, rows = cut_into_rows(windows, shots)
-    overlap_s = max(spans[:-1, 1] - spans[1:, 0], default=0.0)
-    if cuts or abs(overlap_s - 0.001) > 1e-6:  # times are in milliseconds, and one is slack
-        assert kind == ("shots" if cuts else "windows" if overlap_s < 0.001 else "steps")
+    return Windows(tuple(clip.clip_id for clip in clips), spans)
+
+
+def shots_between(cuts, windows):
+    """Return the ends of the shots between some cuts, [n, 2]; None without cuts."""
+    if not cuts:
+        return None
+    inner = {round(cut, 3) for cut in cuts if cut < windows.end_s - 0.1}
+    edges = sorted({0.0, *inner, windows.end_s})
+    return np.column_stack([edges[:-1], edges[1:]])
+
+
+SLACK_S = 0.001
+"""Times are in milliseconds, and windows that overlap by less do not."""
+
+
+@settings(deadline=None, max_examples=60)
+@given(film=windows_and_shots())
+@example(film=(windows_of_film(30.0, 10.0, 10.0), []))
+def test_rows_do_not_overlap_and_cover_the_film_whatever_its_windows_and_shots(film):
+    windows, cuts = film
+    _, rows = cut_into_rows(windows, shots_between(cuts, windows))
     assert rows[0, 0] == 0
     assert rows[-1, 1] == pytest.approx(windows.end_s)
     assert (rows[:, 1] > rows[:, 0]).all()
-    assert np.abs(rows[1:, 0] - rows[:-1, 1]).max(initial=0) <= 0.001
-    covered = overlaps(rows, spans)
-    assert covered.sum(axis=0) == pytest.approx(spans[:, 1] - spans[:, 0], abs=0.01)
+    assert np.abs(rows[1:, 0] - rows[:-1, 1]).max(initial=0) <= SLACK_S
+    covered_s = overlaps(rows, windows.spans).sum(axis=0)  # of each window
+    assert covered_s == pytest.approx(windows.spans[:, 1] - windows.spans[:, 0], abs=0.01)
+
+
+@settings(deadline=None, max_examples=60)
+@given(film=windows_and_shots())
+@example(film=(windows_of_film(30.0, 10.0, 10.0), []))
+def test_rows_are_parts_of_shots_or_else_the_windows_or_steps_of_those_that_overlap(film):
+    windows, cuts = film
+    kind, _ = cut_into_rows(windows, shots_between(cuts, windows))
+    overlap_s = max(windows.spans[:-1, 1] - windows.spans[1:, 0], default=0.0)
+    if cuts:
+        assert kind == "shots"
+    elif overlap_s < SLACK_S - 1e-6:
+        assert kind == "windows"
+    elif overlap_s > SLACK_S + 1e-6:  # just at the slack it may be either
+        assert kind == "steps"
 
 
 def test_a_shot_is_cut_where_it_is_longer_than_a_window_and_into_as_few_parts_as_can_be():
@@ -426,7 +504,7 @@ def write_subtitles(folder, name="tt0000001.en.srt"):
 def with_and_without_subtitles(trained, tmp_path):
     """A film of two minutes, scored with the two lines of `write_subtitles`, and without."""
     store, model = film_store(tmp_path, "tt0000001", end_s=120.0), trained.paths["pcbm_lr"]
-    tables = read_said([write_subtitles(tmp_path)], ["tt0000001"])
+    tables = read_subtitles_of([write_subtitles(tmp_path)], ["tt0000001"])
     return score_film(store, [model], subtitles=tables["tt0000001"]), score_film(store, [model])
 
 
@@ -467,17 +545,19 @@ def test_an_export_has_a_tier_of_subtitles_if_there_are_any_and_may_have_it_alon
     assert "Give me the" in export(spoken, "vtt", tiers=("subtitles",))
 
 
-def test_what_is_said_behind_a_film_is_named(tmp_path):
-    windows, told = windows_of(film_store(tmp_path, "tt0000001", end_s=30.0)), list[str]()
-    read_said([write_subtitles(tmp_path)], ["tt0000001"], "", told.append, windows)
-    assert [line for line in told if "1 begin behind the last window, 30 s" in line]
+def test_subtitles_that_begin_after_the_last_window_are_named(tmp_path):
+    """Of the two lines one is said at 60 s, in a film of 30."""
+    windows = windows_of(film_store(tmp_path, "tt0000001", end_s=30.0))
+    messages: list[str] = []
+    read_subtitles_of([write_subtitles(tmp_path)], ["tt0000001"], "", messages.append, windows)
+    assert any("1 begin behind the last window, 30 s" in message for message in messages)
 
 
 def test_subtitles_are_matched_to_films_by_name(tmp_path):
     of_a, of_b = write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")
-    assert list(read_said([of_a, of_b], ["b", "a"])) == ["a", "b"]
-    assert list(read_said([of_a], ["other"])) == ["other"]  # one file of the only film
+    assert list(read_subtitles_of([of_a, of_b], ["b", "a"])) == ["a", "b"]
+    assert list(read_subtitles_of([of_a], ["other"])) == ["other"]  # one file of the only film
     with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
-        read_said([of_a, of_b], ["a", "c"])
+        read_subtitles_of([of_a, of_b], ["a", "c"])
     with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):
-        read_said([of_a, write_subtitles(tmp_path, "a.fr.srt")], ["a", "c"])
+        read_subtitles_of([of_a, write_subtitles(tmp_path, "a.fr.srt")], ["a", "c"])

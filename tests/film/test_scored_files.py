@@ -128,15 +128,20 @@ def test_a_longest_film_has_every_export_in_bounded_time(longest, kind, tmp_path
     write_export(longest, kind, tmp_path / "out", rate=24)
 
 
-def test_films_that_would_share_a_folder_are_refused_before_anything_is_written(scored, tmp_path):
-    def named(movie):
-        return timeline_with(scored[1], movie=movie)
-
-    for first, second in (("a/b", "a_b"), (".x", "x"), ("Alien", "alien"), (".", "..")):
-        with pytest.raises(OutputError):
-            write_films([named(first), named(second)], tmp_path / "out")
+@pytest.mark.parametrize(("first", "second"), [("a/b", "a_b"), (".x", "x"), ("Alien", "alien"), (".", "..")])
+def test_films_that_would_share_a_folder_are_refused_before_anything_is_written(
+    timeline, tmp_path, first, second
+):
+    films = [timeline_with(timeline, movie=movie) for movie in (first, second)]
+    with pytest.raises(OutputError):
+        write_films(films, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    folders = write_films([named("Alien: Resurrection?"), named("nul")], tmp_path / "out")
+
+
+def test_folders_of_films_have_names_that_every_system_can_have(timeline, tmp_path):
+    """Windows has no folder with a colon or a question mark in its name, and none that is named "nul"."""
+    films = [timeline_with(timeline, movie=movie) for movie in ("Alien: Resurrection?", "nul")]
+    folders = write_films(films, tmp_path / "out")
     assert [path.name for path in folders.values()] == ["Alien_ Resurrection_", "nul_"]
     assert all((path / "timeline.csv").is_file() for path in folders.values())
 
@@ -171,19 +176,39 @@ def test_no_export_carries_a_control_character(scored, kind, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_may_be_as_large_as_the_largest(scored, monkeypatch):
-    largest = max(path.stat().st_size for path in scored[0].iterdir() if path.is_file())
-    monkeypatch.setattr(scored_files, "MOST_BYTES", largest)
+@pytest.fixture
+def size_of_largest_file(scored):
+    return max(path.stat().st_size for path in scored[0].iterdir() if path.is_file())
+
+
+def test_a_file_of_the_maximum_size_is_read(scored, size_of_largest_file, monkeypatch):
+    monkeypatch.setattr(scored_files, "MOST_BYTES", size_of_largest_file)
     Timeline.read(scored[0])
-    monkeypatch.setattr(scored_files, "MOST_BYTES", largest - 1)
+
+
+def test_a_file_above_the_maximum_size_is_refused(scored, size_of_largest_file, monkeypatch):
+    monkeypatch.setattr(scored_files, "MOST_BYTES", size_of_largest_file - 1)
     with pytest.raises(FilmError, match="larger"):
         Timeline.read(scored[0])
 
 
-def test_whole_numbers_are_those_that_a_float_tells_apart():
-    assert scored_files._numbers(pd.Series([str(2**53)], name="n_windows"), 1.0)[0] == 2**53
+FIRST_WITHOUT_NEIGHBOUR = 2**53
+"""From here on a float cannot tell every whole number from the next."""
+
+
+def read_whole_number(number):
+    """Read a cell of a column of whole numbers."""
+    (value,) = scored_files._numbers(pd.Series([str(number)], name="n_windows"), 1.0)
+    return value
+
+
+def test_a_whole_number_is_read_if_a_float_tells_it_from_the_next():
+    assert read_whole_number(FIRST_WITHOUT_NEIGHBOUR) == FIRST_WITHOUT_NEIGHBOUR
+
+
+def test_a_whole_number_beyond_what_a_float_holds_is_refused():
     with pytest.raises(ValueError, match="none of its numbers"):
-        scored_files._numbers(pd.Series([str(2**53 + 2)], name="n_windows"), 1.0)
+        read_whole_number(FIRST_WITHOUT_NEIGHBOUR + 2)
 
 
 def test_no_text_that_controls_is_written(scored, tmp_path):
@@ -193,11 +218,13 @@ def test_no_text_that_controls_is_written(scored, tmp_path):
     assert not (tmp_path / "film").exists()
 
 
-def test_a_file_that_can_have_no_second_name_is_copied(tmp_path):
+def test_where_a_hard_link_cannot_be_made_the_file_is_copied_in_its_place(tmp_path):
+    """A file that is there already keeps the system from making the link."""
     (tmp_path / "a").write_bytes(b"a note")
     (tmp_path / "b").write_bytes(b"in the way")
     link(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == b"a note"
+    assert not (tmp_path / "b").samefile(tmp_path / "a")
 
 
 CELLS = (
@@ -211,16 +238,17 @@ CELLS = (
 @given(
     st.lists(st.one_of(st.sampled_from(CELLS), st.floats(allow_nan=False).map(repr)), min_size=1, max_size=4)
 )
-def test_plain_tables_hold_what_python_reads_in_each_cell(cells):
+def test_a_table_that_is_read_as_a_whole_holds_what_python_reads_in_each_cell(cells):
+    """A table whose cells are not all plain numbers is not read as a whole, but cell by cell."""
     lines = [f'{number}.5,"{text}",NA' for number, text in enumerate(cells)]
     data = "\n".join(["start_s,p_low,text", *lines]).encode()
     table = scored_files._plain_table(data)
     if table is None:
-        return  # it is read cell by cell
+        return
     expected = [float(text) if text else np.nan for text in cells]
     np.testing.assert_array_equal(table["p_low"].to_numpy(), expected)
-    assert np.signbit(table["p_low"]).tolist() == np.signbit(expected).tolist()
-    assert table["text"].tolist() == ["NA"] * len(cells)
+    assert np.signbit(table["p_low"]).tolist() == np.signbit(expected).tolist()  # -0.0 keeps its sign
+    assert table["text"].tolist() == ["NA"] * len(cells)  # a text, and no missing number
 
 
 def test_numbers_of_scored_films_are_read_at_once():

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -40,7 +41,7 @@ from obygaze_models.prediction import load_model
 from tests.film.films import film_store, shots_of
 from tests.film.page.invented import invented_film, with_model
 from tests.film.page.test_page import text_of
-from tests.film.saying import first_sentence, sentence_of
+from tests.film.saying import first_sentence, sentence_on_groups
 
 BOOK = builtin_codebook("obygaze12")
 SMALL = {"n_rows": 60, "duration_s": 900.0}
@@ -48,14 +49,14 @@ ENGLISH = Words("en")
 
 
 def claim_of(film, kind):
-    """The only claim of a kind on a film."""
-    (claim,) = (one for one in film_claims(film) if isinstance(one, kind))
+    """Return the only claim of a kind on a film."""
+    (claim,) = (claim for claim in film_claims(film) if isinstance(claim, kind))
     return claim
 
 
-def unread(film, flag):
-    """A film of which the parts without a probability have another flag."""
-    flags = film.table["flags"].str.replace("unlike", flag)
+def with_unread(film):
+    """Return the film with what is unlike training flagged as not read instead."""
+    flags = film.table["flags"].str.replace("unlike", "missing")
     return replace(film, table=film.table.assign(flags=flags))
 
 
@@ -71,22 +72,36 @@ def judged(film, **judges):
 
 # --- a very short film
 # ---------------------------------------------------------------------------
-def test_the_bracket_of_a_film_of_few_windows_is_wider_and_says_so(trained, tmp_path):
-    path = trained.paths["pcbm_lr"]
-    margin = load_model(path).calibration.film_margin
-    widths = {}
+FEW_WINDOWS = "windows only"
+
+
+@pytest.fixture
+def films_by_length(trained, tmp_path):
+    """Films of 13 s, which are two windows of 8 s, and of ten minutes, by their length."""
+    films = {}
     for end_s in (13.0, 600.0):
         store = film_store(tmp_path, f"film{end_s:g}", end_s=end_s, planted=((3.0, 9.0),))
-        film = score_film(store, [path])
-        claim = claim_of(film, kinds.ExpectedShare)
-        widths[end_s] = claim.interval.high - claim.interval.low
-        said = " ".join(lines_of_film(film, ENGLISH))
-        n = claim.n_windows or 0.0
-        few = f"{ENGLISH.number(n, 0 if round(n, 1).is_integer() else 1)} windows only"
-        assert (few in said) == (end_s == 13)
-        assert (few in text_of(film_page([film]))) == (end_s == 13)
-    assert widths[600.0] <= 2 * margin + 1e-9
-    assert widths[13.0] > widths[600.0] + 0.02
+        films[end_s] = score_film(store, [trained.paths["pcbm_lr"]])
+    return films
+
+
+def test_the_bracket_of_a_film_of_few_windows_is_wider_than_that_of_others(trained, films_by_length):
+    margin = load_model(trained.paths["pcbm_lr"]).calibration.film_margin
+    width = {}
+    for end_s, film in films_by_length.items():
+        interval = claim_of(film, kinds.ExpectedShare).interval
+        width[end_s] = interval.high - interval.low
+    assert width[600.0] <= 2 * margin + 1e-9
+    assert width[13.0] > width[600.0] + 0.02
+
+
+def test_only_of_a_film_of_few_windows_terminal_and_page_say_how_few(films_by_length):
+    short, long = films_by_length[13.0], films_by_length[600.0]
+    assert claim_of(short, kinds.ExpectedShare).n_windows == pytest.approx(13 / 8, abs=0.5)
+    for text in (" ".join(lines_of_film(short, ENGLISH)), text_of(film_page([short]))):
+        assert FEW_WINDOWS in text
+    for text in (" ".join(lines_of_film(long, ENGLISH)), text_of(film_page([long]))):
+        assert FEW_WINDOWS not in text
 
 
 @pytest.mark.parametrize(("n", "said"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"),
@@ -99,48 +114,64 @@ def test_a_film_of_two_and_a_half_windows_is_not_said_to_have_two(n, said):
 
 # --- a model that tells nothing apart
 # ---------------------------------------------------------------------------
-def constant(film, p=0.0899):
-    """A film in which a model gives all that it can judge one probability."""
+def with_one_probability(film, p=0.0899):
+    """Return the film as a model scores it that gives all that it can judge one probability."""
     table = film.table.copy()
     table.loc[table["p"].notna(), ["p", "p_low", "p_high"]] = p, p - 0.05, p + 0.05
     film = replace(film, table=table)
     return with_model(film, rate=changed(film.model().rate, value=p), by_concepts=False, concepts=[])
 
 
+def same_probability_claims(film):
+    return [claim for claim in film_claims(film) if isinstance(claim, kinds.SameProbability)]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_model_that_gives_one_number_everywhere_is_said_to_tell_nothing_apart(language):
-    film, words = constant(invented_film(**SMALL)), Words(language)
-    said = phrases.sentence(claim_of(film, kinds.SameProbability), words)
-    assert words.probability(0.0899) in said
-    assert any(said in line for line in lines_of_film(film, words))
-    assert said in text_of(film_page([film], language=language))
-    assert not [one for one in film_claims(invented_film(**SMALL)) if isinstance(one, kinds.SameProbability)]
+    film, words = with_one_probability(invented_film(**SMALL), p=0.0899), Words(language)
+    (claim,) = same_probability_claims(film)
+    sentence = phrases.sentence(claim, words)
+    assert words.probability(0.0899) in sentence
+    assert any(sentence in line for line in lines_of_film(film, words))
+    assert sentence in text_of(film_page([film], language=language))
+
+
+def test_a_model_that_gives_several_numbers_is_not_said_to_tell_nothing_apart():
+    assert same_probability_claims(invented_film(**SMALL)) == []
+
+
+def with_one_other_probability(difference):
+    """Make a film whose rows have the probability .3, but for one, which has so much more."""
+    film = with_one_probability(invented_film(**SMALL), p=0.3)
+    table = film.table.copy()
+    first_row = table.index[table["p"].notna()][0]
+    table.loc[first_row, "p"] = 0.3 + difference
+    return replace(film, table=table)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(("range_of_p", "is_said"), [(0.0002, True), (0.008, True), (0.02, False)])
+@pytest.mark.parametrize(
+    ("difference", "numbers"),
+    [(0.0002, [0.3]), (0.008, [0.3, 0.308])],
+    ids=["both are written alike", "both are written"],
+)
 def test_numbers_that_differ_by_less_than_a_hundredth_are_said_to_tell_nothing_apart(
-    language, range_of_p, is_said
+    language, difference, numbers
 ):
-    """A learnt tree gave .2727 to .2728 to a whole film, which was one passage at its threshold."""
-    film, words = constant(invented_film(**SMALL), p=0.3), Words(language)
-    table = film.table.copy()
-    first_row = table.index[table["p"].notna()][0]
-    table.loc[first_row, "p"] = 0.3 + range_of_p
-    claims = [
-        one for one in film_claims(replace(film, table=table)) if isinstance(one, kinds.SameProbability)
-    ]
-    assert len(claims) == is_said
-    for claim in claims:
-        # Two numbers are said where they differ as they are written.
-        least, most = words.number(0.3, 3), words.number(0.3 + range_of_p, 3)
-        shown = [least, most] if least != most else [words.probability(0.3)]
-        assert all(number in phrases.sentence(claim, words) for number in shown)
+    """A decision tree gave .2727 to .2728 to a whole film, which was one passage at its threshold."""
+    (claim,) = same_probability_claims(with_one_other_probability(difference))
+    words = Words(language)
+    written = [words.probability(0.3)] if len(numbers) == 1 else [words.number(p, 3) for p in numbers]
+    assert all(number in phrases.sentence(claim, words) for number in written)
+
+
+def test_numbers_that_differ_by_two_hundredths_are_not_said_to_tell_nothing_apart():
+    assert same_probability_claims(with_one_other_probability(0.02)) == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_films_of_which_a_model_expects_one_share_are_not_told_apart_by_it(language):
-    films = [constant(invented_film(f"m{n}", seed=n, **SMALL)) for n in range(3)]
+    films = [with_one_probability(invented_film(f"m{n}", seed=n, **SMALL)) for n in range(3)]
     windows = judged(films[0], AB=[("EN",), ("S",)] * 20)
     (said,) = (
         phrases.sentence(claim, Words(language))
@@ -148,52 +179,77 @@ def test_films_of_which_a_model_expects_one_share_are_not_told_apart_by_it(langu
         if isinstance(claim, kinds.SameShare)
     )
     assert re.search(r"\b3 films", said)
-    assert said in sentence_of(compare_films(films, windows), language)
+    assert said in sentence_on_groups(compare_films(films, windows), language)
     others = [invented_film(f"m{n}", seed=n, **SMALL) for n in range(3)]
     assert not any(isinstance(one, kinds.SameShare) for one in group_claims(compare_films(others, windows)))
 
 
 # --- what cannot be judged
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize("hatched", [0.1, 0.5])
-@pytest.mark.parametrize(("flags", "reasons"), [
-    ("unlike", {"like"}), ("missing", {"read"}), ("both", {"like", "read"})
-])  # fmt: skip
-def test_what_cannot_be_judged_is_said_to_be_what_it_is(hatched, flags, reasons):
-    """A first part of the film has no probability: it is unlike training, or could not be read."""
-    film = invented_film(unlike=((0.0, hatched),), **SMALL)
-    if flags == "missing":
-        film = unread(film, "missing")
-    elif flags == "both":
-        table = film.table.copy()
-        table.loc[0, "flags"] = "missing"
-        film = replace(film, table=table)
+def sentences_on_what_is_not_judged(film):
+    """Join what page and exports say of the part of a film that has no probability."""
     judged_time = claim_of(film, kinds.JudgedTime)
-    legend = phrases.unlike_legend(judged_time, ENGLISH)
-    assert legend in text_of(film_page([film]))
-    said = [
+    texts = [
         phrases.unjudged_sentence(judged_time, ENGLISH),
         phrases.unlike_caveat(judged_time, ENGLISH),
-        legend,
+        phrases.unlike_legend(judged_time, ENGLISH),
     ]
-    if hatched > 0.2:  # then no share is given, and the sentence in its place says why
-        said.append(phrases.sentence(claim_of(film, kinds.ExpectedShare), ENGLISH))
-    assert {word for word in ("like", "read") if word in " ".join(said)} == reasons
+    share = claim_of(film, kinds.ExpectedShare)
+    if share.number is None:  # then a sentence says why
+        texts.append(phrases.sentence(share, ENGLISH))
+    return " ".join(texts)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
+def test_what_is_not_judged_as_it_is_unlike_training_is_not_said_to_be_unread(share):
+    film = invented_film(unlike_parts=((0.0, share),), **SMALL)
+    text = sentences_on_what_is_not_judged(film)
+    assert "like" in text
+    assert "read" not in text
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
+def test_what_is_not_judged_as_it_could_not_be_read_is_not_said_to_be_unlike_training(share):
+    film = with_unread(invented_film(unlike_parts=((0.0, share),), **SMALL))
+    text = sentences_on_what_is_not_judged(film)
+    assert "read" in text
+    assert "like" not in text
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5], ids=["a tenth", "half, so that no share is given"])
+def test_what_is_not_judged_for_both_reasons_is_said_to_be_so_for_both(share):
+    film = invented_film(unlike_parts=((0.0, share),), **SMALL)
+    flags = film.table["flags"].where(film.table.index > 0, "missing")
+    text = sentences_on_what_is_not_judged(replace(film, table=film.table.assign(flags=flags)))
+    assert "like" in text
+    assert "read" in text
+
+
+@pytest.mark.parametrize("change", [lambda film: film, with_unread], ids=["unlike training", "unread"])
+def test_the_pages_legend_says_why_a_part_is_hatched(change):
+    film = change(invented_film(unlike_parts=((0.0, 0.1),), **SMALL))
+    assert phrases.unlike_legend(claim_of(film, kinds.JudgedTime), ENGLISH) in text_of(film_page([film]))
+
+
+def beginning_of(words, key):
+    """Return a text of the first sentence up to the time that is judged."""
+    beginning, _ = words[key].format(begins="", judged="|").split("|")
+    return beginning
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_of_a_film_that_was_read_in_part_all_that_could_be_read_is_judged_and_not_all_of_it(language):
-    words, film = Words(language), invented_film(unlike=(), **SMALL)
-    of_all = words["sentence_all"].format(begins="", judged="|").split("|")[0]
-    of_all_that_was_read = words["sentence_all_read"].format(begins="", judged="|").split("|")[0]
+def test_the_first_sentence_says_that_all_is_judged_only_of_a_film_that_was_wholly_read(language):
+    words, film = Words(language), invented_film(unlike_parts=(), **SMALL)
+    of_all = beginning_of(words, "sentence_all")
+    of_all_that_was_read = beginning_of(words, "sentence_all_read")
     wholly_read = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
-    said = first_sentence(wholly_read, language=language)
-    assert of_all in said
-    assert of_all_that_was_read not in said
-    partly_read = with_model(wholly_read, flags={"partial": 900.0})
-    said = first_sentence(partly_read, language=language)
-    assert of_all not in said
-    assert of_all_that_was_read in said
+    sentence = first_sentence(wholly_read, language=language)
+    assert of_all in sentence
+    assert of_all_that_was_read not in sentence
+    partly_read = with_model(wholly_read, flags={"partial": 900.0})  # seconds of rows that were read in part
+    sentence = first_sentence(partly_read, language=language)
+    assert of_all not in sentence
+    assert of_all_that_was_read in sentence
 
 
 HOLE_S = (60.08, 114.54)
@@ -288,58 +344,82 @@ def test_the_terminal_says_from_when_on_nothing_could_be_read(trained, tmp_path)
     assert "nothing could be read from 0:01:40 on" in " ".join(lines_of_film(film, ENGLISH))
 
 
+class CutOff(NamedTuple):
+    """What is said in a language of a film of 168 s whose file is cut off at a second."""
+
+    at_s: float
+    language: str
+    first_sentence: str
+    rate: str
+    unjudged: str
+
+
 CUT_OFF = {
-    (150.0, "en"): (
-        "Of the 150 s that it can judge (89% of the film) the model marks 2 passages, 54 s",
-        "expects 38% of the time that it can judge",
-        (
-            "18 s, 11% of the film, cannot be judged (hatched): none of it could be read. "
-            "From 0:02:30 on nothing could be read, as where a file is cut off."
-        ),
+    "150 s, en": CutOff(
+        150.0,
+        "en",
+        first_sentence="Of the 150 s that it can judge (89% of the film) the model marks 2 passages, 54 s",
+        rate="expects 38% of the time that it can judge",
+        unjudged="18 s, 11% of the film, cannot be judged (hatched): none of it could be read. "
+        "From 0:02:30 on nothing could be read, as where a file is cut off.",
     ),
-    (150.0, "fr"): (
-        "Des 150 s qu’il peut juger (89 % du film), le modèle marque 2 passages, 54 s",
-        "attend 38 % du temps qu’il peut juger",
-        (
-            "18 s, soit 11 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
-            "À partir de 0:02:30, rien n’a pu être lu, comme d’un fichier tronqué."
-        ),
+    "150 s, fr": CutOff(
+        150.0,
+        "fr",
+        first_sentence="Des 150 s qu’il peut juger (89 % du film), le modèle marque 2 passages, 54 s",
+        rate="attend 38 % du temps qu’il peut juger",
+        unjudged="18 s, soit 11 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
+        "À partir de 0:02:30, rien n’a pu être lu, comme d’un fichier tronqué.",
     ),
-    (113.0, "en"): (
-        "The model can judge 113 s of this film (67%); it says nothing of the rest. In the time",
-        "No rate: 33% of the film without black and credits could not be read, and has no probability.",
-        (
-            "55 s, 33% of the film, cannot be judged (hatched): none of it could be read. "
-            "From 0:01:53 on nothing could be read, as where a file is cut off."
-        ),
+    "113 s, en": CutOff(
+        113.0,
+        "en",
+        first_sentence="The model can judge 113 s of this film (67%); it says nothing of the rest. "
+        "In the time",
+        rate="No rate: 33% of the film without black and credits could not be read, and has no probability.",
+        unjudged="55 s, 33% of the film, cannot be judged (hatched): none of it could be read. "
+        "From 0:01:53 on nothing could be read, as where a file is cut off.",
     ),
-    (113.0, "fr"): (
-        "Le modèle peut juger 113 s de ce film (67 %) ; il ne dit rien du reste. Pendant le temps",
-        "Pas de taux : 33 % du film sans noir ni générique n’a pas pu être lu, et n’a pas de probabilité.",
-        (
-            "55 s, soit 33 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
-            "À partir de 0:01:53, rien n’a pu être lu, comme d’un fichier tronqué."
-        ),
+    "113 s, fr": CutOff(
+        113.0,
+        "fr",
+        first_sentence="Le modèle peut juger 113 s de ce film (67 %) ; il ne dit rien du reste. "
+        "Pendant le temps",
+        rate="Pas de taux : 33 % du film sans noir ni générique n’a pas pu être lu, "
+        "et n’a pas de probabilité.",
+        unjudged="55 s, soit 33 % du film, sans jugement possible (hachuré) : rien n’en a pu être lu. "
+        "À partir de 0:01:53, rien n’a pu être lu, comme d’un fichier tronqué.",
     ),
 }
-"""Second of 168 at which a file is cut off, and language -> first sentence, rate, and what is not judged."""
 
 
-@pytest.mark.parametrize(("cut", "said"), CUT_OFF.items(), ids=[f"{s:.0f} s, {code}" for s, code in CUT_OFF])
-def test_the_end_of_a_file_that_is_cut_off_is_not_judged_and_in_no_rate(trained, tmp_path, cut, said):
-    """The window that the cut is in was read in part: it has a probability before the cut alone."""
-    end_s, language = cut
+def film_cut_off_at(folder, trained, end_s):
+    """Score a film of 168 s of which nothing could be read from a second on.
+
+    The window that the cut is in was read in part: it has a probability before the cut alone.
+    """
     planted = ((20.0, 60.0), (end_s - 10.0, 168.0))
-    store = film_store(tmp_path, "cut", end_s=168.0, planted=planted, holes=((end_s, 168.0),))
-    film = score_film(store, [trained.paths["linear"]])
+    store = film_store(folder, "cut", end_s=168.0, planted=planted, holes=((end_s, 168.0),))
+    return score_film(store, [trained.paths["linear"]])
+
+
+@pytest.mark.parametrize("end_s", [150.0, 113.0])
+def test_the_end_of_a_file_that_is_cut_off_is_not_judged_and_in_no_passage(trained, tmp_path, end_s):
+    film = film_cut_off_at(tmp_path, trained, end_s)
     assert (film.time().judged_s, film.time().unread_s) == (end_s, 168.0 - end_s)
     assert film.segments()["end_s"].max() == end_s
-    words = Words(language)
-    first, rate, unjudged = said
-    assert spaced(first_sentence(film, language=language)).startswith(first)
-    assert spaced(phrases.sentence(claim_of(film, kinds.ExpectedShare), words)).startswith(rate)
-    assert spaced(phrases.unjudged_sentence(claim_of(film, kinds.JudgedTime), words)) == unjudged
-    assert unjudged in spaced(text_of(film_page([film], language=language)))
+
+
+@pytest.mark.parametrize("cut_off", CUT_OFF.values(), ids=CUT_OFF)
+def test_the_sentences_on_a_file_that_is_cut_off_say_how_much_is_judged_and_why(trained, tmp_path, cut_off):
+    film = film_cut_off_at(tmp_path, trained, cut_off.at_s)
+    language, words = cut_off.language, Words(cut_off.language)
+    assert spaced(first_sentence(film, language=language)).startswith(cut_off.first_sentence)
+    share = phrases.sentence(claim_of(film, kinds.ExpectedShare), words)
+    assert spaced(share).startswith(cut_off.rate)
+    unjudged = phrases.unjudged_sentence(claim_of(film, kinds.JudgedTime), words)
+    assert spaced(unjudged) == cut_off.unjudged
+    assert cut_off.unjudged in spaced(text_of(film_page([film], language=language)))
 
 
 def spaced(text: str) -> str:
@@ -348,13 +428,13 @@ def spaced(text: str) -> str:
 
 
 def test_the_terminal_names_no_drawing():
-    film = invented_film(unlike=((0.0, 0.5),), **SMALL)
+    film = invented_film(unlike_parts=((0.0, 0.5),), **SMALL)
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
 
 
 @pytest.mark.parametrize(
     ("film", "has_share"),
-    [(invented_film(**SMALL), True), (invented_film(unlike=((0.0, 1.0),), **SMALL), False)],
+    [(invented_film(**SMALL), True), (invented_film(unlike_parts=((0.0, 1.0),), **SMALL), False)],
     ids=["like training", "unlike training"],
 )
 def test_only_of_a_film_with_a_share_it_is_said_how_far_shares_were_off(film, has_share):
@@ -377,7 +457,7 @@ def test_the_shares_of_a_films_time_add_up_to_100_percent(parts):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_sentence_writes_the_share_of_a_part_alike(language):
-    film, words = invented_film(unlike=((0.0, 0.155),), **SMALL), Words(language)
+    film, words = invented_film(unlike_parts=((0.0, 0.155),), **SMALL), Words(language)
     claim = claim_of(film, kinds.JudgedTime)
     shares = phrases.time_shares(claim, words)
     assert shares.judged in first_sentence(film, language=language)
@@ -389,19 +469,19 @@ def test_every_sentence_writes_the_share_of_a_part_alike(language):
 
 
 def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
-    """Black is what begins in the first 200 of 900 s; windows of 8 s begin every 4 s.
+    """Black is what begins in the first 200 of 900 s.
 
-    They overlap: a mean over them would count what lies at a film's ends less often.
+    The tier has a value for each window of 8 s, every 4 s: their mean would count the film's ends too little.
     """
     film = invented_film(**SMALL)
     flags = film.table["flags"].where(film.table["start_s"] > 200.0, "black")
-    black_s = float((film.table["end_s"] - film.table["start_s"])[flags == "black"].sum())
+    seconds = film.table["end_s"] - film.table["start_s"]
+    black_s = float(seconds[flags == "black"].sum())
     starts = np.arange(0.0, 893.0, 4.0)
-    black = np.clip((black_s - starts) / 8.0, 0, 1)
-    variables = pd.DataFrame({"start_s": starts, "end_s": starts + 8.0, "black": black})
+    black_share_of_window = np.clip((black_s - starts) / 8.0, 0, 1)
+    variables = pd.DataFrame({"start_s": starts, "end_s": starts + 8.0, "black": black_share_of_window})
     film = replace(film, table=film.table.assign(flags=flags), variables=variables)
-    share = ENGLISH.number(black_s / 900.0)
-    assert f"{share} of the time" in text_of(film_page([film]))
+    assert f"{ENGLISH.number(black_s / 900.0)} of the time" in text_of(film_page([film]))
 
 
 @pytest.mark.parametrize(
@@ -419,23 +499,45 @@ def test_half_of_the_time_is_said_to_be_half(shares, said):
     assert ("each in" in sentence) == (len(shares) > 1)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_concept_is_found_in_the_time_that_reaches_the_threshold_and_not_in_all_of_a_passage(language):
-    words, film = Words(language), invented_film(n_rows=400, duration_s=900.0)
+@pytest.fixture
+def marked_by_a_concept():
+    """A claim on the passages of a model of Look, of which a part only reaches the threshold."""
+    film = invented_film(n_rows=400, duration_s=900.0)
     film = with_model(film, concept="Look", positive=[], negative=[], means={})
-    film = with_model(film, threshold_p=float(film.table["p"].max()) - 0.005)
-    claim = claim_of(film, kinds.MarkedPassages)
-    judged = claim.judged
-    *_, called = words.durations(judged.judged_s, claim.marked_s, judged.nothing_s, claim.called_s)
-    assert claim.called_s < claim.marked_s
-    name = {"en": "Look", "fr": "Regard"}[language]
-    found = words.say("marked_concept_called", called=called, positive=words.say("quoted", text=name))
-    assert found in phrases.sentence(claim, words)
-    whole = replace(claim, called_s=claim.marked_s)
-    assert found not in phrases.sentence(whole, words)
-    assert words["marked_all"] not in phrases.sentence(whole, words)
-    every = replace(whole, judged=replace(claim.judged, judged_s=claim.marked_s))
-    assert words["marked_all"] in phrases.sentence(every, words)
+    highest_p = float(film.table["p"].max())
+    claim = claim_of(with_model(film, threshold_p=highest_p - 0.005), kinds.MarkedPassages)
+    assert claim.called_s < claim.marked_s < claim.judged.judged_s
+    return claim
+
+
+def found_in_part(claim, words, name):
+    """Write in how much of the time of passages a concept is found."""
+    times_s = claim.judged.judged_s, claim.marked_s, claim.judged.nothing_s, claim.called_s
+    *_, called = words.durations(*times_s)
+    quoted = words.say("quoted", text=name)
+    return words.say("marked_concept_called", called=called, positive=quoted)
+
+
+@pytest.mark.parametrize(("language", "name"), [("en", "Look"), ("fr", "Regard")])
+def test_a_concept_is_found_in_the_time_that_reaches_the_threshold_and_not_in_all_of_a_passage(
+    marked_by_a_concept, language, name
+):
+    words = Words(language)
+    found = found_in_part(marked_by_a_concept, words, name)
+    assert found in phrases.sentence(marked_by_a_concept, words)
+    all_reaches = replace(marked_by_a_concept, called_s=marked_by_a_concept.marked_s)
+    assert found not in phrases.sentence(all_reaches, words)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_film_is_said_to_be_marked_wholly_only_if_all_that_is_judged_is_marked(
+    marked_by_a_concept, language
+):
+    words, marked_s = Words(language), marked_by_a_concept.marked_s
+    all_reaches = replace(marked_by_a_concept, called_s=marked_s)
+    assert words["marked_all"] not in phrases.sentence(all_reaches, words)
+    all_judged = replace(all_reaches, judged=replace(all_reaches.judged, judged_s=marked_s))
+    assert words["marked_all"] in phrases.sentence(all_judged, words)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -488,7 +590,7 @@ def test_page_and_desk_say_of_a_passage_that_its_mean_is_below_the_threshold(tmp
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_reaches_the_threshold_and_is_too_short_for_a_passage_is_said_to_be_left_out(language):
     """Planted: rows of 4 s, one of which, far from any other, is likely."""
-    words, film = Words(language), invented_film(n_rows=60, duration_s=240.0, unlike=())
+    words, film = Words(language), invented_film(n_rows=60, duration_s=240.0, unlike_parts=())
     starts = np.arange(0.0, 240.0, 4.0)
     table = film.table.assign(start_s=starts, end_s=starts + 4, flags="", p=0.1, p_low=0.05, p_high=0.2)
     table.loc[30, "p"] = 0.9
@@ -511,35 +613,52 @@ def test_only_an_export_with_contributions_explains_them():
 
 
 def test_a_concept_that_is_at_times_more_and_at_times_less_than_usual_is_neither():
-    """Planted: row by row Activity is much more than usual, then a little further below it.
+    """Row by row Activity is much more than usual, then a little further below it.
 
     The mean of its values is below the usual one, 0; that of its probabilities is above the usual one, .17.
     """
     film = invented_film(**SMALL)
-    concepts = [changed(one, usual=0.0, usual_p=0.17) for one in film.model().concepts]
-    table = film.table.copy()
-    has_p, is_odd = table["p"].notna(), np.arange(len(table)) % 2 == 1
-    values, probabilities = np.where(is_odd, 3.0, -3.5), np.where(is_odd, 0.99, 0.001)
-    table["Activity_value"] = values
-    table["Activity_contribution"] = np.where(has_p, -0.5 * values, np.nan)
-    table["Activity_p"] = np.where(has_p, probabilities, np.nan)
+    concepts = [changed(concept, usual=0.0, usual_p=0.17) for concept in film.model().concepts]
+    is_odd_row = np.arange(len(film.table)) % 2 == 1
+    values = np.where(is_odd_row, 3.0, -3.5)
+    has_p = film.table["p"].notna()
+    table = film.table.assign(
+        Activity_value=values,
+        Activity_contribution=np.where(has_p, -0.5 * values, np.nan),
+        Activity_p=np.where(has_p, np.where(is_odd_row, 0.99, 0.001), np.nan),
+    )
     film = with_model(replace(film, table=table), concepts=concepts, threshold_p=0.3)
-    said = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
-    assert "in part more, in part less Activity than usual (0.4" in said
-    # Where it is called less, its probability is below the usual one too.
-    less = re.findall(r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value", said)
-    assert all(float(p) < 0.17 for p in less)
+    text = " ".join(phrases.sentence(claim, ENGLISH) for claim in film_claims(film))
+    assert "in part more, in part less Activity than usual (0.4" in text
+    # In passages where it is called less alone, its probability is below the usual one too.
+    called_less = r"(?<!in part )less Activity than usual \((0\.\d+), 0\.17 at its usual value"
+    assert all(float(p) < 0.17 for p in re.findall(called_less, text))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(("contribution", "key"), [(0.2, "why_for"), (-0.0016, "why_both"), (0.0, "why_for")])
-def test_a_reason_is_on_a_side_where_what_it_changes_and_its_contribution_agree(language, contribution, key):
-    words = Words(language)
-    concepts = {"concepts": "Type of shot", "concepts_p": "0.27", "usual_p": "0.26", "amounts": "mixed"}
-    row = {**concepts, "contributions": str(contribution), "changes": "0.0325", "present": ""}
+@pytest.mark.parametrize(
+    ("contribution", "key"),
+    [(0.2, "why_for"), (-0.0016, "why_both"), (0.0, "why_for")],
+    ids=["above 0, as the change", "below 0, unlike the change", "none"],
+)
+def test_a_reason_whose_change_and_contribution_contradict_each_other_is_neither_for_nor_against(
+    language, contribution, key
+):
+    """The concept changes the probability by .0325, so that it is for the passage otherwise."""
+    row_of_segment = {
+        "concepts": "Type of shot",
+        "concepts_p": "0.27",
+        "usual_p": "0.26",
+        "amounts": "mixed",
+        "contributions": str(contribution),
+        "changes": "0.0325",
+        "present": "",
+    }
     model = invented_film(**SMALL).model()
-    (claim,) = passage_reasons(model, reasons(row), kinds.ClaimTime("span"))
-    assert phrases.sentence(claim, words).startswith(words[key].split("{")[0])
+    (claim,) = passage_reasons(model, reasons(row_of_segment), kinds.ClaimTime("span"))
+    words = Words(language)
+    beginning, *_ = words[key].split("{")
+    assert phrases.sentence(claim, words).startswith(beginning)
 
 
 # --- whose labels, in which language
@@ -620,20 +739,39 @@ def test_a_comparison_says_how_many_films_a_rate_needs():
 
 # --- numbers beside what they are of
 # ---------------------------------------------------------------------------
-def test_the_windows_beside_a_films_share_are_those_that_it_rests_on():
-    """AB judged 14 windows, CD the first 12 of them, and is not sure of two: 10 are sure of both."""
+@pytest.fixture
+def judged_by_both():
+    """A film of which AB judged 14 windows, and CD the first 12: CD is not sure of two, 10 are common."""
     film = invented_film(**SMALL)
-    both = judged(film, AB=[("S",), ("EN",)] * 7, CD=[("NS",), ("NS",), *[("S",), ("EN",)] * 5])
-    (rate,) = (one for one in correct_rates(film, both).rates if one.is_of_panel)
-    compared = compare_films([film], both)
-    report = comparison_report(compared)
-    (row,) = (one for one in report.data.to_dict("records") if one["table"] == "Films")
+    sure = [("S",), ("EN",)]
+    return film, judged(film, AB=sure * 7, CD=[("NS",), ("NS",), *sure * 5])
+
+
+def row_of_film(report):
+    """Return the only row of a film in a report's table of films."""
+    (row,) = [row for row in report.data.to_dict("records") if row["table"] == "Films"]
+    return row
+
+
+def test_the_windows_beside_a_films_share_are_those_of_which_both_judges_were_sure(judged_by_both):
+    film, judgements = judged_by_both
+    (rate,) = [rate for rate in correct_rates(film, judgements).rates if rate.is_of_panel]
+    row = row_of_film(comparison_report(compare_films([film], judgements)))
     assert (row["n_windows"], row["n_unsure"]) == (rate.n, rate.n_unsure) == (10, 2)
-    # The share of a group rests on all windows of which anybody was sure, and the notes say so.
-    assert compared.groups["n_windows"].tolist() == [14]
-    assert any("each was sure" in note for note in report.notes)
-    alone = comparison_report(compare_films([film], judged(film, AB=[("S",), ("EN",)] * 7)))
-    assert not any("each was sure" in note for note in alone.notes)
+
+
+def test_the_windows_beside_a_groups_share_are_those_of_which_anybody_was_sure(judged_by_both):
+    film, judgements = judged_by_both
+    assert compare_films([film], judgements).groups["n_windows"].tolist() == [14]
+
+
+def test_notes_say_that_two_shares_rest_on_other_windows_if_several_people_judged(judged_by_both):
+    film, judgements = judged_by_both
+    of_ab = judged(film, AB=[("S",), ("EN",)] * 7)
+    by_both = comparison_report(compare_films([film], judgements))
+    by_ab = comparison_report(compare_films([film], of_ab))
+    assert any("each was sure" in note for note in by_both.notes)
+    assert not any("each was sure" in note for note in by_ab.notes)
 
 
 @pytest.mark.parametrize(("end_s", "is_moved"), [(14.0, True), (16.0, False)])
@@ -678,36 +816,45 @@ def test_a_place_too_short_for_a_passage_is_said_where_no_passage_is_marked(lang
     assert short[1:] in phrases.sentence(claim, words)
 
 
+def page_with_rates(film, judgements, language):
+    rates = correct_rates(film, judgements)
+    return text_of(film_page([film], owned={film.movie: Owned([rates])}, language=language))
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_no_model_corrects_shares_that_are_counted(language):
+def test_where_all_windows_are_judged_the_share_is_counted_by_their_content(language):
+    """The last window is positive, and has another content than the others."""
     film, words = invented_film(**SMALL), Words(language)
     windows = choose_next([film], 40, blind=True)
-    last = max(clip.start_s for clip in windows)  # which has another content than the others
-    levels = [("S",) if clip.start_s == last else ("EN",) for clip in windows]
-    whole = correct_rates(film, judged(film, AB=levels, CD=levels))
-    part = correct_rates(film, judged(film, AB=[("EN",), ("S",)] * 5, CD=[("S",), ("EN",)] * 5))
-    for found, said, other in (
-        (whole, "windows_by_content", "windows_corrected"),
-        (part, "windows_corrected", "windows_by_content"),
-    ):
-        page = text_of(film_page([film], owned={film.movie: Owned([found])}, language=language))
-        assert words[said] in page
-        assert words[other] not in page
+    last_start_s = max(clip.start_s for clip in windows)
+    levels = [("S",) if clip.start_s == last_start_s else ("EN",) for clip in windows]
+    page = page_with_rates(film, judged(film, AB=levels, CD=levels), language)
+    assert words["windows_by_content"] in page
+    assert words["windows_corrected"] not in page
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_where_some_windows_are_judged_the_share_is_corrected_by_the_model(language):
+    film, words = invented_film(**SMALL), Words(language)
+    judgements = judged(film, AB=[("EN",), ("S",)] * 5, CD=[("S",), ("EN",)] * 5)
+    page = page_with_rates(film, judgements, language)
+    assert words["windows_corrected"] in page
+    assert words["windows_by_content"] not in page
 
 
 # --- who found what
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_black_that_a_detector_found_is_not_said_to_be_black(language):
-    film, words = invented_film(unlike=(), **SMALL), Words(language)
-    flags = ["credits"] * len(film.shots)
-    found = replace(film, shots=film.shots.assign(flags=flags))
-    by_hand = replace(film, shots=film.shots.assign(flags=flags, detector="flags.csv"))
-    for film, is_found in ((found, True), (by_hand, False)):
-        first = first_sentence(film, language=language)
-        of_time = phrases.sentence(claim_of(film, kinds.JudgedTime), words)
-        for said in (first, of_time):
-            assert ({"en": "found to be black", "fr": "détecté"}[language] in said) == is_found
+@pytest.mark.parametrize(("language", "found"), [("en", "found to be black"), ("fr", "détecté")])
+@pytest.mark.parametrize(("detector", "is_found"), [("own", True), ("flags.csv", False)])
+def test_what_a_detector_calls_black_is_said_to_be_found_so_and_what_a_person_calls_black_to_be_so(
+    language, found, detector, is_found
+):
+    """A person's flags are from a file."""
+    film = invented_film(unlike_parts=(), **SMALL)
+    film = replace(film, shots=film.shots.assign(flags="credits", detector=detector))
+    of_time = phrases.sentence(claim_of(film, kinds.JudgedTime), Words(language))
+    for sentence in (first_sentence(film, language=language), of_time):
+        assert (found in sentence) == is_found
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pytest
@@ -20,146 +21,202 @@ from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import next_window
-from tests.film.page.invented import CONCEPTS, invented_film
+from tests.film.page.invented import CONCEPTS, ten_minute_film
 from tests.film.page.test_page import text_of
 from tests.film.saying import data_of, heading_of
 from tests.film.workspace.deciding import judge_blindly
 
 BOOK = builtin_codebook("obygaze12")
-PLAIN, CHANCE, NARROW, SEEN = "pcbm_lr", "chance", "narrow", "seen"
-WARNINGS = {
-    PLAIN: set(),
-    CHANCE: {"verdict_no_skill"},
-    NARROW: {"verdict_levels"},
-    SEEN: {"verdict_trained"},
+WITHOUT_WARNING, NO_BETTER_THAN_CHANCE, WITHOUT_EN, TRAINED_ON_FILM = "pcbm_lr", "chance", "narrow", "seen"
+"""Keys of the models that scored `FILM`."""
+
+WARNINGS_OF = {
+    WITHOUT_WARNING: set(),
+    NO_BETTER_THAN_CHANCE: {"verdict_no_skill"},
+    WITHOUT_EN: {"verdict_levels"},
+    TRAINED_ON_FILM: {"verdict_trained"},
 }
+"""Key of each model of `FILM` -> keys of the texts that warn of its scores."""
+
+ALL_WARNINGS = set().union(*WARNINGS_OF.values())
 
 
 def scored_by(*others, first=None):
-    """A film that `PLAIN` scored, and other models with the same rows."""
-    film = invented_film(n_rows=60, duration_s=600.0)
+    """Make a film that one model scored, and others with the same rows."""
+    film = ten_minute_film()
     models = [first or film.model(), *others]
     table = pd.concat([film.table.assign(model=model.key) for model in models], ignore_index=True)
     return replace(film, record=changed(film.record, models=models), table=table)
 
 
-MODEL = invented_film(n_rows=60, duration_s=600.0).model()
+MODEL = ten_minute_film().model()
 FILM = scored_by(
-    changed(MODEL, key=CHANCE, no_skill=True),
-    changed(MODEL, key=NARROW, levels_left_out=["EN"]),
-    changed(MODEL, key=SEEN, is_trained_on=True),
+    changed(MODEL, key=NO_BETTER_THAN_CHANCE, no_skill=True),
+    changed(MODEL, key=WITHOUT_EN, levels_left_out=["EN"]),
+    changed(MODEL, key=TRAINED_ON_FILM, is_trained_on=True),
 )
+"""A film that four models scored, of which all but the first have a warning."""
 
 
 def warnings_in(text, words):
-    """Name the warnings that a text has."""
-    texts = {key: words.say(key, levels="EN") for keys in WARNINGS.values() for key in keys}
-    return {key for key, warning in texts.items() if warning in text}
+    """Return the keys of the warnings that a text has."""
+    return {key for key in ALL_WARNINGS if words.say(key, levels="EN") in text}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_title_has_the_conditions_of_its_own_model_alone(language):
-    words = Words(language)
-    for key, expected in WARNINGS.items():
-        assert warnings_in(heading_of(FILM, language, key), words) == expected
-        (title,) = [claim for claim in film_claims(FILM, key) if isinstance(claim, kinds.Title)]
-        assert title.who == (key,)
-    page = film_page([FILM], language=language)
-    assert warnings_in(re.search("<h1.*?</h1>", page)[0], words) == set()
-    # Those of the other models stand beside their own rows of the timeline.
-    assert warnings_in(text_of(page), words) == {key for keys in WARNINGS.values() for key in keys}
+@pytest.mark.parametrize(("model", "expected"), WARNINGS_OF.items(), ids=WARNINGS_OF)
+def test_a_title_has_the_warnings_of_its_own_model_alone(language, model, expected):
+    assert warnings_in(heading_of(FILM, language, model), Words(language)) == expected
+    (title,) = [claim for claim in film_claims(FILM, model) if isinstance(claim, kinds.Title)]
+    assert title.who == (model,)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_page_has_the_warnings_of_other_models_beside_their_rows_and_not_in_its_heading(language):
+    words, page = Words(language), film_page([FILM], language=language)
+    heading = re.search("<h1.*?</h1>", page)[0]
+    assert warnings_in(heading, words) == set()  # the first model has none
+    assert warnings_in(text_of(page), words) == ALL_WARNINGS
 
 
 @pytest.mark.parametrize("kind", ["vtt", "csv", "eaf", "jsonld"])
-def test_an_export_has_the_conditions_of_its_own_model_alone(kind):
-    words = Words("en")
-    for key, expected in WARNINGS.items():
-        assert warnings_in(export(FILM, kind, model=key), words) == expected
+@pytest.mark.parametrize(("model", "expected"), WARNINGS_OF.items(), ids=WARNINGS_OF)
+def test_an_export_has_the_warnings_of_its_own_model_alone(kind, model, expected):
+    assert warnings_in(export(FILM, kind, model=model), Words("en")) == expected
 
 
-def test_the_terminal_says_whose_condition_each_is():
-    title, *_ = lines_of_film(FILM, Words("en"))
-    parts = title.split(" · ")[1:]
-    assert [part.partition(":")[0] for part in parts] == [CHANCE, NARROW, SEEN]
-    for part in parts:
-        assert warnings_in(part, Words("en")) == WARNINGS[part.partition(":")[0]]
-    alone, *_ = lines_of_film(scored_by(), Words("en"))
-    assert alone == heading_of(scored_by())
+def test_the_terminal_says_beside_the_title_which_model_each_warning_is_of():
+    """The line is "TITLE · MODEL: warning · MODEL: warning"; a model without one is not named."""
+    title_line, *_ = lines_of_film(FILM, Words("en"))
+    _, *parts = title_line.split(" · ")
+    models = [part.partition(":")[0] for part in parts]
+    assert models == [NO_BETTER_THAN_CHANCE, WITHOUT_EN, TRAINED_ON_FILM]
+    for model, part in zip(models, parts, strict=True):
+        assert warnings_in(part, Words("en")) == WARNINGS_OF[model]
 
 
-def test_concepts_of_another_model_than_the_one_shown_name_it():
-    """Of two models the first decides without concepts: the second's concepts are drawn beside it."""
-    bare = changed(MODEL, key="linear", concepts=[], by_concepts=False)
-    film = scored_by(MODEL, first=bare)
-    name = CONCEPTS[0][0]
-    for shown, is_other in ((film, True), (scored_by(), False)):
-        written = f"{name} ({PLAIN})" if is_other else name
-        page = film_page([shown])
-        assert written in {concept["name"] for concept in data_of(page)["rows"]["concepts"]}
-        assert f'<th scope="col" class="n">{written}</th>' in page  # minute by minute
-        assert f"<span>{written}</span>" in page  # the timeline
-        assert (f"({PLAIN})" in film_figure(FilmView(shown, "f", Words("en"), top=5), 0, 60)) == is_other
+def test_the_terminal_names_no_model_beside_the_title_of_a_film_that_one_model_scored():
+    film = scored_by()
+    title_line, *_ = lines_of_film(film, Words("en"))
+    assert title_line == heading_of(film)
+
+
+TYPE_OF_SHOT = CONCEPTS[0][0]
+
+
+def assert_names_concept(film, name):
+    """Find a concept by this name in the page's data, in its minutes and on its timeline."""
+    page = film_page([film])
+    assert name in {concept["name"] for concept in data_of(page)["rows"]["concepts"]}
+    assert f'<th scope="col" class="n">{name}</th>' in page
+    assert f"<span>{name}</span>" in page
+
+
+def test_concepts_of_another_model_than_the_one_that_decides_name_it():
+    """The first model decides without concepts: those of the second are drawn beside it."""
+    film = scored_by(MODEL, first=changed(MODEL, key="linear", concepts=[], by_concepts=False))
+    assert_names_concept(film, f"{TYPE_OF_SHOT} ({MODEL.key})")
+    assert f"({MODEL.key})" in film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
+
+
+def test_concepts_of_the_model_that_decides_name_no_model():
+    film = scored_by()
+    assert_names_concept(film, TYPE_OF_SHOT)
+    assert f"({MODEL.key})" not in film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
+
+
+OF_BODY = {
+    "concept": "Body",
+    "task": "concept:Body",
+    "negative": [],
+    "positive": [],
+    "levels": ["EN", "HN", "S"],
+}
+"""What a model of the concept Body has in a film's record."""
+
+N_WINDOWS = 10
 
 
 @pytest.fixture
-def judged(tmp_path, monkeypatch):
-    """A film of two models, of levels and of a concept; its windows, and a function that judges them."""
-    monkeypatch.chdir(tmp_path)
-    known = {"task": "concept:Body", "negative": [], "positive": [], "levels": ["EN", "HN", "S"]}
-    film = scored_by(changed(MODEL, key="body", concept="Body", **known))
-    film.write(Path("a"))
-    windows = choose_next([film], 10, blind=True)
+def judge(tmp_path, monkeypatch):
+    """Write a film that a model of levels and one of Body scored into `a`; return a function to judge it.
 
-    def judge(**judges):
+    It writes blind judgements of ten windows into `judged.csv`, and takes the concepts that each judge names
+    in every window.
+    """
+    monkeypatch.chdir(tmp_path)
+    film = scored_by(changed(MODEL, key="body", **OF_BODY))
+    film.write(Path("a"))
+    windows = choose_next([film], N_WINDOWS, blind=True)
+
+    def judge(**concepts_of):
         clips = []
-        for who, concepts in judges.items():
+        for annotator, concepts in concepts_of.items():
             for place, clip in enumerate(windows):
                 level = "S" if place % 2 else "EN"
-                name = f"{who}-{clip.clip_id}"
-                clips.append(replace(clip, clip_id=name, level=level, annotator=who, concepts=concepts))
+                clip_id = f"{annotator}-{clip.clip_id}"
+                clips.append(
+                    replace(clip, clip_id=clip_id, level=level, annotator=annotator, concepts=concepts)
+                )
         write_manifest(Manifest(tuple(clips), Path(), BOOK), Path("judged.csv"))
-        return len(windows)
 
     return judge
 
 
+class Ended(NamedTuple):
+    """How a command ended: its exit code, what it printed, and its notes."""
+
+    code: int
+    out: str
+    notes: str
+
+
 def rate(capsys):
+    """Run `film rate` on the film and its judgements."""
     with pytest.raises(SystemExit) as ended:
         main(["film", "rate", "a", "judged.csv"])
-    found = capsys.readouterr()
-    return ended.value.code, found.out, found.err
+    printed = capsys.readouterr()
+    return Ended(ended.value.code, printed.out, printed.err)
 
 
-def test_a_judge_who_names_no_concept_is_named_and_counted_whichever_model_is_last(judged, capsys):
-    n = judged(AB=(), CD=("Body",))
-    code, out, notes = rate(capsys)
-    assert code == 0
-    (note,) = [line for line in notes.splitlines() if "no concept" in line]
-    assert f"left out {n} judgements of AB, who" in note
+def test_a_judge_who_names_no_concept_is_left_out_of_the_share_of_a_concept_and_named(judge, capsys):
+    judge(AB=(), CD=("Body",))
+    ended = rate(capsys)
+    assert ended.code == 0
+    (note,) = [line for line in ended.notes.splitlines() if "no concept" in line]
+    assert f"left out {N_WINDOWS} judgements of AB, who" in note
     assert "Body" in note
-    assert "AB and CD would mark" in out or "AB and CD mark" in out  # by levels
-    assert any("CD" in line and "AB" not in line and "Body" in line for line in out.splitlines())
+    (share_of_body,) = [line for line in ended.out.splitlines() if "Body" in line and "CD" in line]
+    assert "AB" not in share_of_body
 
 
-def test_where_all_name_no_concept_the_model_of_levels_has_its_rate_all_the_same(judged, capsys):
-    n = judged(AB=())
-    code, out, notes = rate(capsys)
-    assert code == 3
-    assert "AB" in out
-    assert "body: film" in notes  # of which model
-    assert f"left out {n} judgements of AB, who" in notes
-    assert "no window judged blindly that counts" in notes
+def test_a_judge_who_names_no_concept_counts_in_the_share_of_a_level(judge, capsys):
+    judge(AB=(), CD=("Body",))
+    assert re.search("AB and CD (would )?mark", rate(capsys).out)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_desk_says_why_blind_judgements_of_a_concept_do_not_count(tmp_path, language):
-    known = {"task": "concept:Body", "negative": [], "positive": [], "levels": ["EN", "HN", "S"]}
-    film = scored_by(first=changed(MODEL, concept="Body", **known))
+def test_where_nobody_names_a_concept_the_model_of_levels_has_its_share_and_that_of_the_concept_none(
+    judge, capsys
+):
+    judge(AB=())
+    ended = rate(capsys)
+    some_have_no_share = 3
+    assert ended.code == some_have_no_share
+    assert "AB" in ended.out
+    assert "body: film" in ended.notes  # the key of the model that has none
+    assert f"left out {N_WINDOWS} judgements of AB, who" in ended.notes
+    assert "no window judged blindly that counts" in ended.notes
+
+
+@pytest.mark.parametrize(("language", "body"), [("en", "Body"), ("fr", "Corps")])
+def test_the_desk_says_that_blind_judgements_without_concepts_do_not_count_for_a_concept(
+    tmp_path, language, body
+):
+    film = scored_by(first=changed(MODEL, **OF_BODY))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
-    judge_blindly(opened.decisions, *["S"] * 4, who="AB", n=10)
+    judge_blindly(opened.decisions, *["S"] * 4, who="AB", in_all=10)
     words = Words(language)
-    few = next_window(opened, "AB", 10, words, tell=True)["few"]
-    assert words["counted_0"] in few
-    why = words.say("why_no_concept", who="AB", concept={"en": "Body", "fr": "Corps"}[language])
-    assert why in few
-    assert "4" in few
+    too_few = next_window(opened, "AB", 10, words, tells_share=True)["few"]
+    assert words["counted_0"] in too_few  # no window counts
+    assert words.say("why_no_concept", who="AB", concept=body) in too_few
+    assert "4" in too_few  # are judged

@@ -28,6 +28,8 @@ FILMS = tuple(f"tt{number:07}" for number in range(6))
 SHARES = (0.5, 0.3, 0.2)
 """Of EN, HN and S: S lies 1.6 above HN on feature 0, EN 0.2 below it."""
 
+SHARE_OF_S = 0.2
+
 RECIPES = {
     "narrow": ("hn_s", None),
     "recipe": ("hn_s", "enhn_s"),
@@ -87,22 +89,37 @@ def mean_share(store, path):
 
 @pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
 def test_a_planted_share_is_recovered_where_the_calibration_knows_all_levels(planted, recipe):
-    # Over such corpora the mean is unbiased: .198 (SD .020) of 85 of them, asked about 30 new films each.
-    # New films' shares lie .032 apart, so that of three new films the mean has an SD of .027.
-    assert mean_share(planted.new, planted.paths[recipe]) == pytest.approx(SHARES[2], abs=0.06)
+    """The margin is twice the SD of the mean of three new films, .027, whose shares lie .032 apart.
+
+    Over many such corpora the mean is unbiased: .198 over 85 of them, asked about 30 new films each.
+    """
+    assert mean_share(planted.new, planted.paths[recipe]) == pytest.approx(SHARE_OF_S, abs=0.06)
 
 
-def test_the_task_alone_would_miss_the_planted_share_so_it_is_refused_and_the_film_still_ranked(planted):
-    (film, *_) = score_films(planted.new, [planted.paths["narrow"]])
-    rows = film.rows()
-    assert rows["p"].mean() > SHARES[2] + 0.08  # what was printed before
-    rate = film.rate()
-    assert (rate.value, rate.bracket_low, rate.calibration_low) == (None, None, None)
+@pytest.fixture(scope="module")
+def scored_without_en(planted):
+    """A film scored by a model that was trained and calibrated on HN and S alone, and never saw EN."""
+    film, *_ = score_films(planted.new, [planted.paths["narrow"]])
+    return film
+
+
+def test_a_model_that_never_saw_a_level_of_films_refuses_their_share_and_names_the_level(scored_without_en):
+    rate = scored_without_en.rate()
+    assert rate.value is None
+    assert rate.bracket_low is None
+    assert rate.calibration_low is None
     assert "EN" in rate.reason
-    assert rate.unreliable < 0.2
-    assert rows["logit"].notna().all()
-    assert len(film.segments())
-    assert film.model().levels_left_out == ["EN"]
+    assert rate.unreliable < 0.2  # so that this is not why
+    assert scored_without_en.model().levels_left_out == ["EN"]
+
+
+def test_the_share_that_is_refused_for_a_level_left_out_would_be_too_high(scored_without_en):
+    assert scored_without_en.rows()["p"].mean() > SHARE_OF_S + 0.08
+
+
+def test_a_film_whose_share_is_refused_has_scores_and_passages(scored_without_en):
+    assert scored_without_en.rows()["logit"].notna().all()
+    assert len(scored_without_en.segments()) > 0
 
 
 def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):
@@ -110,10 +127,17 @@ def test_a_test_of_other_clips_does_not_stand_for_a_film(planted):
     assert all(film.rate().value is None for film in score_films(planted.new, [planted.paths["other test"]]))
 
 
-def test_the_card_says_what_was_trained_on_and_what_was_calibrated_on(planted):
+@pytest.fixture(scope="module")
+def counts(planted):
+    """How many clips of the training films each level has."""
+    return {level: int((planted.data.levels == level).sum()) for level in ("EN", "HN", "S")}
+
+
+def test_a_card_says_which_clips_the_model_was_trained_on_and_which_it_was_calibrated_on(planted, counts):
+    """It was trained on HN and S (`target`), and calibrated on clips of all levels (`population`)."""
     card = load_model(planted.paths["recipe"]).card
-    counts = {level: int((planted.data.levels == level).sum()) for level in ("EN", "HN", "S")}
-    assert (card.target["name"], card.n_clips) == ("hn_s", counts["HN"] + counts["S"])
+    assert card.target["name"] == "hn_s"
+    assert card.n_clips == counts["HN"] + counts["S"]
     assert card.population == {
         "task": "enhn_s",
         "title": "(EN or HN) vs S",
@@ -122,10 +146,16 @@ def test_the_card_says_what_was_trained_on_and_what_was_calibrated_on(planted):
         "levels_left_out": [],
         "clip_s": np.median([LENGTHS[level] for level in planted.data.levels]),
     }
-    narrow = load_model(planted.paths["narrow"]).card
-    assert narrow.population["clips"] == {level: counts[level] for level in ("HN", "S")}
-    assert narrow.calibration != card.calibration
-    (film, *_) = score_films(planted.new, [planted.paths["recipe"]])
+
+
+def test_a_model_without_another_test_is_calibrated_on_the_clips_that_it_was_trained_on(planted, counts):
+    card = load_model(planted.paths["narrow"]).card
+    assert card.population["clips"] == {level: counts[level] for level in ("HN", "S")}
+    assert card.calibration != load_model(planted.paths["recipe"]).card.calibration
+
+
+def test_a_scored_film_says_which_clips_its_model_was_calibrated_on(planted, counts):
+    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     assert film.model().calibration.clips == counts
 
 
@@ -143,42 +173,56 @@ def test_lengths_are_of_the_clips_that_a_sentence_names(planted):
         assert words.seconds(claim.calibrated_s) in said
 
 
-def test_the_calibration_on_a_wider_test_is_of_the_runs_scores_of_films_left_out(planted):
-    model = load_model(planted.paths["recipe"])
-    table = planted.runs["recipe"].predictions.table.query("model == 'linear'")
-    p = model.calibration.probability(table["score"])
-    # A sigmoid fitted on these clips expects their share of positives, but for Platt's targets.
+def test_a_calibration_on_a_wider_test_is_fitted_to_the_scores_of_films_left_out_of_training(planted):
+    """A sigmoid fitted to scores expects their share of positives, but for Platt's smoothed labels."""
+    calibration = load_model(planted.paths["recipe"]).calibration
+    held_out = planted.runs["recipe"].predictions.table.query("model == 'linear'")
+    p = calibration.probability(held_out["score"])
     assert p.mean() == pytest.approx((planted.data.levels == "S").mean(), abs=0.005)
 
 
-def nameless(path, *, codebook="obygaze12"):
-    """Read a model whose card does not name the clips calibrated on."""
+def model_of_unknown_clips(path, *, codebook="obygaze12"):
+    """Read a model as an earlier version kept it: its card does not name the clips calibrated on."""
     model = load_model(path)
-    written = model.card.to_json() | {"arrays": {}}
-    del written["population"]
-    written["codebook"]["name"] = codebook
-    card = parse_card(json.loads(json.dumps(written)), "nameless.model")
-    return replace(model, card=card)
+    card = model.card.to_json() | {"arrays": {}}
+    del card["population"]
+    card["codebook"]["name"] = codebook
+    return replace(model, card=parse_card(json.loads(json.dumps(card)), "nameless.model"))
 
 
-def test_a_model_that_names_no_clips_is_calibrated_on_its_task(planted):
-    (film, *_) = score_films(planted.new, [nameless(planted.paths["wide"])])
-    rate = film.rate()
-    assert rate.value == pytest.approx(SHARES[2], abs=0.06)
+def rate_by(planted, model):
+    film, *_ = score_films(planted.new, [model])
+    return film.rate()
+
+
+def test_a_model_that_names_no_clips_is_taken_to_be_calibrated_on_its_task(planted):
+    """Its task has all levels, so that a share is given."""
+    rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"]))
+    assert rate.value == pytest.approx(SHARE_OF_S, abs=0.06)
     assert rate.bracket_low < rate.value < rate.bracket_high
-    (film, *_) = score_films(planted.new, [nameless(planted.paths["recipe"])])
-    assert film.rate().value is None
-    assert "EN" in film.rate().reason
-    (film, *_) = score_films(planted.new, [nameless(planted.paths["wide"], codebook="violence")])
-    assert film.rate().value is None
-    assert "\n" not in film.rate().reason
 
 
-def test_bracket_and_band_have_names_of_their_own(planted, tmp_path):
-    (film, *_) = score_films(planted.new, [planted.paths["recipe"]])
-    rate, margin = film.rate(), load_model(planted.paths["recipe"]).calibration.film_margin
-    assert rate.bracket_low == max(rate.value - margin, 0)
-    assert rate.bracket_high == min(rate.value + margin, 1)
+def test_a_model_that_names_no_clips_and_whose_task_lacks_a_level_gives_no_share(planted):
+    rate = rate_by(planted, model_of_unknown_clips(planted.paths["recipe"]))
+    assert rate.value is None
+    assert "EN" in rate.reason
+
+
+def test_a_model_that_names_no_clips_and_whose_codebook_is_not_built_in_gives_no_share(planted):
+    rate = rate_by(planted, model_of_unknown_clips(planted.paths["wide"], codebook="violence"))
+    assert rate.value is None
+    assert len(rate.reason.splitlines()) == 1
+
+
+def test_the_bracket_of_a_share_is_the_margin_of_films_and_the_band_that_of_the_calibration(planted):
+    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
+    rate = film.rate()
+    margin = load_model(planted.paths["recipe"]).calibration.film_margin
+    assert (rate.bracket_low, rate.bracket_high) == (max(rate.value - margin, 0), min(rate.value + margin, 1))
     assert rate.calibration_low < rate.value < rate.calibration_high
+
+
+def test_a_share_is_read_back_with_its_bracket_and_its_band(planted, tmp_path):
+    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     film.write(tmp_path)
-    assert Timeline.read(tmp_path).rate() == rate
+    assert Timeline.read(tmp_path).rate() == film.rate()

@@ -142,18 +142,26 @@ def test_variables_are_drawn_on_the_page_of_a_film_that_has_some(films):
     assert "Motion of the camera" not in film_page([d])
 
 
-def test_a_mean_counts_each_second_once():
-    """A film of 13 s has the windows 0 to 10 and 3 to 13 s: seven seconds are in both.
+def test_seconds_in_which_two_windows_overlap_are_half_of_each():
+    """Windows 0 to 10 and 3 to 13 s have 3 s of their own each, and 7 s in common."""
+    windows = pd.DataFrame({"start_s": [0.0, 3.0], "end_s": [10.0, 13.0]})
+    assert shared_seconds(windows).tolist() == [3 + 7 / 2, 3 + 7 / 2]
 
-    Each window counts 3 s of its own and half of the seven. With the second window twice, the seven are
-    shared by three: the first counts 3 + 7/3 s, and the two others together 3 + 14/3 s.
-    """
-    windows = pd.DataFrame({"start_s": [0.0, 3.0], "end_s": [10.0, 13.0], "loudness": [-30.0, -20.0]})
-    assert shared_seconds(windows).tolist() == [6.5, 6.5]
-    second_twice = pd.concat([windows, windows.iloc[1:]]).assign(roll=[1.0, np.nan, np.nan])
-    means = staging_means(second_twice)
-    assert means["loudness"] == pytest.approx((-30 * (3 + 7 / 3) - 20 * (3 + 14 / 3)) / 13)
-    assert means["roll"] == 1.0
+
+def test_a_mean_weighs_a_window_by_its_seconds_and_its_parts_of_seconds_in_common():
+    """The second window is there twice: three windows share the 7 s, the two share their own 3 s."""
+    windows = pd.DataFrame(
+        {"start_s": [0.0, 3.0, 3.0], "end_s": [10.0, 13.0, 13.0], "loudness": [-30.0, -20.0, -20.0]}
+    )
+    seconds_of_first = 3 + 7 / 3
+    seconds_of_others = 3 + 2 * 7 / 3
+    expected = (-30 * seconds_of_first - 20 * seconds_of_others) / 13
+    assert staging_means(windows)["loudness"] == pytest.approx(expected)
+
+
+def test_a_mean_is_over_the_windows_that_have_a_value():
+    windows = pd.DataFrame({"start_s": [0.0, 3.0], "end_s": [10.0, 13.0], "roll": [1.0, np.nan]})
+    assert staging_means(windows)["roll"] == 1.0
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.1, 30)), min_size=1, max_size=12))
@@ -206,35 +214,44 @@ def test_a_column_that_neither_a_table_nor_a_variable_has_is_refused(films):
         compare_films(all_with_variables, NOTHING_JUDGED, by="zoom")
 
 
-def test_people_are_drawn_and_films_are_compared_by_their_time_on_screen_and_in_close_pictures(
-    trained, tmp_path
-):
-    store = film_store(tmp_path, *"abc", end_s=60.0)
-    seen = {
-        movie: pd.DataFrame(
+@pytest.fixture
+def films_with_people(trained, tmp_path):
+    """Films a, b and c of which two windows were looked at for people, but for their largest face.
+
+    People are on screen for 0, 1/3 and 2/3 of the first window and for all of the second; the first has close
+    pictures in film c alone.
+    """
+    people_of = {}
+    for movie, on_screen, is_close in (("a", 0.0, 0.0), ("b", 1 / 3, 0.0), ("c", 2 / 3, 1.0)):
+        people_of[movie] = pd.DataFrame(
             {
                 "start_s": [0.0, 4.0],
                 "end_s": [4.0, 8.0],
-                "screen": [place / 3, 1.0],
-                "close": [float(place > 1), np.nan],
+                "screen": [on_screen, 1.0],
+                "close": [is_close, np.nan],
                 "face": [np.nan, np.nan],
             }
         )
-        for place, movie in enumerate("abc")
-    }
-    films = score_films(store, [trained.paths["pcbm_lr"]], variables=seen)
-    page = film_page([films[1]])
+    store = film_store(tmp_path, *"abc", end_s=60.0)
+    return score_films(store, [trained.paths["pcbm_lr"]], variables=people_of)
+
+
+def test_people_on_screen_and_close_pictures_are_drawn_if_there_are_any_numbers(films_with_people):
+    _, film, _ = films_with_people
+    page = film_page([film])
     assert "People on screen" in page
     assert "Close pictures" in page
-    assert "Largest face" not in page  # there is none
-    assert "Personnes à l’image" in film_page([films[1]], language="fr")
-    by_close = compare_films(films, Manifest((), Path()), by="close")
-    assert {film.timeline.movie: film.group for film in by_close.films} == {
-        "a": "close up to 0",
-        "b": "close up to 0",
-        "c": "close above 0",
-    }
-    by_time = compare_films(films, Manifest((), Path()), trend="screen")
-    assert {film.timeline.movie: film.x for film in by_time.films} == pytest.approx(
-        {"a": 1 / 2, "b": 2 / 3, "c": 5 / 6}
-    )
+    assert "Largest face" not in page
+    assert "Personnes à l’image" in film_page([film], language="fr")
+
+
+def test_films_are_compared_by_how_much_of_them_is_close_pictures(films_with_people):
+    compared = compare_films(films_with_people, NOTHING_JUDGED, by="close")
+    groups = {film.timeline.movie: film.group for film in compared.films}
+    assert groups == {"a": "close up to 0", "b": "close up to 0", "c": "close above 0"}
+
+
+def test_a_trend_is_by_the_mean_time_of_people_on_screen(films_with_people):
+    compared = compare_films(films_with_people, NOTHING_JUDGED, trend="screen")
+    values = {film.timeline.movie: film.x for film in compared.films}
+    assert values == pytest.approx({"a": (0 + 1) / 2, "b": (1 / 3 + 1) / 2, "c": (2 / 3 + 1) / 2})

@@ -16,7 +16,7 @@ from tests.film.films import scored_film
 from tests.film.page.invented import invented_film
 from tests.film.saying import data_of
 
-SMALL = {"duration_s": 600.0, "n_rows": 120, "unlike": ()}
+SMALL = {"duration_s": 600.0, "n_rows": 120, "unlike_parts": ()}
 """A film of ten minutes, all of it judged."""
 
 AFTER_START_S = 10
@@ -46,7 +46,7 @@ def traces_of(monkeypatch, frames, *clip_ids):
     `frames` stands for what the model gives of the frames of the film's clips.
     """
     group = SimpleNamespace(clip_ids=(*clip_ids, "other-0001"), usable=np.ones(len(clip_ids) + 1, bool))
-    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=(), likely_concepts=())
+    model = SimpleNamespace(card=SimpleNamespace(backbone="toy"), concepts=(), concepts_with_probability=())
 
     def frames_of(_model, _store, rows):
         assert rows.tolist() == list(range(len(clip_ids)))  # all of the film's, none of the other's
@@ -101,6 +101,7 @@ def test_a_page_with_frames_is_the_same_bytes_each_time(traced):
 
 
 def test_the_page_has_frames_of_each_segment_in_which_a_traced_concept_is_seen(traced):
+    """Body and Type of shot are the traced concepts."""
     n_with_frames = sum(bool(passage["frames"]) for passage in data_of(film_page([traced]))["passages"])
     n_seen = traced.segments()["present"].str.contains("Body|Type of shot").sum()
     assert n_with_frames == n_seen > 0
@@ -112,15 +113,15 @@ def test_the_page_has_no_frames_of_a_film_without_traces():
 
 
 def test_the_page_names_the_second_in_which_a_concept_is_likeliest(traced):
-    passages = data_of(film_page([traced]))["passages"]
-    named = {row["best"] for passage in passages if passage["frames"] for row in passage["frames"]["rows"]}
-    likeliest_s = int(traced.segments()["start_s"].iloc[0] + AFTER_START_S)
-    assert f"0:{likeliest_s // 60:02}:{likeliest_s % 60:02}" in named
+    named_times = set()
+    for passage in data_of(film_page([traced]))["passages"]:
+        if passage["frames"]:
+            named_times |= {row["best"] for row in passage["frames"]["rows"]}
+    likeliest_s = np.floor(traced.segments()["start_s"].iloc[0] + AFTER_START_S)
+    assert clock(likeliest_s) in named_times
 
 
 def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left_out():
-    """The first is black by half; the second and third are credits by 0.7 and 0.6 s; bars have content."""
-    steps = pd.DataFrame({"start_s": [0.0, 1.0, 2.0, 3.0], "end_s": [1.0, 2.0, 3.0, 4.0]})
     shots = pd.DataFrame(
         {
             "start_s": [0.0, 0.5, 1.3, 2.6],
@@ -128,23 +129,30 @@ def test_a_step_that_lies_by_more_than_half_in_black_pictures_or_credits_is_left
             "flags": ["black", "", "credits", "bars"],
         }
     )
-    assert score._with_content(steps, shots)["start_s"].tolist() == [0.0, 3.0]
+    steps = pd.DataFrame({"start_s": [0.0, 1.0, 2.0, 3.0], "end_s": [1.0, 2.0, 3.0, 4.0]})
+    half_black, wholly_bars = 0.0, 3.0  # those between are credits by .7 and .6 s
+    assert score._with_content(steps, shots)["start_s"].tolist() == [half_black, wholly_bars]
 
 
-def best_of(frames, start_s, end_s):
-    """The time on the clock at which Body is likeliest in a segment, as its card says it."""
+def time_of_likeliest_body(frames, start_s, end_s):
+    """Return the time on the clock at which Body is likeliest in a segment, as its card says it."""
     view = SimpleNamespace(frames=frames, words=Words("en"))
     (row,) = cards.traces(view, ["Body"], {"start_s": start_s, "end_s": end_s})["rows"]
     return row["best"]
 
 
-def test_frames_that_only_touch_a_segment_are_not_in_it(traced):
-    """Likeliest of all is the second 99 to 100, then 102 to 103; of seconds alike the first is named."""
+def test_a_frame_that_ends_where_a_segment_begins_is_not_in_it(traced):
+    """Body is likeliest in the second before the segment, and then in the third second of it."""
     starts = traced.frames["start_s"]
     p = np.select([starts == 99, starts == 102], [0.95, 0.9], default=0.2)
     frames = traced.frames.assign(Body_p=p)
-    assert best_of(frames, start_s=100.0, end_s=105.0) == clock(102)
-    assert best_of(frames, start_s=95.0, end_s=99.0) == clock(95)
+    assert time_of_likeliest_body(frames, start_s=100.0, end_s=105.0) == clock(102)
+
+
+def test_a_frame_that_begins_where_a_segment_ends_is_not_in_it(traced):
+    """In the segment all seconds are alike: the first is named."""
+    frames = traced.frames.assign(Body_p=np.where(traced.frames["start_s"] == 99, 0.95, 0.2))
+    assert time_of_likeliest_body(frames, start_s=95.0, end_s=99.0) == clock(95)
 
 
 def test_the_frames_of_two_models_are_one_table_numbered_throughout(trained, tmp_path, monkeypatch):

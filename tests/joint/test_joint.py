@@ -16,7 +16,7 @@ from obygaze_models.concepts.ridge_tuning import tuned_ridge
 from obygaze_models.errors import ModelError
 from obygaze_models.joint import gram, join, newton_step, read_sums, write_sums
 from obygaze_models.joint.files import save_joint
-from obygaze_models.joint.sums import RECORD, recorded
+from obygaze_models.joint.sums import RECORD, record_release
 from tests.planted_models import corpus
 
 LABS = {"a": ("f0", "f1", "f2"), "b": ("f3", "f4"), "c": ("f5",)}
@@ -597,7 +597,7 @@ def test_sums_whose_provenance_no_model_may_have_are_refused(labs, changed, tmp_
 def give_out(data, folder, least=10):
     """Compute sums, as for another lab, and record them in a folder's file `RECORD`."""
     sums = gram(data, TASK, least=least)
-    with recorded(data, sums, folder / RECORD):
+    with record_release(data, sums, folder / RECORD):
         return sums
 
 

@@ -33,7 +33,7 @@ def test_logits_loss_and_gradient_equal_autograd(clips, n_hidden, timed):
     torch = pytest.importorskip("torch")
     X, y = clips
     network = AttentionNetwork(5, n_hidden, timed, 5.0)
-    ready = network.prepare(X, *network.moments(X))
+    ready = network.prepare(X, *network.mean_and_scale(X))
     parameters = network.initial_parameters(np.random.default_rng(0), ready, y)[0]
     weights = np.linspace(0.5, 2, 6)
     gradient = np.full_like(parameters, np.nan)

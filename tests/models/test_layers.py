@@ -125,8 +125,8 @@ def test_pairs_are_of_one_film_and_a_tie_counts_half():
     y = np.array([1, 0, 1, 0, 1, 0])
     movies = np.array(["a", "a", "b", "b", "c", "c"])
     scores = np.array([2.0, 1.0, -5.0, -4.0, 0.0, 0.0])
-    assert HeldOut(scores, y, movies).ordered_pairs() == pytest.approx(0.5)
-    assert HeldOut(scores, np.ones(6, int), movies).ordered_pairs() == 0.5
+    assert HeldOut(scores, y, movies).share_of_ordered_pairs() == pytest.approx(0.5)
+    assert HeldOut(scores, np.ones(6, int), movies).share_of_ordered_pairs() == 0.5
 
 
 def test_a_kept_model_of_a_chosen_layer_reads_that_layer_alone(corpus, data, run_of_chosen, tmp_path):

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from obygaze_models.models import ClippedScaler, GroupedSelection, linear_probe
 from obygaze_models.models.choices import log_loss
 from obygaze_models.models.linear import PENALTIES
-from obygaze_models.models.scaling import CLIP, moments
+from obygaze_models.models.scaling import CLIP, mean_and_scale
 from obygaze_models.protocol import best_threshold, inner_folds
 
 
@@ -92,7 +92,7 @@ def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
 def test_a_constant_feature_changes_nothing(clips):
     X, y, _ = clips
     with_constant = np.column_stack([X, np.full(len(X), 0.1, np.float32)])
-    assert moments(with_constant).scale[-1] == 1
+    assert mean_and_scale(with_constant).scale[-1] == 1
     expected = linear_probe(1.0).fit(X, y).decision_function(X)
     scores = linear_probe(1.0).fit(with_constant, y).decision_function(with_constant)
     np.testing.assert_allclose(scores, expected, atol=1e-3)

@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from obygaze_models.evaluation.metrics import auc
 from obygaze_models.models import AlwaysNegative, AlwaysPositive, MLPProbe, MoviePrior, RandomGuess
-from obygaze_models.models.scaling import CLIP, moments
+from obygaze_models.models.scaling import CLIP, mean_and_scale
 
 
 def y_of(data):
@@ -81,7 +81,7 @@ def test_features_are_standardised_by_the_training_clips_alone(learnable):
     X, y = learnable.X, y_of(learnable)
     train = learnable.movies != learnable.movies[0]
     probe = MLPProbe(max_epochs=1).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
-    mean, scale = moments(X[train])
+    mean, scale = mean_and_scale(X[train])
     assert np.array_equal(probe.mean_, mean)
     assert np.array_equal(probe.scale_, scale)
 

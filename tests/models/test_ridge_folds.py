@@ -13,9 +13,9 @@ from obygaze_models.models.probe_search import TrainingSet, search_probes
 from obygaze_models.models.ridge_folds import FoldLogistic
 from obygaze_models.models.scaling import (
     ClippedScaler,
-    moments,
-    moments_of_subsets,
-    moments_without_groups,
+    mean_and_scale,
+    mean_and_scale_of_subsets,
+    mean_and_scale_without_groups,
 )
 from obygaze_models.protocol.selection import inner_folds
 
@@ -99,10 +99,10 @@ def test_moments_of_subsets_and_without_groups_are_those_of_the_rows_alone(seed,
     X[film == 0, 3] += 1e6  # nearly all of the variance is one film's
     groups = [np.flatnonzero(film == number) for number in range(4)]
     inside = np.stack([film != number for number in range(4)], axis=1)
-    without = moments_without_groups(X, groups)
-    subsets = moments_of_subsets(X, inside)
+    without = mean_and_scale_without_groups(X, groups)
+    subsets = mean_and_scale_of_subsets(X, inside)
     for number in range(4):
-        mean, scale = moments(X[inside[:, number]])
+        mean, scale = mean_and_scale(X[inside[:, number]])
         for computed in (without, subsets):
             np.testing.assert_allclose(computed.mean[number], mean, rtol=1e-9, atol=1e-9)
             np.testing.assert_allclose(computed.scale[number], scale, rtol=1e-5)

@@ -8,7 +8,7 @@ from scipy.special import expit
 from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.metrics import average_precision
 from obygaze_models.persistence.card import parse_card
-from obygaze_models.prediction.calibration import Calibration, left_out_probabilities, margin
+from obygaze_models.prediction.calibration import Calibration, half_width_of_bracket, left_out_probabilities
 from obygaze_models.prediction.final import concept_metrics
 from obygaze_models.prediction.saved_model import load_model
 from obygaze_models.protocol import HeldOut
@@ -65,7 +65,7 @@ def test_the_margin_holds_four_new_errors_in_five_whatever_the_number_of_films(n
     rng = np.random.default_rng(n_films)
     known, new = rng.normal(size=(4000, n_films)), rng.normal(size=4000)
     # The new film's error has the spread of the sigmoid's own error beside that of films.
-    held = np.abs(new) * np.sqrt(1 + 1 / n_films) <= [margin(errors) for errors in known]
+    held = np.abs(new) * np.sqrt(1 + 1 / n_films) <= [half_width_of_bracket(errors) for errors in known]
     assert held.mean() == pytest.approx(0.8, abs=0.02)
 
 

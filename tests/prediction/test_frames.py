@@ -11,6 +11,7 @@ from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film.score import score_film
+from obygaze_models.commands.predict_remarks import remarks
 from obygaze_models.concepts.in_time import ConceptsUnlabelled
 from obygaze_models.concepts.units import UnitBank
 from obygaze_models.dataset import Dataset, load_dataset
@@ -225,6 +226,30 @@ def test_the_explanation_of_a_partial_clip_says_what_could_not_be_read(trained, 
     model = load_model(trained.paths["attention"])
     assert "read in part: the file was cut off." in describe(explain(model, [stills], "film0-c1", {}), model)
     assert "read in part" not in describe(explain(model, [stills], "film0-c0", {}), model)
+
+
+def test_a_clip_of_which_less_than_half_was_read_is_said_to_count_nowhere_in_a_film(trained, tmp_path):
+    X, _, _, _ = planted_frames(1, 3, 1, N_FEATURES, n_event=0, seed=5)
+    clip_ids = [f"c{clip}" for clip in range(3)]
+    path = seal_arrays(
+        tmp_path / "cut",
+        dict.fromkeys(clip_ids, "cut"),
+        {"toy": {"pooled": X[:, 0], "frames": X}},
+        n_frames=1,
+        partial=dict.fromkeys(clip_ids[1:], "the file is cut off"),
+        without_pictures_s={"c1": [(15.0, 16.0)], "c2": [(19.96, 24.0)]},
+        spans={"c0": (0.0, 8.0), "c1": (8.0, 16.0), "c2": (16.0, 24.0)},
+        sampling={"policy": "uniform", "n": N_FRAMES},
+    )
+    store, model = open_store(path), load_model(trained.paths["attention"])
+    counts_nowhere = "such a window counts nowhere in a scored film"
+    scarcely, mostly = (describe(explain(model, [store], name, {}), model) for name in ("c2", "c1"))
+    assert f"4.04 of its 8 s have no pictures: less than half was read, and {counts_nowhere}." in scarcely
+    assert scarcely.index(counts_nowhere) < scarcely.index("logit")  # before what the model says
+    assert "1 of its 8 s have no pictures." in mostly
+    assert counts_nowhere not in mostly
+    (told,) = [line for line in remarks(predict(model, [store]), model, [store]) if "partial" in line]
+    assert told.endswith(f"; less than half of 1 clip was read: {counts_nowhere}")
 
 
 def test_a_partial_clip_is_flagged(trained, stills):

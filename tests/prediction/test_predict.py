@@ -15,7 +15,7 @@ from obygaze_features.errors import OutputError, StoreError
 from obygaze_features.manifest import PLANTED, load_codebook
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.commands.predict_remarks import remarks
+from obygaze_models.commands.predict_remarks import remarks, written_remark
 from obygaze_models.dataset import load_dataset
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import evaluate
@@ -214,6 +214,23 @@ def test_remarks_count_clips(shelf, new_films, alien):
     (of_alien,) = [line for line in others if line.startswith("g8: ")]
     assert f"{(is_unlike & is_of_alien).sum()} of 29" in of_alien
     assert others[-1] == "excluded 2: failed: the file is empty (0 bytes) (g8-00, ...)"
+
+
+def test_a_written_file_is_said_to_have_so_many_clips_and_probabilities(shelf, new_films, alien):
+    linear, bank = load_model(shelf.paths["linear"]), load_model(shelf.paths["bank"])
+    both, unlike = predict(linear, [alien, new_films.store]), predict(linear, [alien])
+    n_known = int(both.table["p"].notna().sum())
+    assert 0 < n_known < len(both.table)
+    assert (
+        written_remark(both, linear, "p.csv")
+        == f"{len(both.table)} clips in p.csv, {n_known} with a probability"
+    )
+    known = replace(both, table=both.table[both.table["p"].notna()])
+    assert written_remark(known, linear, "p.csv") == f"{n_known} clips in p.csv, each with a probability"
+    unknown = replace(unlike, table=unlike.table[unlike.table["p"].isna()].head(1))
+    assert written_remark(unknown, linear, "p.csv") == "1 clip in p.csv, none with a probability"
+    concepts = predict(bank, [new_films.store])
+    assert written_remark(concepts, bank, "p.csv") == f"{len(concepts.table)} clips in p.csv"
 
 
 def test_a_line_break_in_a_reason_begins_no_remark(shelf, alien):

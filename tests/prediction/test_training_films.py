@@ -79,7 +79,7 @@ def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change)
     assert result.has("trained_on").all()
     assert result.recognition.films["copy"].by == "pictures"
     assert result.recognition.films["copy"].trained_as == "c"
-    assert result.recognition.no_pictures == ""
+    assert result.recognition.why_no_pictures == ""
 
 
 @pytest.mark.usefixtures("with_pictures", "without_pictures")
@@ -106,7 +106,7 @@ def test_a_copy_is_not_known_without_pictures_and_that_is_said(
     store = sealed(tmp_path, "asked", copy, with_pictures=store_has_pictures)
     result = om.predict(request.getfixturevalue(model), store)
     assert not result.has("trained_on").any()
-    assert result.recognition.no_pictures
+    assert result.recognition.why_no_pictures
 
 
 def test_a_new_film_is_not_known(with_pictures, tmp_path):

@@ -34,9 +34,9 @@ def test_shifts_of_movies_change_no_slope_and_zeros_that_follow_them_no_sigmoid(
     moved = HeldOut(
         scores + shift[:, None], y, movies, training_means=np.zeros(scores.shape) + shift[:, None]
     )
-    weights, intercept = plain.weights()
-    np.testing.assert_allclose(moved.weights()[0], weights, rtol=1e-4)
-    assert moved.weights()[1] == pytest.approx(intercept, abs=1e-3)
+    weights, intercept = plain.fit_weights()
+    np.testing.assert_allclose(moved.fit_weights()[0], weights, rtol=1e-4)
+    assert moved.fit_weights()[1] == pytest.approx(intercept, abs=1e-3)
     one = HeldOut(scores[:, 0], y, movies, training_means=np.zeros(len(y)))
     shifted = HeldOut(scores[:, 0] + shift, y, movies, training_means=shift)
     np.testing.assert_allclose(draws(shifted), draws(one), atol=1e-5)
@@ -45,9 +45,9 @@ def test_shifts_of_movies_change_no_slope_and_zeros_that_follow_them_no_sigmoid(
 @pytest.mark.parametrize("unit", [2.0**-80, 2.0**80])
 def test_the_unit_of_scores_changes_no_probability(unit):
     scores, y, movies = planted(0, (0.6, 0.4))
-    weights, intercept = HeldOut(scores, y, movies).weights()
-    assert HeldOut(unit * scores, y, movies).weights()[0] * unit == pytest.approx(weights)
-    assert HeldOut(unit * scores, y, movies).weights()[1] == pytest.approx(intercept)
+    weights, intercept = HeldOut(scores, y, movies).fit_weights()
+    assert HeldOut(unit * scores, y, movies).fit_weights()[0] * unit == pytest.approx(weights)
+    assert HeldOut(unit * scores, y, movies).fit_weights()[1] == pytest.approx(intercept)
     drawn = draws(HeldOut(unit * scores[:, 0], y, movies))
     np.testing.assert_allclose(drawn * [unit, 1], draws(HeldOut(scores[:, 0], y, movies)))
 
@@ -66,7 +66,7 @@ def test_a_movie_that_several_models_tested_is_centred_in_each_fold():
 def test_no_weight_is_below_0_and_without_any_the_best_one_decides_alone(seed, strengths):
     scores, y, movies = planted(seed, strengths, n_clips=15)
     held_out = HeldOut(scores, y, movies)
-    weights, intercept = held_out.weights()
+    weights, intercept = held_out.fit_weights()
     assert (weights >= 0).all()
     assert weights.any()
     centred = held_out.centred()
@@ -82,7 +82,9 @@ def test_weights_are_those_of_logistic_regression_where_all_are_above_0():
     z = HeldOut(scores, y, movies).centred()
     spread = z.std(axis=0)
     oracle = LogisticRegression(C=1.0, tol=1e-12).fit(z / spread, y)
-    np.testing.assert_allclose(HeldOut(scores, y, movies).weights()[0], oracle.coef_[0] / spread, rtol=1e-4)
+    np.testing.assert_allclose(
+        HeldOut(scores, y, movies).fit_weights()[0], oracle.coef_[0] / spread, rtol=1e-4
+    )
 
 
 def test_a_threshold_is_of_the_scores_as_they_are():

@@ -91,7 +91,7 @@ def test_without_a_film_is_the_posterior_of_the_others():
     held_out = planted(1.0, 5, 30)
     likelihood = SlopeLikelihood.of_scores(held_out)
     others_alone = SlopeLikelihood(
-        likelihood.movies[likelihood.movies != 2], likelihood.logs[[0, 1, 3, 4]], likelihood.unit
+        likelihood.movies[likelihood.movies != 2], likelihood.log_likelihoods[[0, 1, 3, 4]], likelihood.unit
     )
     levels = [0.1, 0.5, 0.9]
     np.testing.assert_allclose(

@@ -9,7 +9,7 @@ from av.stream import Disposition
 from obygaze_features.errors import VideoError
 from obygaze_features.manifest import read_subtitles
 from obygaze_features.video import read_subtitle_track
-from obygaze_film.rows import read_words
+from obygaze_film.rows import read_subtitle_lines
 
 
 def test_the_text_track_of_a_film_is_read(shared_data):
@@ -34,7 +34,7 @@ def test_what_is_said_before_the_pictures_begin_is_counted_and_not_used(shared_d
             if packet.dts is not None and (begun or not is_picture):
                 packet.stream = kept[packet.stream.index]
                 cut.mux(packet)
-    lines, note = read_words(late)
+    lines, note = read_subtitle_lines(late)
     assert [start for start, _, _ in lines] == pytest.approx([0, 0.27, 4.39])
     assert "3 of 4" in note
     assert "below zero" in note
@@ -119,7 +119,7 @@ def test_of_two_text_tracks_the_one_that_players_show_is_read_and_named(
         path.write_text(FILES["srt"].format(path.stem), "utf-8")
     film = tmp_path / "film.mkv"
     with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", tracks)
-    lines, note = read_words(film)
+    lines, note = read_subtitle_lines(film)
     assert [text for *_, text in lines] == [read]
     assert f"text track {int(read) + 1} of 2" in note
 
@@ -140,11 +140,11 @@ def film_of_ttml(shared_data, tmp_path):
 
 def test_a_track_of_a_kind_that_is_not_read_hides_no_other(film_of_ttml, shared_data):
     same_film = f"{shared_data / 'videos'}/./nasa_13013.mp4"  # spelt so, it is another key of a dict
-    lines, note = read_words(film_of_ttml(same_film))
+    lines, note = read_subtitle_lines(film_of_ttml(same_film))
     assert len(lines) == 4
     assert "1 of 2 subtitle tracks" in note
 
 
 def test_a_film_with_a_track_of_a_kind_that_is_not_read_alone_is_refused(film_of_ttml):
     with pytest.raises(VideoError, match="TTML"):
-        read_words(film_of_ttml())
+        read_subtitle_lines(film_of_ttml())

@@ -74,11 +74,12 @@ export class Rows {
  // What is known of a time: the row's span, its probability with the band, concepts that are seen, flags.
  tell(t) {
   const k = this.at(t), numbers = this.numbers;
-  const seen = this.concepts
-   .filter((concept) => concept.found && concept.p[k] !== MISSING && concept.p[k] >= concept.seen)
+  const all = this.concepts
+   .filter(({p, seen, unseen}) => p[k] !== MISSING && p[k] >= seen && !unseen.includes(k))
    .sort((a, b) => b.p[k] - a.p[k])
-   .slice(0, 3)
-   .map((concept) => `${concept.name} ${numbers.percent(concept.p[k])}`);
+   .map((concept) => [concept.name, numbers.percent(concept.p[k]), concept.doubt].filter(Boolean).join(" "));
+  const seen = all.slice(0, 3), more = all.length - seen.length;
+  if (more) seen.push(filled(this.data.more[more > 1 ? 1 : 0], {n: more}));
   return {
    when: clockSpan(this.starts[k] / 1000, this.ends[k] / 1000),
    p: this.p[k] === MISSING ? "" : numbers.spoken(this.p[k], this.low[k], this.high[k]),

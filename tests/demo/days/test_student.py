@@ -86,7 +86,7 @@ def test_a_student_comes_from_a_spreadsheet_to_the_page_of_a_new_film(person, de
     person.types("obygaze extract new.csv stores/new --licence CC-BY-4.0")
     predicted = person.types("obygaze predict run/pcbm_lr.model stores/new --out predictions.csv")
     assert "AUC on films left out" in predicted
-    assert "6 predictions in predictions.csv" in predicted
+    assert "6 clips in predictions.csv, each with a probability" in predicted
     first = rows_of(person.folder / "predictions.csv")[0]
     explained = person.types(f"obygaze explain run/pcbm_lr.model stores/new --clip {first['clip_id']}")
     assert f"{float(first['p']):.2f}" in explained

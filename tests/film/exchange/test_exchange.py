@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,24 +16,23 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import PLANTED, import_spans, time_code
 from obygaze_film.claims import Words, of_film, phrases
 from obygaze_film.errors import FilmError
-from obygaze_film.exchange import FORMATS, KINDS, export
+from obygaze_film.exchange import FORMATS, KINDS, export, write_export
 from obygaze_film.exchange.eaf import BINS, to_eaf
 from obygaze_film.exchange.frames import COLOURS
 from obygaze_film.exchange.registry import collect
 from obygaze_film.exchange.tiers import Tier, TierSpan
-from tests.film.page.invented import invented_film, with_model
+from tests.film.page.invented import ten_minute_film, with_model
 
 NASTY = "A <b> & \"x\" 'y' --> </script> =1+1\n\nNOTE"
-SMALL = {"n_rows": 40, "duration_s": 600.0}
 
 
 @pytest.fixture(scope="module")
 def film():
-    return invented_film(**SMALL)
+    return ten_minute_film()
 
 
 @pytest.fixture(scope="module")
-def segments(film):
+def segments_ms(film):
     """Start and end of all listed segments in milliseconds, in the order of time."""
     table = film.segments(top=20).sort_values("start_s")
     return [(round(1000 * a), round(1000 * b)) for a, b in table[["start_s", "end_s"]].to_numpy()]
@@ -45,24 +45,45 @@ def eaf(film, tmp_path_factory):
     return path
 
 
-def test_every_format_says_what_the_scores_are_not_and_gives_the_same_bytes_again(film, kind):
+def test_every_format_says_that_scores_are_no_annotation_by_people(film, kind):
     text = export(film, kind)
-    assert "no annotation by people" in text.replace("_", " ")
-    assert text == export(invented_film(**SMALL), kind)
+    assert "no annotation by people" in text.replace("_", " ")  # RTTM writes _ for a space
+
+
+def test_two_exports_of_a_film_have_the_same_bytes(kind):
+    assert export(ten_minute_film(), kind) == export(ten_minute_film(), kind)
+
+
+def labelled_by(film, *annotators):
+    """Return the film scored by a model whose training clips these annotators labelled.
+
+    `PLANTED` stands for a program. The record of the corpus's own experts (`human`) is removed.
+    """
+    return with_model(film, labelled_by=list(annotators), human=None)
+
+
+def one_line(text):
+    """Join the lines of an export; RTTM writes _ for a space, edit lists begin comments by *."""
+    return " ".join(text.replace("_", " ").replace("\n* ", " ").split())
 
 
 def test_exports_of_a_model_of_planted_labels_say_that_nobody_judged_them(film, kind):
-    notes = collect(with_model(film, labelled_by=[PLANTED], human=None), kind).caveats
-    assert Words("en")["about_1_planted"] in notes
-    assert not any("Disagreement is data" in note for note in notes)
-    text = export(with_model(film, labelled_by=[PLANTED], human=None), kind)
-    assert "nobody judged them" in " ".join(text.replace("_", " ").replace("\n* ", " ").split())
-    assert any("Disagreement is data" in note for note in collect(film, kind).caveats)
+    by_program = labelled_by(film, PLANTED)
+    assert Words("en")["about_1_planted"] in collect(by_program, kind).caveats
+    assert "nobody judged them" in one_line(export(by_program, kind))
 
 
-def test_exports_of_a_model_of_labels_of_a_program_and_of_people_say_whose_they_are(film):
-    partly = with_model(film, labelled_by=["AB", PLANTED], human=None)
-    (note,) = (note for note in collect(partly, "eaf").caveats if "A program gave" in note)
+def test_exports_speak_of_disagreeing_experts_only_if_people_labelled_the_training_clips(film, kind):
+    def caveats_on_experts(film):
+        return [note for note in collect(film, kind).caveats if "Disagreement is data" in note]
+
+    assert caveats_on_experts(film)
+    assert not caveats_on_experts(labelled_by(film, PLANTED))
+
+
+def test_exports_name_the_people_who_labelled_what_a_program_did_not(film):
+    exported = collect(labelled_by(film, "AB", PLANTED), "eaf")
+    (note,) = [note for note in exported.caveats if "A program gave" in note]
     assert note.endswith("the others were labelled by AB.")
 
 
@@ -71,131 +92,236 @@ def test_our_part_of_elans_schema_holds(eaf):
     xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd")).validate(str(eaf))
 
 
-def test_pympi_and_speach_read_elan_back_to_the_millisecond(eaf, film, segments):
+def test_pympi_reads_the_segments_back_to_the_millisecond(eaf, segments_ms):
+    pympi = pytest.importorskip("pympi")
+    annotations = pympi.Elan.Eaf(str(eaf)).get_annotation_data_for_tier("obygaze: segments")
+    assert [(start, end) for start, end, *_ in sorted(annotations)] == segments_ms
+
+
+def test_speach_reads_the_segments_back_to_the_millisecond(eaf, segments_ms):
+    elan = pytest.importorskip("speach.elan")
+    annotations = elan.read_eaf(str(eaf))["obygaze: segments"].annotations
+    assert sorted((one.from_ts.value, one.to_ts.value) for one in annotations) == segments_ms
+
+
+def test_elan_has_each_rows_probability_as_one_of_five_ranges(eaf, film):
+    """`BINS` are "0.0 to 0.2" and so on: ELAN lists each distinct value, and exact ones would be many."""
     pympi = pytest.importorskip("pympi")
     read = pympi.Elan.Eaf(str(eaf))
-    assert [(a, b) for a, b, *_ in sorted(read.get_annotation_data_for_tier("obygaze: segments"))] == segments
-    rows = film.rows()
-    rows = rows[rows["p"].notna()]
-    level = sorted(read.get_annotation_data_for_tier("obygaze: level (p)"))
-    spans = [(round(1000 * a), round(1000 * b)) for a, b in rows[["start_s", "end_s"]].to_numpy()]
-    assert [(a, b) for a, b, *_ in level] == spans
-    # Probabilities are one of five bins of a vocabulary.
-    for (_, _, value), p in zip(level, rows["p"], strict=True):
-        low, high = map(float, value.split(" to "))
-        assert low <= p <= high
+    rows = film.rows().dropna(subset="p")
+    annotations = sorted(read.get_annotation_data_for_tier("obygaze: level (p)"))
+    for (start_ms, end_ms, value), row in zip(annotations, rows.itertuples(), strict=True):
+        assert (start_ms, end_ms) == (round(1000 * row.start_s), round(1000 * row.end_s))
         assert value in BINS
-    assert {value for *_, value in read.get_annotation_data_for_tier("obygaze: Body")} <= set(BINS)
+        low, high = map(float, value.split(" to "))
+        assert low <= row.p <= high
+    body = {value for *_, value in read.get_annotation_data_for_tier("obygaze: Body")}
+    assert body <= set(BINS)
+
+
+def test_elan_has_empty_tiers_for_people_to_write_into(eaf):
+    pympi = pytest.importorskip("pympi")
+    read = pympi.Elan.Eaf(str(eaf))
     assert list(read.get_annotation_data_for_tier("human: level")) == []
     assert read.get_parameters_for_tier("human: concepts")["PARENT_REF"] == "human: level"
-    elan = pytest.importorskip("speach.elan")
-    document = elan.read_eaf(str(eaf))
-    tier = document["obygaze: segments"]
-    found = sorted((one.from_ts.value, one.to_ts.value) for one in tier.annotations)
-    assert found == segments
 
 
-def test_a_span_of_no_millisecond_has_one_in_elan():
-    film = invented_film(**SMALL)
-    film.shots.loc[0, "end_s"] = 0.0004
-    assert re.findall('TIME_VALUE="(.*?)"', export(film, "eaf", tiers=["shots"]))[:2] == ["0", "1"]
+def test_a_span_shorter_than_a_millisecond_lasts_one_millisecond_in_elan():
+    film = ten_minute_film()
+    film.shots.loc[0, "end_s"] = 0.0004  # the first shot begins at 0
+    times_ms = re.findall('TIME_VALUE="(.*?)"', export(film, "eaf", tiers=["shots"]))
+    assert times_ms[:2] == ["0", "1"]
 
 
-def test_a_shot_of_which_nothing_is_marked_is_called_a_shot_and_not_by_its_detector():
-    film = invented_film(**SMALL)
+def test_a_shot_is_named_by_its_flags_or_else_shot_and_never_by_its_detector():
+    film = ten_minute_film()
     film.shots.loc[0, "flags"] = "black"
-    words = re.findall('text = "(.*?)"', export(film, "textgrid", tiers=["shots"]))
-    assert words[:2] == ["black", "shot"]
-    assert "own" not in words
+    names = re.findall('text = "(.*?)"', export(film, "textgrid", tiers=["shots"]))
+    assert names[:2] == ["black", "shot"]
+    assert set(film.shots["detector"]) == {"own"}
+    assert "own" not in names
 
 
-def test_only_concepts_that_are_found_have_tiers(eaf):
+def test_only_concepts_that_are_found_have_tiers(eaf, film):
     names = re.findall('TIER_ID="obygaze: ([^"]*)"', eaf.read_text(encoding="utf-8"))
-    found = ["Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"]
+    found = [concept.name for concept in film.model().concepts if concept.is_found]
+    assert found == ["Type of shot", "Body", "Clothing", "Expression of emotion", "Activity"]
     assert names == ["segments", "level (p)", *found, "shots"]
 
 
-def test_captions_read_back_to_the_millisecond(film, segments):
+def clock_ms(clock):
+    """Return the milliseconds of hh:mm:ss.mmm; SubRip has a comma for the point."""
+    hours, minutes, seconds = clock.replace(",", ".").split(":")
+    return round(1000 * (3600 * int(hours) + 60 * int(minutes) + float(seconds)))
+
+
+def test_webvtts_own_reader_reads_cues_back_to_the_millisecond(film, segments_ms):
     webvtt = pytest.importorskip("webvtt")
-
-    def milliseconds(clock):
-        hours, minutes, seconds = clock.replace(",", ".").split(":")
-        return round(1000 * (3600 * int(hours) + 60 * int(minutes) + float(seconds)))
-
-    cues = list(webvtt.from_string(export(film, "vtt", top=20)))
-    assert [(milliseconds(cue.start), milliseconds(cue.end)) for cue in cues] == segments
-    blocks = export(film, "srt", top=20).strip().split("\n\n")
-    assert [block.split("\n")[0] for block in blocks] == [str(n) for n in range(1, len(segments) + 2)]
-    clocks = [block.split("\n")[1].split(" --> ") for block in blocks[1:]]
-    assert [tuple(map(milliseconds, both)) for both in clocks] == segments
+    cues = webvtt.from_string(export(film, "vtt", top=20))
+    assert [(clock_ms(cue.start), clock_ms(cue.end)) for cue in cues] == segments_ms
 
 
-def test_caveats_of_subtitles_are_no_span(film, segments, tmp_path):
+def test_subrip_has_one_numbered_block_a_segment_after_one_of_caveats(film, segments_ms):
+    blocks = [block.split("\n") for block in export(film, "srt", top=20).strip().split("\n\n")]
+    numbers = [int(block[0]) for block in blocks]
+    assert numbers == list(range(1, 1 + len(segments_ms) + 1))
+    times_ms = []
+    for block in blocks[1:]:
+        start, end = block[1].split(" --> ")
+        times_ms.append((clock_ms(start), clock_ms(end)))
+    assert times_ms == segments_ms
+
+
+def test_caveats_of_subtitles_are_no_span(film, segments_ms, tmp_path):
     (tmp_path / "a.srt").write_text(export(film, "srt", top=20), encoding="utf-8")
-    assert len(import_spans([tmp_path / "a.srt"], tmp_path).manifest) == len(segments)
+    assert len(import_spans([tmp_path / "a.srt"], tmp_path).manifest) == len(segments_ms)
 
 
 @pytest.mark.parametrize(("kind", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
-def test_video_editors_get_markers_to_the_frame(film, segments, kind, adapter):
+def test_video_editors_get_markers_to_the_frame(film, segments_ms, kind, adapter):
     otio = pytest.importorskip("opentimelineio")
-    rate = Fraction(24000, 1001)
-    text = export(film, kind, tiers=["segments"], rate=rate, top=20)
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
+    fps = Fraction(24000, 1001)
+    text = export(film, kind, tiers=["segments"], rate=fps, top=20)
     read = otio.adapters.read_from_string(text, adapter)
-    markers = [marker for clip in read.find_clips() for marker in clip.markers]
-    frames = [
-        (one.marked_range.start_time.value, one.marked_range.end_time_exclusive().value) for one in markers
-    ]
-    assert frames == [(round(a * rate / 1000), round(b * rate / 1000)) for a, b in segments]
+    ranges = [marker.marked_range for clip in read.find_clips() for marker in clip.markers]
+    frames = [(one.start_time.value, one.end_time_exclusive().value) for one in ranges]
+    assert frames == [(round(start * fps / 1000), round(end * fps / 1000)) for start, end in segments_ms]
+
+
+@pytest.mark.parametrize("kind", ["otio", "fcpxml7"])
+def test_formats_of_video_editors_say_that_times_are_rounded_to_frames(kind):
     assert "rounded to frames" in FORMATS[kind].loses
 
 
-EVENT = re.compile(
-    r"(\d{3})  001      V     C        (\S+) (\S+) \2 \3  \n"
-    r" \|C:ResolveColor(\w+) \|M:([^|]*) \|D:(\d+)\n\* LOC: \2 "
+EDL_EVENT = re.compile(
+    r"\d{3}  001      V     C        (?P<start>\S+) (?P<end>\S+) (?P=start) (?P=end)  \n"
+    r" \|C:ResolveColor\w+ \|M:[^|]* \|D:(?P<n_frames>\d+)\n\* LOC: (?P=start) "
 )
+"""An event of an edit list: its time codes, and the length of the marker that DaVinci Resolve reads."""
 
 
 @pytest.mark.parametrize(
     ("rate", "start"),
-    [("25", ""), ("25", "01:00:00:00"), ("30000/1001", "01:00:00;00"), ("24000/1001", "10:00:00:00")],
+    [
+        ("25", "00:00:00:00"),
+        ("25", "01:00:00:00"),
+        ("30000/1001", "01:00:00;00"),
+        ("24000/1001", "10:00:00:00"),
+    ],
 )
 def test_an_edit_list_has_markers_of_resolve_with_their_ends_from_the_start_time_code(
-    film, segments, rate, start
+    film, segments_ms, rate, start
 ):
     """An event lasts one frame; its marker says how many frames the segment has."""
     fps = Fraction(rate)
 
-    def frame_of(label):
-        return round(Fraction(time_code(label, fps)) * fps)
+    def frame_number(code):
+        seconds = time_code(code, fps)
+        return round(Fraction(seconds) * fps)
 
     text = export(film, "edl", rate=fps, top=20, start=start)
-    offset = frame_of(start or "0")
-    found = []
-    for event in EVENT.findall(text):
-        first, end, n_frames = frame_of(event[1]) - offset, frame_of(event[2]) - offset, int(event[5])
-        assert end == first + 1
-        found.append((first, first + n_frames))
-    assert found == [tuple(round(Fraction(ms, 1000) * fps) for ms in segment) for segment in segments]
-    # OpenTimelineIO takes a comment above the first event for an event.
-    assert f"FCM: {'DROP' if ';' in start else 'NON-DROP'} FRAME\n\n001 " in text
+    markers = []
+    for event in EDL_EVENT.finditer(text):
+        first = frame_number(event["start"]) - frame_number(start)
+        assert frame_number(event["end"]) - frame_number(event["start"]) == 1
+        markers.append((first, first + int(event["n_frames"])))
+    assert markers == [(round(a * fps / 1000), round(b * fps / 1000)) for a, b in segments_ms]
+
+
+def test_the_time_codes_of_an_edit_list_start_at_zero_by_default(film):
+    assert export(film, "edl") == export(film, "edl", start="00:00:00:00")
+
+
+@pytest.mark.parametrize(("start", "kind"), [("01:00:00:00", "NON-DROP"), ("01:00:00;00", "DROP")])
+def test_an_edit_list_is_ascii_and_has_no_comment_above_its_first_event(film, start, kind):
+    """OpenTimelineIO takes a comment above the first event for an event. A ; means drop frame."""
+    text = export(film, "edl", rate=Fraction(30000, 1001), start=start)
+    assert f"FCM: {kind} FRAME\n\n001 " in text
     assert text.isascii()
 
 
-def test_pyannote_reads_turns_with_their_caveats(film, segments):
+RTTM_COLUMNS = (
+    "type", "file", "channel", "start_s", "duration_s", "orthography", "kind", "speaker", "p", "lookahead",
+)  # fmt: skip
+
+
+def test_pyannotes_columns_have_a_turn_a_segment(film, segments_ms):
     text = export(film, "rttm", tiers=["segments"], top=20)
-    read = pd.read_csv(io.StringIO(text), names=range(10), sep=r"\s+", dtype={3: float, 4: float})
-    assert [(round(1000 * a), round(1000 * (a + n))) for a, n in read[[3, 4]].to_numpy()] == segments
-    assert set(read[7]) == {"obygaze:_segments"}
+    turns = pd.read_csv(io.StringIO(text), names=RTTM_COLUMNS, sep=r"\s+")
+    starts_ms = (1000 * turns["start_s"].astype(float)).round()
+    ends_ms = (1000 * (turns["start_s"].astype(float) + turns["duration_s"].astype(float))).round()
+    assert list(zip(starts_ms, ends_ms, strict=True)) == segments_ms
+    assert set(turns["speaker"]) == {"obygaze:_segments"}
+
+
+@pytest.mark.parametrize("rate", ["12.5", "120"], ids=["no whole number", "three digits"])
+def test_a_rate_without_time_code_is_refused(film, rate):
+    """Time codes number the frames of a second, in two digits."""
+    with pytest.raises((ManifestError, FilmError)):
+        export(film, "edl", rate=Fraction(rate))
+
+
+@pytest.fixture(scope="module")
+def without_a_passage(film):
+    """The film by a model whose threshold no place reaches."""
+    return with_model(film, threshold_p=0.999)
+
+
+def test_pyannote_reads_a_file_of_caveats_alone_as_one_without_turns(without_a_passage):
+    text = export(without_a_passage, "rttm", tiers=["segments"])
+    assert text.startswith(";;_Scores_of_a_model_")
+    # As pyannote.database reads it: columns by name, and turns by the second one.
+    read = pd.read_csv(io.StringIO(text), names=range(10), sep=r"\s+", dtype={1: str, 3: float, 4: float})
+    assert len(read) == 1
+    assert len(read.groupby(1)) == 0
+
+
+@pytest.mark.parametrize("format_name", ["edl", "csv"])
+def test_caveats_that_a_file_has_no_place_for_are_told(without_a_passage, film, tmp_path, format_name):
+    path = tmp_path / "out"
+    told = write_export(without_a_passage, format_name, path, tiers=["segments"])
+    assert told.startswith("The file has no span, and so no place for these notes: Scores of a model")
+    assert "No passage that the model can judge reaches the threshold" in told
+    assert "Scores of a model" not in path.read_text(encoding="utf-8")
+    assert write_export(film, format_name, path, tiers=["segments"]) == ""
+    assert "Scores of a model" in path.read_text(encoding="utf-8")
+
+
+def test_concepts_without_a_tier_are_named_in_the_file_and_told(film, kind, tmp_path):
+    """Of the eight concepts the tests of the model show five to be found better than chance."""
+    left_out = "The tiers of concepts leave out Look, Posture and Appearance: "
+    told = write_export(film, kind, tmp_path / "out", tiers=["segments", "concepts"])
+    assert told.startswith(left_out)
+    assert left_out in " ".join(collect(film, kind, tiers=["segments", "concepts"]).caveats)
+    assert "leave out" not in write_export(film, kind, tmp_path / "out", tiers=["segments"])
+
+
+def test_every_format_says_how_many_decimals_its_probabilities_have(film, kind):
+    text = export(film, kind, tiers=["segments"])
+    loses = FORMATS[kind].loses
+    passage = film.segments(top=0).iloc[0]
+    four, two = f"{passage['p']:.4f}".rstrip("0"), f"{passage['p']:.2f}"
+    if kind == "rttm":
+        assert "without probabilities" in loses
+        assert two not in text
+    elif "four decimals" in loses:
+        assert four in text
+    else:
+        assert "two decimals" in loses
+        assert two in text
+        assert four not in text
 
 
 @pytest.mark.parametrize(
-    ("rate", "start"), [("12.5", ""), ("120", ""), ("25", "01:00:00;00"), ("29.97", "00:01:00;00")]
+    ("rate", "start"),
+    [(Fraction(25), "01:00:00;00"), (Fraction(30000, 1001), "00:01:00;00")],
+    ids=["drop frame at a whole rate", "a frame number that is dropped"],
 )
-def test_a_start_or_rate_without_time_code_is_refused(film, rate, start):
-    with pytest.raises((ManifestError, FilmError)):
-        export(film, "edl", rate=Fraction(rate) if rate != "29.97" else Fraction(30000, 1001), start=start)
+def test_a_start_that_no_time_code_has_is_refused(film, rate, start):
+    with pytest.raises(ManifestError):
+        export(film, "edl", rate=rate, start=start)
 
 
 def test_a_rate_without_time_code_is_refused_for_an_editor_too(film):
@@ -204,183 +330,223 @@ def test_a_rate_without_time_code_is_refused_for_an_editor_too(film):
         export(film, "fcpxml7", rate=Fraction("12.5"))
 
 
-def test_a_day_of_time_codes_begins_anew_and_an_absent_tier_is_named(film):
-    text = export(film, "edl", rate=Fraction(25), start="23:59:59:24")
-    assert {label[:2] for label in re.findall(r"\d\d:\d\d:\d\d:\d\d", text)} <= {"23", "00"}
-    assert "no subtitles" in collect(film, "vtt", tiers=("subtitles",)).notice
+def test_time_codes_begin_at_zero_again_after_24_hours(film):
+    text = export(film, "edl", rate=Fraction(25), start="23:59:59:24")  # the last frame of the day
+    hours = {code[:2] for code in re.findall(r"\d\d:\d\d:\d\d:\d\d", text)}
+    assert hours == {"23", "00"}
+
+
+def test_the_notice_of_an_export_names_a_tier_that_the_film_does_not_have(film):
+    assert film.subtitles.empty
+    assert "no subtitles" in collect(film, "vtt", tiers=["subtitles"]).notice
 
 
 def test_praat_reads_its_tiers_back(film, tmp_path):
+    textgrid = pytest.importorskip("praatio.textgrid")
     path = tmp_path / "film.TextGrid"
     path.write_text(export(film, "textgrid"), encoding="utf-8")
-    textgrid = pytest.importorskip("praatio.textgrid")
     read = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
-    table = film.segments(top=0).sort_values("start_s")
-    found = [(one.start, one.end) for one in read.getTier("obygaze: segments").entries]
-    assert found == [(round(a, 6), round(b, 6)) for a, b in table[["start_s", "end_s"]].to_numpy()]
+    # By default an export has only the segments that reach the threshold, and so has top=0.
+    segments = film.segments(top=0).sort_values("start_s")
+    intervals = [(one.start, one.end) for one in read.getTier("obygaze: segments").entries]
+    assert intervals == [(round(a, 6), round(b, 6)) for a, b in segments[["start_s", "end_s"]].to_numpy()]
     assert read.maxTimestamp == film.record.duration_s
 
 
-def test_no_export_comes_back_as_a_label(film, tmp_path):
-    for kind in (
-        "textgrid",
-        "rttm",
-        "eaf",
-        "otio",
-        "fcpxml7",
-        "markers",
-        "edl",
-        "jsonld",
-        "iiif",
-        "refi-qda",
-    ):
-        if kind in {"otio", "fcpxml7"}:
-            pytest.importorskip("opentimelineio")
-        (tmp_path / f"film.{kind}").write_text(export(film, kind, top=20), encoding="utf-8")
-        imported = import_spans([tmp_path / f"film.{kind}"], tmp_path, annotator="AB", rate=Fraction(24))
-        assert not imported.manifest.clips, kind
-        assert imported.accounts[0].shows_model_output, kind
-        (account,) = imported.accounts
-        assert account.seen == len(account.left_out)
+@pytest.mark.parametrize(
+    "kind",
+    ["textgrid", "rttm", "eaf", "otio", "fcpxml7", "markers", "edl", "jsonld", "iiif", "refi-qda"],
+)
+def test_spans_of_a_model_are_never_imported_as_labels(film, kind, tmp_path):
+    """The account of the import lists each of them as left out, and says that the file shows scores."""
+    if kind in {"otio", "fcpxml7"}:
+        pytest.importorskip("opentimelineio")
+    path = tmp_path / f"film.{kind}"
+    path.write_text(export(film, kind, top=20), encoding="utf-8")
+    imported = import_spans([path], tmp_path, annotator="AB", rate=Fraction(24))
+    assert not imported.manifest.clips
+    (account,) = imported.accounts
+    assert account.shows_model_output
+    assert account.seen == len(account.left_out)
 
 
 def test_lines_that_overlap_are_on_tiers_of_their_own_in_elan(film):
-    said = film.subtitles.iloc[:0].copy()
-    said.loc[0], said.loc[1] = [1.0, 10.0, "Sign"], [2.0, 3.0, "Line"]
-    both = replace(film, subtitles=said)
-    names = re.findall('TIER_ID="(obygaze: [^"]*)"', export(both, "eaf", tiers=["subtitles"]))
-    assert names == ["obygaze: subtitles", "obygaze: subtitles (2)"]
+    lines = pd.DataFrame({"start_s": [1.0, 2.0], "end_s": [10.0, 3.0], "text": ["Sign", "Line"]})
+    text = export(replace(film, subtitles=lines), "eaf", tiers=["subtitles"])
+    tiers = re.findall('TIER_ID="(obygaze: [^"]*)"', text)
+    assert tiers == ["obygaze: subtitles", "obygaze: subtitles (2)"]
 
 
-def test_web_annotations_have_media_fragments_and_name_the_model(film):
-    found = json.loads(export(film, "jsonld"))
-    assert found["type"] == "AnnotationCollection"
-    assert found["creator"]["type"] == "Software"
-    assert "1f" * 32 in found["creator"]["id"]
-    items = found["first"]["items"]
-    assert found["total"] == len(items)
-    row = film.segments(top=0).sort_values("start_s").iloc[0]
-    assert items[0]["target"]["selector"]["value"] == f"t={row['start_s']},{row['end_s']}"
-    assert {one["motivation"] for one in items} == {"classifying"}
+def test_web_annotations_name_the_model_as_their_creator(film):
+    collection = json.loads(export(film, "jsonld"))
+    assert collection["type"] == "AnnotationCollection"
+    assert collection["creator"]["type"] == "Software"
+    assert film.model().sha256 == "1f" * 32
+    assert film.model().sha256 in collection["creator"]["id"]
+
+
+def test_web_annotations_point_at_their_spans_by_media_fragments(film):
+    collection = json.loads(export(film, "jsonld"))
+    items = collection["first"]["items"]
+    assert collection["total"] == len(items)
+    assert {item["motivation"] for item in items} == {"classifying"}
+    first = film.segments(top=0).sort_values("start_s").iloc[0]
+    assert items[0]["target"]["selector"]["value"] == f"t={first['start_s']},{first['end_s']}"
+
+
+def annotation_context():
+    """Return as much of http://www.w3.org/ns/anno.jsonld as decides which values are IRIs."""
+    context = {"@vocab": "urn:oa:", "id": "@id", "type": "@type"}
+    for name in ("motivation", "generator", "conformsTo", "rights", "partOf"):
+        context[name] = {"@id": f"urn:oa:{name}", "@type": "@id"}
+    return context
 
 
 @pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated")  # rdflib's own parser of JSON-LD
-def test_web_annotations_are_linked_data_each_with_one_iri(film):
+def test_web_annotations_are_linked_data_whose_nodes_have_iris(film):
     rdflib = pytest.importorskip("rdflib")
     document = json.loads(export(film, "jsonld", top=20))
-    keys = {"id": "@id", "type": "@type"}
-    iris = {name: {"@type": "@id"} for name in ("motivation", "generator", "conformsTo", "rights", "partOf")}
-    # As much of http://www.w3.org/ns/anno.jsonld as decides what is an IRI.
-    document["@context"] = {
-        "@vocab": "urn:oa:",
-        **keys,
-        **{n: {"@id": f"urn:oa:{n}", **t} for n, t in iris.items()},
-    }
-    graph = rdflib.Graph().parse(data=json.dumps(document), format="json-ld")
-    kinds = {
-        kind: set(graph.subjects(rdflib.RDF.type, rdflib.URIRef(f"urn:oa:{kind}")))
-        for kind in ("Annotation", "AnnotationPage", "AnnotationCollection")
-    }
-    assert [len(kinds[kind]) for kind in kinds] == [document["total"], 1, 1]
-    assert all(isinstance(node, rdflib.URIRef) for nodes in kinds.values() for node in nodes)
-    assert {body["type"] for item in document["first"]["items"] for body in item["body"]} == {"TextualBody"}
+    in_place = document | {"@context": annotation_context()}  # the address in the file is not looked up
+    graph = rdflib.Graph().parse(data=json.dumps(in_place), format="json-ld")
+    expected = {"Annotation": document["total"], "AnnotationPage": 1, "AnnotationCollection": 1}
+    for kind, n in expected.items():
+        nodes = set(graph.subjects(rdflib.RDF.type, rdflib.URIRef(f"urn:oa:{kind}")))
+        assert len(nodes) == n
+        assert all(isinstance(node, rdflib.URIRef) for node in nodes)  # no blank node
+
+
+def test_all_bodies_of_web_annotations_are_texts(film):
+    document = json.loads(export(film, "jsonld", top=20))
+    bodies = [body for item in document["first"]["items"] for body in item["body"]]
+    assert {body["type"] for body in bodies} == {"TextualBody"}
 
 
 @pytest.mark.parametrize("top", [0, 20])
 def test_iiifs_own_parser_reads_the_manifest_back(film, top):
     iiif = pytest.importorskip("iiif_prezi3")
-    text = export(film, "iiif", top=top)
-    manifest = iiif.Manifest.model_validate_json(text)
+    manifest = iiif.Manifest.model_validate_json(export(film, "iiif", top=top))
     (canvas,) = manifest.items
     assert canvas.duration == film.record.duration_s
     (page,) = canvas.annotations
-    concepts = json.loads(export(film, "jsonld", top=top))["total"] - len(film.segments(top=top))
-    assert len(page.items) == len(film.segments(top=top)) + concepts
+    web_annotations = json.loads(export(film, "jsonld", top=top))
+    assert len(page.items) == web_annotations["total"]  # both have the segments and the concepts
     assert len({item.id for item in page.items}) == len(page.items)
     first = film.segments(top=top).sort_values("start_s").iloc[0]
-    assert json.loads(text)["items"][0]["annotations"][0]["items"][0]["target"] == (
-        f"{canvas.id}#t={first['start_s']},{first['end_s']}"
-    )
+    assert page.items[0].target == f"{canvas.id}#t={first['start_s']},{first['end_s']}"
 
 
-def test_levels_that_people_write_into_the_table_are_judgements_in_sight_of_the_score(film, tmp_path):
-    rows = list(csv.DictReader(io.StringIO(export(film, "csv", tiers=["segments", "concepts"], top=20))))
-    table = pd.DataFrame(rows)
+def test_a_level_that_somebody_writes_into_the_table_is_imported_as_made_in_sight_of_the_score(
+    film, tmp_path
+):
+    text = export(film, "csv", tiers=["segments", "concepts"], top=20)
+    table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     table.loc[1, ["level", "concepts", "annotator"]] = "S", "Body", "AB"
     table.to_csv(tmp_path / "a.csv", index=False)
     imported = import_spans([tmp_path / "a.csv"], tmp_path)
     (clip,) = imported.manifest
     assert (repr(clip.start_s), clip.level, clip.concepts) == (table["start_s"][1], "S", ("Body",))
-    assert (clip.annotator, clip.extras["seen_score"]) == ("AB", "1")
+    assert clip.annotator == "AB"
+    assert clip.extras["seen_score"] == "1"
     assert len(imported.accounts[0].left_out) == len(table) - 1
 
 
-def test_the_table_has_numbers_and_no_formulas():
-    film = invented_film("=cmd|' /C calc'!A0", NASTY, **SMALL)
+def test_no_cell_of_the_table_is_a_formula_to_a_spreadsheet():
+    """Spreadsheets run cells that begin with = + - or @; an apostrophe before it makes a cell a text."""
+    film = ten_minute_film("=cmd|' /C calc'!A0", NASTY)
     rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
-    assert {row["movie"][0] for row in rows} == {"'"}
-    assert all(float(row["p"]) for row in rows)
-    assert rows[0]["caveats"]
-    assert not any(row["caveats"] for row in rows[1:])
-    assert all(cell[:1] not in set("=+-@") for row in rows for cell in row.values())
+    assert {row["movie"] for row in rows} == {"'=cmd|' /C calc'!A0"}
+    assert all(not cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
 
 
-@pytest.mark.parametrize("kind", ["eaf", "vtt", "srt", "jsonld", "edl"])
-def test_no_title_breaks_a_format(kind, segments):
-    text = export(invented_film("m/<&>", NASTY, **SMALL), kind, top=20)
-    if kind == "eaf":
-        import xml.etree.ElementTree as ET
+def test_each_row_of_the_table_has_a_probability_and_the_first_alone_the_caveats(film):
+    first, *others = csv.DictReader(io.StringIO(export(film, "csv", top=20)))
+    assert all(0 < float(row["p"]) < 1 for row in (first, *others))
+    assert first["caveats"]
+    assert not any(row["caveats"] for row in others)
 
-        root = ET.fromstring(text)  # noqa: S314
-        assert root.find("HEADER/PROPERTY[@NAME='obygaze movie']").text == "m/<&>"
-    elif kind == "vtt":
-        webvtt = pytest.importorskip("webvtt")
-        assert len(list(webvtt.from_string(text))) == len(segments)
-        assert text.count("\n\nNOTE") == 1
-    elif kind == "srt":
-        assert text.count(" --> ") == len(segments) + 1
-        assert not set("<{}") & set(text)
-    elif kind == "jsonld":
-        assert json.loads(text)["label"].startswith("A <b>")
-        assert "Amélie" in export(invented_film("m", "Amélie", **SMALL), kind, top=20)
-    else:
-        assert len(text.split("\n")[0]) < 80
+
+def hostile_film():
+    """Make a film whose id and title hold markup, quotes, an end of lines and a cue's arrow."""
+    return ten_minute_film("m/<&>", NASTY)
+
+
+def test_no_title_breaks_elans_xml():
+    root = ET.fromstring(export(hostile_film(), "eaf"))  # noqa: S314 - ours
+    assert root.find("HEADER/PROPERTY[@NAME='obygaze movie']").text == "m/<&>"
+
+
+def test_no_title_ends_the_note_or_adds_a_cue_of_webvtt(segments_ms):
+    webvtt = pytest.importorskip("webvtt")
+    text = export(hostile_film(), "vtt", top=20)
+    assert len(list(webvtt.from_string(text))) == len(segments_ms)
+    assert text.count("\n\nNOTE") == 1
+
+
+def test_no_title_adds_a_block_or_markup_to_subrip(segments_ms):
+    text = export(hostile_film(), "srt", top=20)
+    assert text.count(" --> ") == len(segments_ms) + 1  # and one block of caveats
+    assert not set("<{}") & set(text)  # players read them as formatting
+
+
+def test_a_title_is_written_as_it_is_in_json():
+    assert json.loads(export(hostile_film(), "jsonld"))["label"].startswith("A <b>")
+    assert "Amélie" in export(ten_minute_film("m", "Amélie"), "jsonld", top=20)
+
+
+def test_the_line_of_an_edit_lists_title_stays_below_80_letters():
+    assert len(NASTY * 3) > 80
+    title, *_ = export(ten_minute_film("m", NASTY * 3), "edl").split("\n")
+    assert len(title) < 80
 
 
 def test_every_kind_of_tier_has_a_colour_of_markers():
     assert COLOURS.keys() == set(KINDS)
 
 
-@pytest.mark.parametrize("wrong", ["docx", "words"])
-def test_what_cannot_be_written_is_refused_by_name(film, wrong):
-    with pytest.raises(FilmError, match=f"'{wrong}'"):
-        export(film, "docx") if wrong == "docx" else export(film, "vtt", tiers=[wrong])
+def test_an_unknown_format_is_refused_by_name(film):
+    with pytest.raises(FilmError, match="'docx'"):
+        export(film, "docx")
 
 
-def test_a_probability_of_a_hundred_percent_is_in_the_last_bin(film):
-    spans = tuple(TierSpan(n, n + 1, "", p) for n, p in enumerate((0.0, 0.19, 0.2, 0.8, 1.0)))
-    text = to_eaf(replace(collect(film, "eaf"), tiers=(Tier("level", "p", spans),)))
-    said = re.findall(r"<ANNOTATION_VALUE>([^<]*)", text)
-    assert said == [BINS[place] for place in (0, 0, 1, 4, 4)]
+def test_an_unknown_tier_is_refused_by_name(film):
+    with pytest.raises(FilmError, match="'words'"):
+        export(film, "vtt", tiers=["words"])
 
 
-def test_every_note_has_the_conditions_that_the_page_has(film, kind):
-    """Of a film trained on, black in part, scored in longer windows, with a concept near chance."""
+@pytest.mark.parametrize(
+    ("p", "value"),
+    [
+        (0.0, "0.0 to 0.2"),
+        (0.19, "0.0 to 0.2"),
+        (0.2, "0.2 to 0.4"),
+        (0.8, "0.8 to 1.0"),
+        (1.0, "0.8 to 1.0"),
+    ],
+)
+def test_elan_has_a_probability_as_the_range_that_holds_it(film, p, value):
+    """A range holds its lower end and not its upper one; the last holds both."""
+    tier = Tier("level", "p", (TierSpan(0.0, 1.0, "", p),))
+    text = to_eaf(replace(collect(film, "eaf"), tiers=(tier,)))
+    assert re.findall(r"<ANNOTATION_VALUE>([^<]*)", text) == [value]
+
+
+def test_the_caveats_of_every_format_have_the_conditions_that_the_page_has(film, kind):
+    """The film was trained on and is black in part, the windows are longer, and a concept is near chance."""
     table = film.table.copy()
-    table.loc[3, ["p", "p_low", "p_high"]], table.loc[3, "flags"] = float("nan"), "black"
-    trained = with_model(replace(film, table=table), is_trained_on=True, clip_s=6.083)
-    caveats = " ".join(collect(trained, kind).caveats)
-    words = Words("en")
-    near_chance = [concept.name for concept in film.model().concepts if concept.is_near_chance]
-    model, judged = trained.model(), trained.time()
-    told = [
+    table.loc[3, ["p", "p_low", "p_high"]] = float("nan")
+    table.loc[3, "flags"] = "black"
+    film = with_model(replace(film, table=table), is_trained_on=True, clip_s=6.083)
+    model, words = film.model(), Words("en")
+    near_chance = [concept.name for concept in model.concepts if concept.is_near_chance]
+    assert near_chance
+    assert film.time().black_or_credits_s  # the black row
+    on_the_page = [
         words["trained_on"],
         phrases.evidence_sentence(of_film.model_evidence(model), words),
         phrases.windows_sentence(of_film.other_windows(model, film.record.windows), words),
         phrases.near_chance_caveat(near_chance, words),
-        phrases.nothing_caveat(of_film.judged_time(model, judged), words),
+        phrases.nothing_caveat(of_film.judged_time(model, film.time()), words),
     ]
-    assert near_chance
-    assert judged.nothing_s
-    assert [text for text in told if text not in caveats] == []
-    assert "6.08" in export(trained, kind)
+    caveats = " ".join(collect(film, kind).caveats)
+    assert [sentence for sentence in on_the_page if sentence not in caveats] == []
+    assert "6.08" in export(film, kind)  # seconds of a window, as sentences round them

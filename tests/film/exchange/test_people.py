@@ -3,15 +3,15 @@
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from obygaze_features.manifest import import_spans
 from obygaze_film.exchange import FORMATS, Decided, export
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import ten_minute_film
 
-SMALL = {"n_rows": 40, "duration_s": 600.0}
 ID = "0123456789abcdef-{}"
 HOSTILE = "</script><script>alert(1)</script>\n\nNOTE --> ]]> \" ' & =1+1 |M:"
 
@@ -22,91 +22,101 @@ CD_BLIND = Decided(10.0, 18.5, ("C_D é",), "EN", is_blind=True, id=ID.format(5)
 BOTH = ("AB", "C_D é")
 SETTLED = Decided(10.0, 18.5, BOTH, "HN", ("Body",), is_blind=True, is_agreed=True, id=ID.format(6))
 NOTE = Decided(40.0, 41.0, ("AB",), note=HOSTILE, id=ID.format(7))
-EVERY = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
-
-WITH_TIERS = ("eaf", "textgrid")
-LINES = ("vtt", "srt", "rttm")
-READ_BACK = tuple(FORMATS)
+ALL_DECISIONS = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
 
 
 @pytest.fixture(scope="module")
 def film():
-    return invented_film(**SMALL)
+    return ten_minute_film()
 
 
-def written(film, kind, tmp_path, *decided, **options):
+def exported(film, kind, tmp_path, *decided, **options):
+    """Write an export with what people decided into a file; by default all that is decided above."""
     path = tmp_path / f"film{FORMATS[kind].suffix}"
-    path.write_text(export(film, kind, people=decided or EVERY, **options), encoding="utf-8")
+    text = export(film, kind, people=decided or ALL_DECISIONS, **options)
+    path.write_text(text, encoding="utf-8")
     return path
 
 
-def labelled(clips):
-    found = []
+def labels_of_clips(clips):
+    """Return annotator, start, end, level, concepts and whether the score was in sight, of labelled clips."""
+    labels = []
     for clip in clips:
         if clip.level:
             times = round(clip.start_s, 3), round(clip.end_s, 3)
-            found.append(
-                (clip.annotator, *times, clip.level, clip.concepts, clip.extras.get("seen_score", ""))
-            )
-    return sorted(found)
+            seen_score = clip.extras.get("seen_score", "")
+            labels.append((clip.annotator, *times, clip.level, clip.concepts, seen_score))
+    return sorted(labels)
 
 
-def as_labelled(*decided):
-    return sorted(
-        (one.annotator, one.start_s, one.end_s, one.level, one.concepts, "0" if one.is_blind else "1")
-        for one in decided
-    )
+def labels_of_decisions(*decided):
+    """Return the same of decisions, in the same order."""
+    labels = []
+    for one in decided:
+        seen_score = "0" if one.is_blind else "1"
+        labels.append((one.annotator, one.start_s, one.end_s, one.level, one.concepts, seen_score))
+    return sorted(labels)
 
 
-def test_without_asking_no_export_holds_what_people_decided(film, kind):
+def test_by_default_no_export_holds_what_people_decided(film, kind):
     assert "human: level, blind" not in export(film, kind).replace("_", " ")
 
 
-def test_every_format_says_who_decided_what_and_how(film, kind):
+def test_every_format_says_who_decided_and_how(film, kind):
     """RTTM has no spaces in a label: it writes _ for them, and %5F for the _ of a name."""
-    text = export(film, kind, people=EVERY)
-    with_spaces = text.replace("_", " ").replace("%5F", "_")
-    for words in ("AB", "blind", "in sight", "agreed"):
-        assert words in with_spaces
-    assert "C_D" in text or "C_D" in with_spaces
-    assert "no annotation by people" not in with_spaces
+    text = export(film, kind, people=(AB_BLIND, AB_SIGHT, CD_BLIND, SETTLED))
+    text = text.replace("C_D", "C%5FD").replace("_", " ").replace("%5F", "_")
+    for words in ("AB", "C_D", "blind", "in sight", "agreed"):
+        assert words in text
+    assert "no annotation by people" not in text
 
 
-@pytest.mark.parametrize("kind", READ_BACK)
+@pytest.mark.parametrize("kind", FORMATS)
 def test_our_reader_gets_back_who_decided_what_and_how(film, kind, tmp_path):
-    people = EVERY if kind in {"eaf", "csv"} else (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    path = written(film, kind, tmp_path, *people)
+    decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
+    path = exported(film, kind, tmp_path, *decided)
     manifest = import_spans([path], tmp_path, movie=film.movie).manifest
-    own = [clip for clip in manifest if "," not in clip.annotator]
-    assert labelled(own) == as_labelled(AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
+    assert labels_of_clips(manifest) == labels_of_decisions(*decided)
+
+
+@pytest.mark.parametrize("kind", ["eaf", "csv"])
+def test_what_is_agreed_does_not_change_what_our_reader_gets_back_of_each_person(film, kind, tmp_path):
+    path = exported(film, kind, tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+    manifest = import_spans([path], tmp_path, movie=film.movie).manifest
+    by_one_person = [clip for clip in manifest if clip.annotator != SETTLED.annotator]
+    assert labels_of_clips(by_one_person) == labels_of_decisions(AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
 
 
 def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(film, tmp_path):
     pysubs2 = pytest.importorskip("pysubs2")
     decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    pysubs2.load(written(film, "srt", tmp_path, *decided)).save(tmp_path / "film.ass")
+    pysubs2.load(exported(film, "srt", tmp_path, *decided)).save(tmp_path / "film.ass")
     manifest = import_spans([tmp_path / "film.ass"], tmp_path, movie=film.movie).manifest
-    assert labelled(manifest) == as_labelled(*decided)
+    assert labels_of_clips(manifest) == labels_of_decisions(*decided)
 
 
 @pytest.mark.parametrize("kind", ["eaf", "csv"])
-def test_a_span_names_the_decision_that_it_shows(film, kind, tmp_path):
-    manifest = import_spans([written(film, kind, tmp_path)], tmp_path).manifest
+def test_an_imported_label_names_the_decision_that_it_shows(film, kind, tmp_path):
+    decided = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
+    manifest = import_spans([exported(film, kind, tmp_path, *decided)], tmp_path).manifest
     found = {clip.extras["decision"]: (clip.annotator, clip.level) for clip in manifest if clip.level}
-    assert found == {one.id: (one.annotator, one.level) for one in EVERY if one.level}
+    assert found == {one.id: (one.annotator, one.level) for one in decided}
 
 
 @pytest.mark.parametrize("kind", ["eaf", "textgrid", "srt", "vtt"])
-def test_a_file_without_the_models_tiers_is_blind_of_them(film, kind, tmp_path):
-    beside = import_spans([written(film, kind, tmp_path, AB_BLIND)], tmp_path)
-    alone = import_spans([written(film, kind, tmp_path, AB_BLIND, tiers=["people"])], tmp_path)
-    assert [one.accounts[0].shows_model_output for one in (beside, alone)] == [True, False]
-    assert labelled(alone.manifest) == as_labelled(AB_BLIND)
+def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(film, kind, tmp_path):
+    with_model = import_spans([exported(film, kind, tmp_path, AB_BLIND)], tmp_path)
+    assert with_model.accounts[0].shows_model_output
+    people_alone = import_spans([exported(film, kind, tmp_path, AB_BLIND, tiers=["people"])], tmp_path)
+    assert not people_alone.accounts[0].shows_model_output
+    assert labels_of_clips(people_alone.manifest) == labels_of_decisions(AB_BLIND)
 
 
-def test_elans_own_reader_sees_the_tiers_of_people(film, tmp_path):
+def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp_path):
+    """AB_LATER overlaps AB_SIGHT: AB has a second tier in sight. The one without a name is to write into."""
     pympi = pytest.importorskip("pympi")
-    read = pympi.Elan.Eaf(str(written(film, "eaf", tmp_path)))
+    path = exported(film, "eaf", tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+    read = pympi.Elan.Eaf(str(path))
     tiers = {name for name in read.get_tier_names() if name.startswith("human: level")}
     assert tiers == {
         "human: level",
@@ -116,38 +126,49 @@ def test_elans_own_reader_sees_the_tiers_of_people(film, tmp_path):
         "human: level, blind@C_D é",
         "human: level, agreed@AB, C_D é",
     }
+
+
+def test_elan_has_levels_with_their_annotator_and_concepts_below_them(film, tmp_path):
+    pympi = pytest.importorskip("pympi")
+    read = pympi.Elan.Eaf(str(exported(film, "eaf", tmp_path, AB_BLIND)))
     assert read.get_annotation_data_for_tier("human: level, blind@AB") == [(10000, 18500, "S")]
     assert read.get_parameters_for_tier("human: level, blind@AB")["ANNOTATOR"] == "AB"
-    below = read.get_ref_annotation_data_for_tier("human: concepts, blind@AB")
-    assert [one[2] for one in below] == ["Body;Clothing"]
-    # Whoever adds annotations by a program does not trip over the ids of ours.
+    concepts = read.get_ref_annotation_data_for_tier("human: concepts, blind@AB")
+    assert [text for _, _, text, *_ in concepts] == ["Body;Clothing"]
+
+
+def test_pympi_can_add_an_annotation_to_our_tiers(film, tmp_path):
+    """It numbers annotations itself, and fails on ids that it cannot read."""
+    pympi = pytest.importorskip("pympi")
+    read = pympi.Elan.Eaf(str(exported(film, "eaf", tmp_path, AB_BLIND)))
     read.add_annotation("human: level, blind@AB", 20000, 21000, "EN")
+    levels = read.get_annotation_data_for_tier("human: level, blind@AB")
+    assert sorted(levels) == [(10000, 18500, "S"), (20000, 21000, "EN")]
 
 
 def test_elans_schema_holds(film, tmp_path):
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd"))
-    schema.validate(str(written(film, "eaf", tmp_path)))
+    schema.validate(str(exported(film, "eaf", tmp_path)))
 
 
 def test_praats_own_reader_sees_the_tiers_of_people(film, tmp_path):
     textgrid = pytest.importorskip("praatio.textgrid")
-    read = textgrid.openTextgrid(str(written(film, "textgrid", tmp_path)), includeEmptyIntervals=False)
-    assert [tuple(one) for one in read.getTier("human: level, blind@C_D é").entries] == [(10.0, 18.5, "EN")]
-    assert [tuple(one) for one in read.getTier("human: concepts, agreed@AB, C_D é").entries] == [
-        (10.0, 18.5, "Body")
-    ]
+    path = exported(film, "textgrid", tmp_path, CD_BLIND, SETTLED)
+    read = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
+    (level,) = read.getTier("human: level, blind@C_D é").entries
+    assert tuple(level) == (10.0, 18.5, "EN")
+    (concepts,) = read.getTier("human: concepts, agreed@AB, C_D é").entries
+    assert tuple(concepts) == (10.0, 18.5, "Body")
 
 
 @pytest.mark.parametrize("kind", ["vtt", "srt"])
 def test_players_readers_see_who_decided(film, kind, tmp_path):
     pysubs2 = pytest.importorskip("pysubs2")
-    read = pysubs2.load(str(written(film, kind, tmp_path)), encoding="utf-8")
-    texts = {(event.start, event.end): [] for event in read}
-    for event in read:
-        texts[event.start, event.end].append(event.plaintext)
-    assert "human: labels, blind@AB = S; Body; Clothing" in texts[10000, 18500]
-    assert "human: labels, agreed@AB, C_D é = HN; Body" in texts[10000, 18500]
+    cues = pysubs2.load(str(exported(film, kind, tmp_path, AB_BLIND, SETTLED)), encoding="utf-8")
+    at_10_s = [cue.plaintext for cue in cues if (cue.start, cue.end) == (10000, 18500)]
+    assert "human: labels, blind@AB = S; Body; Clothing" in at_10_s
+    assert "human: labels, agreed@AB, C_D é = HN; Body" in at_10_s
 
 
 @pytest.mark.parametrize(("kind", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
@@ -155,72 +176,134 @@ def test_video_editors_readers_see_who_decided(film, kind, adapter, tmp_path):
     otio = pytest.importorskip("opentimelineio")
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
-    read = otio.adapters.read_from_string(written(film, kind, tmp_path).read_text(encoding="utf-8"), adapter)
+    text = exported(film, kind, tmp_path, AB_BLIND, SETTLED).read_text(encoding="utf-8")
+    read = otio.adapters.read_from_string(text, adapter)
     names = [marker.name for clip in read.find_clips() for marker in clip.markers]
     assert "human: labels, blind@AB = S; Body; Clothing" in names
     assert "human: labels, agreed@AB, C_D é = HN; Body" in names
-    if kind == "otio":
-        facts = [marker.metadata["obygaze"] for clip in read.find_clips() for marker in clip.markers]
-        (own,) = [fact for fact in facts if fact["tier"] == "human: labels, blind@AB"]
-        assert (own["annotator"], own["how"], own["level"], own["seen_score"]) == ("AB", "blind", "S", 0)
+
+
+def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film, tmp_path):
+    otio = pytest.importorskip("opentimelineio")
+    text = exported(film, "otio", tmp_path, AB_BLIND).read_text(encoding="utf-8")
+    read = otio.adapters.read_from_string(text, "otio_json")
+    facts = [marker.metadata["obygaze"] for clip in read.find_clips() for marker in clip.markers]
+    (decision,) = [fact for fact in facts if fact["tier"] == "human: labels, blind@AB"]
+    assert decision["annotator"] == "AB"
+    assert decision["level"] == "S"
+    assert (decision["how"], decision["seen_score"]) == ("blind", 0)
 
 
 def test_an_edit_list_names_who_decided(film, tmp_path):
-    text = written(film, "edl", tmp_path).read_text(encoding="utf-8")
-    assert "|M:human: labels, blind@AB = S; Body; Clothing |D:204" in text
+    text = exported(film, "edl", tmp_path, AB_BLIND, rate=Fraction(24)).read_text(encoding="utf-8")
+    n_frames = 204  # 8.5 seconds
+    assert f"|M:human: labels, blind@AB = S; Body; Clothing |D:{n_frames}" in text
+
+
+def test_opentimelineio_reads_an_edit_list_of_decisions(film, tmp_path):
     otio = pytest.importorskip("opentimelineio")
-    if "cmx_3600" in otio.adapters.available_adapter_names():
-        read = otio.adapters.read_from_string(text, "cmx_3600", rate=24)
-        assert any(read.find_clips())
+    if "cmx_3600" not in otio.adapters.available_adapter_names():
+        pytest.skip("OpenTimelineIO's adapter of edit lists is not installed")
+    text = exported(film, "edl", tmp_path).read_text(encoding="utf-8")
+    assert any(otio.adapters.read_from_string(text, "cmx_3600", rate=24).find_clips())
 
 
 def test_pyannotes_columns_name_who_decided(film, tmp_path):
     pandas = pytest.importorskip("pandas")
-    path = written(film, "rttm", tmp_path)
+    path = exported(film, "rttm", tmp_path, CD_BLIND)
     read = pandas.read_csv(path, names=range(10), sep=r"\s+", dtype={3: float, 4: float})
-    rows = read[read[7] == "human:_labels,_blind@C%5FD_é_=_EN"]
-    assert rows[[3, 4]].to_numpy().tolist() == [[10.0, 8.5]]
+    start_s, duration_s, speaker = 3, 4, 7  # columns
+    rows = read[read[speaker] == "human:_labels,_blind@C%5FD_é_=_EN"]
+    assert rows[[start_s, duration_s]].to_numpy().tolist() == [[10.0, 8.5]]
 
 
-def test_web_annotations_have_people_as_their_creators(film, tmp_path):
-    document = json.loads(written(film, "jsonld", tmp_path).read_text(encoding="utf-8"))
-    items = [item for item in document["first"]["items"] if "creator" in item]
-    assert len(items) == 7  # five decisions, and two notes
-    (settled,) = [item for item in items if len(item["creator"]) == 2]
+def annotations_of_people(film, tmp_path, *decided):
+    """Return the web annotations that have people as their creators."""
+    collection = json.loads(exported(film, "jsonld", tmp_path, *decided).read_text(encoding="utf-8"))
+    return [item for item in collection["first"]["items"] if "creator" in item]
+
+
+def test_a_web_annotation_has_the_people_who_decided_as_its_creators(film, tmp_path):
+    (settled,) = annotations_of_people(film, tmp_path, SETTLED)
     assert [person["name"] for person in settled["creator"]] == ["AB", "C_D é"]
-    facts = json.loads(settled["body"][2]["value"])
+    assert settled["motivation"] == "classifying"
+
+
+def test_a_note_is_a_web_annotation_that_comments(film, tmp_path):
+    note = Decided(40.0, 41.0, ("AB",), note="dark", id=ID.format(7))
+    (comment,) = annotations_of_people(film, tmp_path, note)
+    assert comment["motivation"] == "commenting"
+
+
+def test_the_web_annotations_of_all_decisions_have_ids_of_their_own(film, tmp_path):
+    items = annotations_of_people(film, tmp_path)
+    assert len({item["id"] for item in items}) == len(items) == 7  # six, of which one notes more
+
+
+def test_the_last_body_of_a_web_annotation_holds_the_facts_of_the_decision(film, tmp_path):
+    (settled,) = annotations_of_people(film, tmp_path, SETTLED)
+    facts = json.loads(settled["body"][-1]["value"])
     assert (facts["how"], facts["level"], facts["concepts"]) == ("agreed", "HN", ["Body"])
-    assert facts["seen_score"] == 0  # the tier's name does not say it of what was agreed
+    assert facts["seen_score"] == 0  # "agreed" does not say whether the score was in sight
+
+
+def test_the_facts_of_a_decision_say_whether_the_score_was_in_sight_and_those_of_a_note_do_not():
+    assert replace(SETTLED, is_blind=True).facts["seen_score"] == 0
     assert replace(SETTLED, is_blind=False).facts["seen_score"] == 1
     assert "seen_score" not in NOTE.facts
-    assert {item["motivation"] for item in items} == {"classifying", "commenting"}
-    assert len({item["id"] for item in items}) == len(items)
 
 
 def test_iiifs_own_parser_sees_who_decided(film, tmp_path):
     iiif = pytest.importorskip("iiif_prezi3")
-    manifest = iiif.Manifest.model_validate_json(written(film, "iiif", tmp_path).read_text(encoding="utf-8"))
-    values = [item.body.value for item in manifest.items[0].annotations[0].items]
+    text = exported(film, "iiif", tmp_path, AB_BLIND).read_text(encoding="utf-8")
+    (canvas,) = iiif.Manifest.model_validate_json(text).items
+    values = [item.body.value for item in canvas.annotations[0].items]
     assert "human: labels, blind@AB = S; Body; Clothing" in values
 
 
-def test_a_hostile_note_or_name_breaks_no_format(film, kind, tmp_path):
-    name = "=cmd() <b> | -->"
-    people = (Decided(1.0, 5.0, (name,), "S", note=HOSTILE, id=ID.format(9)), NOTE, CD_BLIND)
-    path = written(film, kind, tmp_path, *people)
-    text = path.read_text(encoding="utf-8")
-    if kind in {"jsonld", "iiif", "otio"}:
-        json.loads(text)
-    elif kind in {"eaf", "fcpxml7"}:
-        assert "<script>" not in text
-    elif kind == "csv":
-        assert not re.search(r"(^|,)\"?[=+@]", text, re.MULTILINE)
-    elif kind == "edl":
-        assert text.isascii()
-        assert text.count("  V     C  ") == text.count("* LOC")
-    elif kind in {"vtt", "srt"}:
-        assert text.count(" --> ") == len(re.findall(r"^\d\d:.* --> ", text, re.MULTILINE))
-    if kind in READ_BACK:
-        found = labelled(import_spans([path], tmp_path, movie=film.movie).manifest)
-        assert as_labelled(CD_BLIND)[0] in found
-        assert len(found) == 2
+HOSTILE_DECISIONS = (
+    Decided(1.0, 5.0, ("=cmd() <b> | -->",), "S", note=HOSTILE, id=ID.format(9)),
+    NOTE,
+    CD_BLIND,
+)
+"""A decision whose name and note are hostile, a hostile note without a level, and a plain decision."""
+
+
+def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(film, kind, tmp_path):
+    path = exported(film, kind, tmp_path, *HOSTILE_DECISIONS)
+    labels = labels_of_clips(import_spans([path], tmp_path, movie=film.movie).manifest)
+    assert labels_of_decisions(CD_BLIND)[0] in labels
+    assert len(labels) == 2  # the other one, too; the note has no level
+
+
+@pytest.mark.parametrize("kind", ["jsonld", "iiif", "otio"])
+def test_hostile_notes_leave_json_valid(film, kind):
+    if kind == "otio":
+        pytest.importorskip("opentimelineio")
+    json.loads(export(film, kind, people=HOSTILE_DECISIONS))
+
+
+@pytest.mark.parametrize("kind", ["eaf", "fcpxml7"])
+def test_hostile_notes_are_text_in_xml(film, kind):
+    if kind == "fcpxml7":
+        pytest.importorskip("opentimelineio")
+    assert "<script>" not in export(film, kind, people=HOSTILE_DECISIONS)
+
+
+def test_no_cell_of_a_hostile_note_is_a_formula_to_a_spreadsheet(film):
+    text = export(film, "csv", people=HOSTILE_DECISIONS)
+    begins_a_formula = r"(^|,)\"?[=+@]"
+    assert not re.search(begins_a_formula, text, re.MULTILINE)
+
+
+def test_hostile_notes_leave_an_edit_list_in_ascii_with_one_marker_an_event(film):
+    text = export(film, "edl", people=HOSTILE_DECISIONS)
+    assert text.isascii()
+    assert text.count("  V     C  ") == text.count("* LOC")
+
+
+@pytest.mark.parametrize("kind", ["vtt", "srt"])
+def test_hostile_notes_have_no_arrow_that_begins_a_cue(film, kind):
+    text = export(film, kind, people=HOSTILE_DECISIONS)
+    cues = re.findall(r"^\d\d:.* --> ", text, re.MULTILINE)
+    assert text.count(" --> ") == len(cues)

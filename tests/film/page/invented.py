@@ -42,14 +42,18 @@ def invented_film(
     duration_s=7212.0,
     n_rows=1532,
     seed=7,
-    unlike=((0.0, 0.008), (0.972, 1.0)),
+    unlike_parts=((0.0, 0.008), (0.972, 1.0)),
     trained_on=False,
     concepts=CONCEPTS,
     codebook="obygaze12",
     levels=(("HN",), ("S",)),
     traced=False,
 ) -> Timeline:
-    """Make a film whose level rises in `PLANTED` and whose concepts follow it in part."""
+    """Make a film whose level rises in `PLANTED` and whose concepts follow it in part.
+
+    `unlike_parts` are unlike the model's training clips, from one share of the film's length to another:
+    ((0.0, 0.5),) is the first half. Its last 4.5 % are credits, where they are not unlike too.
+    """
     rng = np.random.default_rng(seed)
     edges = np.concatenate([[0.0], np.sort(rng.uniform(0, duration_s, n_rows - 1)), [duration_s]]).round(3)
     start, end = edges[:-1], edges[1:]
@@ -75,7 +79,7 @@ def invented_film(
 
     p = probability()
     far = np.zeros(n_rows, dtype=bool)
-    for a, b in unlike:
+    for a, b in unlike_parts:
         far |= (at >= a) & (at < b)
     flags = np.where(far, "unlike", "").astype(object)
     flags[(at > 0.955) & ~far] = "credits"
@@ -134,10 +138,20 @@ def invented_film(
     return Timeline(msgspec.convert(record, FilmRecord), table, shots, traces)
 
 
+def ten_minute_film(movie="tt0000042", title="The Planted Film", **options) -> Timeline:
+    """Make an invented film of 600 seconds in 60 rows; options as for `invented_film`."""
+    return invented_film(movie, title, n_rows=60, duration_s=600.0, **options)
+
+
 def with_model(film, **fields) -> Timeline:
     """Change fields of the film's only model."""
     models = [structs.replace(film.model(), **fields)]
     return replace(film, record=structs.replace(film.record, models=models))
+
+
+def with_columns(film, **columns) -> Timeline:
+    """Set columns of the film's table of rows."""
+    return replace(film, table=film.table.assign(**columns))
 
 
 def _traces(movie, duration_s, concepts):

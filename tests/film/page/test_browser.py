@@ -17,7 +17,7 @@ from obygaze_film.page import Owned, ScoredCopy, write_film_page
 from obygaze_film.workspace.proxy import content_key
 from obygaze_models import evaluate, linear_probe, run_report, write_html
 from obygaze_models.report import Block
-from tests.browsers import LONG_MS
+from tests.browsers import LONG_MS, expect
 from tests.conftest import planted
 from tests.film.conftest import axe_violations
 from tests.film.page.invented import invented_film
@@ -59,100 +59,152 @@ def report(tmp_path_factory):
     return path
 
 
-def value_text(page):
+def spoken_time(page):
+    """Return what the timeline's slider says of the time under the cursor."""
     return page.locator(".d-over").first.get_attribute("aria-valuetext")
 
 
-def test_nothing_is_requested_and_nothing_is_wrong_under_the_policy(visit, page):
+def tenths_shown(page):
+    """Return how many tenths of a second of the film the timeline shows."""
+    return float(page.locator("svg.z").first.get_attribute("viewBox").split()[2])
+
+
+FILM_TENTHS = 72120
+"""Tenths of a second of an invented film."""
+
+
+def test_a_page_asks_for_nothing_and_has_no_error_when_the_timeline_is_moved(visit, page):
     seen = visit(page)
     seen.page.locator(".d-over").focus()
     seen.page.keyboard.press("ArrowRight")
     assert seen.requests == [page.as_uri()]
     assert seen.errors == []
-    policy = seen.page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
+
+
+def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(visit, page):
+    seen = visit(page).page
+    policy = seen.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     assert "media-src blob:" in policy
     assert "default-src 'none'" in policy
     assert "connect-src" not in policy
-    blocked = seen.page.evaluate("fetch('https://example.org').then(() => 'through', () => 'blocked')")
-    assert blocked == "blocked"
+    outcome = seen.evaluate("fetch('https://example.org').then(() => 'through', () => 'blocked')")
+    assert outcome == "blocked"
 
 
 @pytest.mark.parametrize(
-    ("which", "theme", "width"),
+    ("fixture", "theme", "width"),
     [("page", "light", 1440), ("several", "dark", 390), ("report", "light", 390), ("report", "dark", 1440)],
 )
-def test_axe_finds_nothing(visit, request, which, theme, width):
-    seen = visit(request.getfixturevalue(which), theme=theme, width=width).page
+def test_axe_finds_nothing(visit, request, fixture, theme, width):
+    seen = visit(request.getfixturevalue(fixture), theme=theme, width=width).page
     seen.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
     seen.evaluate("scrollTo(0, 0)")  # a timeline that sticks covers a part of what scrolls below it
     assert axe_violations(seen) == []
 
 
-def test_keys_move_the_cursor_and_are_announced(visit, page):
+def test_the_first_tab_reaches_a_link_that_skips_to_the_content(visit, page):
     seen = visit(page).page
     seen.keyboard.press("Tab")
     assert seen.evaluate("document.activeElement.className") == "skip"
+
+
+def test_keys_move_the_cursor_and_each_time_is_announced(visit, page):
+    seen = visit(page).page
     track = seen.locator(".d-over")
-    track.focus()
     assert track.get_attribute("role") == "slider"
-    said = [value_text(seen)]
-    for key in ("ArrowRight", "ArrowRight", "PageDown", "End", "Home", "ArrowLeft"):
+    track.focus()
+    at_start = spoken_time(seen)
+    assert "unlike training" in at_start
+    announced = [at_start]
+    for key in ("ArrowRight", "ArrowRight", "PageDown", "End"):
         seen.keyboard.press(key)
-        said.append(value_text(seen))
-    assert said[0] == said[-1] == said[-2]
-    assert len(set(said)) == 5
-    assert "unlike training" in said[0]
-    for _ in range(11):
+        announced.append(spoken_time(seen))
+    assert len(set(announced)) == 5  # each key leads to another time
+    for key in ("Home", "ArrowLeft"):  # to the start, and no farther
+        seen.keyboard.press(key)
+        assert spoken_time(seen) == at_start
+
+
+def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(visit, page):
+    seen = visit(page).page
+    seen.locator(".d-over").focus()
+    for _ in range(12):  # a minute or more each
         seen.keyboard.press("PageDown")
-    assert "probability 0." in value_text(seen)
-    assert "80% band" in value_text(seen)
-    before = value_text(seen)
+    assert "probability 0." in spoken_time(seen)
+    assert "80% band" in spoken_time(seen)
+
+
+def test_keys_zoom_into_the_timeline_and_leave_the_cursor(visit, page):
+    seen = visit(page).page
+    seen.locator(".d-over").focus()
+    seen.keyboard.press("PageDown")
+    before = spoken_time(seen)
     seen.keyboard.press("+")
     seen.keyboard.press("+")
-    assert value_text(seen) == before
-    assert float(seen.locator("svg.z").first.get_attribute("viewBox").split()[2]) == pytest.approx(72120 / 4)
+    assert tenths_shown(seen) == pytest.approx(FILM_TENTHS / 4)
+    assert spoken_time(seen) == before
     seen.keyboard.press("0")
-    assert float(seen.locator("svg.z").first.get_attribute("viewBox").split()[2]) == pytest.approx(72120)
+    assert tenths_shown(seen) == pytest.approx(FILM_TENTHS)
 
 
-def test_what_is_said_is_searched_and_moves_the_cursor(visit, tmp_path):
-    lines = [(10.0, 12.0, NASTY), (70.0, 72.0, "Give me the gun"), (80.0, 81.5, "No gun")]
-    subtitles = pd.DataFrame(lines, columns=["start_s", "end_s", "text"])
+LINES_SAID = [(10.0, 12.0, NASTY), (70.0, 72.0, "Give me the gun"), (80.0, 81.5, "No gun")]
+"""Start, end and text of three subtitles, of which the first is hostile."""
+
+
+def test_subtitles_are_searched_and_a_line_that_is_chosen_moves_the_cursor(visit, tmp_path):
+    subtitles = pd.DataFrame(LINES_SAID, columns=["start_s", "end_s", "text"])
     film = replace(invented_film(n_rows=60, duration_s=600.0), subtitles=subtitles)
     write_film_page([film], tmp_path / "said.html")
     seen = visit(tmp_path / "said.html").page
-    assert seen.title() != "broken"
-    lines = seen.locator("#f1-said-list li")
+    assert seen.title() != "broken"  # what the hostile line would set
+    listed = seen.locator("#f1-said-list li")
     seen.locator(".said summary").click()
-    # Drawn after it has opened.
-    seen.wait_for_function("document.querySelectorAll('#f1-said-list li').length === 3")
+    expect(listed).to_have_count(3)  # they are drawn after the list has opened
     seen.locator("#f1-search").fill("GUN")
-    seen.wait_for_function("document.querySelectorAll('#f1-said-list li').length === 2")
-    lines.locator("button").first.click()
+    expect(listed).to_have_count(2)
+    listed.locator("button").first.click()
     rows = film.rows()
-    (start,) = rows.loc[(rows["start_s"] <= 70) & (rows["end_s"] > 70), "start_s"]
-    assert value_text(seen).startswith(clock(start))
+    (row_start_s,) = rows.loc[(rows["start_s"] <= 70) & (rows["end_s"] > 70), "start_s"]
+    assert spoken_time(seen).startswith(clock(row_start_s))
 
 
-def test_the_script_says_below_a_hundredth_and_no_concept_that_is_absent(visit, tmp_path):
-    film = invented_film(n_rows=60, duration_s=600, unlike=())
+@pytest.fixture
+def announced(visit, tmp_path):
+    """All that the timeline announces of a film of low probabilities.
+
+    Clothing is below its threshold, and in the credits nothing is judged.
+    """
+    film = invented_film(n_rows=60, duration_s=600, unlike_parts=())
     table = film.table.copy()
     table[["p", "p_low", "p_high"]] *= 0.004
     table["Clothing_p"] = 0.3
     write_film_page([replace(film, table=table)], tmp_path / "small.html")
     seen = visit(tmp_path / "small.html").page
     seen.locator(".d-over").focus()
-    said = set()
+    texts = set()
     for _ in range(60):
-        said.add(value_text(seen))
+        texts.add(spoken_time(seen))
         seen.keyboard.press("ArrowRight")
-    credits_said = [text for text in said if "credits" in text]
-    assert credits_said
-    assert not any("probability" in text or "0." in text for text in credits_said)
-    others = said - set(credits_said)
-    assert all("; probability below 0.01" in text and "band" not in text for text in others)
-    assert not any("0.00" in text or "Clothing" in text for text in said)
-    assert any("Body 0." in text for text in said)
+    return texts
+
+
+def test_a_probability_below_a_hundredth_is_announced_as_such_without_a_band(announced):
+    for text in announced:
+        assert "0.00" not in text
+        if "credits" not in text:
+            assert "; probability below 0.01" in text
+            assert "band" not in text
+
+
+def test_of_credits_no_probability_is_announced(announced):
+    of_credits = [text for text in announced if "credits" in text]
+    assert of_credits
+    assert not any("probability" in text or "0." in text for text in of_credits)
+
+
+def test_no_concept_below_its_threshold_is_announced(announced):
+    assert any("Body 0." in text for text in announced)
+    assert not any("Clothing" in text for text in announced)
 
 
 def test_no_title_breaks_the_page(visit, several):
@@ -162,21 +214,22 @@ def test_no_title_breaks_the_page(visit, several):
     assert seen.errors == []
 
 
+CUT_AT_THE_RIGHT = """[...document.querySelectorAll('body *')].filter((one) => {
+    const box = one.getBoundingClientRect();
+    const isCut = box.width && box.right > innerWidth + 1;
+    return isCut && !one.closest('.wide, svg, .unseen, .skip, .d-above');
+}).map((one) => one.outerHTML)"""
+"""JavaScript: what reaches beyond the window, other than what scrolls, is drawn, or is only read aloud."""
+
+
 @pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_nothing_overflows(visit, page, several, width):
-    for path in (page, several):
-        seen = visit(path, width=width, height=844).page
-        seen.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
-        seen.keyboard.press("n")
-        assert seen.evaluate("document.documentElement.scrollWidth") == width
-        loose = seen.evaluate(
-            """[...document.querySelectorAll('body *')].filter((one) => {
-                const box = one.getBoundingClientRect();
-                const isCut = box.width && box.right > innerWidth + 1;
-                return isCut && !one.closest('.wide, svg, .unseen, .skip, .d-above');
-            }).map((one) => one.outerHTML)"""
-        )
-        assert loose == []
+@pytest.mark.parametrize("fixture", ["page", "several"])
+def test_nothing_overflows(visit, request, fixture, width):
+    seen = visit(request.getfixturevalue(fixture), width=width, height=844).page
+    seen.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
+    seen.keyboard.press("n")  # the next passage, whose evidence is shown
+    assert seen.evaluate("document.documentElement.scrollWidth") == width
+    assert seen.evaluate(CUT_AT_THE_RIGHT) == []
 
 
 def test_without_script_everything_can_be_read(visit, page):
@@ -196,37 +249,73 @@ def test_without_script_everything_can_be_read(visit, page):
     assert seen.locator("noscript tbody tr").count() > 3
 
 
-def test_it_prints(visit, page, tmp_path):
-    av = pytest.importorskip("av")  # noqa: F841 - the machine that prints is the one with the films
+def n_pages(pdf):
+    """Count the pages of a PDF by their objects, whose type ends in one of these ways."""
+    return sum(pdf.count(b"/Type /Page" + end) for end in (b"\n", b">", b" "))
+
+
+def test_a_page_prints_on_few_sheets(visit, page, tmp_path):
+    pytest.importorskip("av")  # the machine that prints is the one with the films
+    seen = visit(page).page
+    seen.pdf(path=tmp_path / "film.pdf", format="A4")
+    assert 2 <= n_pages((tmp_path / "film.pdf").read_bytes()) <= 20
+
+
+def test_a_page_prints_on_white_without_buttons_and_with_its_caveat(visit, page):
     seen = visit(page, theme="dark").page
     seen.emulate_media(media="print", color_scheme="dark")
     assert seen.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 247)"
     assert not seen.get_by_role("button", name="Zoom in").is_visible()
     assert seen.locator(".caveat").is_visible()
+
+
+def test_a_page_prints_every_minute_and_the_reasons_of_passages(visit, page):
+    """On the screen a long table is drawn as far as it is seen. The film lasts 120 minutes and 12 seconds."""
+    seen = visit(page).page
+    seen.emulate_media(media="print")
     seen.evaluate("dispatchEvent(new Event('beforeprint'))")
-    seen.wait_for_function("document.querySelectorAll('.minutes tbody tr').length === 121")
+    expect(seen.locator(".minutes tbody tr")).to_have_count(121)
     assert seen.locator("#f1-table tbody tr").count() > 3
     assert "For it" in seen.locator("#f1-table").inner_text()
-    seen.pdf(path=tmp_path / "film.pdf", format="A4")
-    data = (tmp_path / "film.pdf").read_bytes()
-    assert 2 <= data.count(b"/Type /Page\n") + data.count(b"/Type /Page>") + data.count(b"/Type /Page ") <= 20
 
 
-def test_twelve_hours_are_small_and_quick(visit, tmp_path):
-    duration_s = 12 * 3600.0
-    film = invented_film(duration_s=duration_s, n_rows=round(duration_s / 4.7), traced=True)
-    starts = np.arange(0, duration_s - 10, 4.5)
+TWELVE_HOURS_S = 12 * 3600.0
+
+
+@pytest.fixture(scope="module")
+def film_of_twelve_hours():
+    """A film of twelve hours with values of frames, and rows of 4.7 s, as shots are long."""
+    return invented_film(duration_s=TWELVE_HOURS_S, n_rows=round(TWELVE_HOURS_S / 4.7), traced=True)
+
+
+@pytest.fixture(scope="module")
+def spoken_film_of_twelve_hours(film_of_twelve_hours):
+    """The same film with a subtitle every 4.5 s."""
+    starts = np.arange(0, TWELVE_HOURS_S - 10, 4.5)
     text = "She said this; nobody looked."
-    lines = pd.DataFrame({"start_s": starts, "end_s": starts + 3, "text": text})
-    write_film_page([film], tmp_path / "silent.html")
-    write_film_page([replace(film, subtitles=lines)], tmp_path / "said.html")
-    silent, said = ((tmp_path / name).stat().st_size for name in ("silent.html", "said.html"))
-    assert silent < 500_000
-    assert (said - silent) / len(lines) < 80
+    subtitles = pd.DataFrame({"start_s": starts, "end_s": starts + 3, "text": text})
+    return replace(film_of_twelve_hours, subtitles=subtitles)
+
+
+def test_the_page_of_twelve_hours_has_less_than_half_a_megabyte_and_80_bytes_a_subtitle(
+    film_of_twelve_hours, spoken_film_of_twelve_hours, tmp_path
+):
+    write_film_page([film_of_twelve_hours], tmp_path / "silent.html")
+    write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")
+    n_bytes = (tmp_path / "silent.html").stat().st_size
+    assert n_bytes < 500_000
+    n_bytes_of_subtitles = (tmp_path / "said.html").stat().st_size - n_bytes
+    assert n_bytes_of_subtitles / len(spoken_film_of_twelve_hours.subtitles) < 80
+
+
+def test_the_page_of_twelve_hours_has_few_elements_and_its_script_takes_less_than_a_second(
+    visit, spoken_film_of_twelve_hours, tmp_path
+):
+    write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")
     seen = visit(tmp_path / "said.html").page
     assert seen.evaluate("document.querySelectorAll('*').length") <= 1500
     session = seen.context.new_cdp_session(seen)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time, and no time of waiting
     seen.reload()
     seen.locator(".d-over").focus()
     seen.keyboard.press("+")
@@ -243,7 +332,7 @@ def watched(tmp_path_factory):
     for name, frames in (("own.webm", pictures), ("shorter.webm", pictures[:500])):
         encode(folder / name, iter(frames), "libvpx", 10, options=quick)
     encode(folder / "old.mpg", iter(pictures), "mpeg2video", 10)
-    film = invented_film(duration_s=60.0, n_rows=30, unlike=())
+    film = invented_film(duration_s=60.0, n_rows=30, unlike_parts=())
     people = [
         Decided(5.0, 15.0, ("AB",), level="S", note="=1+1"),
         Decided(5.0, 15.0, ("CD",), level="HN", is_blind=True),
@@ -254,25 +343,35 @@ def watched(tmp_path_factory):
     return folder
 
 
-def is_true(page, expression):
-    """Wait until an expression is true; the policy forbids Playwright's own way."""
+def wait_until(page, expression):
+    """Wait until an expression of JavaScript is true; the policy forbids Playwright's own way."""
     ends = monotonic() + LONG_MS / 1000
     while not page.evaluate(expression):
         assert monotonic() < ends, expression
         page.wait_for_timeout(50)
 
 
+def open_own_copy(page, path):
+    """Choose the reader's own file of the film, and wait until the page says what it is."""
+    page.get_by_label("Open your own copy").set_input_files(path)
+    wait_until(page, "document.querySelector('#f1-own').textContent")
+
+
+def requests_elsewhere(seen):
+    """Return what a page asked for other than files, and data of its own."""
+    return [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))]
+
+
 def test_from_a_cited_number_to_the_scene_in_two_clicks(visit, watched):
     seen = visit(watched / "film.html")
     page = seen.page
-    start = page.evaluate("JSON.parse(document.querySelector('.data').textContent).passages[0].start")
-    page.get_by_label("Open your own copy").set_input_files(watched / "own.webm")
-    is_true(page, "document.querySelector('#f1-own').textContent")
+    start_s = page.evaluate("JSON.parse(document.querySelector('.data').textContent).passages[0].start")
+    open_own_copy(page, watched / "own.webm")
     assert "the file that was scored" in page.locator("#f1-own").inner_text()
     page.locator("#f1-table tbody button").first.click()
-    is_true(page, f"document.querySelector('video').currentTime >= {start}")
-    is_true(page, "!document.querySelector('video').paused")
-    assert [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))] == []
+    wait_until(page, f"document.querySelector('video').currentTime >= {start_s}")
+    wait_until(page, "!document.querySelector('video').paused")
+    assert requests_elsewhere(seen) == []
     assert seen.errors == []
 
 
@@ -281,63 +380,92 @@ def test_an_address_with_a_time_leads_to_the_scene_once_a_film_is_opened(visit, 
     page.goto((watched / "film.html").as_uri() + "#t=30,40")
     page.reload()
     assert "0:00:30–0:00:40" in page.locator("#f1-title").inner_text()
-    page.get_by_label("Open your own copy").set_input_files(watched / "own.webm")
-    is_true(page, "document.querySelector('video').currentTime >= 30")
+    open_own_copy(page, watched / "own.webm")
+    wait_until(page, "document.querySelector('video').currentTime >= 30")
 
 
-def test_another_cut_and_a_film_that_is_not_played_are_said(visit, watched):
+def test_a_copy_of_another_length_is_said_to_be_another_cut(visit, watched):
     page = visit(watched / "film.html").page
     page.get_by_label("Open your own copy").set_input_files(watched / "shorter.webm")
-    is_true(page, "document.querySelector('#f1-own').textContent.includes('Another cut')")
+    expect(page.locator("#f1-own")).to_contain_text("Another cut")
+
+
+def test_of_a_file_that_the_browser_does_not_play_a_command_is_shown_that_converts_it(visit, watched):
+    page = visit(watched / "film.html").page
     page.get_by_label("Open your own copy").set_input_files(watched / "old.mpg")
-    is_true(page, "!document.querySelector('#f1-command').hidden")
+    expect(page.locator("#f1-command")).to_be_visible()
     assert 'ffmpeg -i "old.mpg"' in page.locator("#f1-command").inner_text()
     assert not page.locator("video").is_visible()
 
 
-def test_nothing_hostile_runs_on_a_page_with_a_local_film(visit, watched, tmp_path):
-    """Title, subtitles, names and notes of people, the name of the reader's file, and the address."""
-    film = invented_film("tt1", NASTY, duration_s=60.0, n_rows=30, unlike=())
-    lines = pd.DataFrame({"start_s": [4.0], "end_s": [9.0], "text": [NASTY]})
-    people = [Decided(5.0, 15.0, (NASTY,), level="S", note=NASTY, is_blind=True)]
+@pytest.fixture
+def hostile(visit, tmp_path):
+    """A page whose title, subtitle, judge and note are hostile, and whose address is so, too."""
+    film = invented_film("tt1", NASTY, duration_s=60.0, n_rows=30, unlike_parts=())
+    subtitles = pd.DataFrame({"start_s": [4.0], "end_s": [9.0], "text": [NASTY]})
+    decided = [Decided(5.0, 15.0, (NASTY,), level="S", note=NASTY, is_blind=True)]
     path = tmp_path / "hostile.html"
-    write_film_page([replace(film, subtitles=lines)], path, owned={film.movie: Owned(people=people)})
+    write_film_page([replace(film, subtitles=subtitles)], path, owned={"tt1": Owned(people=decided)})
     seen = visit(path)
-    page = seen.page
-    page.goto(f"{path.as_uri()}#t=5,15<img src=x onerror=document.title='broken'>")
-    page.reload()
-    hostile = tmp_path / "<img src=x onerror=document.title='broken'>.webm"
-    hostile.write_bytes((watched / "own.webm").read_bytes())
-    page.get_by_label("Open your own copy").set_input_files(hostile)
-    is_true(page, "document.querySelector('#f1-own').textContent")
-    damaged = tmp_path / "a\";'$(touch x)`.webm"
-    damaged.write_bytes(b"\x1aE\xdf\xa3 no film")
-    page.get_by_label("Open your own copy").set_input_files(damaged)
-    is_true(page, "!document.querySelector('#f1-command').hidden")
-    assert 'ffmpeg -i "FILM"' in page.locator("#f1-command").inner_text()
+    seen.page.goto(f"{path.as_uri()}#t=5,15<img src=x onerror=document.title='broken'>")
+    seen.page.reload()
+    return seen
+
+
+def assert_nothing_hostile_ran(seen):
+    """Any of the texts would set the page's title to "broken", or add an element."""
+    assert "broken" not in seen.page.title().replace(NASTY, "")  # which is the film's title
+    elements = "img, iframe, main script:not([type='application/json'])"
+    assert seen.page.locator(elements).count() == 0
+    assert requests_elsewhere(seen) == []
+
+
+def test_no_hostile_title_name_note_or_subtitle_runs(hostile):
+    page = hostile.page
     page.get_by_role("button", name="All", exact=True).click()
     page.locator("#f1-table tbody button").first.click()
-    is_true(page, "document.querySelector('#f1-said').textContent.includes('<script>')")
+    expect(page.locator("#f1-said")).to_contain_text("<script>")
     page.locator("#f1-lines summary").click()
-    assert "broken" not in page.title().replace(NASTY, "")
-    assert page.locator("img, iframe, main script:not([type='application/json'])").count() == 0
-    assert [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))] == []
+    assert_nothing_hostile_ran(hostile)
 
 
-def test_people_who_decided_have_tiers_and_their_decisions_say_how(visit, watched):
+def test_no_hostile_name_of_a_readers_file_runs(hostile, watched, tmp_path):
+    path = tmp_path / "<img src=x onerror=document.title='broken'>.webm"
+    path.write_bytes((watched / "own.webm").read_bytes())
+    open_own_copy(hostile.page, path)
+    assert_nothing_hostile_ran(hostile)
+
+
+def test_no_hostile_name_of_a_readers_file_is_in_the_command_that_converts_it(hostile, tmp_path):
+    path = tmp_path / "a\";'$(touch x)`.webm"
+    path.write_bytes(b"\x1aE\xdf\xa3 no film")
+    hostile.page.get_by_label("Open your own copy").set_input_files(path)
+    command = hostile.page.locator("#f1-command")
+    expect(command).to_be_visible()
+    assert 'ffmpeg -i "FILM"' in command.inner_text()
+    assert_nothing_hostile_ran(hostile)
+
+
+def test_people_who_decided_have_tiers_of_their_own(visit, watched):
     page = visit(watched / "film.html").page
     names = page.locator(".d-tiers [data-who]").evaluate_all("all => all.map((one) => one.dataset.who)")
     assert names == ["AB", "CD"]
+
+
+def test_the_table_has_all_decisions_and_says_how_each_was_made(visit, watched):
+    """AB decided in sight of the score, CD blindly, and both settled it."""
+    page = visit(watched / "film.html").page
     page.get_by_role("button", name="All", exact=True).click()
-    rows = page.locator("#f1-table tbody tr").all_inner_texts()
-    assert len(rows) == 3
-    assert any("CD, blind" in row for row in rows)
-    assert any("settled between AB, CD" in row for row in rows)
+    rows = page.locator("#f1-table tbody tr")
+    expect(rows).to_have_count(3)
+    texts = rows.all_inner_texts()
+    assert any("CD, blind" in text for text in texts)
+    assert any("settled between AB, CD" in text for text in texts)
     page.locator("#f1-table tbody button").first.click()
-    assert "AB" in page.locator("#f1-title").inner_text()
+    expect(page.locator("#f1-title")).to_contain_text("AB")
 
 
-CHANGES_READ_ALOUD = """() => {
+RECORD_CHANGES_READ_ALOUD = """() => {
     window.spoken = [];
     const regions = [...document.querySelectorAll("[role=status], [aria-live], output, [role=slider]")];
     const quiet = (node) => node.ariaLive === "off";
@@ -350,20 +478,23 @@ CHANGES_READ_ALOUD = """() => {
     const what = {subtree: true, childList: true, characterData: true, attributeFilter: ["aria-valuetext"]};
     for (const region of regions) observer.observe(region, what);
 }"""
+"""JavaScript: from now on collect in `spoken` which regions change that a screen reader reads aloud."""
+
+SLIDER = "d-track d-over"
+"""Class of the timeline's slider, whose text is the time."""
 
 
-def test_nothing_is_read_aloud_while_the_film_plays_and_the_time_is_when_it_stands(visit, watched):
+def test_a_screen_reader_is_told_nothing_while_the_film_plays_and_the_time_once_it_stops(visit, watched):
     page = visit(watched / "film.html").page
-    page.get_by_label("Open your own copy").set_input_files(watched / "own.webm")
-    is_true(page, "document.querySelector('#f1-own').textContent")
+    open_own_copy(page, watched / "own.webm")
     page.keyboard.press("n")
-    is_true(page, "!document.querySelector('video').paused")
-    page.evaluate(CHANGES_READ_ALOUD)
-    before = page.evaluate("document.querySelector('video').currentTime")
-    is_true(page, f"document.querySelector('video').currentTime > {before} + 2")
+    wait_until(page, "!document.querySelector('video').paused")
+    page.evaluate(RECORD_CHANGES_READ_ALOUD)
+    started_at_s = page.evaluate("document.querySelector('video').currentTime")
+    wait_until(page, f"document.querySelector('video').currentTime > {started_at_s} + 2")
     assert page.evaluate("spoken") == []
     page.evaluate("document.querySelector('video').pause()")
-    is_true(page, "spoken.includes('d-track d-over')")
+    wait_until(page, f"spoken.includes('{SLIDER}')")
 
 
 FOCUSED = """() => {
@@ -375,69 +506,97 @@ FOCUSED = """() => {
 """What has the focus, and whether that is seen."""
 
 
-def test_the_page_is_toured_by_the_keyboard_alone_and_focus_is_seen(visit, watched):
-    page = visit(watched / "film.html").page
-    reached = []
+def focused_elements(page):
+    """Press Tab through the page; return the name of each element, and whether its focus is seen."""
+    elements = []
     for _ in range(60):
         page.keyboard.press("Tab")
-        where = page.evaluate(FOCUSED)
-        if where[0] == "BODY":
+        name, is_seen = page.evaluate(FOCUSED)
+        if name == "BODY":
             break
-        reached.append(where)
-    names = [name for name, _ in reached]
+        elements.append((name, is_seen))
+    return elements
+
+
+def test_the_tab_key_reaches_all_that_can_be_used_and_its_focus_is_seen(visit, watched):
+    elements = focused_elements(visit(watched / "film.html").page)
+    names = [name for name, _ in elements]
     for name in ("skip", "f1-file", "N", "f1-order", "passages", "d-track d-over", "d-scroll", "d-strips"):
         assert name in names
-    assert [name for name, is_seen in reached if not is_seen] == []
+    assert [name for name, is_seen in elements if not is_seen] == []
+
+
+def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
+    page = visit(watched / "film.html").page
     page.keyboard.press("?")
-    assert page.get_by_role("dialog").is_visible()
-    page.locator("[data-change=n]").focus()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.locator("[data-change=n]").focus()  # the button that changes the key of the next passage, n
     page.keyboard.press("Enter")
-    page.keyboard.press("m")  # the key of the next passage
+    page.keyboard.press("m")
     page.keyboard.press("Escape")
     page.keyboard.press("n")
-    assert "Nothing selected" in page.locator("#f1-title").inner_text()
+    expect(page.locator("#f1-title")).to_contain_text("Nothing selected")
     page.keyboard.press("m")
-    assert "Passage 1" in page.locator("#f1-title").inner_text()
+    expect(page.locator("#f1-title")).to_contain_text("Passage 1")
     assert page.locator("[data-key=N] kbd").inner_text() == "M"
+
+
+def test_keys_order_and_filter_the_table_of_passages(visit, watched):
+    page = visit(watched / "film.html").page
     page.keyboard.press("v")
-    assert page.locator("#f1-order").input_value() == "strength"
+    expect(page.locator("#f1-order")).to_have_value("strength")
     page.keyboard.press("f")
-    assert page.locator("[data-filter=weak]").get_attribute("aria-pressed") == "true"
+    expect(page.locator("[data-filter=weak]")).to_have_attribute("aria-pressed", "true")
 
 
-@pytest.mark.parametrize(("width", "height"), [(1400, 900), (1280, 720), (1024, 768), (700, 450), (390, 844)])
-def test_film_and_cursor_are_in_view_at_every_size(visit, watched, tmp_path, width, height):
+SIZES = pytest.mark.parametrize(
+    ("width", "height"), [(1400, 900), (1280, 720), (1024, 768), (700, 450), (390, 844)]
+)
+
+
+@SIZES
+def test_what_is_said_of_the_readers_file_is_not_cut_at_any_size(visit, watched, tmp_path, width, height):
     page = visit(watched / "film.html", width=width, height=height).page
-    own = shutil.copy(watched / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm")
-    page.get_by_label("Open your own copy").set_input_files(own)
-    is_true(page, "document.querySelector('#f1-own').textContent")
-    said, shown = page.locator("#f1-own").bounding_box(), page.locator(".d-none").bounding_box()
-    assert said["y"] + said["height"] <= shown["y"] + shown["height"] + 1  # no line of it is cut
+    open_own_copy(page, shutil.copy(watched / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm"))
+    text = page.locator("#f1-own").bounding_box()
+    around_it = page.locator(".d-none").bounding_box()
+    assert text["y"] + text["height"] <= around_it["y"] + around_it["height"] + 1
+
+
+@SIZES
+def test_film_and_cursor_stay_in_view_at_every_size(visit, watched, width, height):
+    """While one scrolls through the desk of a film: its top, its middle and its end."""
+    page = visit(watched / "film.html", width=width, height=height).page
+    open_own_copy(page, watched / "own.webm")
     page.keyboard.press("n")
+    expect(page.locator(".d-before")).to_be_hidden()  # what stands in the film's place until it is shown
     assert page.locator("video").bounding_box()["height"] > 120
-    assert page.locator(".d-before").is_hidden()
-    page.evaluate("document.querySelector('.d-desk').scrollIntoView()")
-    deepest = page.evaluate("document.querySelector('.d-desk').offsetHeight") - height
-    for down in (0, max(deepest, 0) // 2, max(deepest, 0)):
-        page.evaluate(f"scrollTo(0, document.querySelector('.d-desk').offsetTop + {down})")
-        for name in ("video", ".d-here"):
-            box = page.evaluate(f"document.querySelector({name!r}).getBoundingClientRect().toJSON()")
-            assert box["top"] >= -1, (name, down)
-            assert box["bottom"] <= height + 1, (name, down)
+    end = max(page.evaluate("document.querySelector('.d-desk').offsetHeight") - height, 0)
+    for scrolled in (0, end // 2, end):
+        page.evaluate(f"scrollTo(0, document.querySelector('.d-desk').offsetTop + {scrolled})")
+        for selector in ("video", ".d-here"):  # the cursor's line of text
+            box = page.evaluate(f"document.querySelector({selector!r}).getBoundingClientRect().toJSON()")
+            assert box["top"] >= -1, (selector, scrolled)
+            assert box["bottom"] <= height + 1, (selector, scrolled)
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-@pytest.mark.parametrize(("width", "media"), [(718, "print"), (1440, "screen"), (390, "screen")])
-def test_no_column_of_a_report_is_cut(visit, report, width, media):
-    """718 pixels: A4 without its margins."""
+RIGHT_END_OF_CELLS = (
+    "Math.max(...[...document.querySelectorAll('td')].map((one) => one.getBoundingClientRect().right))"
+)
+
+
+def test_no_column_of_a_report_is_cut_on_paper(visit, report):
+    a4_without_margins = 718  # pixels
+    seen = visit(report, width=a4_without_margins).page
+    seen.emulate_media(media="print")
+    assert seen.evaluate("document.documentElement.scrollWidth") <= a4_without_margins
+    assert seen.evaluate(RIGHT_END_OF_CELLS) <= a4_without_margins
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_table_of_a_report_that_is_wider_than_the_window_scrolls_to_its_last_column(visit, report, width):
     seen = visit(report, width=width).page
-    seen.emulate_media(media=media)
     assert seen.evaluate("document.documentElement.scrollWidth") <= width
-    cells = (
-        "Math.max(...[...document.querySelectorAll('td')].map((one) => one.getBoundingClientRect().right))"
-    )
-    if media == "print":
-        assert seen.evaluate(cells) <= width
-    else:  # what is wider than the window scrolls in its own region, to the last column
-        seen.locator(".wide").evaluate_all("all => all.forEach((one) => one.scrollTo(1e6, 0))")
-        assert seen.evaluate(cells) <= width
+    seen.locator(".wide").evaluate_all("all => all.forEach((one) => one.scrollTo(1e6, 0))")
+    assert seen.evaluate(RIGHT_END_OF_CELLS) <= width

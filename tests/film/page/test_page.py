@@ -1,11 +1,13 @@
 """What the page says of a film, without a browser."""
 
 import io
+import itertools
 import json
 import re
 from base64 import b64decode, b64encode
 from dataclasses import replace as film_of
-from html import escape, unescape
+from html import unescape
+from typing import NamedTuple
 from xml.dom import minidom
 
 import numpy as np
@@ -24,16 +26,20 @@ from obygaze_film.exchange import Decided, export
 from obygaze_film.page import Owned, ScoredCopy, charts, film_page
 from obygaze_film.page.figure_pdf import figure_pdf
 from obygaze_film.page.figures import film_figure, text_width
+from obygaze_film.page.packed import MISSING
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import decisions_data
 from obygaze_film.schema import EvidenceRecord
 from obygaze_film.segments import Reason, reasons
 from obygaze_models.prediction import mean_probability
 from obygaze_models.report.pages import asset
-from tests.film.page.invented import invented_film, with_model
-from tests.film.saying import data_of, evidence_line, first_sentence, heading_of, shares
+from tests.film.page.invented import invented_film, ten_minute_film, with_columns, with_model
+from tests.film.saying import data_of, evidence_line, first_sentence, heading_of, percentages_of
 
-SMALL = {"n_rows": 60, "duration_s": 600.0}
+
+def view_of(film, language="en"):
+    """Return what a page shows of a film."""
+    return FilmView(film, "f1", Words(language), top=5)
 
 
 def text_of(page):
@@ -42,284 +48,403 @@ def text_of(page):
     return " ".join(re.sub("<[^>]*>", " ", body).split())
 
 
-def test_the_same_film_gives_the_same_bytes_in_each_language():
-    pages = {language: film_page([invented_film(**SMALL)], language=language) for language in LANGUAGES}
-    assert pages["en"] == film_page([invented_film(**SMALL)], language="en")
-    assert '<html lang="fr">' in pages["fr"]
-    assert re.findall(r"\d+\.\d{3,}", text_of(pages["en"])) == []  # two decimals at most
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_two_pages_of_a_film_have_the_same_bytes_and_name_their_language(language):
+    page = film_page([ten_minute_film()], language=language)
+    assert page == film_page([ten_minute_film()], language=language)
+    assert f'<html lang="{language}">' in page
 
 
-def test_every_text_is_there_in_every_language_with_the_same_places():
+def test_numbers_of_a_page_have_two_decimals_at_most():
+    text = text_of(film_page([ten_minute_film()], language="en"))
+    assert re.findall(r"\d+\.\d{3,}", text) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("film", "obygaze_film.page"), ("claims", "obygaze_film.claims"), ("notes", "obygaze_film")],
+)
+def test_every_text_is_there_in_both_languages_with_the_same_placeholders(name, package):
     import tomllib
 
-    for name, package in (
-        ("film", "obygaze_film.page"),
-        ("claims", "obygaze_film.claims"),
-        ("notes", "obygaze_film"),
-    ):
-        texts = {language: tomllib.loads(asset(f"{name}.{language}.toml", package)) for language in LANGUAGES}
-        assert texts["en"].keys() == texts["fr"].keys()
-        for key, words in texts["en"].items():
-            assert sorted(re.findall(r"{\w*", words)) == sorted(re.findall(r"{\w*", texts["fr"][key])), key
+    english, french = (tomllib.loads(asset(f"{name}.{language}.toml", package)) for language in ("en", "fr"))
+
+    def placeholders(text):
+        return sorted(re.findall(r"{\w*", text))
+
+    assert english.keys() == french.keys()
+    for key in english:
+        assert placeholders(english[key]) == placeholders(french[key]), key
 
 
 def test_what_must_be_known_comes_first():
-    page = text_of(film_page([invented_film(**SMALL)]))
+    page = text_of(film_page([ten_minute_film()]))
     in_order = ["the model marks", "Open your own copy", "Passages", "kappa", "no verdict on a film"]
     places = [page.index(words) for words in in_order]
     assert places == sorted(places)
 
 
-def test_a_film_that_the_model_was_trained_on_says_so_in_title_and_heading_and_no_first_sentence():
-    film = invented_film(trained_on=True, **SMALL)
-    assert first_sentence(film) == ""
+def test_a_film_that_the_model_was_trained_on_says_so_in_title_and_heading():
+    film = ten_minute_film(trained_on=True)
     assert "no prediction: the model was trained on this film" in heading_of(film)
     page = film_page([film])
-    for element in ("title", "h1"):
-        assert re.search(f"<{element}[^>]*>(.*?)( <small>|</{element}>)", page)[1] == heading_of(film)
+    assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
+    assert re.search("<h1[^>]*>(.*?) <small>", page)[1] == heading_of(film)
 
 
-def seconds_of(rows, film):
-    """Add up the seconds of rows at the threshold or above."""
-    reaching = rows[rows["p"] >= film.model().threshold_p]
-    return float((reaching["end_s"] - reaching["start_s"]).sum())
+def test_of_a_film_that_the_model_was_trained_on_no_passages_are_counted_in_a_sentence():
+    assert first_sentence(ten_minute_film(trained_on=False))
+    assert first_sentence(ten_minute_film(trained_on=True)) == ""
+
+
+def seconds_within(rows, passages):
+    """Add up the seconds of the rows that lie within the passages."""
+    total = 0.0
+    for start_s, end_s in passages[["start_s", "end_s"]].to_numpy():
+        inside = rows[(rows["start_s"] >= start_s) & (rows["end_s"] <= end_s)]
+        total += (inside["end_s"] - inside["start_s"]).sum()
+    return float(total)
+
+
+def marked_passages_of(film):
+    """Return the passages that reach the model's threshold."""
+    return film.segments().query("reaches == 1")
 
 
 def test_the_first_sentence_is_in_the_codebooks_words_and_counts_what_reaches_the_threshold():
+    """A passage may go on over rows below the threshold: its length and what reaches it are two numbers."""
     film = with_model(invented_film(), means={"S": "staged like what experts call M"})
-    time, rows = film.time(), film.rows()
-    passages = film.segments().query("reaches == 1")
-    reaching_s = 0.0  # a passage may go on over rows below the threshold
-    for start_s, end_s in passages[["start_s", "end_s"]].to_numpy():
-        reaching_s += seconds_of(rows[(rows["start_s"] >= start_s) & (rows["end_s"] <= end_s)], film)
-    judged, marked, reaching, black = (
-        f"{seconds / 60:.1f}"
-        for seconds in (time.judged_s, passages["judged_s"].sum(), reaching_s, time.nothing_s)
-    )
-    share = Words("en").shares_of_whole([time.judged_s, time.unlike_s, time.nothing_s])[0]
+    time, passages = film.time(), marked_passages_of(film)
+    reaching_rows = film.rows().query(f"p >= {film.model().threshold_p}")
+    judged = f"{time.judged_s / 60:.1f} minutes"
+    black = f"{time.black_or_credits_s / 60:.1f} minutes"
+    marked = f"{passages['judged_s'].sum() / 60:.1f} minutes"
+    reaching = f"{seconds_within(reaching_rows, passages) / 60:.1f} minutes"
+    share, *_ = Words("en").shares_of_whole([time.judged_s, time.unjudged_s, time.black_or_credits_s])
     assert first_sentence(film).startswith(
-        f"Of the {judged} minutes that it can judge ({share} of the film; {black} minutes of "
-        f"black or credits) the model marks {len(passages)} passages, {marked} minutes ({reaching} minutes "
-        "of them at its threshold or above), as S (Sure: staged like what experts call M)"
+        f"Of the {judged} that it can judge ({share} of the film; {black} of black or credits) "
+        f"the model marks {len(passages)} passages, {marked} ({reaching} of them at its threshold or above), "
+        "as S (Sure: staged like what experts call M)"
     )
-    none_reaches = first_sentence(with_model(film, threshold_p=1.0), "pcbm_lr", "fr")
-    assert none_reaches.startswith(f"Des {judged.replace('.', ',')} minutes qu’il peut juger")
-    assert "le modèle ne marque aucun passage" in none_reaches
 
 
-def test_the_first_sentence_names_concepts_that_speak_for_the_passages():
+def test_the_first_sentence_says_that_no_passage_reaches_the_threshold():
+    film = with_model(invented_film(), threshold_p=1.0)
+    judged = f"{film.time().judged_s / 60:.1f}".replace(".", ",")
+    sentence = first_sentence(film, language="fr")
+    assert sentence.startswith(f"Des {judged} minutes qu’il peut juger")
+    assert "le modèle ne marque aucun passage" in sentence
+
+
+def test_the_first_sentence_names_three_concepts_that_raise_the_probability_of_the_passages():
     film = invented_film()
-    passages = film.segments().query("reaches == 1")
-    names = [concept.name for concept in marked_passages(film, film.model(), passages).concepts]
+    claim = marked_passages(film, film.model(), film.segments())
+    names = [concept.name for concept in claim.concepts]
     assert names
     assert all(name in first_sentence(film) for name in names[:3])
-    contributions = [name for name in film.table if name.endswith("_contribution")]
-    all_against = -film.table[contributions].abs()
-    film_against = film_of(film, table=film.table.assign(**all_against))
-    assert marked_passages(film_against, film.model(), passages).concepts == ()
 
 
-@pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9, 1.0])
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_the_parts_of_the_time_add_up_and_each_number_of_the_first_sentence_is_one_of_them(unlike, language):
-    film = invented_film(unlike=((0.0, unlike),) if unlike else (), **SMALL)
-    rows, time, words = film.rows(), film.time(), Words(language)
+def test_where_every_concept_lowers_the_probability_the_first_sentence_names_none():
+    film = invented_film()
+    contributions = film.table.filter(like="_contribution")
+    lowered = with_columns(film, **-contributions.abs())
+    assert marked_passages(lowered, lowered.model(), film.segments()).concepts == ()
+
+
+UNLIKE_SHARES = (0.0, 0.1, 0.5, 0.9, 1.0)
+
+
+def film_that_begins_unlike(share):
+    """Make a film of ten minutes whose beginning, this share of it, is unlike the clips trained on.
+
+    At its end are credits, as in all invented films.
+    """
+    return ten_minute_film(unlike_parts=((0.0, share),))
+
+
+@pytest.mark.parametrize("unlike", UNLIKE_SHARES)
+def test_judged_unlike_and_black_time_add_up_to_the_film(unlike):
+    film = film_that_begins_unlike(unlike)
+    rows, time = film.rows(), film.time()
     seconds = rows["end_s"] - rows["start_s"]
-    assert time.nothing_s == pytest.approx(seconds[rows["flags"].str.contains("credits")].sum())
     assert time.judged_s == pytest.approx(seconds[rows["p"].notna()].sum())
-    assert time.judged_s + time.unlike_s + time.nothing_s == pytest.approx(film.record.duration_s)
-    hatched = FilmView(film, "f1", words, top=20).hatched
-    for kind, part_s in (("unlike", time.unlike_s), ("nothing", time.nothing_s)):
-        drawn_s = sum(one["end"] - one["start"] for one in hatched if one["kind"] == kind)
-        assert drawn_s == pytest.approx(part_s)
+    assert time.black_or_credits_s == pytest.approx(seconds[rows["flags"].str.contains("credits")].sum())
+    assert time.judged_s + time.unjudged_s + time.black_or_credits_s == pytest.approx(600.0)
+
+
+@pytest.mark.parametrize("unlike", UNLIKE_SHARES)
+def test_the_page_hatches_as_many_seconds_as_are_not_judged(unlike):
+    film = film_that_begins_unlike(unlike)
+    hatched_s = {"unlike": 0.0, "nothing": 0.0}
+    for span in view_of(film).hatched:
+        hatched_s[span["kind"]] += span["end"] - span["start"]
+    time = film.time()
+    assert hatched_s == pytest.approx({"unlike": time.unjudged_s, "nothing": time.black_or_credits_s})
+
+
+@pytest.mark.parametrize("unlike", UNLIKE_SHARES)
+def test_the_judged_seconds_of_a_passage_are_those_of_its_rows_with_a_probability(unlike):
+    film = film_that_begins_unlike(unlike)
+    judged_rows = film.rows().dropna(subset="p")
+    for _, passage in marked_passages_of(film).iterrows():
+        judged_s = seconds_within(judged_rows, passage.to_frame().T)
+        assert passage["judged_s"] == pytest.approx(judged_s)
+
+
+@pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_first_sentence_has_the_judged_the_marked_and_the_black_time(unlike, language):
+    film, words = film_that_begins_unlike(unlike), Words(language)
+    time, passages = film.time(), marked_passages_of(film)
     sentence = first_sentence(film, language=language)
-    if not time.judged_s:
-        assert sentence == ""
-        return
-    reached = film.segments().query("reaches == 1")
-    marked_s = reached["judged_s"].sum()
-    lengths = words.durations(time.judged_s, marked_s, time.nothing_s)
-    assert lengths[0] in sentence
+    marked_s = passages["judged_s"].sum()
+    judged, marked, black = words.durations(time.judged_s, marked_s, time.black_or_credits_s)
+    assert judged in sentence
     assert words.share(time.judged_s / 600) in sentence
-    says_nothing = {"en": "it says nothing of the rest", "fr": "il ne dit rien du reste"}[language]
-    content_s = time.judged_s + time.unlike_s
-    assert (says_nothing in sentence) == (time.unlike_s > 0.2 * content_s)
-    for row in reached.to_dict(orient="records"):
-        inside = (rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])
-        assert row["judged_s"] == pytest.approx(seconds[inside & rows["p"].notna()].sum())
-    if len(reached):
-        assert lengths[1] in sentence
-    assert (lengths[2] in sentence) == (time.nothing_s > 0)
+    assert time.black_or_credits_s > 0
+    assert black in sentence
+    if len(passages):
+        assert marked in sentence
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_of_a_film_wholly_unlike_the_clips_trained_on_there_is_no_first_sentence(language):
+    assert first_sentence(film_that_begins_unlike(1.0), language=language) == ""
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "it says nothing of the rest"), ("fr", "il ne dit rien du reste")]
+)
+@pytest.mark.parametrize("unlike", [0.0, 0.1, 0.5, 0.9])
+def test_the_first_sentence_says_nothing_of_the_rest_where_over_a_fifth_of_the_content_is_unlike(
+    unlike, language, words
+):
+    film = film_that_begins_unlike(unlike)
+    time = film.time()
+    content_s = time.judged_s + time.unjudged_s
+    assert (words in first_sentence(film, language=language)) == (time.unjudged_s > 0.2 * content_s)
 
 
 def test_credits_that_are_unlike_everything_too_are_credits():
-    film = invented_film(unlike=((0.9, 1.0),), **SMALL)
-    table = film.table.assign(
-        flags=[flags.replace("unlike", "unlike;credits") if at > 0.96 * 600 else flags
-               for flags, at in zip(film.table["flags"], film.table["start_s"], strict=True)]
-    )  # fmt: skip
-    film = film_of(film, table=table)
-    last = FilmView(film, "f1", Words("en"), top=20).hatched[-1]
-    assert (last["kind"], last["end"]) == ("nothing", 600.0)
+    """The last tenth of the film is unlike training, and its last 24 seconds are credits as well."""
+    film = ten_minute_film(unlike_parts=((0.9, 1.0),))
+    flags = film.table["flags"].mask(film.table["start_s"] > 576.0, "unlike;credits")
+    film = with_columns(film, flags=flags)
+    last_span = view_of(film).hatched[-1]
+    assert (last_span["kind"], last_span["end"]) == ("nothing", 600.0)
     assert film.time().whole_s == pytest.approx(600.0)
 
 
-def test_passages_are_in_time_order_and_keep_the_rank_of_their_strength():
+def test_marked_passages_are_numbered_in_time_order_and_keep_the_rank_of_their_strength():
     passages = data_of(film_page([invented_film()]))["passages"]
     marked = [passage for passage in passages if not passage["below"]]
-    times = [passage["start"] for passage in marked]
+    in_time_order = sorted(marked, key=lambda passage: passage["start"])
+    assert marked == in_time_order
+    n = len(marked)
+    assert [passage["number"] for passage in marked] == [str(number) for number in range(1, n + 1)]
     ranks = [passage["rank"] for passage in marked]
-    assert times == sorted(times)
-    assert sorted(ranks) == list(range(1, len(ranks) + 1))
-    assert ranks != sorted(ranks)
-    assert [passage["number"] for passage in marked] == [str(n) for n in range(1, len(ranks) + 1)]
+    assert sorted(ranks) == list(range(1, n + 1))
+    assert ranks != sorted(ranks)  # the strongest passage is not the first
 
 
-def test_a_film_unlike_training_has_no_probability_and_no_rate():
-    film = invented_film(unlike=((0.0, 1.0),), **SMALL)
+def test_a_page_of_a_film_wholly_unlike_training_has_no_share_and_no_probability():
+    film = film_that_begins_unlike(1.0)
     page = film_page([film])
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
-    assert not re.search(r"\d+%\s*\[", text_of(page))
-    assert shares(data_of(page)["rows"]["p"]) == [-1] * 60
+    share_and_band = r"\d+%\s*\["
+    assert not re.search(share_and_band, text_of(page))
+    none = -1  # what `percentages_of` has for a row without a probability
+    assert percentages_of(data_of(page)["rows"]["p"]) == [none] * 60
+
+
+class ShownFigure(NamedTuple):
+    """A key figure as the page shows it: a number, its interval, what it is, and a note."""
+
+    value: str
+    interval: str
+    what: str
+    note: str
 
 
 def figures(film, **options):
-    """Value, interval, what and note of the three key figures."""
+    """Read the three key figures of a film's page: the share, the number of passages, the AUC."""
     part = film_page([film], **options).split('<div class="figures">')[1].split("</section>")[0]
     texts = re.findall(
         '<p class="value">(.*?)</p>(.*?)<p>(.*?)</p>\n<p class="facts">(.*?)</p>', part, re.DOTALL
     )
-    return [tuple(map(unescape, found)) for found in texts]
+    return [ShownFigure(*map(unescape, found)) for found in texts]
 
 
 def warnings(film):
     return re.findall('class="warning"><strong>(.*?)</strong>', film_page([film]))
 
 
-def test_a_film_without_a_reliable_second_has_a_warning():
-    film, words = invented_film(unlike=((0.0, 1.0),), **SMALL), Words("en")
-    assert film.model().rate.unreliable == 1
-    why_nothing = no_prediction_phrase(ALL_UNLIKE, words)
-    assert words.say("nothing_printed", why=why_nothing) in warnings(film)
+def test_a_film_wholly_unlike_training_has_a_warning_that_nothing_is_printed():
+    why = no_prediction_phrase(ALL_UNLIKE, Words("en"))
+    warning = Words("en").say("nothing_printed", why=why)
+    assert warning in warnings(film_that_begins_unlike(1.0))
 
 
-def test_the_figure_of_a_share_that_is_refused_says_why():
-    film = invented_film(**SMALL)
-    no_rate = replace(film.model().rate, value=None)
-    assert "EN" in figures(with_model(film, levels_left_out=["EN"], rate=no_rate))[0][-1]
-    half_unlike = invented_film(unlike=((0.0, 0.5),), **SMALL)
-    time = half_unlike.time()
-    share_unlike = time.unlike_s / (600.0 - time.nothing_s)
-    assert Words("en").share(share_unlike) in figures(half_unlike)[0][-1]
+def test_a_share_that_is_refused_for_levels_left_out_of_training_names_them():
+    film = ten_minute_film()
+    without_share = replace(film.model().rate, value=None)
+    share, *_ = figures(with_model(film, levels_left_out=["EN"], rate=without_share))
+    assert "EN" in share.note
+
+
+def test_a_share_that_is_refused_for_time_unlike_training_says_how_much_is_unlike():
+    film = film_that_begins_unlike(0.5)
+    time = film.time()
+    share, *_ = figures(film)
+    assert Words("en").share(time.unjudged_s / (600.0 - time.black_or_credits_s)) in share.note
 
 
 def test_of_a_film_without_a_probability_no_passages_are_counted():
-    nothing = invented_film(unlike=((0.0, 1.0),), **SMALL)
-    assert figures(nothing)[1][0] == "–"
-    assert not any("passage" in line for line in lines_of_film(nothing, Words("en")))
+    film = film_that_begins_unlike(1.0)
+    _, passages, _ = figures(film)
+    assert passages.value == "–"
+    printed = lines_of_film(film, Words("en"))
+    assert not any("passage" in line for line in printed)
+
+
+def with_unjudged_row_in_a_passage(film):
+    """Take the probability from a row within the longest passage; return the film and the row's seconds.
+
+    The row lasts .6 to 4.9 seconds: a passage goes on over up to 5, and the page says from .5 on how much is
+    judged.
+    """
+    rows = film.rows()
+    longest = marked_passages_of(film).sort_values("judged_s").iloc[-1]
+    within = rows[(rows["start_s"] > longest["start_s"]) & (rows["end_s"] < longest["end_s"])]
+    seconds = within["end_s"] - within["start_s"]
+    candidates = within.index[seconds.between(0.6, 4.9)]
+    row = candidates[len(candidates) // 2]
+    table = film.table.copy()
+    table.loc[row, ["p", "p_low", "p_high"]] = np.nan
+    table.loc[row, "flags"] = "unlike"
+    return film_of(film, table=table), seconds[row]
 
 
 def test_a_passage_that_goes_on_over_what_is_not_judged_says_how_much_of_it_is():
-    """One row within the longest passage gets no probability, of a length over which a passage goes on."""
-    film = invented_film()
-    rows, passages = film.rows(), film.segments().query("reaches == 1")
-    longest = passages.sort_values("judged_s").iloc[-1]
-    within = rows[(rows["start_s"] > longest["start_s"]) & (rows["end_s"] < longest["end_s"])]
-    # Passages go on over up to 5 s; what is left out is said from half a second on.
-    bridged_rows = within[(within["end_s"] - within["start_s"]).between(0.6, 4.9)]
-    row = bridged_rows.index[len(bridged_rows) // 2]
-    table = film.table.copy()
-    table.loc[row, ["p", "p_low", "p_high", "flags"]] = [np.nan, np.nan, np.nan, "unlike"]
-    bridged = film_of(film, table=table)
-    found = bridged.segments()
-    is_bridged = found["judged_s"] < found["end_s"] - found["start_s"] - 0.5
-    (passage,) = found[is_bridged].to_dict("records")
+    film, unjudged_s = with_unjudged_row_in_a_passage(invented_film())
+    passages = film.segments()
+    lengths_s = passages["end_s"] - passages["start_s"]
+    (row,) = passages.index[passages["judged_s"] < lengths_s - 0.5]
+    assert passages["judged_s"][row] == pytest.approx(lengths_s[row] - unjudged_s)
     words = Words("en")
-    length = words.duration(passage["end_s"] - passage["start_s"])
-    judged = words.duration(passage["judged_s"])
-    lengths = [one["length"] for one in data_of(film_page([bridged]))["passages"]]
-    assert f"{length}, {judged} of it judged" in lengths
+    length, judged = words.duration(lengths_s[row]), words.duration(passages["judged_s"][row])
+    shown = [passage["length"] for passage in data_of(film_page([film]))["passages"]]
+    assert f"{length}, {judged} of it judged" in shown
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_a_model_that_may_be_chance_is_said_in_the_heading_and_the_first_line(language):
-    words = Words(language)
-    film = invented_film(**SMALL)
-    shown = EvidenceRecord(n_clips=7, n_movies=4, auc=0.67, auc_low=0.0, auc_high=1.0, p_skilled=0.4)
-    doubtful = with_model(film, no_skill=True, evidence=shown)
-    assert words["verdict_no_skill"] in heading_of(doubtful, language)
-    assert words["verdict_no_skill"] not in heading_of(film, language)
-    line = evidence_line(doubtful, language)
-    assert {words.number(0.67), "7", "4"} <= set(re.findall(r"[\d.,]*\d", line))
-    page = film_page([doubtful], language=language)
-    assert line in page
-    assert page.index(line) < page.index('class="d-desk"')
+def test_the_heading_says_that_a_model_may_be_no_better_than_chance(language):
+    warning = Words(language)["verdict_no_skill"]
+    film = ten_minute_film()
+    assert warning not in heading_of(film, language)
+    assert warning in heading_of(with_model(film, no_skill=True), language)
 
 
-@pytest.mark.parametrize(("window_s", "warns"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
-def test_windows_unlike_the_clips_trained_on_by_more_than_a_tenth_are_warned_of(window_s, warns):
-    film = with_model(invented_film(**SMALL), clip_s=10.0)
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_how_well_a_model_did_on_films_left_out_stands_above_the_timeline(language):
+    evidence = EvidenceRecord(n_clips=7, n_movies=4, auc=0.67, auc_low=0.0, auc_high=1.0, p_skilled=0.4)
+    film = with_model(ten_minute_film(), no_skill=True, evidence=evidence)
+    line = evidence_line(film, language)
+    numbers = re.findall(r"[\d.,]*\d", line)
+    assert {Words(language).number(0.67), "7", "4"} <= set(numbers)
+    page = film_page([film], language=language)
+    timeline = 'class="d-desk"'
+    assert -1 < page.find(line) < page.index(timeline)
+
+
+@pytest.mark.parametrize(("window_s", "n_warnings"), [(10.0, 0), (11.0, 0), (11.5, 1), (8.5, 1)])
+def test_windows_longer_or_shorter_than_the_clips_by_more_than_a_tenth_are_warned_of(window_s, n_warnings):
+    film = with_model(ten_minute_film(), clip_s=10.0)
     windows = replace(film.record.windows, window_s=window_s)
-    assert len(warnings(film_of(film, record=replace(film.record, windows=windows)))) == warns
+    film = film_of(film, record=replace(film.record, windows=windows))
+    assert len(warnings(film)) == n_warnings
 
 
 def test_concepts_whose_precision_a_record_lacks_say_that_it_is_unknown():
-    film, words = invented_film(**SMALL), Words("en")
+    film, words = ten_minute_film(), Words("en")
     concepts = [replace(concept, ap=None) for concept in film.model().concepts]
     page = film_page([with_model(film, concepts=concepts)])
     strips = page.split('class="d-strips"')[1].split("</section>")[0]
     assert strips.count(f"<small>{words['unknown_ap']}</small>") == len(concepts)
 
 
-def test_figures_of_a_record_that_lacks_numbers_leave_them_out():
-    film = invented_film(**SMALL)
-    share, passages, _ = figures(film)
-    n_reaching = (film.segments()["reaches"] == 1).sum()
-    assert re.findall(r"\d+", passages[0]) == [str(n_reaching)]
-    _, without_threshold, _ = figures(with_model(film, threshold_p=None))
-    _, without_calibration, _ = figures(with_model(film, calibration=None))
-    assert without_threshold == without_calibration != passages
+def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
+    film = ten_minute_film()
+    _, passages, _ = figures(film)
+    assert re.findall(r"\d+", passages.value) == [str(len(marked_passages_of(film)))]
+
+
+@pytest.mark.parametrize("missing", ["threshold_p", "calibration"])
+def test_without_a_threshold_or_probabilities_no_passages_are_counted(missing):
+    _, passages, _ = figures(with_model(ten_minute_film(), **{missing: None}))
+    assert passages.value == "–"
+
+
+def test_a_calibration_without_its_worst_error_leaves_the_share_as_it_is():
+    film = ten_minute_film()
     calibration = replace(film.model().calibration, worst_film_error=None)
-    assert figures(with_model(film, calibration=calibration))[0][0] == share[0]
+    assert figures(with_model(film, calibration=calibration))[0].value == figures(film)[0].value
 
 
 def test_concepts_that_are_not_found_are_grey_and_come_last():
-    """Of the eight of `CONCEPTS` the tests of the model show five to be found better than chance."""
-    page = film_page([invented_film(**SMALL)])
-    assert Words("en").say("legend_unfound", n=3) in page
+    """Of the eight concepts of invented films the model's tests show five to be found better than chance."""
+    page = film_page([ten_minute_film()])
     shown, grey = page.split('<div class="dim">')
     assert "AP 0.55, chance 0.21" in shown  # Body
     assert "AP 0.28, chance 0.26" in grey  # Look
-    concepts = data_of(page)["rows"]["concepts"]
-    assert [concept["found"] for concept in concepts] == [True] * 5 + [False] * 3
-    names = [concept["name"] for concept in concepts]
-    assert names[:2] == ["Body", "Clothing"]
-    assert set(names[5:]) == {"Look", "Posture", "Appearance"}
+    assert Words("en").say("legend_unfound", n=3) in page
 
 
-def test_no_probability_below_a_concepts_threshold_is_rounded_to_it():
-    """The script has whole percentages: .896 is 90 of them, and does not reach a threshold of .9."""
-    film = invented_film(**SMALL)
-    film = with_model(film, concepts=[replace(one, threshold_p=0.9) for one in film.model().concepts])
-    concepts = data_of(film_page([film]))["rows"]["concepts"]
-    assert {concept["seen"] for concept in concepts} == {91}
+def test_the_script_has_concepts_in_the_order_of_how_well_they_are_found():
+    concepts = data_of(film_page([ten_minute_film()]))["rows"]["concepts"]
+    found = [concept["name"] for concept in concepts if not concept["doubt"]]
+    others = [concept["name"] for concept in concepts if concept["doubt"]]
+    assert [concept["name"] for concept in concepts] == found + others
+    assert (found[:2], len(found)) == (["Body", "Clothing"], 5)
+    assert set(others) == {"Look", "Posture", "Appearance"}
+    assert {concept["doubt"] for concept in concepts} == {"", "(not shown better than chance)"}
 
 
-def test_several_films_stand_by_year_and_never_by_rate():
+@pytest.mark.parametrize("above", [0.0, 1e-9, 0.002])
+def test_the_script_sees_a_concept_in_the_rows_that_reach_its_threshold(above):
+    """The script has whole percentages alone, and .504 has that of a threshold of .5 and of one of .5041."""
+    film = ten_minute_film()
+    p_of = {concept.name: film.rows()[f"{concept.name}_p"].to_numpy() for concept in film.model().concepts}
+    concepts = [
+        replace(concept, threshold_p=float(p_of[concept.name][20] + above))
+        for concept in film.model().concepts
+    ]
+    in_script = data_of(film_page([with_model(film, concepts=concepts)]))["rows"]["concepts"]
+    for concept, script in itertools.product(concepts, in_script):
+        if concept.name == script["name"]:
+            percents = b64decode(script["p"])
+            seen = [row for row, percent in enumerate(percents) if MISSING != percent >= script["seen"]]
+            reached = np.flatnonzero(p_of[concept.name] >= concept.threshold_p)
+            assert [row for row in seen if row not in script["unseen"]] == reached.tolist()
+
+
+def test_several_films_stand_in_the_order_of_their_years_and_one_without_a_year_last():
     films = [
-        invented_film("a", "A", year=2009, seed=1, **SMALL),
-        invented_film("b", "B", year=1989, seed=2, **SMALL),
-        invented_film("c", "C", year=None, seed=3, **SMALL),
-        invented_film("d", "D", year=1999, seed=4, trained_on=True, **SMALL),
+        ten_minute_film("a", "A", year=2009, seed=1),
+        ten_minute_film("b", "B", year=1989, seed=2),
+        ten_minute_film("c", "C", year=None, seed=3),
+        ten_minute_film("d", "D", year=1999, seed=4, trained_on=True),
     ]
     page = film_page(films)
-    assert re.findall(r'<a href="#f\d">[^<]*?(?: \((\d{4})\))?</a>', page) == ["1989", "1999", "2009", ""]
+    links = re.findall(r'<a href="#f\d">([^<]*)</a>', page)
+    years = [re.search(r"\((\d{4})\)|$", link)[1] for link in links]
+    assert years == ["1989", "1999", "2009", None]
     assert page == film_page(films[::-1])
 
 
 def test_another_codebook_gives_the_models_own_levels_and_concepts():
-    film = invented_film(
-        codebook="violence", levels=(("calm",), ("violent",)), concepts=(("Gun", 0.9, 0.4),), **SMALL
+    film = ten_minute_film(
+        codebook="violence", levels=(("calm",), ("violent",)), concepts=(("Gun", 0.9, 0.4),)
     )
     page = film_page([film])
     assert "of violent" in text_of(page)
@@ -327,22 +452,28 @@ def test_another_codebook_gives_the_models_own_levels_and_concepts():
 
 
 def test_a_page_says_whether_frames_of_the_film_are_in_it():
-    film, words = invented_film(**SMALL), Words("en")
-    layout = {"starts": [0.0], "width": 96, "height": 54, "columns": 40}
-    stills = {"sheet": "data:image/webp;base64,AAAA", **layout}
-    owned = {film.movie: Owned(copy=ScoredCopy(600.0, 24.0, "key", stills))}
-    with_stills, without = film_page([film], owned=owned), film_page([film])
+    film, words = ten_minute_film(), Words("en")
+    sheet = {
+        "sheet": "data:image/webp;base64,AAAA",
+        "starts": [0.0],
+        "width": 96,
+        "height": 54,
+        "columns": 40,
+    }
+    copy = ScoredCopy(duration_s=600.0, fps=24.0, key="key", stills=sheet)
+    with_stills = film_page([film], owned={film.movie: Owned(copy=copy)})
     assert words["has_stills"] in with_stills
     assert words["no_frames"] not in with_stills
     assert "f1-stills" in with_stills
+    without = film_page([film])
     assert words["no_frames"] in without
     assert "f1-stills" not in without
 
 
 # --- charts and words
 # ---------------------------------------------------------------------------
-def drawn(path):
-    """Follow a step path: its corners."""
+def corners_of(path):
+    """Follow a path of SVG in steps and return its corners (x, y)."""
     x = y = 0
     corners = []
     for letter, numbers in re.findall(r"([MHVZ])([\d. ]*)", path):
@@ -356,115 +487,160 @@ def drawn(path):
     return corners
 
 
-def test_the_line_goes_through_every_probability_and_breaks_where_there_is_none():
-    rows = invented_film(**SMALL).rows()
-    path = charts.line(rows)
-    assert path.count("M") == 1
-    found = drawn(path)
-    there = rows[rows["p"].notna()]
-    assert found[0] == (round(10 * there["start_s"].iloc[0]), 100 - round(100 * there["p"].iloc[0]))
-    assert found[-1][0] == round(10 * there["end_s"].iloc[-1])
-    levels = {100 - round(100 * p) for p in there["p"]}
-    assert {y for _, y in found} == levels
+def test_the_line_goes_through_every_probability():
+    """X is in tenths of a second; y is from 100 below to 0 above, for a probability of 0 to 1."""
+    rows = ten_minute_film().rows()
+    judged = rows.dropna(subset="p")
+    heights = [100 - round(100 * p) for p in judged["p"]]
+    corners = corners_of(charts.line(rows))
+    assert corners[0] == (round(10 * judged["start_s"].iloc[0]), heights[0])
+    assert corners[-1][0] == round(10 * judged["end_s"].iloc[-1])
+    assert {y for _, y in corners} == set(heights)
+
+
+def test_the_line_begins_anew_after_a_row_without_a_probability():
+    rows = ten_minute_film().rows()
+    assert charts.line(rows).count("M") == 1
     rows.loc[30, "p"] = np.nan
     assert charts.line(rows).count("M") == 2
 
 
-def why(parts, words, vague=""):
-    """What is said of the concepts of a passage, by a model of which one is found no better than chance."""
-    known = [
-        replace(one, name=vague) for one in invented_film(**SMALL).model().concepts if one.is_near_chance
-    ]
-    model = replace(invented_film(**SMALL).model(), concepts=known[:1] if vague else [])
-    return reasons_sentence(passage_reasons(model, parts, ClaimTime("span", 10.0, 0.0, 10.0)), words)
+def sentence_on(parts, words, not_better_than_chance=""):
+    """Return the sentence on a passage's concepts; one of them may be found no better than chance."""
+    model = ten_minute_film().model()
+    concepts = []
+    if not_better_than_chance:
+        (weak, *_) = (concept for concept in model.concepts if concept.is_near_chance)
+        concepts = [replace(weak, name=not_better_than_chance)]
+    passage = ClaimTime("span", 10.0, 0.0, 10.0)
+    return reasons_sentence(passage_reasons(replace(model, concepts=concepts), parts, passage), words)
 
 
 def reason(name, change, *, amount="more", p=0.5, usual_p=0.2):
+    """Make a concept that changes the passage's probability by so much against its usual value."""
     return Reason(name, p, np.sign(change), is_present=p > 0.4, usual_p=usual_p, amount=amount, change=change)
 
 
-PARTED = Words("en").say("why_parted", p="0.30", usual="0.20")
+REASONS = {
+    "more of it than usual, which raises the probability": (
+        [reason("Look", 0.3)],
+        "For it: more Look than usual (0.50, 0.20 at its usual value).",
+    ),
+    "less of it than usual, which raises the probability": (
+        [reason("Look", 0.3, p=0.33, usual_p=0.18), reason("Body", 0.1, amount="less", p=0.1)],
+        (
+            "For it: more Look than usual (0.33, 0.18 at its usual value); "
+            "less Body than usual (0.10, 0.20 at its usual value)."
+        ),
+    ),
+    "less by its values, more by its probabilities": (
+        [reason("Body", -0.3), reason("Look", 0.1, amount="less", p=0.3, usual_p=0.2)],
+        "For it: less Look than usual ("
+        + Words("en").say("why_parted", p="0.30", usual="0.20")
+        + "). Against it: more Body than usual (0.50, 0.20 at its usual value).",
+    ),
+    "a change below a hundredth is left out": (
+        [reason("Body", 0.009), reason("Look", -0.01)],
+        "Against it: more Look than usual (0.50, 0.20 at its usual value).",
+    ),
+    "all changes below a hundredth": (
+        [reason("Body", 0.009)],
+        "No concept moves the probability by 0.01.",
+    ),
+    "found no better than chance": (
+        [reason("Vague", 0.2, p=0.204)],
+        "For it: more Vague than usual (not shown to be found better than chance).",
+    ),
+    "no usual values are known": (
+        [Reason("A", 0.9, 1.0, is_present=True), Reason("B", 0.1, -1.0, is_present=False)],
+        "For it: A. Against it: B.",
+    ),
+    "no concepts": ([], ""),
+}
 
 
-@pytest.mark.parametrize(
-    ("parts", "said"),
-    [
-        ([reason("Look", 0.3)], "For it: more Look than usual (0.50, 0.20 at its usual value)."),
-        (
-            [reason("Look", 0.3, p=0.33, usual_p=0.18), reason("Body", 0.1, amount="less", p=0.1)],
-            (
-                "For it: more Look than usual (0.33, 0.18 at its usual value); "
-                "less Body than usual (0.10, 0.20 at its usual value)."
-            ),
-        ),
-        (
-            [reason("Body", -0.3), reason("Look", 0.1, amount="less", p=0.3)],
-            # Means of the two scales part: it is said of which the words are.
-            (
-                f"For it: less Look than usual ({PARTED}). "
-                "Against it: more Body than usual (0.50, 0.20 at its usual value)."
-            ),
-        ),
-        (
-            [reason("Body", 0.009), reason("Look", -0.01)],
-            "Against it: more Look than usual (0.50, 0.20 at its usual value).",
-        ),
-        ([reason("Body", 0.009)], "No concept moves the probability by 0.01."),
-        (
-            [reason("Vague", 0.2, p=0.204)],
-            "For it: more Vague than usual (not shown to be found better than chance).",
-        ),
-        (
-            [Reason("A", 0.9, 1.0, is_present=True), Reason("B", 0.1, -1.0, is_present=False)],
-            "For it: A. Against it: B.",
-        ),
-        ([], ""),
-    ],
-)
-def test_a_reason_has_two_signs_and_its_doubt(parts, said):
-    assert why(parts, Words("en"), "Vague") == said
+@pytest.mark.parametrize(("parts", "sentence"), REASONS.values(), ids=REASONS)
+def test_a_sentence_says_how_much_of_a_concept_there_is_and_how_it_moves_the_probability(parts, sentence):
+    assert sentence_on(parts, Words("en"), not_better_than_chance="Vague") == sentence
+
+
+def change_by_hand(film, rows, concept):
+    """Return the mean probability of rows minus what it is with a concept at its usual value.
+
+    There it contributes nothing to the logit.
+    """
+    draws = np.array(film.model().calibration.draws)
+    weights = (rows["end_s"] - rows["start_s"]).to_numpy()
+    logit = rows["logit"].to_numpy()
+    at_usual = logit - rows[f"{concept}_contribution"].to_numpy()
+    p = np.average(mean_probability(draws, logit), weights=weights)
+    return p - np.average(mean_probability(draws, at_usual), weights=weights)
+
+
+def reasons_of_passages(film):
+    """Return each concept of each passage, with the judged rows of the passage."""
+    rows = film.rows().dropna(subset="p")
+    found = []
+    for passage in film.segments().to_dict(orient="records"):
+        inside = rows[(rows["start_s"] >= passage["start_s"]) & (rows["end_s"] <= passage["end_s"])]
+        found += [(part, inside) for part in reasons(passage)]
+    return found
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_direction_of_each_reason_is_that_of_the_probability(seed):
-    """Moved to its usual value, a concept that spoke for a passage lowers its probability."""
-    film = invented_film(seed=seed, **SMALL)
-    model, rows = film.model(), film.rows()
-    n_reasons = 0
-    for row in film.segments().to_dict(orient="records"):
-        inside = rows[(rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])]
-        inside = inside[inside["p"].notna()]
-        weights = (inside["end_s"] - inside["start_s"]).to_numpy()
-        draws = np.array(model.calibration.draws)
-        for part in reasons(row):
-            moved = inside["logit"] - inside[f"{part.concept}_contribution"]
-            p, at_usual = (
-                np.average(mean_probability(draws, logits.to_numpy()), weights=weights)
-                for logits in (inside["logit"], moved)
-            )
-            assert part.change == pytest.approx(p - at_usual, abs=1e-4)
-            assert part.is_for == (p > at_usual) or abs(p - at_usual) < 1e-4
-            value = np.average(inside[f"{part.concept}_value"], weights=weights)
-            if part.amount != "mixed":
-                assert part.amount == ("more" if value > 0 else "less")
-            sentence = why([part], Words("en"))
-            if part.moves:
-                assert sentence.startswith("For it" if p > at_usual else "Against it")
-                assert Words("en").say(f"why_{part.amount}", concept=part.concept) in sentence
-                n_reasons += 1
-            else:
-                assert part.concept not in sentence
-    assert n_reasons > 10
+def test_a_reason_is_for_a_passage_if_the_concepts_usual_value_would_lower_its_probability(seed):
+    film = ten_minute_film(seed=seed)
+    n_for_or_against = 0
+    for part, rows in reasons_of_passages(film):
+        change = change_by_hand(film, rows, part.concept)
+        assert part.change == pytest.approx(change, abs=1e-4)  # tables have four decimals
+        if abs(change) < 1e-4:
+            continue
+        assert part.is_for == (change > 0)
+        sentence = sentence_on([part], Words("en"))
+        if part.moves:
+            assert sentence.startswith("For it" if change > 0 else "Against it")
+            n_for_or_against += 1
+        else:
+            assert part.concept not in sentence
+    assert n_for_or_against > 10
 
 
-def test_words_of_numbers():
-    english, french = Words("en"), Words("fr")
-    assert (english.number(0.125), french.number(0.5)) == ("0.13", "0,50")
-    assert [english.signed(value) for value in (1.449, -0.1, -0.001)] == ["+1.45", "−0.10", "0.00"]
-    assert [english.share(value) for value in (0, 0.001, 0.165)] == ["0%", "<1%", "17%"]
+@pytest.mark.parametrize("seed", range(3))
+def test_a_reason_says_whether_there_is_more_or_less_of_the_concept_than_usual(seed):
+    """Its usual value is 0 in invented films."""
+    for part, rows in reasons_of_passages(ten_minute_film(seed=seed)):
+        if part.amount != "mixed":
+            value = np.average(rows[f"{part.concept}_value"], weights=rows["end_s"] - rows["start_s"])
+            assert part.amount == ("more" if value > 0 else "less")
+        if part.moves:
+            words = Words("en").say(f"why_{part.amount}", concept=part.concept)
+            assert words in sentence_on([part], Words("en"))
+
+
+def test_numbers_are_rounded_half_up_and_written_as_the_language_does():
+    assert Words("en").number(0.125) == "0.13"
+    assert Words("fr").number(0.5) == "0,50"
+
+
+def test_a_signed_number_has_a_plus_or_a_minus_unless_it_rounds_to_zero():
+    assert [Words("en").signed(value) for value in (1.449, -0.1, -0.001)] == ["+1.45", "−0.10", "0.00"]
+
+
+def test_only_nothing_is_written_as_0_percent():
+    assert [Words("en").share(value) for value in (0, 0.001, 0.165)] == ["0%", "<1%", "17%"]
+
+
+def test_clocks_are_rounded_to_the_nearest_second():
     assert [clock(seconds) for seconds in (3661.4, 3661.5, 3661.9999)] == ["1:01:01", "1:01:02", "1:01:02"]
-    assert [english.duration(seconds) for seconds in (599.0, 600.0)] == ["599 s", "10 minutes"]
-    assert english.durations(6000.0, 77.0, 0.0) == ["100.0 minutes", "1.3 minutes", "0 minutes"]
+
+
+def test_lengths_are_in_seconds_below_ten_minutes():
+    assert [Words("en").duration(seconds) for seconds in (599.0, 600.0)] == ["599 s", "10 minutes"]
+
+
+def test_lengths_of_one_sentence_are_in_the_longests_unit_with_a_decimal_if_one_is_short():
+    assert Words("en").durations(6000.0, 77.0, 0.0) == ["100.0 minutes", "1.3 minutes", "0 minutes"]
 
 
 # --- files, commands
@@ -477,105 +653,174 @@ def test_an_end_that_rounds_to_no_hundredth_is_written_as_below_one():
     assert words.band(0.004, 0.2, " to ") == "<0.01 to 0.20"
     assert words.band(0.001, 0.005, " to ") == "<0.01 to 0.01"
     assert words.band(0.001, 0.004, " to ") == ""  # neither end is a number that one could read
-    assert words.spoken(0.0, 0.0, 0.005) != words.spoken(0.0, 0.0, 0.004)
+
+
+def test_a_probability_whose_band_ends_below_a_hundredth_is_read_out_without_its_band():
+    words = Words("en")
+    assert words.spoken(0.0, 0.0, 0.004) == words["probability_low"]
+    assert "band" in words.spoken(0.0, 0.0, 0.005)
 
 
 def test_a_concept_that_contributes_nothing_is_no_reason():
-    without = Reason("Body", p=0.1, contribution=0.0, is_present=False)
-    contributing = Reason("Look", p=0.1, contribution=0.4, is_present=False)
-    said = why([without, contributing], Words("en"))
-    assert "Body" not in said
-    assert "Look" in said
+    body = Reason("Body", p=0.1, contribution=0.0, is_present=False)
+    look = Reason("Look", p=0.1, contribution=0.4, is_present=False)
+    assert sentence_on([body, look], Words("en")) == "For it: Look."
 
 
-def test_no_class_of_the_films_styles_is_one_of_the_reports():
+def classes_styled_by(css):
+    """Return the names of classes in the selectors of a style sheet."""
+    without_comments = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    return set(re.findall(r"\.(-?[a-zA-Z][\w-]*)(?=[^{}]*{)", without_comments))
+
+
+@pytest.mark.parametrize("name", ["film", "desk", "figures"])
+def test_no_class_of_the_films_styles_is_one_of_the_reports(name):
     """Both are in one page: a rule of one would style what is the other's."""
+    of_reports = classes_styled_by(asset("page.css"))
+    assert len(of_reports) > 8
+    by_place = {"facts", "n"}  # films style these two by the element that they are in
+    of_films = classes_styled_by(asset(f"{name}.css", "obygaze_film.page"))
+    assert of_films & of_reports - by_place == set()
 
-    def classes(text):
-        text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-        return set(re.findall(r"\.(-?[a-zA-Z][\w-]*)(?=[^{}]*{)", text))
 
-    reports = classes(asset("page.css")) - {"facts", "n"}  # of elements that films style by their place
-    own = [classes(asset(f"{name}.css", "obygaze_film.page")) for name in ("film", "desk", "figures")]
-    assert len(reports) > 8
-    assert [found & reports for found in own] == [set()] * 3
-    assert own[1] & own[2] == set()
+def test_no_class_of_the_desk_is_one_of_the_figures():
+    desk, figure = (asset(f"{name}.css", "obygaze_film.page") for name in ("desk", "figures"))
+    assert classes_styled_by(desk) & classes_styled_by(figure) == set()
+
+
+def strips_of(figure):
+    """Return first and last tenth of a second that the strips of a figure show, of each strip."""
+    boxes = re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure)
+    return [(int(start), int(start) + int(width)) for start, width in boxes]
 
 
 def test_a_figure_shows_the_span_with_half_a_minute_around_it():
-    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
-    figure = str(film_figure(view, 100.0, 400.0))
-    minidom.parseString(figure)  # noqa: S318 - ours, and well-formed
-    assert set(re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure)) == {("700", "3600")}
+    figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
+    assert set(strips_of(figure)) == {(700, 4300)}  # 70 to 430 seconds
     assert "0:01:40–0:06:40" in figure
-    assert all(f">{concept.name}</text>" in figure for concept, *_ in view.concepts if concept.is_found)
+
+
+def test_a_figure_has_the_concepts_that_are_found_by_name():
+    film = ten_minute_film()
+    figure = film_figure(view_of(film), 100.0, 400.0)
+    for concept in film.model().concepts:
+        if concept.is_found:
+            assert f">{concept.name}</text>" in figure
+
+
+def test_a_figure_is_well_formed_and_asks_for_nothing():
+    figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
+    minidom.parseString(figure)  # noqa: S318 - ours
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
 
 
-@pytest.mark.parametrize("ends", [(0.0, 1e9), (590.0, 700.0), (1e6, 1e9)])
-def test_a_figure_ends_with_its_film(ends):
-    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
-    figure = str(film_figure(view, *ends))
-    for start, length in re.findall(r'viewBox="(\d+) 0 (\d+) \d+" preserve', figure):
-        assert int(start) + int(length) == 6000
-    times = re.findall(r">(\d):(\d\d):(\d\d)</text>", figure)
-    assert 0 < len(times) <= 8
-    assert all(3600 * int(h) + 60 * int(m) + int(s) <= 600 for h, m, s in times)
+@pytest.mark.parametrize(
+    ("language", "left_out"),
+    [
+        ("en", ("Concepts that are not drawn", "Look", "Posture", "Appearance")),
+        ("fr", ("Concepts qui ne sont pas dessinés", "Regard", "Posture", "Apparence")),
+    ],
+    ids=["en", "fr"],
+)
+def test_a_figure_names_the_concepts_that_it_does_not_draw(language, left_out):
+    figure = str(film_figure(FilmView(ten_minute_film(), "f1", Words(language), top=5), 100.0, 400.0))
+    for text in left_out:
+        assert text in figure
+
+
+@pytest.mark.parametrize(
+    "span_s",
+    [(0.0, 1e9), (590.0, 700.0), (1e6, 1e9)],
+    ids=["from its first second on", "beyond its end", "wholly behind its end"],
+)
+def test_a_figure_ends_with_its_film(span_s):
+    figure = str(film_figure(view_of(ten_minute_film()), *span_s))
+    assert {end for _, end in strips_of(figure)} == {6000}  # tenths of a second
+    clocks = re.findall(r">(\d):(\d\d):(\d\d)</text>", figure)
+    assert 0 < len(clocks) <= 8
+    assert all(3600 * int(h) + 60 * int(m) + int(s) <= 600 for h, m, s in clocks)
+
+
+class DrawnText(NamedTuple):
+    """A text of a figure, with its left and right end in the figure's pixels."""
+
+    text: str
+    left: float
+    right: float
+    kind: str
+
+
+def texts_of(figure):
+    """Return the texts of a figure; its classes say whether x is their start, middle or end."""
+    shares_left_of_x = {"c-start": 0.0, "c-middle": 0.5, "c-end": 1.0}
+    texts = []
+    for kind, x, escaped in re.findall(r'<text class="([\w-]+)" x="([\d.]+)" y="[\d.]+">([^<]*)<', figure):
+        text = unescape(escaped)
+        left = float(x) - shares_left_of_x[kind] * text_width(text)
+        texts.append(DrawnText(text, left, left + text_width(text), kind))
+    return texts
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", [name for name in sorted(BUILTIN) if builtin_codebook(name).concepts])
 def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
-    longest = max(
-        builtin_codebook(name).concepts, key=lambda concept: text_width(concept.in_language(language).title)
-    )
-    film = invented_film(concepts=((longest.name, 0.9, 0.1),), codebook=name, **SMALL)
-    film.model().concepts[:] = [replace(one, low=0.5) for one in film.model().concepts]
-    figure = str(film_figure(FilmView(film, "f1", Words(language), top=5), 100.0, 200.0))
-    title = re.escape(escape(longest.in_language(language).title))
-    ((x, shown),) = re.findall(rf'<text class="c-end" x="([\d.]+)" y="[\d.]+">({title})<', figure)
-    assert float(x) - text_width(shown) >= 0
+    def title(concept):
+        return concept.in_language(language).title
+
+    longest = max(builtin_codebook(name).concepts, key=lambda concept: text_width(title(concept)))
+    name_ap_chance = (longest.name, 0.9, 0.1)
+    film = ten_minute_film(concepts=(name_ap_chance,), codebook=name)
+    found = [replace(concept, low=0.5) for concept in film.model().concepts]
+    figure = str(film_figure(view_of(with_model(film, concepts=found), language), 100.0, 200.0))
+    (drawn,) = [text for text in texts_of(figure) if text.text == title(longest)]
+    assert drawn.left >= 0
 
 
-@pytest.mark.parametrize(
-    ("duration_s", "title"), [(600.0, "Short"), (600.0, "A Very Long Title " * 12), (12 * 3600.0, "Long")]
-)
-@pytest.mark.parametrize("who", ["AB", "A name as long as the desk takes it, of " + 40 * "M"])
-def test_no_text_of_a_figure_is_cut_and_no_times_touch(duration_s, title, who):
+LONG_NAME = "A name as long as the desk takes it, of " + 40 * "M"
+
+
+def figure_of_last_half_minute(duration_s, title, judge):
+    """Draw the last 30 seconds of a film, with a decision of somebody there."""
     film = invented_film(title=title, n_rows=60, duration_s=duration_s)
-    view = FilmView(film, "f1", Words("en"), top=5)
-    decided = [Decided(duration_s - 40, duration_s - 10, (who,), level="S", is_blind=True)]
-    figure = str(film_figure(view, duration_s - 30, duration_s, decisions_data(decided, view)))
-    (width,) = map(float, re.findall(r'viewBox="0 0 ([\d.]+)', figure))
-    right_of_time = 0.0
-    for kind, left, text in re.findall(r'<text class="([\w-]+)" x="([\d.]+)" y="[\d.]+">([^<]*)<', figure):
-        share_on_the_left = {"c-start": 0.0, "c-middle": 0.5, "c-end": 1.0}[kind]
-        start = float(left) - share_on_the_left * text_width(unescape(text))
-        end = start + text_width(unescape(text))
-        assert start >= 0, text
-        assert end <= width, text
-        if kind == "c-middle":
-            assert start > right_of_time
-            right_of_time = end
-    assert unescape(figure).count(who) == 1
-    assert right_of_time > 0
+    view = view_of(film)
+    decision = Decided(duration_s - 40, duration_s - 10, (judge,), level="S", is_blind=True)
+    return str(film_figure(view, duration_s - 30, duration_s, decisions_data([decision], view)))
 
 
-def test_a_figure_says_who_decided_what_and_draws_the_threshold():
-    film = invented_film(**SMALL)
-    view = FilmView(film, "f1", Words("en"), top=5)
-    decided = [
-        Decided(120.0, 150.0, ("AB",), level="S", is_blind=True),
-        Decided(500.0, 510.0, ("CD",), level="S"),
-    ]
-    figure = str(film_figure(view, 100.0, 160.0, decisions_data(decided, view)))
+@pytest.mark.parametrize("title", ["Short", "A Very Long Title " * 12])
+@pytest.mark.parametrize("judge", ["AB", LONG_NAME])
+def test_no_text_of_a_figure_is_cut(title, judge):
+    figure = figure_of_last_half_minute(600.0, title, judge)
+    width = float(re.search(r'viewBox="0 0 ([\d.]+)', figure)[1])
+    texts = texts_of(figure)
+    assert [text for text in texts if text.left < 0 or text.right > width] == []
+    assert sum(text.text.count(judge) for text in texts) == 1
+
+
+@pytest.mark.parametrize("duration_s", [600.0, 12 * 3600.0])
+def test_no_times_of_a_figure_touch(duration_s):
+    times = [text for text in texts_of(figure_of_last_half_minute(duration_s, "Title", "AB"))
+             if text.kind == "c-middle"]  # fmt: skip
+    assert len(times) > 1
+    for before, after in itertools.pairwise(times):
+        assert before.right < after.left
+
+
+def test_a_figure_says_who_decided_what_in_its_span():
+    view = view_of(ten_minute_film())
+    inside = Decided(120.0, 150.0, ("AB",), level="S", is_blind=True)
+    elsewhere = Decided(500.0, 510.0, ("CD",), level="S")
+    figure = film_figure(view, 100.0, 160.0, decisions_data([inside, elsewhere], view))
     assert "S (Sure), AB (blind)" in figure
-    assert "CD" not in figure  # it is elsewhere
-    assert 'class="c-threshold"' in figure
+    assert "CD" not in figure
+
+
+def test_a_figure_draws_the_threshold():
+    assert 'class="c-threshold"' in film_figure(view_of(ten_minute_film()), 100.0, 160.0)
 
 
 class GreyStills:
-    """Stills of 96 by 54 pixels; each says its time by its grey."""
+    """Stills of 96 by 54 pixels as data URLs; the grey of each (0 to 255) is its time in seconds."""
 
     width, height = 96, 54
 
@@ -585,64 +830,82 @@ class GreyStills:
         return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
 
 
-def test_a_figure_has_a_strip_of_stills_where_the_owner_has_the_film():
-    view = FilmView(invented_film(**SMALL), "f1", Words("en"), top=5)
-    figure = minidom.parseString(film_figure(view, 100.0, 160.0, stills=GreyStills()))  # noqa: S318 - ours
-    stills = figure.getElementsByTagName("image")
+def grey_of(address):
+    """Return the grey of a still, from its data URL."""
+    _, data = address.split(",")
+    return Image.open(io.BytesIO(b64decode(data))).getpixel((0, 0))
+
+
+def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
+    """The figure shows 70 to 190 seconds: half a minute before and after its span."""
+    svg = film_figure(view_of(ten_minute_film()), 100.0, 160.0, stills=GreyStills())
+    stills = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
     assert len(stills) > 4
-    ends = [float(still.getAttribute("x")) + float(still.getAttribute("width")) for still in stills]
-    assert max(ends) <= 760
-    greys = [
-        Image.open(io.BytesIO(b64decode(still.getAttribute("href").partition(",")[2]))).getpixel((0, 0))
-        for still in stills
-    ]
-    assert greys == sorted(greys)
-    assert 70 <= greys[0] < greys[-1] <= 190
-    assert "<image" not in film_figure(view, 100.0, 160.0)
+    times_s = [grey_of(still.getAttribute("href")) for still in stills]
+    assert times_s == sorted(times_s)
+    assert 70 <= times_s[0] < times_s[-1] <= 190
+    figure_width = 760
+    last = stills[-1]
+    assert float(last.getAttribute("x")) + float(last.getAttribute("width")) <= figure_width
 
 
-def test_a_figure_is_written_as_pdf_with_its_texts_and_size():
+def test_a_figure_without_the_film_has_no_stills():
+    assert "<image" not in film_figure(view_of(ten_minute_film()), 100.0, 160.0)
+
+
+def test_a_figure_is_written_as_pdf_of_its_size_with_its_fonts():
     pytest.importorskip("matplotlib")
-    view = FilmView(invented_film(**SMALL), "f1", Words("fr"), top=5)
-    figure = str(film_figure(view, 100.0, 160.0, stills=GreyStills()))
+    figure = str(film_figure(view_of(ten_minute_film(), "fr"), 100.0, 160.0, stills=GreyStills()))
+    height = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
     pdf = figure_pdf(figure)
-    high = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
     assert pdf.startswith(b"%PDF-")
     assert pdf == figure_pdf(figure)
+    points_of_pixel = 0.75  # 96 pixels or 72 points an inch
     box = re.search(rb"/MediaBox \[ ?0 0 ([\d.]+) ([\d.]+) ?\]", pdf)
-    assert (float(box[1]), float(box[2])) == pytest.approx((760 * 0.75, high * 0.75))
+    assert float(box[1]) == pytest.approx(760 * points_of_pixel)
+    assert float(box[2]) == pytest.approx(height * points_of_pixel)
     assert b"DejaVuSans" in pdf  # embedded: journals refuse fonts that are not
     assert b"/FontFile2" in pdf
 
 
-def test_pages_have_no_word_of_a_codebook_in_another_language():
-    """Names of concepts, titles and meanings of levels: those that the two languages do not share."""
+def titles_in(book, language):
+    """Return the titles of a codebook's levels and concepts in a language."""
+    return {part.in_language(language).title for part in (*book.levels, *book.concepts)}
+
+
+@pytest.mark.parametrize(("language", "other"), [("en", "fr"), ("fr", "en")])
+def test_a_page_has_the_words_of_a_codebook_in_its_own_language_alone(language, other):
+    """Titles of levels and concepts, and what levels mean. Titles that both languages share are left out."""
     book = builtin_codebook("obygaze12")
-    told = {
-        language: {part.in_language(language).title for part in (*book.levels, *book.concepts)}
-        for language in LANGUAGES
-    }
-    film = with_model(invented_film(traced=True, **SMALL), means=book.means, construct=book.construct)
+    film = with_model(ten_minute_film(traced=True), means=book.means, construct=book.construct)
     decided = [Decided(120.0, 150.0, ("AB",), level="S", concepts=("Clothing",))]
-    for language, other in (LANGUAGES, LANGUAGES[::-1]):
-        page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
-        data = json.dumps(data_of(page), ensure_ascii=False)
-        assert any(name in data for name in told[language] - told[other])
-        for name in told[other] - told[language]:
-            assert not re.search(rf"\b{name}\b", text_of(page)), name
-            assert not re.search(rf"\b{name}\b", data), name
-        for level in book.levels:
-            assert level.in_language(other).means not in text_of(page)
+    page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
+    text, data = text_of(page), json.dumps(data_of(page), ensure_ascii=False)
+    own, foreign = titles_in(book, language), titles_in(book, other)
+    assert any(title in data for title in own - foreign)
+    for title in foreign - own:
+        assert not re.search(rf"\b{title}\b", text), title
+        assert not re.search(rf"\b{title}\b", data), title
+    for level in book.levels:
+        assert level.in_language(other).means not in text
+
+
+def test_a_french_page_says_in_french_what_a_level_means():
+    book = builtin_codebook("obygaze12")
+    film = with_model(ten_minute_film(), means=book.means, construct=book.construct)
     assert "mis en scène comme ceux" in text_of(film_page([film], language="fr"))
 
 
 # --- minute by minute
 # ---------------------------------------------------------------------------
-def seconds_film(judged_in_minutes):
-    """Plant a film of rows of a second, with so many judged seconds at the end of each minute."""
+def film_of_seconds(judged_in_minutes):
+    """Make a film of rows of a second, of which so many are judged at the end of each minute.
+
+    The other rows have no probability of the level; concepts have theirs in all rows.
+    """
     n_rows = 60 * len(judged_in_minutes)
-    film = invented_film(n_rows=n_rows, duration_s=float(n_rows), unlike=())
-    draws = [(0.3, -1.0), (0.9, -0.4), (2.0, 0.3)]
+    film = invented_film(n_rows=n_rows, duration_s=float(n_rows), unlike_parts=())
+    draws = [(0.3, -1.0), (0.9, -0.4), (2.0, 0.3)]  # slope and intercept of three calibrations
     table = film.table.assign(start_s=np.arange(n_rows) * 1.0, end_s=np.arange(1, n_rows + 1) * 1.0, flags="")
     p = mean_probability(np.array(draws), table["logit"].to_numpy())
     table["p"], table["p_low"], table["p_high"] = p, 0.5 * p, 0.5 * (1 + p)
@@ -654,80 +917,104 @@ def seconds_film(judged_in_minutes):
     return with_model(film_of(film, table=table), calibration=calibration)
 
 
-def test_a_minute_has_a_number_from_ten_judged_seconds_on_and_says_how_many_were_judged():
-    judged = [0, 5, 20, 60]
-    film = seconds_film(judged)
-    minutes = FilmView(film, "f", Words("en"), top=20).minutes
-    assert [minute.judged_s for minute in minutes] == judged
+def test_a_minute_has_a_probability_from_ten_judged_seconds_on():
+    film = film_of_seconds(judged_in_minutes=[0, 5, 20, 60])
+    minutes = view_of(film).minutes
     assert [bool(np.isnan(minute.p)) for minute in minutes] == [True, True, False, False]
-    # `seconds_film` leaves concepts their values where the model decides nothing.
-    assert [bool(np.isnan(minute.concepts).all()) for minute in minutes] == [False] * 4
-    packed = data_of(film_page([film]))["minutes"]
-    assert shares(packed["p"])[:2] == [-1, -1]
-    assert np.frombuffer(b64decode(packed["judged"]), "<u2").tolist() == judged
+    no_probability = -1
+    assert percentages_of(data_of(film_page([film]))["minutes"]["p"])[:2] == [no_probability] * 2
+
+
+def test_a_minute_says_how_many_of_its_seconds_are_judged():
+    film = film_of_seconds(judged_in_minutes=[0, 5, 20, 60])
+    assert [minute.judged_s for minute in view_of(film).minutes] == [0, 5, 20, 60]
+    packed = data_of(film_page([film]))["minutes"]["judged"]
+    in_script = np.frombuffer(b64decode(packed), "<u2")  # 16 bits each
+    assert in_script.tolist() == [0, 5, 20, 60]
+
+
+def test_concepts_have_numbers_in_minutes_in_which_the_level_is_not_judged():
+    (minute,) = view_of(film_of_seconds(judged_in_minutes=[0])).minutes
+    assert np.isnan(minute.p)
+    assert not np.isnan(minute.concepts).any()
 
 
 def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
-    film = invented_film(n_rows=61, duration_s=60.9, unlike=())
-    film = film_of(film, table=film.table.assign(flags="", p=0.5, p_low=0.4, p_high=0.6))
-    first, last = FilmView(film, "f", Words("en"), top=20).minutes
+    film = invented_film(n_rows=61, duration_s=60.9, unlike_parts=())
+    film = with_columns(film, flags="", p=0.5, p_low=0.4, p_high=0.6)
+    first, last = view_of(film).minutes
+    assert first.p == pytest.approx(0.5)
     assert last.judged_s == pytest.approx(0.9)
-    assert [np.isnan(minute.p) for minute in (first, last)] == [False, True]
+    assert np.isnan(last.p)
     assert np.isnan(last.concepts).all()
 
 
-def test_whose_labels_a_model_learnt_is_not_made_up():
-    """Experts of one school labelled one corpus; a model of planted levels learnt no labels of theirs."""
-    film = with_model(invented_film(**SMALL), human=None)
-    for language in LANGUAGES:
-        words = Words(language)
-        page = text_of(film_page([film], language=language)).replace(words["no_human"], "")
-        assert "expert" not in page
-    for kind in ("vtt", "csv"):
-        assert "expert" not in export(film, kind)
+def without_experts(film):
+    """Return the film of a model whose record names no experts of a corpus who labelled clips."""
+    return with_model(film, human=None)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_of_a_model_without_experts_speaks_of_none(language):
+    page = text_of(film_page([without_experts(ten_minute_film())], language=language))
+    no_experts = Words(language)["no_human"]  # it says that no experts' agreement is known
+    assert no_experts in page
+    assert "expert" not in page.replace(no_experts, "")
+
+
+@pytest.mark.parametrize("kind", ["vtt", "csv"])
+def test_an_export_of_a_model_without_experts_speaks_of_none(kind):
+    assert "expert" not in export(without_experts(ten_minute_film()), kind)
 
 
 def band_by_hand(film, rows):
-    """The band of a mean: the mean by each draw of the calibration, and its quantiles."""
+    """Return the .1 and .9 quantiles, over the draws of the calibration, of the rows' mean probability."""
     draws = np.array(film.model().calibration.draws)
     weights = (rows["end_s"] - rows["start_s"]).to_numpy()
     means = []
     for slope, intercept in draws:
         p = 1 / (1 + np.exp(-(slope * rows["logit"].to_numpy() + intercept)))
         means.append(np.average(p, weights=weights))
-    return np.quantile(means, [0.1, 0.9])
+    low, high = np.quantile(means, [0.1, 0.9])
+    return low, high
 
 
-def test_the_band_of_a_minute_and_of_a_passage_is_that_of_its_mean():
-    film = seconds_film([60] * 6)
+def test_the_band_of_a_minute_is_that_of_its_mean():
+    film = film_of_seconds(judged_in_minutes=[60] * 6)
     rows = film.rows()
-    minutes = FilmView(film, "f", Words("en"), top=20).minutes
-    for minute in minutes:
+    for minute in view_of(film).minutes:
         inside = rows[(rows["start_s"] >= minute.start_s) & (rows["end_s"] <= minute.start_s + 60)]
-        assert (minute.p_low, minute.p_high) == pytest.approx(tuple(band_by_hand(film, inside)))
-    segments = film.segments()
-    assert len(segments)
-    for row in segments.to_dict("records"):
-        inside = rows[(rows["start_s"] >= row["start_s"]) & (rows["end_s"] <= row["end_s"])]
-        assert (row["p_low"], row["p_high"]) == pytest.approx(tuple(band_by_hand(film, inside)))
+        assert (minute.p_low, minute.p_high) == pytest.approx(band_by_hand(film, inside))
+
+
+def test_the_band_of_a_passage_is_that_of_its_mean():
+    film = film_of_seconds(judged_in_minutes=[60] * 6)
+    rows, passages = film.rows(), film.segments()
+    assert len(passages) > 0
+    for passage in passages.to_dict("records"):
+        inside = rows[(rows["start_s"] >= passage["start_s"]) & (rows["end_s"] <= passage["end_s"])]
+        assert (passage["p_low"], passage["p_high"]) == pytest.approx(band_by_hand(film, inside))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_concept_below_its_threshold_is_not_called_absent(language):
+def test_a_concept_below_its_threshold_is_called_not_seen_and_never_absent(language):
     """What a model doesn't find may be there all the same: the page says "not seen, 0.12"."""
-    not_seen, _ = Words(language)["not_seen"].split(",")
-    film = invented_film(**SMALL)
-    passages = film.rows().dropna(subset="p")
-    assert any((passages[f"{one.name}_p"] < one.threshold_p).any() for one in film.model().concepts)
+    not_seen, _ = Words(language)["not_seen"].split(",")  # the rest has the probability
+    film = ten_minute_film()
+    rows = film.rows().dropna(subset="p")
+    assert any((rows[f"{concept.name}_p"] < concept.threshold_p).any() for concept in film.model().concepts)
     page = film_page([film], language=language)
     assert not_seen in page
     assert "absent" not in text_of(page)
 
 
-def test_the_figure_of_a_film_says_what_its_curve_and_band_are():
-    film = invented_film(**SMALL)
-    for language in LANGUAGES:
-        view = FilmView(film, "f", Words(language), top=20)
-        figure = film_figure(view, 0.0, 60.0)
-        for told in (view.positive, film.model().title, "80", view.words.number(film.model().threshold_p)):
-            assert figure.count(told) >= 2  # it is drawn, and it is the picture's name
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_figure_says_what_its_curve_and_band_are_in_a_text_and_in_its_name(language):
+    """Readers of screens are told the name: it has the same words as the legend that is drawn."""
+    film = ten_minute_film()
+    view = view_of(film, language)
+    figure = film_figure(view, 0.0, 60.0)
+    band_percent = "80"
+    threshold = view.words.number(film.model().threshold_p)
+    for words in (view.positive, film.model().title, band_percent, threshold):
+        assert figure.count(words) >= 2

@@ -18,6 +18,7 @@ import uvicorn
 
 from obygaze_film.commands import film_open
 from obygaze_film.workspace.address import _door
+from obygaze_film.workspace.decisions import Decisions
 from tests.browsers import LONG_MS
 from tests.film.films import scored_film
 from tests.planted_models import codebook
@@ -166,6 +167,12 @@ def scored_tt1(tmp_path, scored_once):
     """A copy of the scored film tt1: its folder, its timeline and its codebook, which `Decisions` takes."""
     folder, timeline = scored_once
     return shutil.copytree(folder, tmp_path / folder.name), timeline, codebook(tmp_path)
+
+
+@pytest.fixture
+def decisions(scored_tt1):
+    """The decisions on a copy of the scored film tt1, on which nobody has decided anything."""
+    return Decisions(*scored_tt1)
 
 
 @pytest.fixture

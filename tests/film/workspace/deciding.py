@@ -1,7 +1,9 @@
 """Decide as people do, and say what stands."""
 
+from obygaze_film.workspace.decisions import JUDGEMENTS, Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import next_window
+from tests.files import rows_of
 
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,draw,place,mine\n"
 """The first line of a table of judgements; the last column is of no meaning to us."""
@@ -9,30 +11,47 @@ HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score,dr
 ROW = {"movie": "tt1", "start_s": "0", "end_s": "8", "level": "calm", "annotator": "AB", "seen_score": "1"}
 
 
-def judge(made, start, end, level="calm", who="AB", **fields):
+def open_again(decisions):
+    """Read the decisions on a film again from its folder, as the desk does when it is opened."""
+    return Decisions(decisions.folder, decisions.film, decisions.codebook)
+
+
+def judge(decisions, start, end, level="calm", who="AB", **fields):
     """Judge the seconds from `start` to `end`, with any other fields of a judgement; return its id."""
-    return made.keep("judgement", start, end, who, level=level, **fields)
+    return decisions.keep("judgement", start, end, who, level=level, **fields)
 
 
-def judge_blindly(made, *levels, who="AB", n=99):
-    """Give levels to the next windows of the draw, as one who fixed to judge `n` in all."""
-    film = OpenFilm(0, made.film, made)
+def judge_blindly(decisions, *levels, who="AB", in_all=99):
+    """Give levels to the next windows of the draw, as one who fixed how many to judge in all."""
+    film = OpenFilm(0, decisions.film, decisions)
     for level in levels:
-        window = next_window(film, who, n)["window"]
-        judge(made, window["start"], window["end"], level, who, place=window["place"], n_planned=n)
+        window = next_window(film, who, in_all)["window"]
+        place = window["place"]
+        judge(decisions, window["start"], window["end"], level, who, place=place, n_planned=in_all)
 
 
-def stands(made):
-    """All decisions that stand, by kind: annotator, start, end, level and note of each."""
-    return {
-        kind: [
+def judge_list(decisions, level, who="AB", n=5):
+    """Judge the first `n` windows of the draw as in a list that another program had: no number is fixed."""
+    for place, (start, end) in enumerate(decisions.windows[:n], start=1):
+        judge(decisions, start, end, level, who, place=place)
+
+
+def stands(decisions):
+    """Return what stands, by kind of decision: annotator, start, end, level and note of each."""
+    standing = {}
+    for kind, clips in decisions.kept.items():
+        standing[kind] = [
             (clip.annotator, clip.start_s, clip.end_s, clip.level, clip.extras.get("note", ""))
             for clip in clips
         ]
-        for kind, clips in made.kept.items()
-    }
+    return standing
 
 
-def levels(made):
-    """Annotator and level of each judgement that stands."""
-    return [(clip.annotator, clip.level) for clip in made.kept["judgement"]]
+def standing_levels(decisions):
+    """Return annotator and level of each judgement that stands."""
+    return [(clip.annotator, clip.level) for clip in decisions.kept["judgement"]]
+
+
+def tabled_levels(decisions):
+    """Return the levels in the table of judgements, from top to bottom."""
+    return [row["level"] for row in rows_of(decisions.folder / JUDGEMENTS)]

@@ -8,7 +8,7 @@ import pytest
 from obygaze.cli import main
 from obygaze_features.errors import install_command
 
-WITHOUT = {
+NOT_NEEDED = {
     "uvicorn",
     "starlette",
     "asyncio",
@@ -23,7 +23,7 @@ WITHOUT = {
 }
 """Packages that answers of the desk need, or other commands, and the address does not."""
 
-OPENED = """
+PRINT_PACKAGES_AT_THE_ADDRESS = """
 import sys
 from obygaze.cli import main
 from obygaze_film.workspace import address
@@ -31,19 +31,21 @@ from obygaze_film.workspace import address
 address.serve = lambda *_, **__: print("loaded", *{name.partition(".")[0] for name in sys.modules})
 main(["film", "open", *sys.argv[1:], "--no-browser"])
 """
-"""Opens films, and in place of an address prints the packages that are loaded when all has been checked."""
+"""Python: opens films, and prints the packages that are loaded where it would print the address."""
 
 
 def test_what_answers_the_desk_is_imported_after_its_address_is_printed(films):
-    words = [films / "scored" / "tt1", "--codebook", films / "violence.codebook.toml"]
-    ended = subprocess.run([sys.executable, "-c", OPENED, *words], capture_output=True, text=True, check=True)
-    loaded = ended.stdout.partition("loaded ")[2].split()
+    arguments = [films / "scored" / "tt1", "--codebook", films / "violence.codebook.toml"]
+    python = [sys.executable, "-c", PRINT_PACKAGES_AT_THE_ADDRESS]
+    ended = subprocess.run([*python, *arguments], capture_output=True, text=True, check=True)
+    _, packages = ended.stdout.split("loaded ")
+    loaded = set(packages.split())
     assert "pandas" in loaded
-    assert WITHOUT.intersection(loaded) == set()
+    assert NOT_NEEDED & loaded == set()
 
 
-def test_a_missing_package_is_said_before_anything_is_read(films, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)
+def test_a_missing_package_is_named_before_anything_is_read(films, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)  # Python then fails to import it
     with pytest.raises(SystemExit):
         main(["film", "open", str(films / "scored" / "tt1"), "--no-browser"])
     printed = capsys.readouterr()

@@ -2,6 +2,7 @@
 
 import errno
 from dataclasses import replace
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,261 +24,416 @@ from obygaze_film.workspace.ledger_lines import Header
 from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
 from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions, visible_decisions
 from tests.files import rows_of
-from tests.film.page.invented import invented_film
-from tests.film.workspace.deciding import HEAD, ROW, judge, judge_blindly, levels, stands
+from tests.film.page.invented import ten_minute_film
+from tests.film.workspace.deciding import (
+    HEAD,
+    ROW,
+    judge,
+    judge_blindly,
+    judge_list,
+    open_again,
+    standing_levels,
+    stands,
+    tabled_levels,
+)
 
 
-def test_decisions_are_read_back_as_judgements_of_the_film(scored_tt1):
+def imported(decisions, *tables):
+    """Import tables of decisions, with the codebook of the desk; return their clips."""
+    paths = [decisions.folder / table for table in tables]
+    return import_spans(paths, decisions.folder, "judgements", codebook=decisions.codebook).manifest
+
+
+def test_a_blind_judgement_is_imported_with_its_place_in_the_draw(decisions):
+    (window,) = choose_next([decisions.film], 1, blind=True)
+    ends = window.start_s, window.end_s
+    judge(decisions, *ends, "violent", concepts=["Gun"], place=1, n_planned=40)
+    (clip,) = imported(decisions, JUDGEMENTS)
+    assert (clip.start_s, clip.end_s, clip.level, clip.concepts) == (*ends, "violent", ("Gun",))
+    assert (clip.extras["seen_score"], clip.extras["place"], clip.extras["draw"]) == ("0", "1", "random")
+
+
+def test_a_judgement_and_a_passage_in_sight_of_the_score_are_imported_as_such(decisions):
+    judge(decisions, 10, 20, "calm")
+    decisions.keep("passage", 30, 41.5, "AB", level="violent", origin="passage 2")
+    judgement, passage = imported(decisions, JUDGEMENTS, PASSAGES)
+    assert (judgement.level, passage.level) == ("calm", "violent")
+    assert judgement.extras["seen_score"] == passage.extras["seen_score"] == "1"
+    assert judgement.extras["draw"] == ""
+    assert judgement.extras["judgement"] == "disagree"  # the model finds what is violent
+
+
+def test_spaces_of_a_name_and_ends_of_lines_of_a_note_become_one_space(decisions):
+    judge(decisions, 10, 20, who=" A  B ")
+    decisions.keep("note", 30, 41.5, "AB", note="why\nhere")
+    assert standing_levels(decisions) == [("A B", "calm")]
+    assert [row["note"] for row in rows_of(decisions.folder / NOTES)] == ["why here"]
+
+
+def test_a_name_that_begins_like_a_formula_comes_back_as_it_was(decisions):
+    judge(decisions, 10, 20, who="=cmd()")
+    (clip,) = imported(decisions, JUDGEMENTS)
+    assert clip.annotator == "=cmd()"
+
+
+def test_decisions_that_are_read_again_are_the_same_and_write_nothing(decisions):
+    judge(decisions, 10, 20)
+    decisions.keep("passage", 30, 41.5, "AB", level="violent")
+    decisions.keep("note", 30, 41.5, "AB", note="why here")
+
+    def written_at():
+        return {path: path.stat().st_mtime_ns for path in decisions.folder.rglob("*") if path.is_file()}
+
+    before = written_at()
+    again = open_again(decisions)
+    assert stands(again) == stands(decisions)
+    assert again.notices == []
+    assert written_at() == before
+    assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 1
+
+
+def test_a_folder_with_decisions_is_still_a_scored_film(decisions):
+    judge(decisions, 10, 20)
+    assert Timeline.read(decisions.folder).movie == "tt1"
+
+
+def test_a_level_that_the_model_does_not_find_disagrees_and_one_that_is_left_out_of_its_task_is_unsure(
+    scored_tt1,
+):
+    """Rates and the desk's head count levels so. The model finds "violent" against "calm".
+
+    "none" is a level that the model was not trained on; no task has "unsure".
+    """
     folder, film, book = scored_tt1
-    made = Decisions(folder, film, book)
-    window = choose_next([film], 1, blind=True)[0]
-    judge(made, window.start_s, window.end_s, "violent", " A  B ", concepts=["Gun"], place=1, n_planned=40)
-    judge(made, 10, 20, who="=cmd()")
-    made.keep("passage", 30, 41.5, "AB", level="violent", origin="passage 2")
-    made.keep("note", 30, 41.5, "AB", note="why\nhere")
-    imported = import_spans(
-        [folder / JUDGEMENTS, folder / PASSAGES], folder, "judgements", codebook=book
-    ).manifest
-    by_span = {(clip.start_s, clip.end_s): clip for clip in imported}
-    blind = by_span[window.start_s, window.end_s]
-    assert (blind.level, blind.concepts, blind.annotator) == ("violent", ("Gun",), "A B")
-    assert (blind.extras["seen_score"], blind.extras["place"]) == ("0", "1")
-    assert by_span[10, 20].extras["judgement"] == "disagree"
-    assert (blind.extras["draw"], by_span[10, 20].extras["draw"]) == ("random", "")
-    assert by_span[10, 20].extras["seen_score"] == by_span[30, 41.5].extras["seen_score"] == "1"
-    assert [row["note"] for row in rows_of(folder / NOTES)] == ["why here"]
-    before = {path: path.stat().st_mtime_ns for path in folder.glob("*.csv")}
-    again = Decisions(folder, film, book)
-    assert stands(again) == stands(made)
-    assert (again.notices, len([*folder.glob("ledger/*.jsonl")])) == ([], 1)
-    assert before == {path: path.stat().st_mtime_ns for path in folder.glob("*.csv")}
-    assert Timeline.read(folder).movie == "tt1"
+    decisions = Decisions(folder, film, replace(book, levels=(Level("none"), *book.levels)))
+    expected = {"none": "disagree", "calm": "disagree", "unsure": "unsure", "violent": "agree"}
+    for start, level in enumerate(expected):
+        judge(decisions, start, start + 1, level)
+    assert [row["judgement"] for row in rows_of(folder / JUDGEMENTS)] == [*expected.values()]
+    shown = shown_decisions(OpenFilm(0, film, decisions), "AB")
+    assert [decision["verdict"] for decision in shown] == [*expected.values()]
 
 
-def test_a_level_that_the_model_was_not_trained_on_disagrees_unless_it_is_in_no_task(scored_tt1):
-    """As rates and the desk's head count it: of scores of HN and S, EN is not S, and NS is neither."""
-    folder, film, book = scored_tt1
-    made = Decisions(folder, film, replace(book, levels=(Level("none"), *book.levels)))
-    for start, level in enumerate(("none", "calm", "unsure", "violent")):
-        judge(made, start, start + 1, level)
-    verdicts = ["disagree", "disagree", "unsure", "agree"]
-    assert [row["judgement"] for row in rows_of(folder / JUDGEMENTS)] == verdicts
-    assert [one["verdict"] for one in shown_decisions(OpenFilm(0, film, made), "AB")] == verdicts
+@pytest.fixture
+def copied_decisions(decisions):
+    """Decisions of AB on a film, one of them undone, that were copied to the film as it is scored anew."""
+    judge(decisions, 10, 20, "violent")
+    judge_blindly(decisions, "calm", "violent")
+    decisions.undo("AB")
+    scored_anew = decisions.folder.parent / "again"
+    decisions.film.write(scored_anew)
+    copy_decisions(decisions.folder, scored_anew)
+    return Decisions(scored_anew, decisions.film, decisions.codebook)
 
 
-def test_what_was_decided_goes_with_a_film_that_is_scored_anew(scored_tt1):
-    folder, film, book = scored_tt1
-    made = Decisions(folder, film, book)
-    judge(made, 10, 20, "violent")
-    judge_blindly(made, "calm", "violent")
-    made.undo("AB")
-    out = folder.parent / "again"
-    film.write(out)
-    copy_decisions(folder, out)
-    again = Decisions(out, film, book)
-    assert (stands(again), again.notices) == (stands(made), [])
-    judge(again, 30, 40)  # and its owner goes on there
-    assert len(levels(again)) == len(levels(made)) + 1
-    assert [line.id for line in again.history(made.kept["judgement"][0].clip_id)] == []
-    again.delete(made.kept["judgement"][0].clip_id, "AB")
+def test_what_was_decided_goes_with_a_film_that_is_scored_anew(decisions, copied_decisions):
+    assert stands(copied_decisions) == stands(decisions)
+    assert copied_decisions.notices == []
 
 
-def test_the_last_judgement_of_a_span_stays_and_each_takes_back_their_own(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge(made, 10, 20, "calm")
-    judge(made, 10, 20, "violent")
-    judge(made, 10, 20, "calm", "CD")
-    assert levels(made) == [("AB", "violent"), ("CD", "calm")]
-    assert [bool(made.undo("AB")) for _ in range(3)] == [True, True, False]
-    assert levels(made) == [("CD", "calm")]
-    assert made.undo("") is None
-    assert levels(Decisions(*scored_tt1)) == [("CD", "calm")]
-    assert not Decisions(*scored_tt1).undo("CD")  # of another sitting
+def test_the_owner_of_copied_decisions_adds_to_them_and_deletes_them(decisions, copied_decisions):
+    copied_id = decisions.kept["judgement"][0].clip_id
+    assert copied_decisions.history(copied_id) == []  # it replaces nothing
+    added_id = judge(copied_decisions, 30, 40)
+    copied_decisions.delete(copied_id, "AB")
+    standing = {clip.clip_id for clip in copied_decisions.kept["judgement"]}
+    assert added_id in standing
+    assert copied_id not in standing
 
 
-def test_what_is_edited_and_deleted_is_undone_and_done_again_in_any_order(scored_tt1):
-    """Random acts of one person: undo leads back to each state, redo forth again, nothing is left beside."""
-    made, rng = Decisions(*scored_tt1), np.random.default_rng(0)
+def test_of_a_span_the_last_judgement_of_each_person_stands(decisions):
+    judge(decisions, 10, 20, "calm", who="AB")
+    judge(decisions, 10, 20, "violent", who="AB")
+    judge(decisions, 10, 20, "calm", who="CD")
+    assert standing_levels(decisions) == [("AB", "violent"), ("CD", "calm")]
 
-    def state():
-        assert made.conflicts() == set()
-        return sorted((clip.start_s, clip.end_s, clip.level) for kind in made.kept.values() for clip in kind)
 
-    states = [state()]
+def test_each_person_takes_back_their_own_judgements_and_no_others(decisions):
+    judge(decisions, 10, 20, "calm", who="AB")
+    judge(decisions, 10, 20, "violent", who="AB")
+    judge(decisions, 10, 20, "calm", who="CD")
+    assert decisions.undo("AB")
+    assert decisions.undo("AB")
+    assert decisions.undo("AB") is None
+    assert decisions.undo("") is None
+    assert standing_levels(decisions) == standing_levels(open_again(decisions)) == [("CD", "calm")]
+
+
+def test_what_was_decided_in_an_earlier_sitting_is_not_undone(decisions):
+    judge(decisions, 10, 20, who="CD")
+    assert open_again(decisions).undo("CD") is None
+
+
+def act_at_random(decisions, rng, number):
+    """Delete or change one of AB's decisions, judge a span or mark a passage; each act is another."""
+    ids = [clip.clip_id for clips in decisions.kept.values() for clip in clips]
+    act = rng.choice(["judge", "mark", *(["delete", "change"] if ids else [])])
+    level = ["calm", "violent"][number % 2]
+    if act == "delete":
+        decisions.delete(rng.choice(ids), "AB")
+    elif act == "change":
+        start = float(rng.integers(90)) + number / 100
+        decisions.keep("passage", start, start + 3, "AB", level=level, changed_id=rng.choice(ids))
+    elif act == "judge":
+        judge(decisions, 10.0 * int(rng.integers(3)), 50, level)  # often in place of one of that span
+    else:
+        decisions.keep("passage", 30 + number, 40 + number, "AB", level=level)
+
+
+def test_undo_leads_back_through_every_state_and_redo_forth_again(decisions):
+    """24 random acts of one person."""
+    rng = np.random.default_rng(0)
+    states = [stands(decisions)]
     for number in range(24):
-        ids = [clip.clip_id for clips in made.kept.values() for clip in clips]
-        act, level = rng.integers(4), ["calm", "violent"][number % 2]
-        if act == 0 and ids:
-            made.delete(ids[int(rng.integers(len(ids)))], "AB")
-        elif act == 1 and ids:
-            start = float(rng.integers(90)) + number / 100
-            changed_id = ids[int(rng.integers(len(ids)))]
-            made.keep("passage", start, start + 3, "AB", level=level, changes=changed_id)
-        elif act == 2:
-            judge(made, 10.0 * int(rng.integers(3)), 50, level)  # often in place of one of that span
-        else:
-            made.keep("passage", 30 + number, 40 + number, "AB", level=level)
-        states.append(state())
+        act_at_random(decisions, rng, number)
+        states.append(stands(decisions))
+        assert decisions.conflicts() == set()
     for before in reversed(states[:-1]):
-        assert made.undo("AB")
-        assert state() == before
-    assert made.undo("AB") is None
+        assert decisions.undo("AB")
+        assert stands(decisions) == before
+    assert decisions.undo("AB") is None
     for after in states[1:]:
-        assert made.redo("AB")
-        assert state() == after
-    assert (made.redo("AB"), stands(Decisions(*scored_tt1))) == (None, stands(made))
-    made.undo("AB")
-    judge(made, 1, 2)
-    assert made.redo("AB") is None  # something else was decided since
+        assert decisions.redo("AB")
+        assert stands(decisions) == after
+    assert decisions.redo("AB") is None
+    assert stands(open_again(decisions)) == states[-1]
 
 
-def test_only_a_standing_decision_of_ones_own_is_edited_or_deleted(scored_tt1):
-    made = Decisions(*scored_tt1)
-    name = judge(made, 10, 20)
-    for who, other in (("CD", name), ("AB", "0" * 16 + "-1")):
-        with pytest.raises(FilmError):
-            made.delete(other, who)
-        with pytest.raises(FilmError):
-            made.keep("passage", 10, 20, who, level="calm", changes=other)
-    again = Decisions(*scored_tt1)
-    again.delete(name, "AB")  # of another sitting
-    assert Decisions(*scored_tt1).notices == []
-    made.refresh()
+def test_nothing_is_done_again_once_something_else_was_decided(decisions):
+    judge(decisions, 10, 20)
+    decisions.undo("AB")
+    judge(decisions, 1, 2)
+    assert decisions.redo("AB") is None
+
+
+def test_nobody_edits_or_deletes_a_decision_of_somebody_else(decisions):
+    decision_id = judge(decisions, 10, 20, who="AB")
+    with pytest.raises(FilmError):
+        decisions.delete(decision_id, "CD")
+    with pytest.raises(FilmError):
+        decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=decision_id)
+    assert standing_levels(decisions) == [("AB", "calm")]
+
+
+def test_no_decision_is_edited_or_deleted_that_is_not_there(decisions):
+    unknown_id = "0" * 16 + "-1"
+    with pytest.raises(FilmError):
+        decisions.delete(unknown_id, "AB")
+    with pytest.raises(FilmError):
+        decisions.keep("passage", 10, 20, "AB", level="calm", changed_id=unknown_id)
+
+
+def test_a_decision_is_not_deleted_that_another_sitting_deleted_meanwhile(decisions):
+    decision_id = judge(decisions, 10, 20)
+    open_again(decisions).delete(decision_id, "AB")
+    assert open_again(decisions).notices == []
+    decisions.refresh()
     with pytest.raises(FilmError, match="meanwhile"):
-        made.delete(name, "AB")
+        decisions.delete(decision_id, "AB")
+
+
+def test_a_passage_that_is_too_short_is_refused(decisions):
     with pytest.raises(FilmError, match="shorter"):
-        made.keep("passage", 10, 10.05, "AB", level="calm")
+        decisions.keep("passage", 10, 10.05, "AB", level="calm")
 
 
-def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(scored_tt1):
-    folder, film, book = scored_tt1
-    made = Decisions(*scored_tt1)
-    judge_blindly(made, "violent")
-    judge(made, *made.windows[0], "calm")
-    judge(made, *made.windows[0], "unsure")
-    assert levels(made) == [("AB", "violent"), ("AB", "unsure")]
-    clips = import_spans([folder / JUDGEMENTS], folder, "judgements", codebook=book).manifest
-    assert [(clip.level, clip.extras["seen_score"]) for clip in clips] == [("violent", "0"), ("unsure", "1")]
-    assert next_window(OpenFilm(0, film, made), "AB", 99)["done"] == 1
+def test_a_judgement_in_sight_of_the_score_leaves_the_blind_one(decisions):
+    first_window = decisions.windows[0]
+    judge_blindly(decisions, "violent")
+    judge(decisions, *first_window, "calm")
+    judge(decisions, *first_window, "unsure")  # it replaces the one in sight
+    assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
+    blind, in_sight = imported(decisions, JUDGEMENTS)
+    assert (blind.level, blind.extras["seen_score"]) == ("violent", "0")
+    assert (in_sight.level, in_sight.extras["seen_score"]) == ("unsure", "1")
+    assert next_window(OpenFilm(0, decisions.film, decisions), "AB", 99)["done"] == 1
 
 
-@pytest.mark.parametrize("place_given", [2, 10**6, -1])
-def test_a_blind_judgement_is_of_the_window_at_its_place(scored_tt1, place_given):
-    made = Decisions(*scored_tt1)
+@pytest.mark.parametrize("place", [2, 10**6, -1])
+def test_a_blind_judgement_of_a_window_at_another_place_is_refused(decisions, place):
     with pytest.raises(ObygazeError, match="place"):
-        judge(made, *made.windows[0], place=place_given, n_planned=40)
+        judge(decisions, *decisions.windows[0], place=place, n_planned=40)
+    assert decisions.kept["judgement"] == []
+
+
+def test_a_blind_judgement_that_ends_elsewhere_than_its_window_is_refused(decisions):
+    start, end = decisions.windows[0]
     with pytest.raises(ObygazeError, match="place"):
-        judge(made, made.windows[0][0], made.windows[0][1] + 1, place=1, n_planned=40)
-    assert made.kept["judgement"] == []
-
-
-@pytest.mark.parametrize(("start", "end"), [(-0.1, 8), (8, 8), (9, 8), (100, 121.1)])
-def test_a_decision_is_of_a_span_of_the_film(scored_tt1, start, end):
-    """Players round the end of a film, by less than a second."""
-    whole_s = scored_tt1[1].record.duration_s
-    made = Decisions(*scored_tt1)
-    judge(made, whole_s - 20, whole_s + 0.9)
-    with pytest.raises(ObygazeError):
-        judge(made, start, end if end < 100 else whole_s + 1.1)
-    assert len(made.kept["judgement"]) == 1
+        judge(decisions, start, end + 1, place=1, n_planned=40)
+    assert decisions.kept["judgement"] == []
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"start_s": "nan"}, {"start_s": "9"}, {"end_s": "1e9"}, {"end_s": ""}, {"level": "S"},
-        {"concepts": "Body"}, {"annotator": ""}, {"annotator": "A\x1b[2J"}, {"seen_score": "2"},
-        {"start_s": "9" * 400}, {"mine": "\x00"}, {"seen_score": "0", "place": "9" * 400},
-        {"seen_score": "0", "place": "2"}, {"seen_score": "0"},
-    ],
-)  # fmt: skip
-def test_nonsense_in_the_ledger_is_named_by_file_and_line_once_and_shown_nowhere(scored_tt1, wrong):
-    folder, film, _ = scored_tt1
+    ("start", "end"),
+    [(-0.1, 8), (8, 8), (9, 8), (100, 121.1)],
+    ids=["begins before the film", "no length", "ends before it begins", "ends over a second after the film"],
+)
+def test_a_decision_on_a_span_that_the_film_does_not_have_is_refused(decisions, start, end):
+    assert decisions.film.record.duration_s == 120.0
+    with pytest.raises(ObygazeError):
+        judge(decisions, start, end)
+    assert decisions.kept["judgement"] == []
+
+
+def test_a_decision_may_end_less_than_a_second_after_the_film(decisions):
+    """Players round the end of a film."""
+    judge(decisions, 100, 120.9)
+    assert standing_levels(decisions) == [("AB", "calm")]
+
+
+NONSENSE = {
+    "a start that is no number": {"start_s": "nan"},
+    "a start after the end": {"start_s": "9"},
+    "an end after the film": {"end_s": "1e9"},
+    "no end": {"end_s": ""},
+    "a start of 400 digits": {"start_s": "9" * 400},
+    "a level that the codebook does not have": {"level": "S"},
+    "a concept that the codebook does not have": {"concepts": "Body"},
+    "no annotator": {"annotator": ""},
+    "an annotator that moves the terminal's cursor": {"annotator": "A\x1b[2J"},
+    "neither blind nor in sight": {"seen_score": "2"},
+    "a control character in another column": {"mine": "\x00"},
+}
+"""What no row of a ledger has, by what is wrong with it."""
+
+NOT_OF_THE_DRAW = {
+    "a place of 400 digits": {"seen_score": "0", "place": "9" * 400},
+    "the place of another window": {"seen_score": "0", "place": "2"},
+    "no place": {"seen_score": "0"},
+}
+"""Blind judgements of a window of the draw, which are of no such window: they count as judged in sight."""
+
+
+def ledger_with_second_line(folder, wrong):
+    """Write a ledger of two judgements, of which the second has these cells; return its path."""
     (folder / "ledger").mkdir()
     path = folder / "ledger" / "0123456789abcdef.jsonl"
-    entry = {"id": "0123456789abcdef-1", "clock": 1, "kind": "judgement", "row": ROW}
-    bad = entry | {"id": "0123456789abcdef-2", "row": ROW | wrong}
-    path.write_bytes(encode_line(entry) + encode_line(bad))
-    made = Decisions(*scored_tt1)
-    assert [str(path) in notice and "line 2" in notice for notice in made.notices[:1]] == [True]
-    n_said = len(made.notices)
-    judge(made, 10, 20)
-    assert len(made.notices) == n_said
-    opened = OpenFilm(0, film, made)
+    first = {"id": "0123456789abcdef-1", "clock": 1, "kind": "judgement", "row": ROW}
+    second = first | {"id": "0123456789abcdef-2", "row": ROW | wrong}
+    path.write_bytes(encode_line(first) + encode_line(second))
+    return path
+
+
+@pytest.mark.parametrize("wrong", [*NONSENSE.values(), *NOT_OF_THE_DRAW.values()],
+                         ids=[*NONSENSE, *NOT_OF_THE_DRAW])  # fmt: skip
+def test_nonsense_in_the_ledger_is_named_by_file_and_line_and_only_once(scored_tt1, wrong):
+    path = ledger_with_second_line(scored_tt1[0], wrong)
+    decisions = Decisions(*scored_tt1)
+    notice, *more = decisions.notices
+    assert str(path) in notice
+    assert "line 2" in notice
+    judge(decisions, 10, 20)
+    assert decisions.notices == [notice, *more]
+
+
+@pytest.mark.parametrize("wrong", NONSENSE.values(), ids=NONSENSE)
+def test_nonsense_in_the_ledger_is_shown_nowhere(scored_tt1, wrong):
+    folder, film, _ = scored_tt1
+    ledger_with_second_line(folder, wrong)
+    opened = OpenFilm(0, film, Decisions(*scored_tt1))
+    assert len(shown_decisions(opened, "AB")) == 1  # the first line
+    assert desk_page([opened], opened, "read", "en")
+
+
+@pytest.mark.parametrize("wrong", NOT_OF_THE_DRAW.values(), ids=NOT_OF_THE_DRAW)
+def test_a_blind_judgement_that_is_not_of_its_window_is_shown_and_counts_as_none_of_the_draw(
+    scored_tt1, wrong
+):
+    folder, film, _ = scored_tt1
+    ledger_with_second_line(folder, wrong)
+    opened = OpenFilm(0, film, Decisions(*scored_tt1))
+    assert len(shown_decisions(opened, "AB")) == 2
     assert next_window(opened, "AB", 99)["done"] == 0
     assert desk_page([opened], opened, "read", "en")
-    assert len(shown_decisions(opened, "AB")) == 2 + ("place" in wrong or "0" in wrong.values())
 
 
-def test_two_judgements_that_nobody_chose_between_are_shown_until_one_decides_again(scored_tt1):
-    made, other = Decisions(*scored_tt1), Decisions(*scored_tt1)
-    judge(made, 10, 20)
-    other.ledger.read()  # both have seen it, and then not each other
-    old = made.kept["judgement"][0].clip_id
-    row = dict(made.ledger.lines[old].row)
-    other.ledger.add("judgement", row | {"level": "violent"}, [old])
-    made.ledger.add("judgement", row | {"level": "unsure"}, [old])
-    film = OpenFilm(0, made.film, made)
-    made.refresh()
-    assert len(levels(made)) == len(made.conflicts()) == 2
-    assert all(one["beside"] for one in shown_decisions(film, "AB"))
-    assert any("beside" in notice for notice in made.notices)
-    judge(made, 10, 20, "violent")
-    assert (levels(made), made.conflicts()) == ([("AB", "violent")], set())
+def judge_in_two_sittings_at_once(decisions, **fields_of_each):
+    """Replace AB's judgement of 10 to 20 seconds in two sittings that do not see each other's line.
+
+    Each field has two values: that of the other sitting, which is kept first, and that of this one.
+    """
+    judge(decisions, 10, 20)
+    other = open_again(decisions)
+    replaced_id = decisions.kept["judgement"][0].clip_id
+    row = dict(decisions.ledger.lines[replaced_id].row)
+    for ledger, place in ((other.ledger, 0), (decisions.ledger, 1)):
+        fields = {name: values[place] for name, values in fields_of_each.items()}
+        ledger.add("judgement", row | fields, [replaced_id])
+    decisions.refresh()
 
 
-@pytest.mark.parametrize("is_reversed", [False, True], ids=["later in the ledger", "earlier in the ledger"])
-def test_until_one_decides_again_the_later_by_its_time_counts_in_tables_and_shares(scored_tt1, is_reversed):
-    made, other = Decisions(*scored_tt1), Decisions(*scored_tt1)
-    judge(made, 10, 20)
-    other.ledger.read()
-    old = made.kept["judgement"][0].clip_id
-    row = dict(made.ledger.lines[old].row)
-    earlier = row | {"level": "violent", "judged_at": "2026-11-29T02:16:43+00:00"}
-    later = row | {"level": "unsure", "judged_at": "2026-11-29T02:17:21+00:00"}
-    first, second = (later, earlier) if is_reversed else (earlier, later)
-    other.ledger.add("judgement", first, [old])
-    made.ledger.add("judgement", second, [old])
-    made.refresh()
-    assert levels(made) == [("AB", "violent"), ("AB", "unsure")]
-    assert [clip.level for clip in made.judgements()] == ["unsure"]
-    assert [one["level"] for one in rows_of(made.folder / JUDGEMENTS)] == ["violent", "unsure"]
+def test_two_judgements_of_which_neither_replaced_the_other_both_stand_and_are_marked(decisions):
+    judge_in_two_sittings_at_once(decisions, level=("violent", "unsure"))
+    assert sorted(standing_levels(decisions)) == [("AB", "unsure"), ("AB", "violent")]
+    assert len(decisions.conflicts()) == 2
+    shown = shown_decisions(OpenFilm(0, decisions.film, decisions), "AB")
+    assert all(decision["beside"] for decision in shown)
+    assert any("beside" in notice for notice in decisions.notices)
+
+
+def test_who_decides_again_replaces_both_judgements_that_stood_beside_each_other(decisions):
+    judge_in_two_sittings_at_once(decisions, level=("violent", "unsure"))
+    judge(decisions, 10, 20, "violent")
+    assert standing_levels(decisions) == [("AB", "violent")]
+    assert decisions.conflicts() == set()
+
+
+@pytest.mark.parametrize(
+    ("levels", "times"),
+    [
+        (("violent", "unsure"), ("2026-11-29T02:16:43+00:00", "2026-11-29T02:17:21+00:00")),
+        (("unsure", "violent"), ("2026-11-29T02:17:21+00:00", "2026-11-29T02:16:43+00:00")),
+    ],
+    ids=["kept last", "kept first"],
+)
+def test_of_two_that_stand_beside_each_other_the_one_judged_later_is_last_and_counts_in_shares(
+    decisions, levels, times
+):
+    """The level "unsure" was judged 38 seconds after "violent", whichever was kept first."""
+    judge_in_two_sittings_at_once(decisions, level=levels, judged_at=times)
+    assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
+    assert tabled_levels(decisions) == ["violent", "unsure"]
+    assert [clip.level for clip in decisions.judgements()] == ["unsure"]
 
 
 @pytest.mark.parametrize("kind", ["undo", "note", "judgement"])
-def test_nobody_takes_back_or_replaces_what_another_decided_and_who_tries_is_said(scored_tt1, kind):
-    made, other = Decisions(*scored_tt1), Decisions(*scored_tt1)
-    name = judge(made, 10, 20)
-    other.refresh()
-    other.ledger.add(kind, ROW | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}, [name])
-    made.refresh()
-    assert ("AB", "calm") in levels(made)
-    assert [("XY" in notice, "AB" in notice) for notice in made.notices] == [(True, True)]
+def test_nobody_takes_back_or_replaces_what_another_decided_and_a_notice_names_who_tried(decisions, kind):
+    judgement_of_ab = judge(decisions, 10, 20, who="AB")
+    other = open_again(decisions)
+    row_of_xy = ROW | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}
+    other.ledger.add(kind, row_of_xy, [judgement_of_ab])
+    decisions.refresh()
+    assert ("AB", "calm") in standing_levels(decisions)
+    (notice,) = decisions.notices
+    assert "XY" in notice
+    assert "AB" in notice
 
 
-def test_a_level_of_a_newer_codebook_replaces_nothing_here(scored_tt1):
+def test_a_level_that_this_codebook_does_not_have_replaces_no_judgement(scored_tt1):
+    """It is one of a newer codebook, in which the judgement was changed to it."""
     folder, film, book = scored_tt1
-    newer = replace(book, levels=(*book.levels, Level("brutal")))
-    name = judge(Decisions(folder, film, newer), 10, 20, "violent")
-    Decisions(folder, film, newer).keep("judgement", 10, 20, "AB", level="brutal", changes=name)
-    assert levels(Decisions(folder, film, newer)) == [("AB", "brutal")]
-    here = Decisions(*scored_tt1)
-    assert levels(here) == [("AB", "violent")]
-    assert any("brutal" in notice for notice in here.notices)
+    newer = Decisions(folder, film, replace(book, levels=(*book.levels, Level("brutal"))))
+    judgement_id = judge(newer, 10, 20, "violent")
+    newer.keep("judgement", 10, 20, "AB", level="brutal", changed_id=judgement_id)
+    assert standing_levels(newer) == [("AB", "brutal")]
+    decisions = Decisions(folder, film, book)
+    assert standing_levels(decisions) == [("AB", "violent")]
+    assert any("brutal" in notice for notice in decisions.notices)
 
 
-def test_what_becomes_a_decision_of_another_kind_is_one_act(scored_tt1):
-    """A judgement whose ends are moved becomes a passage; undo brings the judgement back."""
-    made = Decisions(*scored_tt1)
-    name = judge(made, 10, 20, "violent")
-    made.keep("passage", 11, 20, "AB", level="violent", changes=name)
-    passage = {"judgement": [], "passage": [("AB", 11.0, 20.0, "violent", "")], "note": [], "agreed": []}
-    judgement = {"judgement": [("AB", 10.0, 20.0, "violent", "")], "passage": [], "note": [], "agreed": []}
-    assert stands(made) == passage
-    made.undo("AB")
-    assert stands(made) == judgement
-    made.redo("AB")
-    assert stands(made) == stands(Decisions(*scored_tt1)) == passage
+def test_a_judgement_that_becomes_a_passage_is_one_act_to_undo(decisions):
+    """Whoever moves the ends of a judgement makes it a passage."""
+    judgement_id = judge(decisions, 10, 20, "violent")
+    judged = stands(decisions)
+    assert judged["judgement"] == [("AB", 10.0, 20.0, "violent", "")]
+    decisions.keep("passage", 11, 20, "AB", level="violent", changed_id=judgement_id)
+    marked = stands(decisions)
+    assert marked["judgement"] == []
+    assert marked["passage"] == [("AB", 11.0, 20.0, "violent", "")]
+    decisions.undo("AB")
+    assert stands(decisions) == judged
+    decisions.redo("AB")
+    assert stands(decisions) == stands(open_again(decisions)) == marked
 
 
 @pytest.mark.parametrize(
@@ -291,290 +447,409 @@ def test_what_becomes_a_decision_of_another_kind_is_one_act(scored_tt1):
         {"end": float("inf")},
         {"who": " "},
     ],
-)
-def test_what_is_no_judgement_of_this_film_is_refused(scored_tt1, decision):
-    made = Decisions(*scored_tt1)
+    ids=["another codebook's level", "another codebook's concept", "no length", "beyond the film",
+         "no start", "no end", "no name"],
+)  # fmt: skip
+def test_what_is_no_judgement_of_this_film_is_refused_and_nothing_is_written(decisions, decision):
     with pytest.raises(ObygazeError):
-        judge(made, **{"start": 10.0, "end": 20.0, **decision})
+        judge(decisions, **{"start": 10.0, "end": 20.0, **decision})
+    assert not (decisions.folder / JUDGEMENTS).exists()
+    assert not (decisions.folder / "ledger").exists()
+
+
+def test_an_empty_note_is_refused_and_nothing_is_written(decisions):
     with pytest.raises(ObygazeError):
-        made.keep("note", 10, 20, "AB", note=" ")
-    assert not (scored_tt1[0] / JUDGEMENTS).exists()
-    assert not (scored_tt1[0] / "ledger").exists()
+        decisions.keep("note", 10, 20, "AB", note=" ")
+    assert not (decisions.folder / "ledger").exists()
 
 
-def test_a_full_disk_loses_no_decision_that_was_kept(scored_tt1, monkeypatch):
-    folder = scored_tt1[0]
-    made = Decisions(*scored_tt1)
-    judge(made, 10, 20)
-    before = (folder / JUDGEMENTS).read_bytes()
+def fail_as_on_a_full_disk(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
 
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
 
+def test_a_decision_whose_table_finds_no_space_is_in_the_ledger_and_a_notice_says_so(decisions, monkeypatch):
+    judge(decisions, 10, 20)
+    before = (decisions.folder / JUDGEMENTS).read_bytes()
     with monkeypatch.context() as disk:
-        disk.setattr(io, "write_all", full)  # of tables, and of new sittings
-        judge(made, 20, 30)
-    assert (folder / JUDGEMENTS).read_bytes() == before
-    assert [JUDGEMENTS in notice and "ledger/" in notice for notice in made.notices] == [True]
+        disk.setattr(io, "write_all", fail_as_on_a_full_disk)  # writes tables, and not lines of a ledger
+        judge(decisions, 20, 30)
+    assert (decisions.folder / JUDGEMENTS).read_bytes() == before
+    assert len(standing_levels(open_again(decisions))) == 2
+    (notice,) = decisions.notices
+    assert JUDGEMENTS in notice
+    assert "ledger/" in notice
+
+
+def test_what_finds_no_space_in_the_ledger_fails_and_changes_nothing(decisions, monkeypatch):
+    judge(decisions, 10, 20)
+    before = stands(decisions)
     with monkeypatch.context() as disk:
-        disk.setattr("obygaze_features.lines.write_all", full)
+        disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)
         with pytest.raises(OSError, match="No space"):
-            judge(made, 30, 40)
+            judge(decisions, 30, 40)
         with pytest.raises(OSError, match="No space"):
-            made.undo("AB")
-    assert len(levels(made)) == 2
-    assert made.undo("AB")  # the last that was kept
-    judge(made, 40, 50)
-    assert len(rows_of(folder / JUDGEMENTS)) == 2
-    assert stands(Decisions(*scored_tt1)) == stands(made)
+            decisions.undo("AB")
+    assert stands(decisions) == before
 
 
-def test_a_film_that_was_scored_again_or_removed_is_said(scored_tt1):
-    made = Decisions(*scored_tt1)
-    scored_tt1[1].write(scored_tt1[0])
+def test_after_the_disk_was_full_decisions_go_on(decisions, monkeypatch):
+    judge(decisions, 10, 20)
+    with monkeypatch.context() as disk:
+        disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)
+        with pytest.raises(OSError, match="No space"):
+            judge(decisions, 30, 40, "violent")
+    assert decisions.undo("AB")  # the last that was kept
+    judge(decisions, 40, 50, "violent")
+    judge(decisions, 60, 70, "unsure")
+    assert tabled_levels(decisions) == ["violent", "unsure"]
+    assert stands(open_again(decisions)) == stands(decisions)
+
+
+def test_decisions_on_a_film_that_was_scored_again_meanwhile_are_refused(decisions):
+    decisions.film.write(decisions.folder)
     with pytest.raises(ObygazeError, match="scored again"):
-        judge(made, 10, 20)
+        judge(decisions, 10, 20)
 
 
-def test_a_film_that_is_scored_again_keeps_its_ledger(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge(made, 10, 20)
-    made.ledger.close()  # Windows replaces no folder that holds an open file
-    scored_tt1[1].write(scored_tt1[0])
-    assert levels(Decisions(*scored_tt1)) == [("AB", "calm")]
+def test_a_film_that_is_scored_again_keeps_its_ledger(decisions):
+    judge(decisions, 10, 20)
+    decisions.ledger.close()  # Windows replaces no folder that holds an open file
+    decisions.film.write(decisions.folder)
+    assert standing_levels(open_again(decisions)) == [("AB", "calm")]
 
 
-def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(scored_tt1):
-    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
-    made = film.decisions
-    n = len(made.windows)
-    assert n > 11
-    judge_blindly(made, *["violent"] * 10, who="CD", n=10)
-    judge_blindly(made, *["calm"] * 9, who="AB", n=10)
+def judges_seen_by(decisions, viewer):
+    """Return the names of those whose decisions somebody is shown."""
+    film = OpenFilm(0, decisions.film, decisions)
+    return {decision["who"] for decision in shown_decisions(film, viewer)}
 
-    def seen_by(who):
-        return {one["who"] for one in shown_decisions(film, who)}
 
-    assert [seen_by(who) for who in ("AB", "CD", "")] == [{"AB"}, {"AB", "CD"}, set()]
-    few = next_window(film, "AB", 10, tell=True)  # of their own 9 alone
-    assert "sofar" not in few
-    assert "9 windows" in few["few"]
-    judge_blindly(made, "calm", who="AB", n=10)
-    assert seen_by("AB") == {"AB", "CD"}
-    share = next_window(film, "AB", 10)["share"]
+def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(decisions):
+    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
+    judge_blindly(decisions, *["calm"] * 9, who="AB", in_all=10)
+    assert judges_seen_by(decisions, "AB") == {"AB"}
+    assert judges_seen_by(decisions, "CD") == {"AB", "CD"}
+    assert judges_seen_by(decisions, "") == set()  # it may be AB who gave no name
+    judge_blindly(decisions, "calm", who="AB", in_all=10)
+    assert judges_seen_by(decisions, "AB") == {"AB", "CD"}
+
+
+def test_who_fixed_to_judge_more_windows_than_others_sees_them_later(decisions):
+    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
+    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=11)
+    assert judges_seen_by(decisions, "AB") == {"AB"}
+
+
+def test_who_raises_the_number_that_they_fixed_is_not_finished_at_the_lower_one(decisions):
+    n_windows = len(decisions.windows)
+    assert n_windows > 11
+    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
+    judge_blindly(decisions, "calm", who="AB", in_all=n_windows)
+    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=11)
+    assert judges_seen_by(decisions, "AB") == {"AB"}
+
+
+def test_before_ten_windows_are_judged_no_share_is_given(decisions):
+    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
+    judge_blindly(decisions, *["calm"] * 9, who="AB", in_all=10)
+    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", 10, tells_share=True)
+    assert "sofar" not in answer
+    assert "9 windows" in answer["few"]  # AB's own
+
+
+def test_the_share_of_two_judges_says_how_many_windows_they_judged_alike(decisions):
+    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
+    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
+    share = next_window(OpenFilm(0, decisions.film, decisions), "AB", 10)["share"]
     assert "AB and CD: 0 windows of 10 alike" in share
-    judge_blindly(made, "calm", who="EF", n=n)  # who fixed more is not done at 10
-    judge_blindly(made, *["calm"] * 10, who="EF", n=10 + 1)
-    assert seen_by("EF") == {"EF"}
 
 
-def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(scored_tt1, monkeypatch):
-    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
-    judge_blindly(film.decisions, *["violent", "calm"] * 5, n=10)
-    intervals_asked = []
+class AskedInterval(NamedTuple):
+    """What an interval at any time was asked for.
 
-    def anytime_interval(cells, judged, is_positive):
+    Attributes
+    ----------
+    starts
+        Starts of the judged windows, in the order given.
+    is_positive
+        What each was judged: 1 or 0.
+    content_s, judged_s
+        Content of the film and of the judged windows, in seconds.
+    """
+
+    starts: list[float]
+    is_positive: list[float]
+    content_s: float
+    judged_s: float
+
+
+@pytest.fixture
+def asked_intervals(monkeypatch):
+    """Answer every interval at any time by 0 to 1, and return what was asked."""
+    asked = []
+
+    def answer(cells, judged, y):
         starts = [cells.spans[cell][0] for cell in judged]
-        intervals_asked.append([*zip(starts, is_positive, strict=True)])
+        asked.append(AskedInterval(starts, [*y], cells.content_s.sum(), cells.content_s[judged].sum()))
         return 0.0, 1.0
 
-    monkeypatch.setattr(pages, "anytime_interval", anytime_interval)
-    next_window(film, "AB", 10, tell=True)
-    drawn_starts = [start for start, _ in film.decisions.windows[:10]]
+    monkeypatch.setattr(pages, "anytime_interval", answer)
+    return asked
+
+
+def test_the_interval_at_any_time_takes_windows_in_the_order_of_the_draw(decisions, asked_intervals):
+    judge_blindly(decisions, *["violent", "calm"] * 5, in_all=10)
+    next_window(OpenFilm(0, decisions.film, decisions), "AB", 10, tells_share=True)
+    drawn_starts = [start for start, _ in decisions.windows[:10]]
     assert drawn_starts != sorted(drawn_starts)  # else the order of the film would do as well
-    assert intervals_asked == [[*zip(drawn_starts, [1.0, 0.0] * 5, strict=True)]]
+    (asked,) = asked_intervals
+    assert asked.starts == drawn_starts
+    assert asked.is_positive == [1.0, 0.0] * 5
 
 
-def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(scored_tt1, monkeypatch):
-    film, taken = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1)), []
-    n = len(film.decisions.windows)
-    judge_blindly(film.decisions, "violent", "unsure", *["calm"] * (n - 3), n=n)
-    cells = cells_of(scored_tt1[1])
-    unsure_s, left_s = (cells.content[cells.at(*film.decisions.windows[index])] for index in (1, -1))
-
-    def kept(cells, judged, y):
-        taken.append((cells.content.sum(), cells.content[judged].sum(), len(y)))
-        return 0.0, 1.0
-
-    monkeypatch.setattr(pages, "anytime_interval", kept)
-    so_far = next_window(film, "AB", n, tell=True)["sofar"]
-    ((whole, of_judged, number),) = taken
-    assert whole == pytest.approx(cells.content.sum() - unsure_s)
-    assert (of_judged, number) == (pytest.approx(whole - left_s), n - 2)
+def test_windows_of_which_nobody_was_sure_are_no_part_of_the_share_at_any_time(decisions, asked_intervals):
+    """All windows but the last of the draw are judged; the judge is unsure of the second."""
+    n = len(decisions.windows)
+    judge_blindly(decisions, "violent", "unsure", *["calm"] * (n - 3), in_all=n)
+    so_far = next_window(OpenFilm(0, decisions.film, decisions), "AB", n, tells_share=True)["sofar"]
+    cells = cells_of(decisions.film)
+    unsure_s = cells.content_s[cells.index_of(*decisions.windows[1])]
+    unjudged_s = cells.content_s[cells.index_of(*decisions.windows[-1])]
+    (asked,) = asked_intervals
+    assert asked.content_s == pytest.approx(cells.content_s.sum() - unsure_s)
+    assert asked.judged_s == pytest.approx(cells.content_s.sum() - unsure_s - unjudged_s)
+    assert len(asked.is_positive) == n - 2
     assert "1 window (" in so_far
     assert "earlier law" not in so_far
 
 
-def test_of_windows_that_are_all_judged_the_share_is_counted_and_no_more_are_asked_for(scored_tt1):
-    """A table that another program filled in fixes no number: no more are asked for than there are."""
-    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
-    n = len(film.decisions.windows)
-    judge_blindly(film.decisions, *["violent", "calm"] * (n // 2), *["calm"] * (n % 2), n=10 * n)
-    assert film.decisions.n_planned_by("AB") == film.decisions.n_planned_by("somebody else") == n
-    for asked in (n, 10 * n):
-        answer = next_window(film, "AB", asked, tell=True)
-        assert (answer["done"], answer["fixed"], "window" in answer) == (n, n, False)
-        assert "sofar" not in answer
-        assert "no window is left" in answer["share"]
+def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
+    """AB fixed ten times as many. Somebody who fixed none judges all."""
+    n = len(decisions.windows)
+    judge_blindly(decisions, *["violent"] * n, in_all=10 * n)
+    assert decisions.n_planned_by("AB") == n
+    assert decisions.n_planned_by("somebody else") == n
 
 
-def test_a_list_that_was_filled_in_elsewhere_states_no_number_and_its_judge_is_asked_for_one(scored_tt1):
-    """Nobody waits for more windows of theirs; what they go on judging they judge blindly still."""
-    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
-    made = film.decisions
-    for number, (start_s, end_s) in enumerate(made.windows[:5], start=1):
-        judge(made, start_s, end_s, "violent", "AB", place=number)
-    judge_blindly(made, *["calm"] * 3, who="CD", n=10)
-    assert (made.n_stated_by("AB"), made.n_planned_by("AB"), made.hides_others_from("AB")) == (0, 5, False)
-    assert (made.n_stated_by("CD"), made.n_planned_by("CD"), made.hides_others_from("CD")) == (10, 10, True)
-    assert "fixed" not in next_window(film, "AB", 0)
-    assert next_window(film, "CD", 0)["fixed"] == 10
-    judge_blindly(made, "violent", who="AB", n=7)
-    assert (made.n_stated_by("AB"), made.hides_others_from("AB")) == (7, True)
+@pytest.mark.parametrize("times", [1, 10])
+def test_where_all_windows_are_judged_the_share_is_counted_and_no_interval_is_given(decisions, times):
+    n = len(decisions.windows)
+    levels = [["violent", "calm"][number % 2] for number in range(n)]
+    judge_blindly(decisions, *levels, in_all=10 * n)
+    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", times * n, tells_share=True)
+    assert (answer["done"], answer["fixed"]) == (n, n)
+    assert "window" not in answer
+    assert "sofar" not in answer
+    assert "no window is left" in answer["share"]
 
 
-def test_who_may_go_on_blindly_sees_others_judgements_of_the_windows_they_judged_alone(scored_tt1):
-    """AB's list of five windows was imported: the other windows of CD's are hidden, as AB may judge them."""
-    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
-    made = film.decisions
-    for number, (start_s, end_s) in enumerate(made.windows[:5], start=1):
-        judge(made, start_s, end_s, "violent", "AB", place=number)
-    judge_blindly(made, *["calm"] * 9, who="CD", n=9)
-    seen = [one for one in shown_decisions(film, "AB") if one["who"] == "CD"]
-    assert sorted(one["place"] for one in seen) == [1, 2, 3, 4, 5]
+def test_the_judge_of_a_list_fixed_no_number_and_is_asked_for_one(decisions):
+    """Another program had the list: nobody waits for more windows of AB's than those judged in it."""
+    judge_list(decisions, "violent", who="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
+    assert decisions.n_stated_by("AB") == 0
+    assert decisions.n_planned_by("AB") == 5
+    assert not decisions.hides_others_from("AB")
+    assert "fixed" not in next_window(OpenFilm(0, decisions.film, decisions), "AB", 0)
+
+
+def test_a_judge_at_the_desk_fixed_a_number_and_does_not_see_others_before_it_is_reached(decisions):
+    judge_list(decisions, "violent", who="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
+    assert decisions.n_stated_by("CD") == 10
+    assert decisions.n_planned_by("CD") == 10
+    assert decisions.hides_others_from("CD")
+    assert next_window(OpenFilm(0, decisions.film, decisions), "CD", 0)["fixed"] == 10
+
+
+def test_the_judge_of_a_list_who_goes_on_at_the_desk_judges_blindly(decisions):
+    judge_list(decisions, "violent", who="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
+    judge_blindly(decisions, "violent", who="AB", in_all=7)
+    assert decisions.n_stated_by("AB") == 7
+    assert decisions.hides_others_from("AB")
+
+
+@pytest.fixture
+def list_of_ab_and_nine_of_cd(decisions):
+    """A film of which AB judged five windows in a list, and CD those and the next four at the desk."""
+    judge_list(decisions, "violent", who="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 9, who="CD", in_all=9)
+    return OpenFilm(0, decisions.film, decisions)
+
+
+def test_the_judge_of_a_list_sees_what_others_judged_of_its_windows_only(list_of_ab_and_nine_of_cd):
+    """AB may go on to judge CD's other four windows, blindly."""
+    film = list_of_ab_and_nine_of_cd
+    of_cd = [decision for decision in shown_decisions(film, "AB") if decision["who"] == "CD"]
+    assert sorted(decision["place"] for decision in of_cd) == [1, 2, 3, 4, 5]
     assert visible_decisions(film, "AB")["hidden"] == 4
-    assert len(shown_decisions(film, "CD")) == 14
-    assert len(shown_judgements(film).clips) == 14  # CD judged last: who asks is CD
-    assert made.places_seen_by_all() == {1, 2, 3, 4, 5}  # whoever has no name may be AB
 
 
-def test_windows_are_judged_in_the_order_of_the_draw(scored_tt1):
-    folder, timeline, book = scored_tt1
-    film = OpenFilm(0, timeline, Decisions(folder, timeline, book))
-    for number, (start, end) in enumerate(film.decisions.windows, start=1):
-        answer = next_window(film, " AB ", 99)
-        assert answer["done"] == number - 1
-        assert answer["window"] == {"start": start, "end": end, "place": number}
-        judge(film.decisions, start, end, place=number)
+def test_a_judge_who_is_finished_sees_all_that_others_judged(list_of_ab_and_nine_of_cd):
+    film = list_of_ab_and_nine_of_cd
+    assert len(shown_decisions(film, "CD")) == 5 + 9
+    assert len(shown_judgements(film).clips) == 5 + 9  # CD judged last, so it is CD who asks
+
+
+def test_whoever_gives_no_name_sees_only_windows_that_all_judges_may_see(list_of_ab_and_nine_of_cd):
+    """It may be AB."""
+    assert list_of_ab_and_nine_of_cd.decisions.places_seen_by_all() == {1, 2, 3, 4, 5}
+
+
+def test_windows_are_judged_in_the_order_of_the_draw(decisions):
+    film = OpenFilm(0, decisions.film, decisions)
+    for place, (start, end) in enumerate(decisions.windows, start=1):
+        answer = next_window(film, "AB", 99)
+        assert answer["done"] == place - 1
+        assert answer["window"] == {"start": start, "end": end, "place": place}
+        judge(decisions, start, end, place=place)
     assert "window" not in next_window(film, "AB", 99)
-    assert min(film.decisions.windows)[0] == 0
+    assert min(decisions.windows)[0] == 0
 
 
-@pytest.mark.parametrize(("name", "is_said"), [("obygaze12", False), ("mobygaze", True)])
-def test_judgements_name_their_codebook_unless_it_is_the_first(tmp_path, name, is_said):
-    film = invented_film(n_rows=60, duration_s=600.0)
-    made = Decisions(tmp_path, film, builtin_codebook(name))
-    judge(made, 0, 10, "S")
+def test_spaces_around_a_name_are_of_no_meaning_to_the_draw(decisions):
+    judge_blindly(decisions, "calm", who="AB")
+    assert next_window(OpenFilm(0, decisions.film, decisions), " AB ", 99)["done"] == 1
+
+
+@pytest.mark.parametrize(("name", "is_named"), [("obygaze12", False), ("mobygaze", True)])
+def test_a_table_names_its_codebook_unless_it_is_obygaze12(tmp_path, name, is_named):
+    decisions = Decisions(tmp_path, ten_minute_film(), builtin_codebook(name))
+    judge(decisions, 0, 10, "S")
     (row,) = rows_of(tmp_path / JUDGEMENTS)
-    assert ("codebook" in row) == is_said
+    assert ("codebook" in row) == is_named
 
 
-def test_links_of_a_strangers_folder_lead_nowhere(scored_tt1, tmp_path):
-    folder, other = scored_tt1[0], tmp_path / "elsewhere"
-    other.mkdir()
-    (folder / "ledger").symlink_to(other)
-    made = Decisions(*scored_tt1)
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A folder that links of a stranger's folder lead to."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    return folder
+
+
+def test_no_decision_is_written_where_the_ledger_of_a_strangers_folder_is_a_link(decisions, elsewhere):
+    (decisions.folder / "ledger").symlink_to(elsewhere)
     with pytest.raises(ObygazeError, match="link"):
-        judge(made, 10, 20)
-    (folder / "ledger").unlink()
-    (folder / JUDGEMENTS).symlink_to(other / "secret.csv")
-    (other / "secret.csv").write_text(HEAD, "utf-8")
+        judge(decisions, 10, 20)
+    assert [*elsewhere.iterdir()] == []
+
+
+def test_a_table_of_a_strangers_folder_that_is_a_link_is_not_read(scored_tt1, elsewhere):
+    (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
+    (scored_tt1[0] / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
     with pytest.raises(ObygazeError, match="link"):
         Decisions(*scored_tt1)
-    judge(made, 10, 20)
-    assert (other / "secret.csv").read_text("utf-8") == HEAD
-    (folder / JUDGEMENTS).unlink()
-    judge(made, 20, 30)
-    assert len(rows_of(folder / JUDGEMENTS)) == 2
-    assert [path.name for path in other.iterdir()] == ["secret.csv"]
 
 
-def test_no_table_is_written_where_a_strangers_link_leads(scored_tt1, tmp_path):
-    """A link to nothing is no table that could be read first, and none is made at its other end."""
-    folder, other = scored_tt1[0], tmp_path / "elsewhere"
-    other.mkdir()
+def test_a_table_that_became_a_link_is_not_written_through(decisions, elsewhere):
+    (decisions.folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
+    (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
+    judge(decisions, 10, 20)
+    assert (elsewhere / "secret.csv").read_text("utf-8") == HEAD
+    assert [path.name for path in elsewhere.iterdir()] == ["secret.csv"]
+
+
+def test_the_table_is_written_again_once_a_strangers_link_is_removed(decisions, elsewhere):
+    (decisions.folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
+    (elsewhere / "secret.csv").write_text(HEAD, "utf-8")
+    judge(decisions, 10, 20, "calm")
+    (decisions.folder / JUDGEMENTS).unlink()
+    judge(decisions, 20, 30, "violent")
+    assert tabled_levels(decisions) == ["calm", "violent"]
+
+
+def test_a_link_to_nothing_is_replaced_by_the_table_and_makes_no_file_at_its_end(scored_tt1, elsewhere):
+    folder = scored_tt1[0]
     for name in (JUDGEMENTS, PASSAGES, NOTES):
-        (folder / name).symlink_to(other / name)
-    made = Decisions(*scored_tt1)
-    judge(made, 10, 20)
-    made.keep("note", 10, 20, "AB", note="here")
-    assert [*other.iterdir()] == []
-    assert [len(rows_of(folder / name)) for name in (JUDGEMENTS, NOTES)] == [1, 1]
+        (folder / name).symlink_to(elsewhere / name)
+    decisions = Decisions(*scored_tt1)
+    judge(decisions, 10, 20)
+    decisions.keep("note", 10, 20, "AB", note="here")
+    assert [*elsewhere.iterdir()] == []
     assert not (folder / JUDGEMENTS).is_symlink()
+    assert tabled_levels(decisions) == ["calm"]
+    assert [row["note"] for row in rows_of(folder / NOTES)] == ["here"]
 
 
-def test_a_table_that_became_a_link_to_itself_elsewhere_is_replaced_and_not_written_through(
-    scored_tt1, tmp_path
-):
-    """Its file is the one that was written last, and only its name is a link now."""
-    folder, other = scored_tt1[0], tmp_path / "elsewhere.csv"
-    made = Decisions(*scored_tt1)
-    judge(made, 10, 20)
-    (folder / JUDGEMENTS).rename(other)
-    (folder / JUDGEMENTS).symlink_to(other)
-    before = other.read_bytes()
-    judge(made, 20, 30)
-    assert other.read_bytes() == before
-    assert not (folder / JUDGEMENTS).is_symlink()
-    assert len(rows_of(folder / JUDGEMENTS)) == 2
+def test_a_table_that_was_moved_and_linked_to_is_replaced_and_not_written_through(decisions, elsewhere):
+    """The file at the end of the link is the one that was written last, and only its name is a link."""
+    table, moved = decisions.folder / JUDGEMENTS, elsewhere / "moved.csv"
+    judge(decisions, 10, 20, "calm")
+    table.rename(moved)
+    table.symlink_to(moved)
+    before = moved.read_bytes()
+    judge(decisions, 20, 30, "violent")
+    assert moved.read_bytes() == before
+    assert not table.is_symlink()
+    assert tabled_levels(decisions) == ["calm", "violent"]
 
 
-def test_of_many_judges_so_many_pairs_are_compared_and_it_is_said(scored_tt1, monkeypatch):
+def judge_as_many(decisions, n_judges):
+    """Let judges J0, J1, ... judge the first ten windows; any two differ on some."""
+    ledger = Ledger(decisions.folder, print)
+    for judge_number in range(n_judges):
+        for place, (start, end) in enumerate(decisions.windows[:10], start=1):
+            row = ROW | {
+                "start_s": f"{start:g}",
+                "end_s": f"{end:g}",
+                "annotator": f"J{judge_number}",
+                "level": "violent" if (place + judge_number) % 3 else "calm",
+                "seen_score": "0",
+                "place": f"{place}",
+                "windows": "10",
+                "law": decisions.draw.sampling,
+            }
+            ledger.add("judgement", row)
+
+
+def test_of_many_judges_a_hundred_pairs_are_compared_and_a_few_named(decisions, monkeypatch):
+    """16 judges are 120 pairs."""
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)
-    film = OpenFilm(0, scored_tt1[1], Decisions(*scored_tt1))
-    made, other = film.decisions, Ledger(scored_tt1[0], print)
-    for judge_number in range(16):
-        for number, (start, end) in enumerate(made.windows[:10], start=1):
-            row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "annotator": f"J{judge_number}"}
-            level = "violent" if (number + judge_number) % 3 else "calm"
-            row |= {"seen_score": "0", "place": f"{number}", "windows": "10", "level": level}
-            row |= {"law": made.draw.law}
-            other.add("judgement", row)
-    share = next_window(film, "J3", 10)["share"]
+    judge_as_many(decisions, 16)
+    share = next_window(OpenFilm(0, decisions.film, decisions), "J3", 10)["share"]
     assert "100 of 120 pairs" in share
     assert share.count(" alike as to violent (") == pages.MOST_NAMED
-    assert "median" in share
+    assert "median" in share  # of all pairs that are compared
 
 
-def with_more_black(film):
-    """The film as scored anew, with half a minute of it found to be black."""
+def with_black_from_60_to_90_s(film):
+    """Return the film as scored anew, with half a minute of it found to be black."""
     table = film.table.copy()
     is_black = (table["start_s"] >= 60) & (table["end_s"] <= 90)
     table.loc[is_black, "flags"] = "black"
     return replace(film, table=table)
 
 
-def test_a_film_goes_on_by_its_draw_where_content_changed_since(scored_tt1):
-    """Planted: 12 windows are judged, then some are found to be black; it is said, and nothing is lost."""
-    folder, film, book = scored_tt1
-    made = Decisions(folder, film, book)
-    for number, (start, end) in enumerate(made.windows[:12], start=1):
-        judge(made, start, end, "violent", place=number, n_planned=40)
-    changed = with_more_black(film)
-    again = Decisions(folder, changed, book)
-    assert again.windows == made.windows
+def test_a_film_goes_on_by_its_draw_where_content_changed_since(decisions):
+    """12 windows are judged when some are found to be black: a notice says so, and nothing is lost."""
+    judge_blindly(decisions, *["violent"] * 12, in_all=40)
+    changed = with_black_from_60_to_90_s(decisions.film)
+    again = Decisions(decisions.folder, changed, decisions.codebook)
+    assert again.windows == decisions.windows
     assert [*again.blind_judgements()["AB"]] == [*range(1, 13)]
-    assert len(again.notices) == 1
-    assert "content" in again.notices[0]
-    start, end = again.windows[12]
-    judge(again, start, end, "calm", place=13, n_planned=40)
+    (notice,) = again.notices
+    assert "content" in notice
+    judge_blindly(again, "calm", in_all=40)
     assert len(judged_film(changed, again.judgements()).of("AB").by_cell) == 13
 
 
-@pytest.mark.parametrize(
-    "change", [{"movie": "another"}, {"seed": 3}, {"content": (1.0,)}, {"content": None}], ids=str
-)
-def test_a_draw_that_is_not_of_the_films_windows_counts_nowhere(scored_tt1, change):
-    """Anybody may write a sitting; None stands for contents longer than the windows."""
-    folder, film, book = scored_tt1
-    made = Decisions(folder, film, book)
-    draw = made.draw
-    if change == {"content": None}:
-        change = {"content": tuple(1e6 for _ in draw.content)}
-    header = Header(draw=msgspec.structs.replace(draw, **change))
-    other = Ledger(folder, print, lambda: header)
-    start, end = made.windows[0]
+@pytest.mark.parametrize("wrong", ["movie", "seed", "number of windows", "content longer than the windows"])
+def test_a_draw_in_a_strangers_sitting_that_is_not_of_the_films_windows_counts_nowhere(decisions, wrong):
+    """Anybody may write a sitting, whose header holds the draw that its judgements are of."""
+    draw = decisions.draw
+    fields = {
+        "movie": {"movie": "another"},
+        "seed": {"seed": 3},
+        "number of windows": {"content": (1.0,)},
+        "content longer than the windows": {"content": tuple(1e6 for _ in draw.content)},
+    }[wrong]
+    header = Header(draw=msgspec.structs.replace(draw, **fields))
+    sitting = Ledger(decisions.folder, print, lambda: header)
+    start, end = decisions.windows[0]
     row = ROW | {"start_s": f"{start:g}", "end_s": f"{end:g}", "seen_score": "0", "place": "1"}
-    other.add("judgement", row | {"law": draw.law, "seed": "0"})
-    again = Decisions(folder, film, book)
-    assert (again.draw, again.windows) == (draw, made.windows)
+    sitting.add("judgement", row | {"law": draw.sampling, "seed": "0"})
+    again = open_again(decisions)
+    assert again.draw == draw
+    assert again.windows == decisions.windows

@@ -1,9 +1,9 @@
 """One's own decisions go out into a file, are changed there, and come back: what was changed and no more."""
 
-import itertools
 import re
 import shutil
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,316 +14,440 @@ from obygaze_film import read_films
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import FORMATS, export
 from obygaze_film.workspace import ledger
-from obygaze_film.workspace.decisions import Decisions, read_decided
+from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, read_decided
 from obygaze_film.workspace.importing import read_annotations
 from obygaze_film.workspace.open_film import OpenFilm, shown_judgements_of
-from tests.film.workspace.deciding import judge, judge_blindly, stands
+from tests.film.workspace.deciding import judge, judge_blindly, open_again, stands
 
-BACK = ("eaf", "textgrid", "csv", "rttm", "vtt", "srt")
-EVERY = tuple(FORMATS)
+READ_BACK = ("eaf", "textgrid", "csv", "rttm", "vtt", "srt")
+"""Formats in which the tests below change a level, and read it back."""
+ALL_KINDS = tuple(FORMATS)
 IN_FRAMES = ("fcpxml7", "markers", "edl")
+"""Formats whose times are numbers of frames."""
 WITH_IDS = ("eaf", "csv")
+"""Formats in which a span names the decision that it shows."""
 
 
 @pytest.fixture
-def judged(scored_tt1):
-    """Two people's decisions of all kinds, some of them on spans that overlap."""
-    made = Decisions(*scored_tt1)
-    judge_blindly(made, "calm", "violent", "unsure", "calm")
-    judge_blindly(made, "calm", "calm", "violent", who="C D")
-    judge(made, 40, 48.0625, "violent", concepts=["Gun", "Dim light"])
-    judge(made, 44, 52, "calm", "C D")
-    made.keep("passage", 42.123, 60.5, "AB", level="violent", note="a note")
-    made.keep("note", 3, 4, "AB", note="a note alone")
-    return made
+def judged(decisions):
+    """Two people's decisions of all kinds, some on spans that overlap: 6 of AB (and a note), 4 of C D."""
+    judge_blindly(decisions, "calm", "violent", "unsure", "calm", who="AB")
+    judge_blindly(decisions, "calm", "calm", "violent", who="C D")
+    judge(decisions, 40, 48.0625, "violent", who="AB", concepts=["Gun", "Dim light"])
+    judge(decisions, 44, 52, "calm", who="C D")
+    decisions.keep("passage", 42.123, 60.5, "AB", level="violent", note="a note")
+    decisions.keep("note", 3, 4, "AB", note="a note alone")
+    return decisions
 
 
-def exported_with_people(scored_tt1, kind, **options):
+def exported(decisions, kind, **options):
     """Export the film with what people decided of it, as a file of a kind; return its path."""
-    folder, timeline, _ = scored_tt1
+    folder, film = decisions.folder, decisions.film
     path = folder.parent / f"film{FORMATS[kind].suffix}"
-    content = export(timeline, kind, people=read_decided(folder, timeline).decided, **options)
+    content = export(film, kind, people=read_decided(folder, film).decided, **options)
     path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
     return path
 
 
-def counts_of_import(made, path, is_blind=None, **options):
-    """Take a file into the ledger; return by annotator how many are new, changed, as before and left out."""
-    file = read_annotations(path, made.codebook, movie=made.film.movie, **options)
-    return {
-        found.annotator: (found.n_new, found.n_changed, found.n_same, found.left_out.total())
-        for found in made.take_in(file, is_blind=is_blind)
-    }
+def edit(path, edited):
+    """Replace a file's text by what a function makes of it."""
+    path.write_text(edited(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def n_sittings(scored_tt1):
-    """Count the files of the ledger: each process that decides writes one of its own."""
-    folder, _, _ = scored_tt1
-    return len([*folder.glob("ledger/*.jsonl")])
+class Imported(NamedTuple):
+    """How many annotations of one person in a file are new to the ledger, changed, unchanged, or left out."""
+
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    left_out: int = 0
 
 
-@pytest.mark.parametrize("kind", EVERY)
-@pytest.mark.parametrize("tiers", [(), ("people",)])
-def test_what_nobody_changed_changes_nothing(judged, scored_tt1, kind, tiers):
-    before, sittings = stands(judged), n_sittings(scored_tt1)
-    assert counts_of_import(judged, exported_with_people(scored_tt1, kind, tiers=tiers)) == {
-        "AB": (0, 0, 6, 0),
-        "C D": (0, 0, 4, 0),
-    }
-    assert stands(judged) == before
-    assert n_sittings(scored_tt1) == sittings
-    assert stands(Decisions(*scored_tt1)) == before
-
-
-@pytest.mark.parametrize("kind", EVERY)
-def test_into_an_empty_ledger_comes_what_went_out(judged, scored_tt1, kind, tmp_path):
-    """The round trip of one's own judgements: all of them, with who and how, to the frame where it counts."""
-    path = exported_with_people(scored_tt1, kind, tiers=["people"])
-    empty = tmp_path / "elsewhere" / "tt1"
-    scored_tt1[1].write(empty)
-    made = Decisions(empty, *scored_tt1[1:])
-    assert counts_of_import(made, path) == {"AB": (6, 0, 0, 0), "C D": (4, 0, 0, 0)}
-
-    def labels(decisions):
-        kept = [clip for kind in ("judgement", "passage") for clip in decisions.kept[kind]]
-        return sorted(
-            (clip.annotator, clip.start_s, clip.end_s, clip.level, clip.concepts, clip.extras["seen_score"])
-            for clip in kept
+def import_file(decisions, path, is_blind=None, **options):
+    """Take a file of annotations into the ledger; return what became of each annotator's annotations."""
+    file = read_annotations(path, decisions.codebook, movie=decisions.film.movie, **options)
+    imported = {}
+    for account in decisions.take_in(file, is_blind=is_blind):
+        imported[account.annotator] = Imported(
+            new=account.n_new,
+            changed=account.n_changed,
+            unchanged=account.n_same,
+            left_out=account.left_out.total(),
         )
+    return imported
 
+
+def n_sittings(decisions):
+    """Count the files of the ledger: each process that decides writes one of its own."""
+    return len([*decisions.folder.glob("ledger/*.jsonl")])
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("tiers", [(), ("people",)], ids=["with the scores", "without the scores"])
+def test_a_file_that_nobody_changed_changes_nothing(judged, kind, tiers):
+    before, n_before = stands(judged), n_sittings(judged)
+    path = exported(judged, kind, tiers=tiers)
+    assert import_file(judged, path) == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
+    assert stands(judged) == stands(open_again(judged)) == before
+    assert n_sittings(judged) == n_before
+
+
+class Label(NamedTuple):
+    """What a judgement or a passage says of its span."""
+
+    annotator: str
+    start_s: float
+    end_s: float
+    level: str
+    concepts: tuple[str, ...]
+    seen_score: str
+
+
+def labels_of(decisions):
+    """Return the judgements and passages that stand, ordered by annotator and time."""
+    labels = []
+    for kind in ("judgement", "passage"):
+        for clip in decisions.kept[kind]:
+            times = clip.start_s, clip.end_s
+            labels.append(Label(clip.annotator, *times, clip.level, clip.concepts, clip.extras["seen_score"]))
+    return sorted(labels)
+
+
+@pytest.fixture
+def nobody_decided(decisions, tmp_path):
+    """Another folder of the same scored film, in which nobody has decided anything."""
+    folder = tmp_path / "elsewhere" / "tt1"
+    decisions.film.write(folder)
+    return Decisions(folder, decisions.film, decisions.codebook)
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_into_an_empty_ledger_comes_what_went_out(judged, nobody_decided, kind):
+    """All decisions, with who and how; times to a millisecond, or to half a frame where frames count."""
+    path = exported(judged, kind, tiers=["people"])
+    assert import_file(nobody_decided, path) == {"AB": Imported(new=6), "C D": Imported(new=4)}
     slack_s = 0.021 if kind in IN_FRAMES else 0.001
-    for (who, start, end, *says), (own, first, last, *said) in zip(labels(made), labels(judged), strict=True):
-        assert (who, says) == (own, said)
-        assert (start, end) == (pytest.approx(first, abs=slack_s), pytest.approx(last, abs=slack_s))
-    assert {who: len(places) for who, places in made.blind_judgements().items()} == {"AB": 4, "C D": 3}
+    for label, expected in zip(labels_of(nobody_decided), labels_of(judged), strict=True):
+        assert label.start_s == pytest.approx(expected.start_s, abs=slack_s)
+        assert label.end_s == pytest.approx(expected.end_s, abs=slack_s)
+        assert label._replace(start_s=0, end_s=0) == expected._replace(start_s=0, end_s=0)
+    blind = nobody_decided.blind_judgements()
+    assert {annotator: len(by_place) for annotator, by_place in blind.items()} == {"AB": 4, "C D": 3}
 
 
-def changed(path, kind):
-    """Give the span of 40 to 48.0625 s another level, and the passage from 42.123 s no concept more."""
+def call_first_violent_calm(path, kind):
+    """Change AB's judgement of 40 to 48.0625 s from "violent" to "calm" in a file of a kind."""
     text = path.read_text(encoding="utf-8")
     if kind == "eaf":
-        (slot,) = re.findall(r'"(ts\d+)" TIME_VALUE="40000"', text)[:1]
-        text = re.sub(rf'({slot}" [^>]*>\s*<ANNOTATION_VALUE>)violent', r"\1calm", text)
+        first_slot_at_40_s, *_ = re.findall(r'"(ts\d+)" TIME_VALUE="40000"', text)
+        value = rf'({first_slot_at_40_s}" [^>]*>\s*<ANNOTATION_VALUE>)violent'
+        edited = re.sub(value, r"\1calm", text)
     elif kind == "textgrid":
-        text = text.replace('xmin = 40\n            xmax = 48.0625\n            text = "violent"',
-                            'xmin = 40\n            xmax = 48.0625\n            text = "calm"')  # fmt: skip
+        edited = text.replace('xmin = 40\n            xmax = 48.0625\n            text = "violent"',
+                              'xmin = 40\n            xmax = 48.0625\n            text = "calm"')  # fmt: skip
     elif kind == "csv":
-        text = re.sub(r"^([^\n]*,40\.0,48\.0625,.*?),violent,", r"\1,calm,", text, flags=re.MULTILINE)
+        edited = re.sub(r"^([^\n]*,40\.0,48\.0625,.*?),violent,", r"\1,calm,", text, flags=re.MULTILINE)
     else:
-        text = text.replace("= violent; Gun; Dim light", "= calm; Gun; Dim light")
-        text = text.replace("=_violent;_Gun;_Dim_light", "=_calm;_Gun;_Dim_light")
-    path.write_text(text, encoding="utf-8")
+        edited = text.replace("= violent; Gun; Dim light", "= calm; Gun; Dim light")
+        edited = edited.replace("=_violent;_Gun;_Dim_light", "=_calm;_Gun;_Dim_light")
+    assert edited != text
+    path.write_text(edited, encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", BACK)
-def test_what_was_changed_replaces_ones_own_and_nothing_else_moves(judged, scored_tt1, kind):
+@pytest.mark.parametrize("kind", READ_BACK)
+def test_a_level_that_was_changed_replaces_ones_own_judgement_and_nothing_else(judged, kind):
     before = stands(judged)
-    path = exported_with_people(scored_tt1, kind)
-    changed(path, kind)
-    assert counts_of_import(judged, path) == {"AB": (0, 1, 5, 0), "C D": (0, 0, 4, 0)}
+    path = exported(judged, kind)
+    call_first_violent_calm(path, kind)
+    assert import_file(judged, path) == {"AB": Imported(changed=1, unchanged=5), "C D": Imported(unchanged=4)}
     after = stands(judged)
-    assert ("AB", 40.0, 48.0625, "calm", "") in after["judgement"]
-    assert ("AB", 40.0, 48.0625, "violent", "") not in after["judgement"]
-    assert len(after["judgement"]) == len(before["judgement"])
-    assert [after[kind] for kind in ("passage", "note", "agreed")] == [
-        before[kind] for kind in ("passage", "note", "agreed")
-    ]
-    (own,) = [clip for clip in judged.kept["judgement"] if clip.start_s == 40]
-    assert own.concepts == ("Gun", "Dim light")
-    assert len(judged.history(own.clip_id)) == 1
+    judgements_before, judgements_after = before.pop("judgement"), after.pop("judgement")
+    judgements_before.remove(("AB", 40.0, 48.0625, "violent", ""))
+    assert sorted(judgements_after) == sorted([*judgements_before, ("AB", 40.0, 48.0625, "calm", "")])
+    assert after == before  # passages and notes
+    assert stands(open_again(judged)) == stands(judged)
     assert judged.conflicts() == set()
-    sittings = n_sittings(scored_tt1)
-    assert counts_of_import(judged, path)["AB"] == (0, 0, 6, 0)  # the same file twice
-    assert (stands(judged), n_sittings(scored_tt1)) == (after, sittings)
-    assert stands(Decisions(*scored_tt1)) == after
+
+
+@pytest.mark.parametrize("kind", READ_BACK)
+def test_a_judgement_whose_level_was_changed_keeps_its_concepts_and_has_a_history(judged, kind):
+    path = exported(judged, kind)
+    call_first_violent_calm(path, kind)
+    import_file(judged, path)
+    (changed,) = [clip for clip in judged.kept["judgement"] if clip.start_s == 40]
+    assert changed.concepts == ("Gun", "Dim light")
+    assert len(judged.history(changed.clip_id)) == 1
+
+
+@pytest.mark.parametrize("kind", READ_BACK)
+def test_a_changed_file_that_is_imported_twice_changes_nothing_the_second_time(judged, kind):
+    path = exported(judged, kind)
+    call_first_violent_calm(path, kind)
+    import_file(judged, path)
+    after_first, n_after_first = stands(judged), n_sittings(judged)
+    assert import_file(judged, path)["AB"] == Imported(unchanged=6)
+    assert stands(judged) == after_first
+    assert n_sittings(judged) == n_after_first
+
+
+def later_in_elan(path, time_ms, by_ms):
+    """Move the first time slot at a time in an ELAN document; `by_ms` below 0 moves it back."""
+    edit(
+        path, lambda text: re.sub(f'TIME_VALUE="{time_ms}"', f'TIME_VALUE="{time_ms + by_ms}"', text, count=1)
+    )
 
 
 @pytest.mark.parametrize("kind", WITH_IDS)
-def test_a_file_that_is_changed_again_replaces_what_came_of_it_first(judged, scored_tt1, kind):
-    """Who goes on in the document that was written once never decides beside themselves."""
-    path = exported_with_people(scored_tt1, kind)
-    changed(path, kind)
-    counts_of_import(judged, path)
-    text = path.read_text(encoding="utf-8")
+def test_a_file_that_is_changed_and_imported_again_replaces_what_came_of_it_first(judged, kind):
+    """First a level is changed and then an end is moved in one document: both are of one judgement."""
+    path = exported(judged, kind)
+    call_first_violent_calm(path, kind)
+    import_file(judged, path)
     if kind == "eaf":
-        path.write_text(moved(text, 48062, 400), encoding="utf-8")
+        later_in_elan(path, 48062, by_ms=400)
     else:
-        path.write_text(text.replace("40.0,48.0625", "40.0,48.462"), encoding="utf-8")
-    assert counts_of_import(judged, path)["AB"] == (0, 1, 5, 0)
+        edit(path, lambda text: text.replace("40.0,48.0625", "40.0,48.462"))
+    assert import_file(judged, path)["AB"] == Imported(changed=1, unchanged=5)
     assert ("AB", 40.0, 48.462, "calm", "") in stands(judged)["judgement"]
     assert judged.conflicts() == set()
-    assert stands(Decisions(*scored_tt1)) == stands(judged)
+    assert stands(open_again(judged)) == stands(judged)
 
 
-def moved(text, start_ms, by_ms):
-    return re.sub(rf'TIME_VALUE="{start_ms}"', f'TIME_VALUE="{start_ms + by_ms}"', text, count=1)
-
-
-def test_a_span_whose_ends_are_moved_in_elan_is_the_same_decision(judged, scored_tt1):
-    path = exported_with_people(scored_tt1, "eaf")
-    path.write_text(moved(path.read_text(encoding="utf-8"), 42123, -500), encoding="utf-8")
-    assert counts_of_import(judged, path)["AB"] == (0, 1, 5, 0)
+def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(judged):
+    assert stands(judged)["passage"] == [("AB", 42.123, 60.5, "violent", "a note")]
+    path = exported(judged, "eaf")
+    later_in_elan(path, 42123, by_ms=-500)
+    assert import_file(judged, path)["AB"] == Imported(changed=1, unchanged=5)
     assert stands(judged)["passage"] == [("AB", 41.623, 60.5, "violent", "a note")]
 
 
-def test_programs_that_give_other_ids_move_nothing(judged, scored_tt1):
-    """Of an annotation that shows another span than its id's decision the times tell which it shows."""
-    path = exported_with_people(scored_tt1, "eaf")
-    text = path.read_text(encoding="utf-8")
-    (decisions,) = re.findall(r'NAME="decisions">([^<]*)', text)
-    names = [part.partition("=") for part in decisions.split()]
-    pairs = zip(names, [*names[1:], names[0]], strict=True)
-    turned = " ".join(f"{own}={name}" for (own, _, _), (_, _, name) in pairs)
-    path.write_text(text.replace(decisions, turned), encoding="utf-8")
+def with_ids_of_decisions_rotated(text):
+    """Give each annotation of an ELAN document the id of the next one's decision.
+
+    The document lists them in a property, as "a1=0123456789abcdef-1 a2=0123456789abcdef-2".
+    """
+    (listed,) = re.findall(r'NAME="decisions">([^<]*)', text)
+    pairs = [pair.split("=") for pair in listed.split()]
+    annotations, decision_ids = zip(*pairs, strict=True)
+    rotated_ids = [*decision_ids[1:], decision_ids[0]]
+    rotated = [
+        f"{annotation}={line_id}" for annotation, line_id in zip(annotations, rotated_ids, strict=True)
+    ]
+    return text.replace(listed, " ".join(rotated))
+
+
+def test_where_a_program_mixes_up_ids_an_annotation_is_of_the_decision_that_has_its_times(judged):
+    path = exported(judged, "eaf")
+    edit(path, with_ids_of_decisions_rotated)
     before = stands(judged)
-    counts_of_import(judged, path)
+    import_file(judged, path)
     assert stands(judged) == before
 
 
-def test_what_was_judged_again_since_stands(judged, scored_tt1):
-    """A file of Monday does not take back what was decided on Tuesday; what it changes stands beside it."""
-    path = exported_with_people(scored_tt1, "eaf")
+def test_an_unchanged_file_does_not_take_back_what_was_judged_again_since(judged):
+    """It was exported on Monday, and the span judged again on Tuesday."""
+    path = exported(judged, "eaf")
     judge(judged, 40, 48.0625, "unsure")
     after = stands(judged)
-    assert counts_of_import(judged, path)["AB"] == (0, 0, 6, 0)
+    assert import_file(judged, path)["AB"] == Imported(unchanged=6)
     assert stands(judged) == after
-    changed(path, "eaf")
-    counts_of_import(judged, path)
+
+
+def test_what_a_file_changes_stands_beside_what_was_judged_again_since(judged):
+    path = exported(judged, "eaf")
+    judge(judged, 40, 48.0625, "unsure")
+    call_first_violent_calm(path, "eaf")
+    import_file(judged, path)
+    at_40_s = [judgement for judgement in stands(judged)["judgement"] if judgement[1] == 40]
+    assert {level for _, _, _, level, _ in at_40_s} == {"unsure", "calm"}
     assert len(judged.conflicts()) == 2
 
 
-def test_a_blind_judgement_that_is_changed_beside_the_scores_is_blind_no_more(judged, scored_tt1):
-    start_s, _ = judged.windows[0]
+@pytest.mark.parametrize(
+    ("tiers", "levels", "blind_level"),
+    [
+        ((), {"0": "calm", "1": "violent"}, "calm"),  # by whether the score was seen
+        (("people",), {"0": "violent"}, "violent"),
+    ],
+    ids=["beside the scores", "without the scores"],
+)
+def test_a_blind_judgement_that_is_changed_is_blind_still_only_if_the_file_has_no_scores(
+    judged, tiers, levels, blind_level
+):
+    """Beside the scores it becomes a judgement in sight of them, and the blind one stays."""
     blind = judged.blind_judgements()["AB"][1]
-    for tiers, is_blind in (((), False), (("people",), True)):
-        path = exported_with_people(scored_tt1, "csv", tiers=tiers)
-        text = path.read_text(encoding="utf-8")
-        line = next(line for line in text.splitlines() if blind.clip_id in line)
-        path.write_text(text.replace(line, line.replace(",calm,", ",violent,")), encoding="utf-8")
-        made = Decisions(*scored_tt1)
-        counts_of_import(made, path)
-        at = [clip for clip in made.kept["judgement"] if (clip.annotator, clip.start_s) == ("AB", start_s)]
-        levels = {clip.extras["seen_score"]: clip.level for clip in at}
-        assert levels == ({"0": "violent", "1": "violent"} if is_blind else {"0": "calm", "1": "violent"})
-        assert made.blind_judgements()["AB"][1].level == ("violent" if is_blind else "calm")
+    path = exported(judged, "csv", tiers=tiers)
+
+    def with_violent_for_calm(text):
+        (row,) = [line for line in text.splitlines() if blind.clip_id in line]
+        return text.replace(row, row.replace(",calm,", ",violent,"))
+
+    edit(path, with_violent_for_calm)
+    import_file(judged, path)
+    of_window = [label for label in labels_of(judged) if label[:2] == ("AB", blind.start_s)]
+    assert {label.seen_score: label.level for label in of_window} == levels
+    assert judged.blind_judgements()["AB"][1].level == blind_level
 
 
-def test_a_window_of_the_draw_keeps_its_times(judged, scored_tt1):
-    path = exported_with_people(scored_tt1, "eaf", tiers=["people"])
-    start_ms = round(1000 * judged.windows[3][0])
-    path.write_text(moved(path.read_text(encoding="utf-8"), start_ms, 300), encoding="utf-8")
+def test_a_blind_judgement_whose_window_is_moved_is_left_out(judged):
+    path = exported(judged, "eaf", tiers=["people"])
+    start_of_fourth_window_s, _ = judged.windows[3]
+    later_in_elan(path, round(1000 * start_of_fourth_window_s), by_ms=300)
     before = stands(judged)
-    assert counts_of_import(judged, path)["AB"] == (0, 0, 5, 1)
+    assert import_file(judged, path)["AB"] == Imported(unchanged=5, left_out=1)
     assert stands(judged) == before
 
 
-TABLE = "movie,start_s,end_s,level,annotator\ntt1,20,28,violent,EF\ntt1,70,80.5,calm,EF\n"
-
-
-@pytest.mark.parametrize(("is_blind", "seen"), [(True, "0"), (False, "1")])
-def test_annotations_from_elsewhere_are_blind_or_in_sight_as_declared(judged, scored_tt1, is_blind, seen):
-    path = scored_tt1[0].parent / "own.csv"
+@pytest.fixture
+def table_of_ef(judged):
+    """A table of another program: EF labelled two spans, and the sixth window of the draw."""
+    path = judged.folder.parent / "own.csv"
     start_s, end_s = judged.windows[5]
-    path.write_text(f"{TABLE}tt1,{start_s},{end_s},calm,EF\n", encoding="utf-8")
+    path.write_text(
+        "movie,start_s,end_s,level,annotator\n"
+        "tt1,20,28,violent,EF\n"
+        "tt1,70,80.5,calm,EF\n"
+        f"tt1,{start_s},{end_s},calm,EF\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_annotations_from_elsewhere_are_refused_until_they_are_declared_blind_or_in_sight(
+    judged, table_of_ef
+):
     with pytest.raises(FilmError, match="--blind"):
-        counts_of_import(judged, path)
-    assert counts_of_import(judged, path, is_blind=is_blind) == {"EF": (3, 0, 0, 0)}
-    own = {
-        kind: [clip.extras["seen_score"] for clip in clips if clip.annotator == "EF"]
-        for kind, clips in judged.kept.items()
+        import_file(judged, table_of_ef)
+
+
+@pytest.mark.parametrize(("is_blind", "seen_score"), [(True, "0"), (False, "1")])
+def test_annotations_from_elsewhere_are_blind_or_in_sight_as_declared(
+    judged, table_of_ef, is_blind, seen_score
+):
+    assert import_file(judged, table_of_ef, is_blind=is_blind) == {"EF": Imported(new=3)}
+    of_ef = [label for label in labels_of(judged) if label.annotator == "EF"]
+    assert [label.seen_score for label in of_ef] == [seen_score] * 3
+
+
+@pytest.mark.parametrize(("is_blind", "n_judgements"), [(True, 1), (False, 0)])
+def test_of_annotations_from_elsewhere_a_blind_one_of_a_window_is_a_judgement_and_others_are_passages(
+    judged, table_of_ef, is_blind, n_judgements
+):
+    import_file(judged, table_of_ef, is_blind=is_blind)
+    by_kind = {
+        kind: [clip for clip in clips if clip.annotator == "EF"] for kind, clips in judged.kept.items()
     }
-    assert own["judgement"] + own["passage"] == [seen] * 3
-    assert len(own["judgement"]) == (1 if is_blind else 0)  # a window of the draw
+    assert len(by_kind["judgement"]) == n_judgements
+    assert len(by_kind["passage"]) == 3 - n_judgements
+
+
+def test_the_ledger_says_from_which_file_annotations_came_and_under_which_definitions(judged, table_of_ef):
+    import_file(judged, table_of_ef, is_blind=True)
     (sitting,) = [line for line in judged.ledger.lines.values() if line.row.get("kind") == "import"]
     assert (sitting.row["annotator"], sitting.row["file"]) == ("EF", "own.csv")
-    assert {judged.definition_of(line) for line in judged.lines.values()} == {judged.codebook.definition()}
+    definitions = {judged.definition_of(line) for line in judged.lines.values()}
+    assert definitions == {judged.codebook.definition()}
 
 
-def test_a_document_without_scores_is_blind_only_if_somebody_says_so(judged, scored_tt1):
-    path = exported_with_people(scored_tt1, "eaf", tiers=["people"])
-    path.write_text(path.read_text(encoding="utf-8").replace(", in sight", ""), encoding="utf-8")
+def without_in_sight(text):
+    """Take from the names of tiers that they were annotated in sight of the scores."""
+    return text.replace(", in sight", "")
+
+
+def test_tiers_that_do_not_say_whether_the_scores_were_in_sight_are_refused_until_somebody_does(judged):
+    path = exported(judged, "eaf", tiers=["people"])
+    edit(path, without_in_sight)
     with pytest.raises(FilmError, match="--blind"):
-        counts_of_import(judged, path)
-    beside = exported_with_people(scored_tt1, "eaf")
-    beside.write_text(beside.read_text(encoding="utf-8").replace(", in sight", ""), encoding="utf-8")
+        import_file(judged, path)
+
+
+def test_tiers_beside_the_scores_are_not_taken_for_blind_ones(judged):
+    path = exported(judged, "eaf")
+    edit(path, without_in_sight)
     with pytest.raises(FilmError, match="--in-sight"):
-        counts_of_import(judged, beside, is_blind=True)
+        import_file(judged, path, is_blind=True)
 
 
-def test_tiers_of_others_are_labels_by_their_roles_alone(judged, scored_tt1):
-    """A tier of words that holds the name of a level once is none; the person may say that it is one."""
-    path = scored_tt1[0].parent / "words.TextGrid"
-    said = [Subtitle(0, 4, "he is calm"), Subtitle(4, 9, "calm"), Subtitle(9, 12, "violent waves")]
-    path.write_text(write_textgrid({"words": said}, 12), encoding="utf-8")
+def test_a_tier_of_spoken_words_is_no_tier_of_levels_even_if_one_of_them_is_a_levels_name(judged):
+    """Whoever means it as one says so."""
+    path = judged.folder.parent / "words.TextGrid"
+    words = [Subtitle(0, 4, "he is calm"), Subtitle(4, 9, "calm"), Subtitle(9, 12, "violent waves")]
+    path.write_text(write_textgrid({"words": words}, 12), encoding="utf-8")
     before = stands(judged)
-    assert counts_of_import(judged, path, is_blind=True, annotator="EF") == {"EF": (0, 0, 0, 3)}
+    assert import_file(judged, path, is_blind=True, annotator="EF") == {"EF": Imported(left_out=3)}
     assert stands(judged) == before
 
 
-@pytest.mark.usefixtures("judged")
-def test_a_changed_definition_goes_with_the_file(scored_tt1):
-    path = exported_with_people(scored_tt1, "eaf")
-    changed(path, "eaf")
-    book = replace(scored_tt1[2], levels=(Level("calm", means="now otherwise"), *scored_tt1[2].levels[1:]))
-    made = Decisions(*scored_tt1[:2], book)
-    counts_of_import(made, path)
-    own = [line for line in made.lines.values() if line.annotator == "AB"]
-    (line,) = [line for line in own if line.row["start_s"] == "40"]
+def test_a_judgement_from_a_file_is_under_the_definitions_that_the_file_was_written_with(judged):
+    path = exported(judged, "eaf")
+    call_first_violent_calm(path, "eaf")
+    earlier = judged.codebook
+    calm, *others = earlier.levels
+    assert calm.name == "calm"
+    newer = replace(earlier, levels=(Level("calm", means="now otherwise"), *others))
+    decisions = Decisions(judged.folder, judged.film, newer)
+    import_file(decisions, path)
+    lines = [line for line in decisions.lines.values() if line.annotator == "AB"]
+    (line,) = [line for line in lines if line.row["start_s"] == "40"]
     assert line.row["level"] == "calm"
-    assert made.definition_of(line) == scored_tt1[2].definition()  # it was judged under the words of the file
-    assert not made.is_current(line.id)
+    assert decisions.definition_of(line) == earlier.definition()
+    assert not decisions.is_current(line.id)
+
+
+def remove_all_decisions(folder):
+    """Remove the ledger of a film and the tables that are written from it."""
+    shutil.rmtree(folder / "ledger", ignore_errors=True)
+    for table in (JUDGEMENTS, PASSAGES, NOTES):
+        (folder / table).unlink(missing_ok=True)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    kind=st.sampled_from(BACK),
+    kind=st.sampled_from(READ_BACK),
     note=st.text(st.characters(exclude_categories=("C", "Zl", "Zp")), max_size=40),
     name=st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=12),
 )
-def test_no_name_and_no_note_keeps_anything_from_coming_back(scored_tt1, kind, note, name):
-    folder = scored_tt1[0]
-    shutil.rmtree(folder / "ledger", ignore_errors=True)
-    for path in folder.glob("*s.csv"):
-        if path.name in {"judgements.csv", "passages.csv", "notes.csv"}:
-            path.unlink()
-    made = Decisions(*scored_tt1)
-    judge(made, 40, 48, "violent", name, note=note)
-    before = stands(made)
-    assert [*counts_of_import(made, exported_with_people(scored_tt1, kind)).values()] == [(0, 0, 1, 0)]
-    assert stands(made) == before
+def test_a_judgement_with_any_name_and_any_note_is_unchanged_by_its_own_file(scored_tt1, kind, note, name):
+    remove_all_decisions(scored_tt1[0])  # of the example before
+    decisions = Decisions(*scored_tt1)
+    judge(decisions, 40, 48, "violent", name, note=note)
+    before = stands(decisions)
+    (imported,) = import_file(decisions, exported(decisions, kind)).values()
+    assert imported == Imported(unchanged=1)
+    assert stands(decisions) == before
 
 
 def test_one_table_of_two_films_gives_each_film_decisions_with_ids_of_its_own(copied, tmp_path):
     """The desk joins the decisions of all its films, and refuses two with one id."""
     scored, codebook_path = copied
     table = tmp_path / "judged.csv"
-    rows = [f"film-{n},tt{n},,0,8,calm,,AB,1\n" for n in (1, 2)]
     table.write_text(
-        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n" + "".join(rows)
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
+        "film-1,tt1,,0,8,calm,,AB,1\n"
+        "film-2,tt2,,0,8,calm,,AB,1\n"
     )
-    book = load_codebook(codebook_path)
+    codebook = load_codebook(codebook_path)
     ids = set()
     for film in read_films([scored / "tt1", scored / "tt2"]):
-        decisions = Decisions(scored / film.record.movie, film, book)
-        decisions.take_in(read_annotations(table, book).of_film(film.record.movie))
-        (decided,) = itertools.chain(*decisions.kept.values())
-        ids.add(decided.clip_id)
+        decisions = Decisions(scored / film.movie, film, codebook)
+        decisions.take_in(read_annotations(table, codebook).of_film(film.movie))
+        (passage,) = decisions.kept["passage"]
+        ids.add(passage.clip_id)
     assert len(ids) == 2
 
 
-def test_films_whose_ledgers_number_their_decisions_alike_are_open_together(
+def test_two_films_whose_decisions_have_the_same_ids_are_open_together(
     scored_tt1, films, tmp_path, monkeypatch
 ):
     """An earlier version wrote such ledgers when it imported one file of several films."""
-    monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: "b4eb22ea28378d85")
-    folder_tt1, timeline_tt1, book = scored_tt1
+    monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: "b4eb22ea28378d85")  # the id of each sitting
+    _, _, codebook = scored_tt1
     folder_tt2 = shutil.copytree(films / "scored" / "tt2", tmp_path / "tt2")
-    timeline_tt2 = read_films([folder_tt2])[0]
-    opened = []
-    for folder, timeline in ((folder_tt1, timeline_tt1), (folder_tt2, timeline_tt2)):
-        decisions = Decisions(folder, timeline, book)
+    (timeline_tt2,) = read_films([folder_tt2])
+    of_tt1, of_tt2 = Decisions(*scored_tt1), Decisions(folder_tt2, timeline_tt2, codebook)
+    for decisions in (of_tt1, of_tt2):
         judge(decisions, 0, 8, "calm")
-        opened.append(OpenFilm(len(opened), timeline, decisions))
-    assert [*opened[0].decisions.lines] == [*opened[1].decisions.lines]
-    judged = shown_judgements_of(opened, book).judged
+    assert [*of_tt1.lines] == [*of_tt2.lines]  # their ids
+    opened = [OpenFilm(0, of_tt1.film, of_tt1), OpenFilm(1, of_tt2.film, of_tt2)]
+    judged = shown_judgements_of(opened, codebook).judged
     assert [(clip.movie, clip.level) for clip in judged] == [("tt1", "calm"), ("tt2", "calm")]

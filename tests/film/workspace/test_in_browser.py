@@ -409,7 +409,7 @@ def test_what_was_judged_under_other_words_is_judged_again(serve, browser, film,
     folder = shutil.copytree(scored_once[0], tmp_path / "tt1")
     book = codebook(tmp_path)
     made = Decisions(folder, scored_once[1], book)
-    judge_blindly(made, *["violent"] * 10, n=10)
+    judge_blindly(made, *["violent"] * 10, in_all=10)
     judge(made, 10, 20, "violent")
     path = tmp_path / "other.codebook.toml"
     path.write_text(reworded(book).to_toml(), "utf-8")

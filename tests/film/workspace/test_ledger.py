@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -22,11 +23,12 @@ from obygaze_film.workspace.ledger_lines import LATEST, Header, StoredCodebook
 
 
 def row(n, who="AB"):
+    """Make the cells of a decision; `n` tells it from others."""
     return {"annotator": who, "start_s": f"{n}"}
 
 
 def opened(folder):
-    """Make a ledger that collects what is wrong in its files."""
+    """Make a ledger that collects what is wrong in its files, by message, as `damage`."""
     damage = {}
     ledger = Ledger(folder, damage.setdefault)
     ledger.damage = damage
@@ -40,133 +42,192 @@ def read(folder):
 
 
 def stands(ledger):
+    """Return the id and the cells of each line that stands."""
     return [(line.id, dict(line.row)) for line in standing(ledger.lines.values())]
 
 
+def ids_that_stand(ledger):
+    return [line.id for line in standing(ledger.lines.values())]
+
+
+def fail_to_write(*_):
+    raise OSError(errno.EIO, "Input/output error")
+
+
+class Act(NamedTuple):
+    """What one of three machines does: it notes something, decides again, undoes, or fetches from another.
+
+    The number chooses the line that is replaced or undone, or the machine that is fetched from.
+    """
+
+    machine: int
+    kind: str
+    number: int
+
+
 ACTS = st.lists(
-    st.tuples(st.integers(0, 2), st.sampled_from(["add", "again", "undo", "sync"]), st.integers(0, 9)),
+    st.builds(
+        Act, st.integers(0, 2), st.sampled_from(["note", "replace", "undo", "fetch"]), st.integers(0, 9)
+    ),
     max_size=25,
 )
+
+
+def do(act, ledgers_of_machines):
+    """Let a machine do one act; it reads its folder first. Without a line to change it adds a note."""
+    ledger = ledgers_of_machines[act.machine]
+    ledger.read()
+    # What takes back is taken back too, though it is no decision that stands.
+    ids = [*ledger.lines] if act.kind == "undo" else ids_that_stand(ledger)
+    if act.kind == "fetch":
+        other = ledgers_of_machines[act.number % 3]
+        copy(other.folder.parent, ledger.folder.parent)
+    elif act.kind == "note" or not ids:
+        ledger.add("note", row(act.number))
+    else:
+        kind = "undo" if act.kind == "undo" else "judgement"
+        ledger.add(kind, row(act.number), [ids[act.number % len(ids)]])
+
+
+def tear_last_lines(folder, n_bytes):
+    """Append the beginning of a line to each file, as a crash leaves it: nobody was told that it is kept."""
+    for path in folder.glob("ledger/*.jsonl"):
+        path.write_bytes(path.read_bytes() + encode_line({"id": "torn"})[:n_bytes])
 
 
 @settings(max_examples=25, deadline=None)
 @given(acts=ACTS, order=st.permutations(range(3)), torn=st.integers(0, 40))
 def test_the_union_of_random_sittings_is_the_same_in_any_order_of_merging(acts, order, torn):
-    """Three machines decide, and fetch what others have now and then; then all files come together."""
-    with TemporaryDirectory() as made:
-        machines = [Path(made, name) for name in "abc"]
-        for machine in machines:
-            machine.mkdir()
+    """Three machines decide and fetch from each other; then their files are merged one by one."""
+    with TemporaryDirectory() as folder:
+        machines = [Path(folder, name) for name in "abc"]
+        merged = Path(folder, "merged")
+        for path in (*machines, merged):
+            path.mkdir()
         sittings = [opened(machine) for machine in machines]
-        for who, act, number in acts:
-            ledger = sittings[who]
-            ledger.read()
-            known = [line.id for line in standing(ledger.lines.values())]
-            known = [*ledger.lines] if act == "undo" else known  # what takes back is taken back too
-            if act == "sync":
-                copy(machines[number % 3], machines[who])
-            elif act == "add" or not known:
-                ledger.add("note", row(number))
-            else:
-                kind = "undo" if act == "undo" else "judgement"
-                ledger.add(kind, row(number), [known[number % len(known)]])
-        for ledger in sittings:
-            ledger.close()
-        merged = Path(made, "merged")
-        merged.mkdir()
-        step_by_step = opened(merged)
-        for place in order:
-            copy(machines[place], merged)
-            step_by_step.read()
-        for path in merged.glob("ledger/*.jsonl"):  # a crash tears a line that nobody was told of
-            path.write_bytes(path.read_bytes() + encode_line({"id": "torn"})[:torn])
-        step_by_step.read()
-        assert stands(step_by_step) == stands(read(merged))
-        assert step_by_step.damage == {}
-        for one, machine in zip(sittings, machines, strict=True):
-            assert one.lines.items() <= read(merged).lines.items(), machine
+        for act in acts:
+            do(act, sittings)
+        for sitting in sittings:
+            sitting.close()
+        read_step_by_step = opened(merged)
+        for number in order:
+            copy(machines[number], merged)
+            read_step_by_step.read()
+        tear_last_lines(merged, torn)
+        read_step_by_step.read()
+        read_at_once = read(merged)
+        assert stands(read_step_by_step) == stands(read_at_once)
+        assert read_step_by_step.damage == {}
+        for sitting in sittings:
+            assert sitting.lines.items() <= read_at_once.lines.items()
 
 
 def copy(source, target):
-    """Synchronise a folder: files that are new or longer."""
+    """Copy the ledger's files that are new or longer, as a program that synchronises folders does."""
     (target / "ledger").mkdir(exist_ok=True)
     for path in source.glob("ledger/*.jsonl"):
-        there = target / "ledger" / path.name
-        if not there.exists() or there.stat().st_size < path.stat().st_size:
-            shutil.copyfile(path, there)
+        copied = target / "ledger" / path.name
+        if not copied.exists() or copied.stat().st_size < path.stat().st_size:
+            shutil.copyfile(path, copied)
 
 
-def test_a_later_line_of_a_slow_clock_stands_and_two_that_replace_one_both_stand(tmp_path):
+def test_two_sittings_that_replace_one_line_without_seeing_each_other_both_stand(tmp_path):
     first = opened(tmp_path)
-    old = first.add("judgement", row(1))
-    second = read(tmp_path)
-    new = second.add("judgement", row(2), [old.id])
-    assert new.clock == old.clock + 1
-    other = first.add("judgement", row(3), [old.id])  # which had not read the second
-    assert {line.id for line in standing(read(tmp_path).lines.values())} == {new.id, other.id}
-    first.add("undo", row(3), [other.id])
-    assert stands(read(tmp_path)) == [(new.id, row(2))]
+    replaced = first.add("judgement", row(1))
+    of_second = read(tmp_path).add("judgement", row(2), [replaced.id])
+    of_first = first.add("judgement", row(3), [replaced.id])  # it has not read what the second added
+    assert {*ids_that_stand(read(tmp_path))} == {of_second.id, of_first.id}
+    first.add("undo", row(3), [of_first.id])
+    assert stands(read(tmp_path)) == [(of_second.id, row(2))]
+
+
+def test_a_line_has_a_later_clock_than_all_that_its_sitting_has_read(tmp_path):
+    of_first = opened(tmp_path).add("judgement", row(1))
+    of_second = read(tmp_path).add("judgement", row(2), [of_first.id])
+    assert of_second.clock == of_first.clock + 1
 
 
 def test_what_is_taken_back_brings_back_what_it_replaced(tmp_path):
     ledger = opened(tmp_path)
-    one = ledger.add("judgement", row(1))
-    two = ledger.add("judgement", row(2), [one.id])
-    ledger.add("undo", row(2), [two.id])
-    assert stands(ledger) == [(one.id, row(1))]
+    replaced = ledger.add("judgement", row(1))
+    replacing = ledger.add("judgement", row(2), [replaced.id])
+    ledger.add("undo", row(2), [replacing.id])
+    assert stands(ledger) == [(replaced.id, row(1))]
 
 
-def test_a_sitting_has_a_file_that_no_other_has(tmp_path, monkeypatch):
-    names = iter(["0" * 16, "0" * 16, "1" * 16])
-    monkeypatch.setattr(ledgers, "token_hex", lambda _: next(names))
-    one = opened(tmp_path).add("note", row(1))
+def test_a_sitting_whose_random_name_is_taken_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(ledgers, "token_hex", lambda _n_bytes: "0" * 16)
+    line = opened(tmp_path).add("note", row(1))
     with pytest.raises(FileExistsError):
         opened(tmp_path).add("note", row(2))
-    assert stands(read(tmp_path)) == [(one.id, row(1))]
+    assert stands(read(tmp_path)) == [(line.id, row(1))]
 
 
-def test_git_and_sync_folders_may_change_ends_of_lines_and_names(tmp_path):
+@pytest.fixture
+def three_notes(tmp_path):
+    """The file of a sitting of three notes, and what stands."""
     ledger = opened(tmp_path)
     for number in range(3):
         ledger.add("note", row(number))
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    before = stands(ledger)
+    return path, stands(ledger)
+
+
+def test_a_conflicted_copy_of_a_sitting_changes_nothing(three_notes, tmp_path):
+    path, before = three_notes
     path.with_name(f"{path.stem} (conflicted copy).jsonl").write_bytes(path.read_bytes())
+    again = read(tmp_path)
+    assert stands(again) == before
+    assert again.damage == {}
+
+
+def test_lines_that_end_as_on_windows_are_read(three_notes, tmp_path):
+    path, before = three_notes
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     again = read(tmp_path)
-    assert (stands(again), again.damage) == (before, {})
-    assert "-text" in (tmp_path / "ledger" / ".gitattributes").read_text("utf-8")
+    assert stands(again) == before
+    assert again.damage == {}
 
 
-GOOD = {"id": "0123456789abcdef-1", "clock": 1, "kind": "note", "row": {}}
+def test_git_is_told_not_to_change_the_ends_of_lines(three_notes):
+    path, _ = three_notes
+    assert "-text" in (path.parent / ".gitattributes").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"crc32":"00000000","entry":{}}\n',
-        b"x" * 100 + b"\n",
-        b"\0\n",
-        *(
-            encode_line(GOOD | wrong)
-            for wrong in (
-                {"id": "1"}, {"id": "0123456789abcdef-0"}, {"id": "../etc/passwd-1"}, {"clock": 0},
-                {"clock": 1.5},
-                {"clock": LATEST + 1}, {"kind": "other"}, {"row": {"a": 1}}, {"row": []}, {"replaces": ["x"]},
-            )
-        ),
-        encode_line({"entry": 1}),
-    ],
-)  # fmt: skip
-def test_a_line_that_is_none_is_named_once_and_left_out(tmp_path, line):
+VALID = {"id": "0123456789abcdef-1", "clock": 1, "kind": "note", "row": {}}
+"""An entry of a ledger's line."""
+
+NO_LINES = {
+    "another sum of its bytes": b'{"crc32":"00000000","entry":{}}\n',
+    "no JSON": b"x" * 100 + b"\n",
+    "a byte of zero": b"\0\n",
+    "an id without a sitting": encode_line(VALID | {"id": "1"}),
+    "a number of 0": encode_line(VALID | {"id": "0123456789abcdef-0"}),
+    "an id that is a path": encode_line(VALID | {"id": "../etc/passwd-1"}),
+    "a clock of 0": encode_line(VALID | {"clock": 0}),
+    "half a clock": encode_line(VALID | {"clock": 1.5}),
+    "a clock that is too late": encode_line(VALID | {"clock": LATEST + 1}),
+    "an unknown kind": encode_line(VALID | {"kind": "other"}),
+    "a cell that is a number": encode_line(VALID | {"row": {"a": 1}}),
+    "cells without names": encode_line(VALID | {"row": []}),
+    "a replaced id that is none": encode_line(VALID | {"replaces": ["x"]}),
+    "no entry of a ledger": encode_line({"entry": 1}),
+}
+"""Bytes that are no line of a ledger, by what is wrong."""
+
+
+@pytest.mark.parametrize("no_line", NO_LINES.values(), ids=NO_LINES)
+def test_what_is_no_line_is_left_out_and_named_once_by_file_and_number(tmp_path, no_line):
     ledger = opened(tmp_path)
     ledger.add("note", row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     with path.open("ab") as file:
-        file.write(line + encode_line(GOOD))
+        file.write(no_line + encode_line(VALID))
     ledger.read()
     ledger.read()
-    assert [str(path) in message and "line 2" in message for message in ledger.damage] == [True]
+    (message,) = ledger.damage
+    assert str(path) in message
+    assert "line 2" in message
     assert len(ledger.lines) == 2
 
 
@@ -178,49 +239,58 @@ def write_sitting(folder, *entries, name="0" * 16):
     return path
 
 
-@pytest.mark.parametrize("clock", [LATEST, 2**32 + 2])
-def test_a_clock_that_no_ledger_comes_to_is_left_out_and_said_with_its_name(tmp_path, clock):
-    path = write_sitting(tmp_path, GOOD | {"clock": clock, "row": row(1, "MALLORY")})
+FARTHEST_AHEAD = 2**32
+"""How far a line's clock may be ahead of its number in its sitting, which an honest ledger never comes to."""
+
+
+@pytest.mark.parametrize("clock", [LATEST, 1 + FARTHEST_AHEAD + 1])
+def test_a_line_whose_clock_is_too_far_ahead_is_left_out_and_its_annotator_named(tmp_path, clock):
+    path = write_sitting(tmp_path, VALID | {"clock": clock, "row": row(1, "MALLORY")})
     ledger = read(tmp_path)
-    kept = ledger.add("note", row(1))
-    assert [(str(path) in said, "MALLORY" in said) for said in ledger.damage] == [(True, True)]
-    assert [*read(tmp_path).lines] == [kept.id]
+    added = ledger.add("note", row(1))
+    (message,) = ledger.damage
+    assert str(path) in message
+    assert "MALLORY" in message
+    assert [*read(tmp_path).lines] == [added.id]
 
 
-@pytest.mark.parametrize("clock", [1, 99, 2**20 + 9, 2**32 + 1])
-def test_with_any_clock_that_is_read_people_go_on_changing_what_they_decided(tmp_path, clock):
-    """Whatever clock a stranger writes, undo, redo and changes of earlier sittings go on."""
-    write_sitting(tmp_path, GOOD | {"clock": clock, "row": row(0, "MALLORY")})
-    old = read(tmp_path).add("note", row(1))
-    ledger = read(tmp_path)
-    new = ledger.add("note", row(2), [old.id])
-    undo = ledger.add("undo", row(2), [new.id])
-    ledger.add("undo", row(2), [undo.id])
-    hostile = (GOOD["id"], row(0, "MALLORY"))
-    assert sorted(stands(read(tmp_path))) == sorted([hostile, (new.id, row(2))])
+@pytest.mark.parametrize("clock", [1, 99, 2**20 + 9, 1 + FARTHEST_AHEAD])
+def test_whatever_clock_a_stranger_writes_people_change_undo_and_redo_what_they_decided(tmp_path, clock):
+    write_sitting(tmp_path, VALID | {"clock": clock, "row": row(0, "MALLORY")})
+    first = read(tmp_path).add("note", row(1))
+    ledger = read(tmp_path)  # another sitting of the same person
+    second = ledger.add("note", row(2), [first.id])
+    undo = ledger.add("undo", row(2), [second.id])
+    assert first.id in ids_that_stand(read(tmp_path))
+    ledger.add("undo", row(2), [undo.id])  # which is a redo
+    of_stranger = (VALID["id"], row(0, "MALLORY"))
+    assert sorted(stands(read(tmp_path))) == sorted([of_stranger, (second.id, row(2))])
 
 
-@pytest.mark.parametrize("clock", [99, 2**20 + 9, 2**32 + 1])
+@pytest.mark.parametrize("clock", [99, 2**20 + 9, 1 + FARTHEST_AHEAD])
 def test_nobody_takes_back_beforehand_what_somebody_will_decide(tmp_path, clock):
-    """An undo that is signed by the victim, of lines of the victim's sitting that are not written yet."""
+    """A stranger signs an undo as AB, of lines of AB's sitting that are not written yet."""
     ledger = opened(tmp_path)
-    first = ledger.add("note", row(1))
-    ahead = [f"{first.sitting}-{number}" for number in range(2, 60)]
-    write_sitting(tmp_path, GOOD | {"clock": clock, "kind": "undo", "row": row(0), "replaces": ahead})
+    first = ledger.add("note", row(1, "AB"))
+    future_ids = [f"{first.sitting}-{number}" for number in range(2, 60)]
+    undo = {"clock": clock, "kind": "undo", "row": row(0, "AB"), "replaces": future_ids}
+    write_sitting(tmp_path, VALID | undo)
     ledger.read()
-    kept = [first.id] + [ledger.add("note", row(number)).id for number in (2, 3)]
-    assert sorted(name for name, _ in stands(read(tmp_path))) == sorted(kept)
+    second, third = ledger.add("note", row(2)), ledger.add("note", row(3))
+    assert {second.id, third.id} <= {*future_ids}
+    assert sorted(ids_that_stand(read(tmp_path))) == sorted([first.id, second.id, third.id])
 
 
-def test_a_line_whose_clock_leaves_no_later_one_cannot_be_taken_back_and_that_is_said(tmp_path):
-    number = 999_999_999
-    last = f"0123456789abcdef-{number}"
-    write_sitting(tmp_path, GOOD | {"id": last, "clock": number + 2**32, "row": row(0)})
+def test_a_line_whose_clock_is_the_latest_that_is_read_cannot_be_taken_back_and_an_error_says_so(tmp_path):
+    """An undo needs a later clock. Other decisions go on."""
+    highest_number = 999_999_999
+    last_id = f"0123456789abcdef-{highest_number}"
+    write_sitting(tmp_path, VALID | {"id": last_id, "clock": highest_number + FARTHEST_AHEAD, "row": row(0)})
     ledger = read(tmp_path)
     with pytest.raises(FilmError, match="clock"):
-        ledger.add("undo", row(0), [last])
-    kept = ledger.add("note", row(1))
-    assert {name for name, _ in stands(read(tmp_path))} == {last, kept.id}
+        ledger.add("undo", row(0), [last_id])
+    added = ledger.add("note", row(1))
+    assert {*ids_that_stand(read(tmp_path))} == {last_id, added.id}
 
 
 @pytest.mark.skipif(
@@ -228,7 +298,7 @@ def test_a_line_whose_clock_leaves_no_later_one_cannot_be_taken_back_and_that_is
 )
 def test_a_pipe_or_a_link_among_the_files_is_named(tmp_path):
     (tmp_path / "ledger").mkdir()
-    (tmp_path / "other").write_bytes(encode_line(GOOD))
+    (tmp_path / "other").write_bytes(encode_line(VALID))
     os.mkfifo(tmp_path / "ledger" / "a.jsonl")
     (tmp_path / "ledger" / "b.jsonl").symlink_to(tmp_path / "other")
     ledger = read(tmp_path)
@@ -236,21 +306,17 @@ def test_a_pipe_or_a_link_among_the_files_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("call", ["write_all", "force_to_disk"])
-def test_what_was_said_not_to_be_kept_is_not_kept(tmp_path, monkeypatch, call):
+def test_a_line_that_could_not_be_written_does_not_stand_and_the_next_one_does(tmp_path, monkeypatch, call):
     ledger = opened(tmp_path)
-    kept = [ledger.add("note", row(1)).id]
-
-    def fails(*_):
-        raise OSError(errno.EIO, "Input/output error")
-
+    first = ledger.add("note", row(1))
     with monkeypatch.context() as disk:
-        disk.setattr(lines, call, fails)
+        disk.setattr(lines, call, fail_to_write)
         with pytest.raises(OSError, match="Input/output"):
             ledger.add("note", row(2))
     ledger.read()
-    assert [name for name, _ in stands(ledger)] == kept
-    kept.append(ledger.add("note", row(3)).id)
-    assert [name for name, _ in stands(read(tmp_path))] == kept
+    assert ids_that_stand(ledger) == [first.id]
+    third = ledger.add("note", row(3))
+    assert ids_that_stand(read(tmp_path)) == [first.id, third.id]
 
 
 @pytest.mark.skipif(
@@ -265,123 +331,172 @@ def test_a_folder_that_was_exchanged_gets_a_new_file(tmp_path):
     assert stands(read(tmp_path)) == [(line.id, row(2))]
 
 
-def test_a_table_comes_in_whole_and_once(tmp_path, monkeypatch):
-    ledger, digest = opened(tmp_path), token_hex(32)
-    rows = [TableRow(row(1)), None, TableRow(row(2))]
+def test_a_table_that_finds_no_space_comes_in_with_no_row(tmp_path, monkeypatch):
+    ledger = opened(tmp_path)
     with monkeypatch.context() as disk:
-        disk.setattr(io, "write_all", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
-        with pytest.raises(OSError, match="full"):
-            ledger.add_table(digest, "note", rows)
+        disk.setattr(io, "write_all", fail_to_write)
+        with pytest.raises(OSError, match="Input/output"):
+            ledger.add_table(token_hex(32), "note", [TableRow(row(1)), TableRow(row(2))])
     assert read(tmp_path).lines == {}
-    assert [ledger.add_table(digest, "note", rows) for _ in range(2)] == [2, 0]
-    assert [name.partition("-")[2] for name, _ in stands(ledger)] == ["2", "4"]
-    other = tmp_path / "other"
-    other.mkdir()
-    opened(other).add_table(digest, "note", [TableRow(row(1)), TableRow(row(3)), None])
-    copy(other, tmp_path)  # the same table on another machine, which knew another row
-    assert len(stands(read(tmp_path))) == 2
 
 
-def test_what_takes_back_is_taken_back_as_often_as_one_likes(tmp_path):
+def test_a_table_comes_in_once(tmp_path):
+    ledger, digest = opened(tmp_path), token_hex(32)
+    rows = [TableRow(row(1)), TableRow(row(2))]
+    assert ledger.add_table(digest, "note", rows) == 2
+    assert ledger.add_table(digest, "note", rows) == 0
+    assert len(ids_that_stand(ledger)) == 2
+
+
+def test_rows_of_a_table_are_numbered_with_those_that_are_known_already(tmp_path):
+    """None is such a row. The first line is of the table itself."""
+    ledger = opened(tmp_path)
+    ledger.add_table(token_hex(32), "note", [TableRow(row(1)), None, TableRow(row(2))])
+    assert [line.number for line in standing(ledger.lines.values())] == [2, 4]
+
+
+def test_one_table_on_two_machines_of_which_each_knew_another_row_gives_each_row_once(tmp_path):
+    here, there, digest = tmp_path / "here", tmp_path / "there", token_hex(32)
+    here.mkdir()
+    there.mkdir()
+    opened(here).add_table(digest, "note", [TableRow(row(1)), None, TableRow(row(2))])
+    opened(there).add_table(digest, "note", [TableRow(row(1)), TableRow(row(3)), None])
+    copy(there, here)
+    assert len(ids_that_stand(read(here))) == 2
+
+
+def test_undo_and_redo_alternate_as_often_as_one_likes(tmp_path):
     ledger = Ledger(tmp_path, pytest.fail)
-    old = ledger.add("judgement", {"level": "calm"})
-    new = ledger.add("judgement", {"level": "violent"}, [old.id])
-    last, stands = new, []
-    for _ in range(4):
+    calm = ledger.add("judgement", {"level": "calm"})
+    violent = ledger.add("judgement", {"level": "violent"}, [calm.id])
+    last = violent
+    for expected in (calm, violent, calm, violent):
         last = ledger.add("undo", {}, [last.id])
-        stands += [line.id for line in standing(reversed(ledger.lines.values()))]
-    assert stands == [old.id, new.id] * 2
+        assert [line.id for line in standing(reversed(ledger.lines.values()))] == [expected.id]
 
 
-def test_a_sitting_that_became_shorter_or_another_is_read_anew(tmp_path):
-    """As a program that synchronises brings back an earlier version, or another file of this name."""
+@pytest.fixture
+def two_notes_that_are_read(tmp_path):
+    """A reader that has read a sitting of two notes, the sitting's file, and the ids of its lines."""
     writer = opened(tmp_path)
-    kept, gone = writer.add("note", row(1)), writer.add("note", row(2))
+    ids = [writer.add("note", row(1)).id, writer.add("note", row(2)).id]
     (path,) = tmp_path.glob("ledger/*.jsonl")
     reader = read(tmp_path)
-    assert {*reader.lines} == {kept.id, gone.id}
-    first, second = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(first)
+    assert [*reader.lines] == ids
+    return reader, path, ids
+
+
+def test_a_sitting_that_became_shorter_and_long_again_is_read_anew(two_notes_that_are_read):
+    """A program that synchronises brings back an earlier version, and later this one."""
+    reader, path, ids = two_notes_that_are_read
+    whole = path.read_bytes()
+    first_line, _ = whole.splitlines(keepends=True)
+    path.write_bytes(first_line)
     reader.read()
-    assert ({*reader.lines}, reader.damage) == ({kept.id}, {})
-    path.write_bytes(first + second)
+    assert [*reader.lines] == ids[:1]
+    path.write_bytes(whole)
     reader.read()
-    assert {*reader.lines} == {kept.id, gone.id}
-    other = path.with_suffix(".arriving")
-    other.write_bytes(second + encode_line(GOOD) + encode_line(GOOD | {"id": "0123456789abcdef-2"}))
-    other.replace(path)
+    assert {*reader.lines} == {*ids}
+    assert reader.damage == {}
+
+
+def test_a_sitting_whose_file_is_replaced_by_a_longer_one_is_read_anew(two_notes_that_are_read):
+    reader, path, ids = two_notes_that_are_read
+    _, second_line = path.read_bytes().splitlines(keepends=True)
+    other_ids = ["0123456789abcdef-1", "0123456789abcdef-2"]
+    other_lines = [encode_line(VALID | {"id": other_id}) for other_id in other_ids]
+    arriving = path.with_suffix(".arriving")
+    arriving.write_bytes(second_line + b"".join(other_lines))
+    arriving.replace(path)
     reader.read()
-    assert ({*reader.lines}, reader.damage) == ({gone.id, GOOD["id"], "0123456789abcdef-2"}, {})
+    assert {*reader.lines} == {ids[1], *other_ids}
+    assert reader.damage == {}
 
 
 def test_a_line_that_another_file_has_too_stays_when_one_of_them_becomes_shorter(tmp_path):
-    writer = opened(tmp_path)
-    kept = writer.add("note", row(1))
+    line = opened(tmp_path).add("note", row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     path.with_name(f"{path.stem} (copy).jsonl").write_bytes(path.read_bytes())
     reader = read(tmp_path)
     path.write_bytes(b"")
     reader.read()
-    assert [*reader.lines] == [kept.id]
+    assert [*reader.lines] == [line.id]
 
 
-@pytest.mark.parametrize("first", ["calm", "violent"])
-def test_of_two_lines_with_one_id_every_machine_takes_the_same_and_both_people_are_named(tmp_path, first):
+@pytest.mark.parametrize("levels", [("calm", "violent"), ("violent", "calm")])
+def test_of_two_lines_with_one_id_every_machine_takes_the_same_and_both_people_are_named(tmp_path, levels):
     """Whichever is read first, by whatever names of files."""
-    levels = ["calm", "violent"] if first == "calm" else ["violent", "calm"]
     for name, level in zip(("0" * 16, "1" * 16), levels, strict=True):
         cells = row(1, f"judge of {level}") | {"level": level}
-        write_sitting(tmp_path, GOOD | {"row": cells}, name=name)
+        write_sitting(tmp_path, VALID | {"row": cells}, name=name)
     ledger = read(tmp_path)
     assert [line.row["level"] for line in standing(ledger.lines.values())] == ["calm"]
-    (told,) = ledger.damage
-    assert "judge of calm" in told
-    assert "judge of violent" in told
+    (message,) = ledger.damage
+    assert "judge of calm" in message
+    assert "judge of violent" in message
 
 
-def test_a_new_sittings_name_is_on_the_disk_before_a_decision_is_said_to_be_kept(tmp_path, monkeypatch):
-    forced = []
-    monkeypatch.setattr(ledgers, "sync", lambda path: forced.append((path, {*path.glob("*.jsonl")})))
-    ledger = opened(tmp_path)
-    ledger.add("note", row(1))
+def test_when_the_first_decision_is_kept_the_name_of_its_sitting_is_on_the_disk(tmp_path, monkeypatch):
+    """A folder is forced to the disk with the names in it: the ledger's, and the one that it is in."""
+    names_forced = {}
+    monkeypatch.setattr(
+        ledgers,
+        "sync",
+        lambda folder: names_forced.update({folder: {path.name for path in folder.iterdir()}}),
+    )
+    opened(tmp_path).add("note", row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    assert (path.parent, {path}) in forced
-    assert tmp_path in [folder for folder, _ in forced]
+    assert path.name in names_forced[path.parent]
+    assert path.parent.name in names_forced[tmp_path]
 
 
-def test_a_sittings_first_line_says_what_it_is_of_and_readers_pass_over_what_they_do_not_know(tmp_path):
+@pytest.fixture
+def sitting_with_header(tmp_path):
+    """A sitting under a codebook, which declares another to mean the same: its header, path and one line."""
     header = Header(StoredCodebook("d" * 64, 'name = "x"'), ("e" * 64,))
-    ledger = Ledger(tmp_path, pytest.fail, lambda: header)
-    line = ledger.add("note", row(1))
+    line = Ledger(tmp_path, pytest.fail, lambda: header).add("note", row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
-    first, _ = path.read_bytes().splitlines()
-    entry = json.loads(first)["entry"]
-    assert (entry["kind"], entry["header"]["codebook"]["definition"]) == ("sitting", "d" * 64)
-    again = read(tmp_path)
-    assert again.header_of(again.lines[line.id]) == header
-    assert [name for name, _ in stands(again)] == [line.id]
+    return header, path, line
+
+
+def test_a_sittings_first_line_holds_its_header_and_is_no_decision(sitting_with_header, tmp_path):
+    header, path, line = sitting_with_header
+    first_line, _ = path.read_bytes().splitlines()
+    entry = json.loads(first_line)["entry"]
+    assert entry["kind"] == "sitting"
+    assert entry["header"]["codebook"]["definition"] == "d" * 64
+    ledger = read(tmp_path)
+    assert ledger.header_of(ledger.lines[line.id]) == header
+    assert ids_that_stand(ledger) == [line.id]
+
+
+def test_readers_pass_over_what_a_later_version_wrote_into_a_header(sitting_with_header, tmp_path):
+    header, path, line = sitting_with_header
+    first_line, second_line = path.read_bytes().splitlines(keepends=True)
+    entry = json.loads(first_line)["entry"]
     entry["header"]["law"] = {"of": "a later version"}
-    path.write_bytes(encode_line(entry) + path.read_bytes().splitlines(keepends=True)[1])
+    path.write_bytes(encode_line(entry) + second_line)
     assert read(tmp_path).header_of(line) == header
 
 
 def test_a_line_that_was_refused_is_taken_back_whoever_decides_next(tmp_path, monkeypatch):
     """It may have got into the file all the same; then it must not stand, for anybody."""
     ledger = opened(tmp_path)
-    kept = ledger.add("note", row(1, "AB"))
+    first_of_ab = ledger.add("note", row(1, "AB"))
     with monkeypatch.context() as disk:
-        disk.setattr(lines, "force_to_disk", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "error")))
+        disk.setattr(lines, "force_to_disk", fail_to_write)
         with pytest.raises(OSError, match="error"):
             ledger.add("note", row(2, "AB"))
-    other = ledger.add("judgement", row(3, "CD"))
-    assert {name for name, _ in stands(read(tmp_path))} == {kept.id, other.id}
+    of_cd = ledger.add("judgement", row(3, "CD"))
+    assert {*ids_that_stand(read(tmp_path))} == {first_of_ab.id, of_cd.id}
 
 
 def test_after_a_failed_write_nothing_is_appended_behind_a_torn_line(tmp_path):
     path = tmp_path / "journal"
     journal = lines.LineJournal(path)
     journal.append({"a": 1})
-    descriptor, journal.descriptor = journal.descriptor, -1
+    descriptor = journal.descriptor
+    journal.descriptor = -1  # writing to it fails, as it is no open file
     with pytest.raises(OSError, match="descriptor"):
         journal.append({"b": 2})
     journal.descriptor = descriptor
@@ -391,19 +506,20 @@ def test_after_a_failed_write_nothing_is_appended_behind_a_torn_line(tmp_path):
     assert [entry for _, entry in lines.read_lines(path, dict)] == [{"a": 1}]
 
 
-def test_a_tables_lines_come_after_what_they_replace(tmp_path):
+def test_a_row_of_a_table_replaces_a_line_of_a_late_clock(tmp_path):
     ledger = opened(tmp_path)
-    old = ledger.add("note", row(1))
-    for number in range(3):
-        old = ledger.add("note", row(number), [old.id])
-    ledger.add_table(token_hex(32), "note", [TableRow(row(9), old.id)])
+    last = ledger.add("note", row(1))
+    for number in range(3):  # each has a later clock
+        last = ledger.add("note", row(number), [last.id])
+    ledger.add_table(token_hex(32), "note", [TableRow(row(9), last.id)])
     assert [cells for _, cells in stands(read(tmp_path))] == [row(9)]
 
 
-def test_notices_of_a_kind_are_counted_after_the_first_ones(tmp_path):
-    said = []
+def test_of_many_lines_that_are_none_the_first_are_named_and_the_others_counted(tmp_path):
+    messages = []
     (tmp_path / "ledger").mkdir()
     (tmp_path / "ledger" / "0000000000000000.jsonl").write_bytes(b"\n" * 5000)
-    Ledger(tmp_path, said.append).read()
-    assert len(said) == MOST_OF_A_KIND + 1
-    assert "4990" in said[-1].replace(",", "")
+    Ledger(tmp_path, messages.append).read()
+    assert MOST_OF_A_KIND == 10
+    assert len(messages) == 10 + 1
+    assert "4990" in messages[-1].replace(",", "")  # 5000 less the ten

@@ -158,7 +158,7 @@ def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(serve, brow
     book = Path(obygaze_features.__file__).parent / "manifest" / "codebooks" / "obygaze12.codebook.toml"
     made = Decisions(tmp_path / "tt1", scored, builtin_codebook("obygaze12"))
     for who in ("AB", "CD"):
-        judge_blindly(made, *["S", "HN"] * 5, who=who, n=10)
+        judge_blindly(made, *["S", "HN"] * 5, who=who, in_all=10)
     made.ledger.close()
     pictures = (np.full((48, 64, 3), number % 200, np.uint8) for number in range(600))
     path = encode(tmp_path / "tt1.mkv", pictures, "mpeg2video", 1)

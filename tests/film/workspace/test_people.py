@@ -16,73 +16,107 @@ def synchronise(*folders):
     for source in folders:
         for path in [path for path in source.rglob("*") if path.is_file()]:
             for target in folders:
-                there = target / path.relative_to(source)
-                if not there.exists() or there.stat().st_mtime_ns < path.stat().st_mtime_ns:
-                    there.parent.mkdir(exist_ok=True)
-                    shutil.copy2(path, there.with_suffix(".arriving"))
-                    there.with_suffix(".arriving").replace(there)
+                copied = target / path.relative_to(source)
+                if not copied.exists() or copied.stat().st_mtime_ns < path.stat().st_mtime_ns:
+                    copied.parent.mkdir(exist_ok=True)
+                    shutil.copy2(path, copied.with_suffix(".arriving"))
+                    copied.with_suffix(".arriving").replace(copied)
+
+
+class Judge:
+    """Somebody who judges a film blindly on a machine of their own, ten windows in all."""
+
+    def __init__(self, name, folder, address):
+        self.name, self.folder, self.desk = name, folder, Served(address)
+
+    def judge(self, n_windows, level, other):
+        """Judge the next windows of the draw, and synchronise with another judge's machine after each."""
+        for _ in range(n_windows):
+            window = self.desk.next(who=self.name, n=10)["window"]
+            span = {"start_s": window["start"], "end_s": window["end"], "place": window["place"]}
+            status, answer = self.desk.decide(
+                kind="judgement", who=self.name, level=level, windows=10, **span
+            )
+            assert (status, answer["said"]) == (200, "kept")
+            synchronise(self.folder, other.folder)
+
+    def judges_seen(self):
+        """Return whose judgements are shown, by the answer to a note, which is taken back."""
+        note = {"kind": "note", "start_s": 0, "end_s": 9, "note": "here"}
+        _, answer = self.desk.decide(who=self.name, **note)
+        self.desk.decide(kind="undo", who=self.name)
+        return {decision["who"] for decision in answer["you"] if decision["kind"] != "note"}
+
+
+@pytest.fixture
+def ab_and_cd(process, films, tmp_path):
+    """Two judges of one film, AB and CD, whose folders are synchronised."""
+    judges = []
+    for name in ("AB", "CD"):
+        folder = tmp_path / name / "tt1"
+        shutil.copytree(films / "scored" / "tt1", folder)
+        _, address = process(folder, films / "violence.codebook.toml")
+        judges.append(Judge(name, folder, address))
+    return judges
 
 
 @pytest.mark.long
-def test_two_machines_judge_blindly_and_see_each_other_when_they_are_finished(process, films, tmp_path):
-    folders, machines = [tmp_path / name / "tt1" for name in ("ab", "cd")], []
-    for folder in folders:
-        shutil.copytree(films / "scored" / "tt1", folder)
-        machines.append(Served(process(folder, films / "violence.codebook.toml")[1]))
-    ab, cd = machines
+def test_a_judge_sees_what_another_machine_judged_once_both_are_finished(ab_and_cd):
+    ab, cd = ab_and_cd
+    ab.judge(6, "violent", other=cd)
+    cd.judge(10, "calm", other=ab)
+    assert ab.judges_seen() == {"AB"}
+    assert cd.judges_seen() == {"AB", "CD"}
+    assert "sofar" not in ab.desk.next(who="AB", n=10, tell=1)  # of AB's own six windows
+    ab.judge(4, "violent", other=cd)
+    assert ab.judges_seen() == {"AB", "CD"}
 
-    def judge(machine, who, number, level):
-        for _ in range(number):
-            window = machine.next(who=who, n=10)["window"]
-            span = {"start_s": window["start"], "end_s": window["end"], "place": window["place"]}
-            status, answer = machine.decide(kind="judgement", who=who, level=level, windows=10, **span)
-            assert (status, answer["said"]) == (200, "kept")
-            synchronise(*folders)
 
-    def seen(machine, who):
-        note = {"kind": "note", "start_s": 0, "end_s": 9, "note": "here"}
-        people = {one["who"] for one in machine.decide(who=who, **note)[1]["you"] if one["kind"] != "note"}
-        machine.decide(kind="undo", who=who)
-        return people
+@pytest.mark.long
+def test_two_machines_that_are_synchronised_give_one_share_and_have_the_same_files(ab_and_cd):
+    ab, cd = ab_and_cd
+    ab.judge(10, "violent", other=cd)
+    cd.judge(10, "calm", other=ab)
+    share = ab.desk.next(who="AB", n=10)["share"]
+    assert "AB and CD: 0 windows of 10 alike" in share
+    assert cd.desk.next(who="CD", n=10)["share"] == share
+    synchronise(ab.folder, cd.folder)
+    assert len(rows_of(ab.folder / JUDGEMENTS)) == len(rows_of(cd.folder / JUDGEMENTS)) == 20
+    sittings_of_ab, sittings_of_cd = (
+        sorted(path.name for path in judge.folder.glob("ledger/*.jsonl")) for judge in ab_and_cd
+    )
+    assert sittings_of_ab == sittings_of_cd
+    assert len(sittings_of_ab) == 2  # no table was taken for one that was edited
 
-    judge(ab, "AB", 6, "violent")
-    judge(cd, "CD", 10, "calm")
-    assert (seen(ab, "AB"), seen(cd, "CD")) == ({"AB"}, {"AB", "CD"})
-    assert "sofar" not in ab.next(who="AB", n=10, tell=1)  # of the six of one's own
-    judge(ab, "AB", 4, "violent")
-    assert seen(ab, "AB") == {"AB", "CD"}
-    synchronise(*folders)
-    found = [machine.next(who=who, n=10) for machine, who in ((ab, "AB"), (cd, "CD"))]
-    assert all("AB and CD: 0 windows of 10 alike" in one["share"] for one in found)
-    assert len({one["share"] for one in found}) == 1
-    synchronise(*folders)
-    tables = [rows_of(folder / JUDGEMENTS) for folder in folders]
-    assert [len(rows) for rows in tables] == [20, 20]
-    ledgers = [sorted(path.name for path in folder.glob("ledger/*.jsonl")) for folder in folders]
-    assert (ledgers[0], len(ledgers[0])) == (ledgers[1], 2)  # no table was taken for one that was edited
+
+def git(folder, *arguments):
+    """Run Git as on Windows, where it changes the ends of lines."""
+    options = ["-c", "user.name=x", "-c", "user.email=x", "-c", "core.autocrlf=true"]
+    subprocess.run(["git", *options, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def commit_judgement(folder, replaces, damage):
+    """Judge in a clone, in place of an earlier judgement if one is named, and commit; return the line."""
+    ledger = Ledger(folder, damage.append)
+    ledger.read()
+    line = ledger.add("judgement", {"annotator": "AB"}, replaces)
+    git(folder, "add", ".")
+    git(folder, "commit", "-m", "judge")
+    return line
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no Git")
 def test_ledgers_of_two_clones_merge_without_a_conflict(tmp_path):
-    def git(folder, *words):
-        names = ["-c", "user.name=x", "-c", "user.email=x", "-c", "core.autocrlf=true"]
-        subprocess.run(["git", *names, *words], cwd=folder, check=True, capture_output=True)
-
+    """Both replace one judgement without seeing each other: both stand."""
     one, other, damage = tmp_path / "one", tmp_path / "other", []
     one.mkdir()
     git(one, "init", "-b", "main")
-    old = Ledger(one, damage.append).add("judgement", {"annotator": "AB"})
-    git(one, "add", ".")
-    git(one, "commit", "-m", "first")
+    replaced = commit_judgement(one, [], damage)
     git(tmp_path, "clone", one, other)
-    made = []
-    for folder in (one, other):
-        ledger = Ledger(folder, damage.append)
-        ledger.read()
-        made.append(ledger.add("judgement", {"annotator": "AB"}, [old.id]).id)
-        git(folder, "add", ".")
-        git(folder, "commit", "-m", "more")
+    of_one = commit_judgement(one, [replaced.id], damage)
+    of_other = commit_judgement(other, [replaced.id], damage)
     git(one, "pull", "--no-rebase", "--no-edit", other, "main")
-    ledger = Ledger(one, damage.append)
-    ledger.read()
-    assert ({line.id for line in standing(ledger.lines.values())}, damage) == ({*made}, [])
+    merged = Ledger(one, damage.append)
+    merged.read()
+    assert {line.id for line in standing(merged.lines.values())} == {of_one.id, of_other.id}
+    assert damage == []

@@ -10,12 +10,20 @@ from PIL import Image
 
 from obygaze_features.video import opened, read_frames, uniform
 from obygaze_film.workspace import proxy
-from obygaze_film.workspace.proxy import _Pictures, content_key, made_anew, make_proxy, proxy_path
+from obygaze_film.workspace.proxy import (
+    _Pictures,
+    content_key,
+    make_proxy,
+    needs_copy,
+    proxy_path,
+    remade_part,
+)
 from tests.video.encoding import encode
 from tests.video.test_stream import clap, with_box
 
 
-def times(path):
+def times_of(path):
+    """Return the times of a film's pictures in seconds, as they are decoded."""
     with opened(path) as source:
         frames = source.container.decode(source.stream)
         return np.array(
@@ -23,17 +31,17 @@ def times(path):
         )
 
 
-def with_sounds(path, codec, milliseconds, *sounds):
-    """Encode noise at these times beside two seconds of silence by each codec of sound."""
+def film_with_sounds(path, codec, times_ms, *sounds):
+    """Encode pictures of noise at these times, beside two seconds of silence by each codec of sound."""
     rng = np.random.default_rng(0)
     with av.open(str(path), "w") as made:
         video = made.add_stream(codec, rate=25)
         video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
         video.time_base = video.codec_context.time_base = Fraction(1, 1000)
         tracks = [made.add_stream(name, rate=48_000, layout="mono") for name in sounds]
-        for ms in milliseconds:
+        for time_ms in times_ms:
             frame = av.VideoFrame.from_ndarray(rng.integers(0, 255, (72, 64), np.uint8), "yuv420p")
-            frame.pts, frame.time_base = int(ms), Fraction(1, 1000)
+            frame.pts, frame.time_base = int(time_ms), Fraction(1, 1000)
             made.mux(video.encode(frame))
         made.mux(video.encode(None))
         for track in tracks:
@@ -44,74 +52,129 @@ def with_sounds(path, codec, milliseconds, *sounds):
     return path
 
 
-@pytest.mark.parametrize("codec", ["mpeg2video", "libx264"])  # encoded anew, and copied
+def uneven_times_ms(first_ms, n):
+    """Draw times of pictures that are 20 to 139 ms apart."""
+    return np.cumsum([first_ms, *np.random.default_rng(0).integers(20, 140, n - 1)])
+
+
+def ignore_progress(_seconds):
+    pass
+
+
+@pytest.mark.parametrize("codec", ["mpeg2video", "libx264"], ids=["encoded anew", "copied"])
 def test_a_copy_of_a_film_that_begins_late_begins_at_0(tmp_path, codec):
-    """Its frames begin at 10 s, as recordings from the air do."""
+    """Its 50 pictures, 25 a second, begin at 10 s, as recordings from the air do."""
     pictures = (np.full((48, 64, 3), 5 * number, np.uint8) for number in range(50))
-    film = encode(tmp_path / "late.ts", pictures, codec, times=range(250, 300))
-    seen = []
-    make_proxy(film, tmp_path / "copy.mp4", seen.append)
-    assert np.abs(times(film) - times(tmp_path / "copy.mp4")).max() < 0.001
-    assert max(seen) == pytest.approx(49 / 25)
+    film = encode(tmp_path / "late.ts", pictures, codec, times=range(10 * 25, 10 * 25 + 50))
+    copied_s = []
+    make_proxy(film, tmp_path / "copy.mp4", copied_s.append)
+    assert np.abs(times_of(film) - times_of(tmp_path / "copy.mp4")).max() < 0.001
+    assert max(copied_s) == pytest.approx(49 / 25)
 
 
-def test_times_are_the_films(tmp_path, monkeypatch):
-    """Uneven ones, the first at 0.5 s, behind sound that starts at 0: an edit list in MP4."""
+def test_pictures_of_a_copy_have_the_films_times(tmp_path, monkeypatch):
+    """Uneven ones, the first at .5 s, behind sound that starts at 0: MP4 has an edit list for it."""
     monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path / "cache")
-    uneven = np.cumsum([500, *np.random.default_rng(0).integers(20, 140, 60)])
-    film = with_sounds(tmp_path / "uneven.mp4", "mpeg4", uneven, "aac")
-    assert made_anew(film) != "nothing"
-    seen = []
-    make_proxy(film, proxy_path(film), seen.append)
-    assert made_anew(proxy_path(film)) == "nothing"
-    a, b = times(film), times(proxy_path(film))
-    assert len(a) == len(b) == 61
-    assert np.abs(a - b).max() < 0.001
-    assert a[0] > 0.4
-    assert seen == sorted(seen)
+    film = film_with_sounds(tmp_path / "uneven.mp4", "mpeg4", uneven_times_ms(500, 61), "aac")
+    copied_s = []
+    make_proxy(film, proxy_path(film), copied_s.append)
+    of_film, of_copy = times_of(film), times_of(proxy_path(film))
+    assert of_film[0] > 0.4
+    assert len(of_film) == len(of_copy) == 61
+    assert np.abs(of_film - of_copy).max() < 0.001
+    assert copied_s == sorted(copied_s)
+
+
+def test_of_a_copy_nothing_need_be_made_anew(tmp_path):
+    film = film_with_sounds(tmp_path / "film.mp4", "mpeg4", range(0, 2000, 40), "aac")
+    assert needs_copy(film)
+    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
+    assert not needs_copy(tmp_path / "copy.mp4")
+
+
+def times_of_sound(path):
+    """Return the times of the frames of a film's first sound, in seconds."""
+    with av.open(str(path)) as container:
+        return [float(frame.time) for frame in container.decode(audio=0)]
+
+
+@pytest.mark.long  # transcodes films
+@pytest.mark.parametrize(
+    ("name", "decoder_delay_s"),
+    [("flipping_a_pancake.mkv", 0.0), ("test.avi", 1 / 25)],  # FFmpeg adds a frame to times in AVI
+)
+def test_pictures_of_a_copy_of_a_real_film_have_its_times(tmp_path, shared_data, name, decoder_delay_s):
+    film = shared_data / "videos" / name
+    assert needs_copy(film)
+    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
+    of_film = np.sort(times_of(film)) - decoder_delay_s
+    assert np.abs(of_film - times_of(tmp_path / "copy.mp4")).max() < 0.01
 
 
 @pytest.mark.long  # transcodes films
 @pytest.mark.parametrize("name", ["flipping_a_pancake.mkv", "test.avi"])
-def test_real_files(tmp_path, shared_data, name):
+def test_the_sound_of_a_copy_of_a_real_film_ends_when_the_films_does(tmp_path, shared_data, name):
     film = shared_data / "videos" / name
-    assert made_anew(film) != "nothing"
-    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
-    a, b = np.sort(times(film)), times(tmp_path / "copy.mp4")
-    if name == "test.avi":  # FFmpeg adds the decoder's delay, a frame
-        a -= 1 / 25
-    assert np.abs(a - b).max() < 0.01
-    with av.open(str(film)) as source, av.open(str(tmp_path / "copy.mp4")) as copy:
-        for before, after in zip(source.streams.audio[:1], copy.streams.audio, strict=True):
-            first, last = (
-                [float(frame.time) for frame in container.decode(stream)]
-                for container, stream in ((source, before), (copy, after))
-            )
-            assert last[-1] == pytest.approx(first[-1], abs=0.1)
+    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
+    end_s = times_of_sound(film)[-1]
+    assert times_of_sound(tmp_path / "copy.mp4")[-1] == pytest.approx(end_s, abs=0.1)
 
 
-@pytest.mark.parametrize("kind", ["container", "sound", "pictures"])
-@pytest.mark.parametrize("late", [0, 500])
-def test_no_more_is_made_anew_than_browsers_do_not_play(tmp_path, monkeypatch, kind, late):
-    """Uneven times and B frames, from 0 or later on: in a copy they are the film's."""
-    uneven = late + np.cumsum([0, *np.random.default_rng(0).integers(20, 140, 60)])
-    codecs = {"container": ("libx264", "aac"), "sound": ("libx264", "ac3"), "pictures": ("mpeg4", "aac")}
-    film = with_sounds(tmp_path / "film.mkv", codecs[kind][0], uneven, codecs[kind][1])
-    assert made_anew(film) == kind
-    done = []
-    monkeypatch.setattr(proxy, "_transcode", lambda *asked: done.append(transcode(*asked)))
-    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
-    assert len(done) == (kind == "pictures")
-    assert made_anew(tmp_path / "copy.mp4") == "nothing"
-    assert np.abs(times(film) - times(tmp_path / "copy.mp4")).max() < 0.002
-    with av.open(str(film)) as before, av.open(str(tmp_path / "copy.mp4")) as after:
-        codec = [each.streams.audio[0].codec_context.codec.canonical_name for each in (before, after)]
-        packets = [[bytes(packet) for packet in each.demux(video=0)] for each in (before, after)]
-        assert codec == [codecs[kind][1], "aac"]
-        assert (sum(map(len, packets[0])) == sum(map(len, packets[1]))) == (kind != "pictures")
+@pytest.fixture(params=[0, 500], ids=["begins at 0", "begins at 0.5 s"])
+def first_ms(request):
+    return request.param
 
 
-transcode = proxy._transcode
+PARTS = {
+    "container": ("libx264", "aac"),
+    "sound": ("libx264", "ac3"),
+    "pictures": ("mpeg4", "aac"),
+}
+"""What browsers do not play of a film in Matroska whose pictures and sound have these codecs."""
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_browsers_do_not_play_is_named_and_a_copy_has_the_films_times(tmp_path, part, first_ms):
+    """The times are uneven, and pictures of H.264 are not stored in their order (B frames)."""
+    codec, sound = PARTS[part]
+    film = film_with_sounds(tmp_path / "film.mkv", codec, uneven_times_ms(first_ms, 61), sound)
+    assert remade_part(film) == part
+    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
+    assert not needs_copy(tmp_path / "copy.mp4")
+    assert np.abs(times_of(film) - times_of(tmp_path / "copy.mp4")).max() < 0.002
+
+
+def n_bytes_of_pictures(path):
+    with av.open(str(path)) as container:
+        return sum(len(bytes(packet)) for packet in container.demux(video=0))
+
+
+def codec_of_sound(path):
+    with av.open(str(path)) as container:
+        return container.streams.audio[0].codec_context.codec.canonical_name
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_pictures_are_encoded_anew_only_if_browsers_do_not_play_them(tmp_path, monkeypatch, part, first_ms):
+    encoded_anew, transcode = [], proxy._transcode
+
+    def note_and_transcode(*arguments):
+        encoded_anew.append(arguments)
+        return transcode(*arguments)
+
+    monkeypatch.setattr(proxy, "_transcode", note_and_transcode)
+    codec, sound = PARTS[part]
+    film = film_with_sounds(tmp_path / "film.mkv", codec, uneven_times_ms(first_ms, 61), sound)
+    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
+    assert codec_of_sound(film) == sound
+    assert codec_of_sound(tmp_path / "copy.mp4") == "aac"
+    is_copied = n_bytes_of_pictures(tmp_path / "copy.mp4") == n_bytes_of_pictures(film)
+    if part == "pictures":
+        assert len(encoded_anew) == 1
+        assert not is_copied
+    else:
+        assert encoded_anew == []
+        assert is_copied
 
 
 def test_a_film_that_is_moved_is_known_by_its_content(tmp_path, shared_data):
@@ -119,10 +182,14 @@ def test_a_film_that_is_moved_is_known_by_its_content(tmp_path, shared_data):
     moved = tmp_path / "elsewhere.mp4"
     moved.write_bytes(film.read_bytes())
     assert content_key(moved) == content_key(film)
-    moved.write_bytes(film.read_bytes()[:-1] + b"x")
-    assert content_key(moved) != content_key(film)
-    (tmp_path / "empty").touch()
-    assert len({content_key(tmp_path / "empty"), content_key(film)}) == 2
+
+
+def test_a_film_with_another_last_byte_and_an_empty_file_are_other_films(tmp_path, shared_data):
+    film = shared_data / "videos" / "arm_wrestling.mp4"
+    changed, empty = tmp_path / "changed.mp4", tmp_path / "empty"
+    changed.write_bytes(film.read_bytes()[:-1] + b"x")
+    empty.touch()
+    assert len({content_key(film), content_key(changed), content_key(empty)}) == 3
 
 
 def test_a_dvd_s_folder_is_the_film_of_all_its_files(tmp_path):
@@ -138,65 +205,111 @@ def test_a_dvd_s_folder_is_the_film_of_all_its_files(tmp_path):
 
 def test_a_film_taken_upright_stands_upright(tmp_path, shared_data):
     film = shared_data / "videos" / "rotated_90.mov"
-    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
-    a, b = (read_frames(path, uniform(2)) for path in (film, tmp_path / "copy.mp4"))
-    assert b.width / b.height == pytest.approx(a.width / a.height, rel=0.02)
-    small = [np.asarray(Image.fromarray(frames.images[0]).resize((16, 28)), dtype=float) for frames in (a, b)]
-    assert np.abs(small[0] - small[1]).mean() < 6
+    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
+    of_film = read_frames(film, uniform(2))
+    of_copy = read_frames(tmp_path / "copy.mp4", uniform(2))
+    assert of_copy.width / of_copy.height == pytest.approx(of_film.width / of_film.height, rel=0.02)
+    thumbnails = [
+        np.asarray(Image.fromarray(frames.images[0]).resize((16, 28)), dtype=float)
+        for frames in (of_film, of_copy)
+    ]
+    greys_by_compression = 6
+    assert np.abs(thumbnails[0] - thumbnails[1]).mean() < greys_by_compression
 
 
 def test_a_copy_that_fails_leaves_nothing(tmp_path, shared_data):
-    there = []
+    suffixes_meanwhile = set()
 
-    def stop(seconds):
-        there.extend(path.suffix for path in tmp_path.iterdir())
+    def stop_after_a_second(seconds):
+        suffixes_meanwhile.update(path.suffix for path in tmp_path.iterdir())
         if seconds > 1:
             raise KeyboardInterrupt
 
+    film = shared_data / "videos" / "flipping_a_pancake.mkv"
     with pytest.raises(KeyboardInterrupt):
-        make_proxy(shared_data / "videos" / "flipping_a_pancake.mkv", tmp_path / "copy.mp4", stop)
-    assert ".part" in there
+        make_proxy(film, tmp_path / "copy.mp4", stop_after_a_second)
+    assert ".part" in suffixes_meanwhile
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_first_sound_decides_what_browsers_play_and_the_last_samples_are_kept(tmp_path):
-    film = with_sounds(tmp_path / "two.mp4", "libx264", range(0, 2000, 40), "aac", "ac3")
-    assert made_anew(film) == "nothing"
-    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
+def test_a_film_is_played_by_browsers_if_they_play_its_first_sound(tmp_path):
+    film = film_with_sounds(tmp_path / "two.mp4", "libx264", range(0, 2000, 40), "aac", "ac3")
+    assert not needs_copy(film)
+
+
+def test_the_last_samples_of_the_first_sound_are_in_a_copy(tmp_path):
+    film = film_with_sounds(tmp_path / "two.mp4", "libx264", range(0, 2000, 40), "aac", "ac3")
+    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
     with av.open(str(tmp_path / "copy.mp4")) as copy:
-        samples = sum(frame.samples for frame in copy.decode(audio=0))
-    assert samples >= 96_000
+        n_samples = sum(frame.samples for frame in copy.decode(audio=0))
+    assert n_samples >= 2 * 48_000  # two seconds
 
 
-@pytest.mark.parametrize(("turned", "shape"), [(0, (512, 288)), (90, (288, 512)), (270, (288, 512))])
-def test_pixels_that_are_no_squares_are_made_square_upright(tmp_path, turned, shape):
-    width, height = (352, 288) if turned == 0 else (288, 352)
-    first = SimpleNamespace(width=width, height=height, rotation=turned, stream={"sample_aspect": "16:11"})
+@pytest.mark.parametrize(
+    ("size", "rotation", "shown_shape"),
+    [((352, 288), 0, 16 / 9), ((288, 352), 90, 9 / 16), ((288, 352), 270, 9 / 16)],
+)
+def test_pictures_of_pixels_that_are_no_squares_are_written_in_the_shape_that_is_shown(
+    tmp_path, size, rotation, shown_shape
+):
+    """352 by 288 pixels, each 16/11 as wide as high, are shown as 16 to 9."""
+    width, height = size
+    first = SimpleNamespace(width=width, height=height, rotation=rotation, stream={"sample_aspect": "16:11"})
     with av.open(str(tmp_path / "made.mp4"), "w") as made:
         pictures = _Pictures(made, first, 25.0)
-        assert pictures.width / pictures.height == pytest.approx(shape[0] / shape[1], rel=0.01)
+        assert pictures.width / pictures.height == pytest.approx(shown_shape, rel=0.01)
 
 
-@pytest.mark.parametrize("kind", ["ten bits", "full range", "BT.2020", "crop", "transparent"])
-def test_a_copy_shows_the_pictures_that_are_read_from_the_film(tmp_path, kind):
+BT_601, BT_2020 = 5, 9
+"""FFmpeg's numbers of how colours are made of brightness and two differences."""
+
+
+def red_bar():
+    """Return a picture of a red bar on black, 128 by 96 pixels."""
     picture = np.full((96, 128, 3), 40, np.uint8)
     picture[:, 40:90] = 200, 60, 90
-    pixels = {"ten bits": "yuv420p10le", "full range": "yuvj420p", "transparent": "rgba"}.get(kind, "yuv420p")
-    frame = av.VideoFrame.from_ndarray(picture)
-    if kind == "transparent":
-        opaque = np.where(np.arange(128) < 64, 255, 0).astype(np.uint8)
-        frame = av.VideoFrame.from_ndarray(np.dstack([picture, np.tile(opaque, (96, 1))]), "rgba")
-    frames = [frame.reformat(format=pixels, dst_colorspace=9 if kind == "BT.2020" else 5) for _ in range(5)]
-    codec = "qtrle" if kind == "transparent" else "libx264"
-    frames = [each.reformat(format="argb") if codec == "qtrle" else each for each in frames]
-    tags = {"colorspace": 9} if kind == "BT.2020" else {}
-    film = encode(
-        tmp_path / "film.mov", frames, codec, options={"crf": "4"} if codec != "qtrle" else {}, **tags
-    )
-    if kind == "crop":
-        film = with_box(film, tmp_path / "clap.mov", b"avc1", clap(64, 40, 4, -6))
-        assert made_anew(film) != "nothing"
-    make_proxy(film, tmp_path / "copy.mp4", lambda _: None)
-    (mine,), (copy,) = (read_frames(path, uniform(1)).images for path in (film, tmp_path / "copy.mp4"))
-    assert mine.shape == copy.shape
-    assert np.median(np.abs(mine.astype(int) - copy), axis=(0, 1)).max() <= 3
+    return picture
+
+
+def encode_five(path, pixel_format, colours=BT_601, **tags):
+    """Encode five times the red bar by H.264."""
+    frame = av.VideoFrame.from_ndarray(red_bar())
+    frames = [frame.reformat(format=pixel_format, dst_colorspace=colours) for _ in range(5)]
+    return encode(path, frames, "libx264", options={"crf": "4"}, **tags)
+
+
+def encode_transparent(path):
+    """Encode five times the red bar, of which the right half is transparent."""
+    opaque = np.where(np.arange(128) < 64, 255, 0).astype(np.uint8)
+    frame = av.VideoFrame.from_ndarray(np.dstack([red_bar(), np.tile(opaque, (96, 1))]), "rgba")
+    frames = [frame.reformat(format="argb") for _ in range(5)]
+    return encode(path, frames, "qtrle")
+
+
+def encode_cropped(path):
+    """Encode five times the red bar; the file says that 64 by 40 pixels of it are shown (`clap`)."""
+    film = encode_five(path.with_name("whole.mov"), "yuv420p")
+    cropped = with_box(film, path, b"avc1", clap(64, 40, 4, -6))
+    assert needs_copy(cropped)
+    return cropped
+
+
+ENCODERS = {
+    "ten bits": lambda path: encode_five(path, "yuv420p10le"),
+    "full range": lambda path: encode_five(path, "yuvj420p"),
+    "BT.2020": lambda path: encode_five(path, "yuv420p", BT_2020, colorspace=BT_2020),
+    "crop": encode_cropped,
+    "transparent": encode_transparent,
+}
+"""Kinds of films whose pictures are converted when they are read."""
+
+
+@pytest.mark.parametrize("encoder", ENCODERS.values(), ids=ENCODERS)
+def test_a_copy_shows_the_pictures_that_are_read_from_the_film(tmp_path, encoder):
+    film = encoder(tmp_path / "film.mov")
+    make_proxy(film, tmp_path / "copy.mp4", ignore_progress)
+    (of_film,) = read_frames(film, uniform(1)).images
+    (of_copy,) = read_frames(tmp_path / "copy.mp4", uniform(1)).images
+    assert of_film.shape == of_copy.shape
+    differences = np.abs(of_film.astype(int) - of_copy)
+    assert np.median(differences, axis=(0, 1)).max() <= 3  # of 255, in each colour

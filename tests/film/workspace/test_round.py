@@ -14,51 +14,88 @@ PEOPLE = ("AB", "CD", "EF")
 
 @pytest.fixture
 def films(tmp_path):
-    """Six scored films of 20 windows, on a desk each."""
-    made = {}
+    """Six scored films of 20 windows by their ids; each has a folder to be judged in."""
+    films = {}
     for number in range(6):
         name = f"tt{number + 1:07}"
-        film = invented_film(name, duration_s=200.0, n_rows=20, seed=number, unlike=())
         (tmp_path / name).mkdir()
-        made[name] = film
-    return made
+        films[name] = invented_film(name, duration_s=200.0, n_rows=20, seed=number, unlike_parts=())
+    return films
+
+
+def windows_of(film):
+    """Return the windows of a film as clips, in the order of time."""
+    clips = []
+    for number, row in enumerate(film.table.itertuples()):
+        clip_id = f"{film.movie}-{number}"
+        clips.append(Clip(clip_id, film.movie, "", float(row.start_s), float(row.end_s)))
+    return clips
+
+
+def judge_windows(folder, film, codebook, annotator, share, latent):
+    """Judge all windows of a film at the desk: S where the latent number of a window is below a share."""
+    desk = Decisions(folder, film, codebook)
+    for clip in windows_of(film):
+        level = "S" if latent[clip.clip_id] < share else "EN"
+        desk.keep("judgement", clip.start_s, clip.end_s, annotator, level=level)
+
+
+@pytest.fixture
+def planned_round(films, tmp_path):
+    """A round in which two of three people judge each film, in an order of their own."""
+    clips = [clip for film in films.values() for clip in windows_of(film)]
+    return assign(Manifest(tuple(clips), tmp_path), PEOPLE, 2, calibration=4)
+
+
+@pytest.fixture
+def last_of_ef(planned_round):
+    """The film that is the last in EF's order."""
+    order = {clip.movie: int(clip.extras["order"]) for clip in planned_round if clip.annotator == "EF"}
+    return max(order, key=order.get)
+
+
+@pytest.fixture
+def judged_round(films, planned_round, last_of_ef, tmp_path):
+    """The round as it was judged: AB calls more and more windows S, EF has not judged the last film.
+
+    CD and EF call three windows in ten S. All judge by the same latent number of a window, so that two people
+    with one share agree.
+    """
+    rng = np.random.default_rng(0)
+    latent = {clip.clip_id: rng.random() for film in films.values() for clip in windows_of(film)}
+    order = {(clip.movie, clip.annotator): int(clip.extras["order"]) for clip in planned_round}
+    for (movie, annotator), place in order.items():
+        if (movie, annotator) == (last_of_ef, "EF"):
+            continue
+        share = 0.3 + 0.15 * (place - 1) if annotator == "AB" else 0.3
+        judge_windows(tmp_path / movie, films[movie], planned_round.codebook, annotator, share, latent)
+    tables = sorted(path.as_posix() for path in tmp_path.glob("*/judgements.csv"))
+    assert obygaze("manifest", "import", "spans", *tables, "--out", (tmp_path / "done.csv").as_posix()) == 0
+    return tmp_path / "done.csv"
 
 
 @pytest.mark.long
-def test_a_round_on_the_desk_from_the_plan_to_progress(tmp_path, films, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    windows = {
-        name: [*film.table[["start_s", "end_s"]].itertuples(index=False)] for name, film in films.items()
-    }
-    clips = [
-        Clip(f"{name}-{k}", name, "", float(start), float(end))
-        for name, spans in windows.items()
-        for k, (start, end) in enumerate(spans)
-    ]
-    planned = assign(Manifest(tuple(clips), tmp_path), PEOPLE, 2, calibration=4)
-    write_manifest(planned, "round.csv")
-    rng = np.random.default_rng(0)
-    latent = {clip.clip_id: rng.random() for clip in clips}
-    todo = {(clip.movie, clip.annotator): int(clip.extras["order"]) for clip in planned}
-    last = max((movie for movie, who in todo if who == "EF"), key=lambda movie: todo[movie, "EF"])
-    for name, film in films.items():
-        desk = Decisions(tmp_path / name, film, planned.codebook)
-        for who in PEOPLE:
-            if (name, who) not in todo or (who, name) == ("EF", last):
-                continue
-            share = 0.3 + (0.15 * (todo[name, who] - 1) if who == "AB" else 0)
-            for k, (start, end) in enumerate(windows[name]):
-                level = "S" if latent[f"{name}-{k}"] < share else "EN"
-                desk.keep("judgement", start, end, who, level=level)
-    tables = sorted(path.as_posix() for path in tmp_path.glob("*/judgements.csv"))
-    assert obygaze("manifest", "import", "spans", *tables, "--out", "done.csv") == 0
+def test_the_progress_of_a_round_names_the_films_that_are_to_do(
+    planned_round, judged_round, last_of_ef, tmp_path, capsys
+):
+    write_manifest(planned_round, tmp_path / "round.csv")
     capsys.readouterr()
-    assert obygaze("manifest", "progress", "round.csv", "done.csv", "--task", "en_s") == 0
-    said = capsys.readouterr()
-    assert f"EF: to do {last}" in said.out
-    assert "left out" not in said.err
-    found = round_progress(planned, read_manifest("done.csv"), "en_s")
-    assert found["AB"].clips_done == found["AB"].clips
-    assert found["EF"].clips_done == found["EF"].clips - 20
-    assert found["AB"].against.is_found
-    assert found["AB"].against.value == max(each.against.value for each in found.values())
+    tables = (tmp_path / "round.csv").as_posix(), judged_round.as_posix()
+    assert obygaze("manifest", "progress", *tables, "--task", "en_s") == 0
+    printed = capsys.readouterr()
+    assert f"EF: to do {last_of_ef}" in printed.out
+    assert "left out" not in printed.err
+
+
+@pytest.mark.long
+def test_the_progress_of_a_round_counts_what_each_judged(planned_round, judged_round):
+    progress = round_progress(planned_round, read_manifest(judged_round), "en_s")
+    assert progress["AB"].clips_done == progress["AB"].clips
+    assert progress["EF"].clips_done == progress["EF"].clips - 20  # the windows of the last film
+
+
+@pytest.mark.long
+def test_the_progress_of_a_round_finds_who_judges_otherwise_as_time_goes_on(planned_round, judged_round):
+    progress = round_progress(planned_round, read_manifest(judged_round), "en_s")
+    assert progress["AB"].against.is_found
+    assert progress["AB"].against.value == max(person.against.value for person in progress.values())

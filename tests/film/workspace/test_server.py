@@ -13,9 +13,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 from urllib.request import url2pathname
 
@@ -37,6 +40,7 @@ from obygaze_film.workspace.open_film import Job
 from obygaze_models import load_model
 from obygaze_models.prediction import mean_probability
 from obygaze_models.prediction.explain import explain
+from tests.files import rows_of
 
 
 def free_port():
@@ -44,46 +48,75 @@ def free_port():
         return held.getsockname()[1]
 
 
-JUDGED = {"kind": "judgement", "start_s": 0, "end_s": 8, "level": "calm", "who": "AB"}
+JUDGEMENT = {"kind": "judgement", "start_s": 0, "end_s": 8, "level": "calm", "who": "AB"}
 DECIDE = "/film/0/decide"
 
 
-def test_only_the_owner_enters_and_only_from_its_pages(serve, copied):
-    video = copied[0] / "tt1.mp4"
-    video.write_bytes(b"not named on the command line")
-    served = serve(*copied)
-    port, secret = served.host.rpartition(":")[2], served.cookie.partition("=")[2]
-    refused = {
-        "no cookie": ("GET", "/films", None, {"cookie": None}),
-        "an empty cookie": ("GET", "/films", None, {"cookie": "obygaze="}),
-        "a beginning of the cookie": ("GET", "/films", None, {"cookie": f"obygaze={secret[:-1]}"}),
-        "the path as a cookie": ("GET", "/films", None, {"cookie": f"obygaze={served.base[1:]}"}),
-        "the token as a cookie": ("GET", "/films", None, {"cookie": f"obygaze={served.entry[7:]}"}),
-        "another path": ("GET", "/films", None, {"base": ""}),
-        "the address again": ("GET", served.entry, None, {"base": ""}),
-        "an empty token": ("GET", "/enter/", None, {"base": "", "cookie": None}),
-        "a wrong token": ("GET", "/enter/" + "x" * 32, None, {"base": "", "cookie": None}),
-        "another site's name": ("GET", "/films", None, {"host": f"evil.example:{port}"}),
-        "no name": ("GET", "/films", None, {"host": ""}),
-        "another site's page": ("POST", DECIDE, JUDGED, {"origin": "https://evil.example"}),
-        "no origin": ("POST", DECIDE, JUDGED, {"origin": None}),
-        "an empty origin": ("POST", DECIDE, JUDGED, {"origin": ""}),
-        "a page of no origin": ("POST", DECIDE, JUDGED, {"origin": "null"}),
-        "a page of another port": ("POST", DECIDE, JUDGED, {"origin": "http://127.0.0.1:1"}),
-        "a film that is not named": ("GET", "/film/2/read", None, {}),
-        "a film that was not given": ("GET", "/film/0/video", None, {}),
-        "a path out": ("GET", "/film/../../scored/tt1.mp4", None, {}),
-        "a coded path": ("GET", "/film/..%2f..%2ftt1.mp4/video", None, {}),
-        "a GET that writes": ("GET", DECIDE, JUDGED, {}),
+class StrangersRequest(NamedTuple):
+    """A request that is refused: its method, path and body, and how it differs from one of the page."""
+
+    method: str
+    path: str
+    body: object = None
+    differs: Mapping[str, object] = {}
+
+
+def requests_of_strangers(served):
+    """Return requests of other people, sites and programs, by what gives each away."""
+    _, _, port = served.host.rpartition(":")
+    _, _, secret = served.cookie.partition("=")
+    token = served.entry.removeprefix("/enter/")
+    path = served.base.removeprefix("/")
+    return {
+        "no cookie": StrangersRequest("GET", "/films", differs={"cookie": None}),
+        "an empty cookie": StrangersRequest("GET", "/films", differs={"cookie": "obygaze="}),
+        "a beginning of the cookie": StrangersRequest(
+            "GET", "/films", differs={"cookie": f"obygaze={secret[:-1]}"}
+        ),
+        "the path as a cookie": StrangersRequest("GET", "/films", differs={"cookie": f"obygaze={path}"}),
+        "the token as a cookie": StrangersRequest("GET", "/films", differs={"cookie": f"obygaze={token}"}),
+        "an empty token": StrangersRequest("GET", "/enter/", differs={"base": "", "cookie": None}),
+        "a wrong token": StrangersRequest("GET", "/enter/" + "x" * 32, differs={"base": "", "cookie": None}),
+        "another site's name": StrangersRequest("GET", "/films", differs={"host": f"evil.example:{port}"}),
+        "no name": StrangersRequest("GET", "/films", differs={"host": ""}),
+        "another site's page": StrangersRequest(
+            "POST", DECIDE, JUDGEMENT, {"origin": "https://evil.example"}
+        ),
+        "no origin": StrangersRequest("POST", DECIDE, JUDGEMENT, {"origin": None}),
+        "an empty origin": StrangersRequest("POST", DECIDE, JUDGEMENT, {"origin": ""}),
+        "a page of no origin": StrangersRequest("POST", DECIDE, JUDGEMENT, {"origin": "null"}),
+        "a page of another port": StrangersRequest(
+            "POST", DECIDE, JUDGEMENT, {"origin": "http://127.0.0.1:1"}
+        ),
     }
-    statuses = {name: served.ask(*words[:3], **words[3])[0].status for name, words in refused.items()}
-    assert set(statuses.values()) <= {403, 404, 405}, statuses
-    assert {name for name, status in statuses.items() if status != 403} <= {
-        "another path", "the address again", "a film that is not named", "a film that was not given",
-        "a path out", "a coded path", "a GET that writes",
-    }  # fmt: skip
+
+
+def test_requests_of_strangers_are_forbidden_and_write_nothing(serve, copied):
+    served = serve(*copied)
+    for name, request in requests_of_strangers(served).items():
+        answer, _ = served.ask(request.method, request.path, request.body, **request.differs)
+        assert answer.status == 403, name
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
-    page, _ = served.ask("GET", "/film/0/read")
+
+
+def test_nothing_is_served_but_pages_of_the_films_that_were_given(serve, copied):
+    (copied[0] / "tt1.mp4").write_bytes(b"not named on the command line")
+    served = serve(*copied)
+    for method, path, base in (
+        ("GET", "/films", ""),  # below another path than the secret one
+        ("GET", served.entry, ""),  # the address opens once
+        ("GET", "/film/2/read", None),  # there are films 0 and 1
+        ("GET", "/film/0/video", None),
+        ("GET", "/film/../../scored/tt1.mp4", None),
+        ("GET", "/film/..%2f..%2ftt1.mp4/video", None),
+        ("GET", DECIDE, None),  # decisions are posted
+    ):
+        answer, _ = served.ask(method, path, base=base)
+        assert answer.status in {403, 404, 405}, path
+
+
+def test_a_page_of_the_owner_is_kept_from_other_sites_and_from_caches(serve, copied):
+    page, _ = serve(*copied).ask("GET", "/film/0/read")
     assert page.status == 200
     for name, value in {
         "content-security-policy": "frame-ancestors 'none'",
@@ -93,148 +126,222 @@ def test_only_the_owner_enters_and_only_from_its_pages(serve, copied):
         "cross-origin-resource-policy": "same-origin",
     }.items():
         assert page.getheader(name) == value
-    assert served.decide(**JUDGED)[0] == 200
+
+
+def test_a_decision_of_the_owners_page_is_written(serve, copied):
+    status, _ = serve(*copied).decide(**JUDGEMENT)
+    assert status == 200
     assert (copied[0] / "tt1" / JUDGEMENTS).is_file()
 
 
-def test_the_secrets_are_long_and_differ_and_the_cookie_goes_to_no_other_path(serve, copied):
+def secrets_of(served):
+    """Return the secrets of a desk: in its cookie, in the address that is printed, and in its path."""
+    _, _, in_cookie = served.cookie.partition("=")
+    return in_cookie, served.entry.removeprefix("/enter/"), served.base.removeprefix("/")
+
+
+def test_the_secrets_of_desks_are_long_and_differ(serve, copied):
+    secrets = [*secrets_of(serve(*copied)), *secrets_of(serve(*copied))]
+    assert len(set(secrets)) == 6
+    assert min(map(len, secrets)) >= 32  # 24 random bytes
+
+
+def test_the_cookie_goes_to_the_desks_path_alone_and_to_no_script(serve, copied):
     served = serve(*copied)
-    secret, token, path = served.cookie.partition("=")[2], served.entry.rpartition("/")[2], served.base[1:]
-    assert len({secret, token, path}) == 3
-    assert min(map(len, (secret, token, path))) >= 32  # 24 random bytes
-    said = {part.strip().casefold() for part in served.set_cookie.split(";")}
-    assert {f"path=/{path}/".casefold(), "httponly", "samesite=strict"} <= said
     assert served.entered.status == 200
-    again = serve(*copied)
-    assert {again.cookie, again.entry, again.base}.isdisjoint({served.cookie, served.entry, served.base})
+    attributes = {part.strip().casefold() for part in served.set_cookie.split(";")}
+    assert {f"path={served.base}/".casefold(), "httponly", "samesite=strict"} <= attributes
 
 
-def test_looking_at_the_address_without_entering_spends_nothing(serve, copied):
+def test_the_address_still_opens_after_requests_that_do_not_enter(serve, copied):
     served = serve(*copied, enter=False)
-    for method, host in (("HEAD", served.host), ("GET", "evil.example:80")):
-        assert served.ask(method, served.entry, host=host)[0].status == 403
-    for wrong in ("/enter/" + "x" * 32, "/enter/", served.entry[:-1], served.entry + "x"):
+    assert served.ask("HEAD", served.entry)[0].status == 403
+    assert served.ask("GET", served.entry, host="evil.example:80")[0].status == 403
+    too_short, too_long = served.entry[:-1], served.entry + "x"
+    for wrong in ("/enter/" + "x" * 32, "/enter/", too_short, too_long):
         assert served.ask("GET", wrong)[0].status == 403
+    assert served.ask("GET", served.entry)[0].status == 200
+
+
+def test_the_address_opens_once(serve, copied):
+    served = serve(*copied, enter=False)
     assert served.ask("GET", served.entry)[0].status == 200
     assert served.ask("GET", served.entry)[0].status == 403
 
 
+WRONG_FIELDS = (
+    {"kind": "x"}, {"start_s": "a"}, {"level": "S"}, {"level": ""}, {"who": ""}, {"place": "x"},
+    {"concepts": 1}, {"who": 3}, {"end_s": None},
+)  # fmt: skip
+"""Fields that no judgement has."""
+
+NO_DECISIONS = (
+    {}, [], 1, b"[" * 60_000, b'{"kind":"judgement","start_s":' + b"9" * 400 + b"}", b"{", b"\xff", b"",
+)  # fmt: skip
+"""Bodies of requests that are no decision: JSON values, and bytes."""
+
+
+def assert_refused_with_a_reason(served, body):
+    answer, text = served.ask("POST", DECIDE, body)
+    assert answer.status == 400, body
+    assert json.loads(text)["said"], body
+
+
 def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(serve, copied):
     served = serve(*copied)
-    window = served.next(who="AB", n=10)["window"]
-    blind = JUDGED | {"start_s": window["start"], "end_s": window["end"]}
-    for wrong in (
-        *(JUDGED | more for more in (
-            {"kind": "x"}, {"start_s": "a"}, {"level": "S"}, {"level": ""}, {"who": ""}, {"place": "x"},
-            {"concepts": 1}, {"who": 3}, {"end_s": None},
-        )),
-        blind | {"place": 2}, blind | {"place": 10**6}, blind | {"place": -1}, {}, [], 1,
-        b"[" * 60_000, b'{"kind":"judgement","start_s":' + b"9" * 400 + b"}", b"{", b"\xff", b"",
-        json.dumps(blind).encode().replace(b"}", b', "place": 1e999}'),
-    ):  # fmt: skip
-        answer, text = served.ask("POST", DECIDE, wrong)
-        assert (answer.status, bool(json.loads(text)["said"])) == (400, True), wrong
-    padded = {size: json.dumps(JUDGED).encode().ljust(size) for size in (1 << 16, (1 << 16) + 1)}
-    assert served.ask("POST", DECIDE, padded[(1 << 16) + 1])[0].status == 400
+    for body in (*(JUDGEMENT | wrong for wrong in WRONG_FIELDS), *NO_DECISIONS):
+        assert_refused_with_a_reason(served, body)
     assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
-    assert served.ask("POST", DECIDE, padded[1 << 16])[0].status == 200
 
 
-def test_what_is_refused_is_said_in_the_browsers_language(serve, copied):
-    served, gone = serve(*copied), {"kind": "delete", "who": "AB", "id": "0123456789abcdef-1"}
-    answers = [served.ask("POST", DECIDE, gone, accept_language=name) for name in ("en", "fr;q=.9, en")]
-    assert [answer.status for answer, _ in answers] == [400, 400]
-    said = [json.loads(data)["said"] for _, data in answers]
-    assert said == [texts(name)["not_standing"] for name in ("en", "fr")]
-    for name in ("en", "fr"):
-        once = served.ask("GET", served.entry, base="", cookie=None, accept_language=name)[1]
-        assert once.decode() == Words(name)["desk_once"]
+def test_a_blind_judgement_of_another_window_than_that_of_its_place_is_refused(serve, copied):
+    served = serve(*copied)
+    first_window = served.next(who="AB", n=10)["window"]
+    blind = JUDGEMENT | {"start_s": first_window["start"], "end_s": first_window["end"]}
+    for place in (2, 10**6, -1):
+        assert_refused_with_a_reason(served, blind | {"place": place})
+    infinite = json.dumps(blind).encode().replace(b"}", b', "place": 1e999}')
+    assert_refused_with_a_reason(served, infinite)
+    assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
+
+
+def test_a_decision_of_more_than_64_kib_is_refused(serve, copied):
+    served = serve(*copied)
+    of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)  # with spaces after it
+    assert_refused_with_a_reason(served, of_64_kib + b" ")
+    assert not (copied[0] / "tt1" / JUDGEMENTS).exists()
+    assert served.ask("POST", DECIDE, of_64_kib)[0].status == 200
+
+
+IN_LANGUAGES = pytest.mark.parametrize(("language", "accepted"), [("en", "en"), ("fr", "fr;q=.9, en")])
+"""A language, and the header of a browser that prefers it."""
+
+
+@IN_LANGUAGES
+def test_a_reason_for_a_refusal_is_in_the_browsers_language(serve, copied, language, accepted):
+    no_decision = {"kind": "delete", "who": "AB", "id": "0123456789abcdef-1"}
+    answer, data = serve(*copied).ask("POST", DECIDE, no_decision, accept_language=accepted)
+    assert answer.status == 400
+    assert json.loads(data)["said"] == texts(language)["not_standing"]
+
+
+@IN_LANGUAGES
+def test_that_the_address_opens_once_is_said_in_the_browsers_language(serve, copied, language, accepted):
+    served = serve(*copied)  # it has been entered
+    _, page = served.ask("GET", served.entry, base="", cookie=None, accept_language=accepted)
+    assert page.decode() == Words(language)["desk_once"]
+
+
+def assert_says_why_in_english_and_french(served, body, key):
+    """Send a decision that is refused for the reason with this key; compare what is said with its text."""
+    said = {}
+    for language in ("en", "fr"):
+        answer, data = served.ask("POST", DECIDE, body, accept_language=language)
+        assert answer.status == 400
+        said[language] = json.loads(data)["said"]
+        around_fields = re.split("{[^}]*}", texts(language)[key])
+        assert [part for part in around_fields if part not in said[language]] == []
+    assert said["en"] != said["fr"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "key"),
+    ("wrong", "key"),
     [
         ({"note": "shalom\u200f"}, "unsuitable"),
         ({"who": "A\u202eB"}, "unsuitable"),
         ({"end_s": 1e5}, "behind"),
         ({"kind": "passage", "end_s": 0.05}, "short"),
-        ({"level": "S"}, "refused"),  # in English, and that is said
-        ({"note": "no space"}, "disk_full"),
-        ({"note": "no right"}, "disk_closed"),
-        ({"note": "no disk"}, "disk_other"),
+        ({"level": "S"}, "refused"),  # the reason is in English, and that is said
     ],
+    ids=["a note that turns the direction of texts", "a name that does", "beyond the film", "too short",
+         "another codebook's level"],
+)  # fmt: skip
+def test_why_a_decision_is_refused_is_said_in_english_and_french(serve, copied, wrong, key):
+    assert_says_why_in_english_and_french(serve(*copied), JUDGEMENT | wrong, key)
+
+
+@pytest.mark.parametrize(
+    ("code", "key"),
+    [(errno.ENOSPC, "disk_full"), (errno.EROFS, "disk_closed"), (errno.EIO, "disk_other")],
+    ids=["no space", "no right to write", "no answer of the disk"],
 )
-def test_whatever_is_not_kept_is_said_in_french(serve, copied, monkeypatch, asked, key):
-    codes = {"no space": errno.ENOSPC, "no right": errno.EROFS, "no disk": errno.EIO}
-    if code := codes.get(asked.get("note")):
+def test_why_a_disk_keeps_no_decision_is_said_in_english_and_french(serve, copied, monkeypatch, code, key):
+    def fail(*_):
+        raise OSError(code, os.strerror(code), "ledger")
 
-        def add(*_):
-            raise OSError(code, os.strerror(code), "ledger")
+    monkeypatch.setattr("obygaze_film.workspace.ledger.Ledger.add", fail)
+    assert_says_why_in_english_and_french(serve(*copied), JUDGEMENT, key)
 
-        monkeypatch.setattr("obygaze_film.workspace.ledger.Ledger.add", add)
-    said = {}
-    served = serve(*copied)
-    for name in ("en", "fr"):
-        body = {**JUDGED, **asked}
-        answer, data = served.ask("POST", DECIDE, body, accept_language=name)
-        assert answer.status == 400
-        said[name] = json.loads(data)["said"]
-        assert all(part in said[name] for part in re.split("{[^}]*}", texts(name)[key])), said
-    assert said["en"] != said["fr"]
+
+def wait_for_threads_but(n_threads):
+    """Wait until no more threads run than these."""
+    ends = time.monotonic() + 60
+    while threading.active_count() > n_threads:
+        assert time.monotonic() < ends
+        time.sleep(0.001)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the terminal says it
-def test_work_that_ends_by_a_fault_of_ours_is_said_to_have_failed():
-    job, began = Job(), threading.active_count()
-    job.begin(lambda _: 1 / 0)
-    while threading.active_count() > began:
-        pass
+def test_work_that_ends_by_a_fault_of_ours_is_said_to_have_failed_and_can_begin_again():
+    def fail(_):
+        raise ZeroDivisionError
+
+    job, n_threads = Job(), threading.active_count()
+    job.begin(fail)
+    wait_for_threads_but(n_threads)
     assert (job.error, job.share, job.notes) == (texts("en")["work_failed"], None, None)
-    job.begin(lambda _: ["done"])  # again
-    while threading.active_count() > began:
-        pass
+    job.begin(lambda _: ["done"])
+    wait_for_threads_but(n_threads)
     assert (job.error, job.notes) == ("", ["done"])
 
 
+class JobThatEndsWhileItIsRead:
+    """Learning that adds its film to the desk at the moment at which an answer reads its notes."""
+
+    share, error = 1.0, ""
+
+    def __init__(self, films):
+        self.films = films
+
+    @property
+    def notes(self):
+        self.films.append(SimpleNamespace(number=len(self.films), timeline=self.films[0].timeline))
+        return []
+
+
 def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
+    """The answer reads first whether learning is done, and only then which film is the last."""
     films = [SimpleNamespace(number=0, timeline=SimpleNamespace(movie="tt1"))]
-
-    class Ends:
-        """Ends while it is looked at."""
-
-        share, error = 1.0, ""
-
-        @property
-        def notes(self):
-            films.append(SimpleNamespace(number=len(films), timeline=films[0].timeline))
-            return []
-
     work = server.Workspace(films, str, lambda _: [])
-    work.learning_job = Ends()
-    scope = {
+    work.learning_job = JobThatEndsWhileItIsRead(films)
+    question = {
         "type": "http",
         "method": "GET",
         "path_params": {"number": 0},
         "headers": [],
         "query_string": b"",
     }
-    state = json.loads(work.learn(Request(scope)).body)
+    state = json.loads(work.learn(Request(question)).body)
     assert state["done"]
     assert state["film"] == films[-1].number > 0
 
 
-def test_of_several_films_all_are_shown_and_compared_by_what_a_table_says_of_them(serve, copied, tmp_path):
+def test_several_films_are_shown_on_one_page_and_compared_by_a_column_of_a_table(serve, copied, tmp_path):
     table = tmp_path / "films.csv"
     table.write_text("movie,director\ntt1,Agnes\ntt2,Chantal\n", "utf-8")
-    both = serve(*copied, "--films", str(table), "--by", "director")
-    assert both.ask("GET", "/")[0].getheader("location") == "films"
-    page, text = both.ask("GET", "/films")
+    served = serve(*copied, "--films", str(table), "--by", "director")
+    assert served.ask("GET", "/")[0].getheader("location") == "films"
+    page, text = served.ask("GET", "/films")
     assert page.status == 200
     assert b'href="film/1/read"' in text
     assert text.count(b"Agnes") == text.count(b"Chantal") > 0
-    assert b'href="../../films"' in both.ask("GET", "/film/1/read")[1]
-    read = [line for line in both.said.splitlines() if line.startswith("reading ")]
-    assert [line.rpartition("tt")[2] for line in read] == ["1", "2"]
+    assert b'href="../../films"' in served.ask("GET", "/film/1/read")[1]
+
+
+def test_each_film_is_named_in_the_terminal_as_it_is_read(serve, copied):
+    printed = serve(*copied).said.splitlines()
+    reading = [line for line in printed if line.startswith("reading ")]
+    assert [line[-3:] for line in reading] == ["tt1", "tt2"]
 
 
 def test_the_only_film_is_shown_at_once(serve, copied):
@@ -249,9 +356,14 @@ def test_it_listens_on_both_loopback_addresses_at_the_port_that_is_asked_for(ser
     assert served.host == f"127.0.0.1:{port}"
     with socket.create_connection(("::1", port), timeout=10):
         pass
-    if sys.platform == "linux":  # where all of 127.0.0.0/8 is this machine's
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.2", port), timeout=10)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all of 127.0.0.0/8 for this machine")
+def test_it_listens_on_no_other_address_of_the_machine(serve, copied):
+    port = free_port()
+    serve(*copied, "--port", str(port))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), timeout=10)
 
 
 def test_no_level_of_headings_is_skipped(serve, copied):
@@ -262,231 +374,389 @@ def test_no_level_of_headings_is_skipped(serve, copied):
     assert 2 in levels
 
 
-def test_what_is_decided_stands_in_time_order_and_is_taken_back_in_turn(serve, copied):
-    columns = COLUMNS[PASSAGES]
-    other = dict.fromkeys(columns, "") | {"movie": "tt9", "start_s": "0", "end_s": "9", "level": "calm"}
-    other |= {"annotator": "XY", "seen_score": "1"}
-    (copied[0] / "tt1" / PASSAGES).write_text(f"{','.join(columns)}\n{','.join(other.values())}\n", "utf-8")
-    served = serve(*copied)
+def decide_of_each_kind(served):
+    """Decide a judgement, a note before it, and a passage before both."""
     served.decide(kind="judgement", start_s=300, end_s=330, level="calm")
     served.decide(kind="note", start_s=240, end_s=270, note="a gun")
-    served.decide(kind="passage", start_s=60, end_s=80, level="violent", origin="2")
-    assert ",1,2,20" in (copied[0] / "tt1" / PASSAGES).read_text("utf-8")
-    served.decide(kind="undo")
     _, answer = served.decide(kind="passage", start_s=60, end_s=90, level="violent", concepts=["Gun"])
-    assert ",1,own,20" in (copied[0] / "tt1" / PASSAGES).read_text("utf-8")
+    return answer
+
+
+def test_what_is_decided_is_shown_in_time_order_with_its_verdict(serve, copied):
+    answer = decide_of_each_kind(serve(*copied))
     assert answer["said"] == "kept"
-    shown = [(one["kind"], one["verdict"], one["start"], one["end"]) for one in answer["you"]]
-    assert shown == [
-        ("passage", "agree", 60, 90),
-        ("note", "note", 240, 270),
-        ("judgement", "disagree", 300, 330),
-    ]
-    assert answer["you"][0]["concepts"] == ["Gun"]
-    assert answer["you"][1]["note"] == "a gun"
-    said = [served.decide(kind="undo")[1] for _ in range(4)]
-    assert [len(answer["you"]) for answer in said] == [2, 1, 0, 0]
-    assert said[-1]["said"] != said[0]["said"]
+    passage, note, judgement = answer["you"]
+    assert (passage["kind"], passage["verdict"], passage["start"], passage["end"]) == (
+        "passage", "agree", 60, 90,
+    )  # fmt: skip
+    assert passage["concepts"] == ["Gun"]
+    assert (note["kind"], note["start"], note["end"], note["note"]) == ("note", 240, 270, "a gun")
+    assert (judgement["kind"], judgement["verdict"], judgement["start"], judgement["end"]) == (
+        "judgement", "disagree", 300, 330,
+    )  # fmt: skip
 
 
-def test_any_span_gets_the_evidence_of_its_own_rows(serve, copied):
+def test_decisions_are_undone_from_the_last_to_the_first(serve, copied):
+    served = serve(*copied)
+    decide_of_each_kind(served)
+    answers = [served.decide(kind="undo")[1] for _ in range(4)]
+    assert [len(answer["you"]) for answer in answers] == [2, 1, 0, 0]
+    assert answers[3]["said"] != answers[0]["said"]  # nothing is left to undo
+
+
+def test_a_passage_says_which_of_the_models_it_came_from_or_that_it_is_ones_own(serve, copied):
+    served = serve(*copied)
+    span = {"kind": "passage", "start_s": 60, "level": "violent"}
+    served.decide(**span, end_s=80, origin="2")
+    served.decide(**span, end_s=90)
+    assert [row["origin"] for row in rows_of(copied[0] / "tt1" / PASSAGES)] == ["2", "own"]
+
+
+def test_rows_of_another_film_in_its_table_are_not_shown(serve, copied):
+    row = dict.fromkeys(COLUMNS[PASSAGES], "")
+    row |= {
+        "movie": "tt9",
+        "start_s": "0",
+        "end_s": "9",
+        "level": "calm",
+        "annotator": "XY",
+        "seen_score": "1",
+    }
+    table = f"{','.join(row)}\n{','.join(row.values())}\n"
+    (copied[0] / "tt1" / PASSAGES).write_text(table, "utf-8")
+    answer = decide_of_each_kind(serve(*copied))
+    assert {decision["who"] for decision in answer["you"]} == {"AB"}
+
+
+def ask_about_span(served, start, end):
+    """Ask what the model finds in a span of the first film; return the status and the answer."""
+    answer, text = served.ask("GET", f"/film/0/span?{urlencode({'a': start, 'b': end})}")
+    return answer.status, json.loads(text)
+
+
+def test_the_evidence_of_a_segments_span_is_that_of_the_segment(serve, copied):
     served = serve(*copied)
     film = Timeline.read(copied[0] / "tt1")
-
-    def asked(**span):
-        answer, text = served.ask("GET", f"/film/0/span?{urlencode(span)}")
-        return answer.status, json.loads(text)
-
     for row in film.segments().to_dict("records")[:6]:
-        status, found = asked(a=row["start_s"], b=row["end_s"])
-        assert (status, found["p"]) == (200, f"{row['p']:.2f}")
-        assert [part["name"] for part in found["parts"]] == row["concepts"].split(";")
-        assert found["cuts"] == sum(row["start_s"] < cut < row["end_s"] for cut in film.shots["start_s"])
-    within, apart = (asked(a=a, b=a + 10)[1] for a in (155, 250))
-    assert float(within["p"]) > 0.6
-    assert float(apart["p"]) < 0.3
-    assert within["sentence"] != apart["sentence"]
-    _, black = asked(a=0, b=1)
-    assert (black["p"], black["parts"], "black" in black["flags"]) == ("", [], True)
+        status, evidence = ask_about_span(served, row["start_s"], row["end_s"])
+        assert status == 200
+        assert evidence["p"] == f"{row['p']:.2f}"
+        assert [part["name"] for part in evidence["parts"]] == row["concepts"].split(";")
+        assert evidence["cuts"] == sum(row["start_s"] < cut < row["end_s"] for cut in film.shots["start_s"])
+
+
+def test_any_other_span_has_the_evidence_of_its_own_rows(serve, copied):
+    """A gun is planted from 150 to 190 seconds, and not from 190 to 301."""
+    served = serve(*copied)
+    _, with_gun = ask_about_span(served, 155, 165)
+    _, without = ask_about_span(served, 250, 260)
+    assert float(with_gun["p"]) > 0.6
+    assert float(without["p"]) < 0.3
+    assert with_gun["sentence"] != without["sentence"]
+
+
+def test_a_black_span_has_no_probability_and_no_concepts(serve, copied):
+    _, black = ask_about_span(serve(*copied), 0, 1)  # the first shot is planted black
+    assert black["p"] == ""
+    assert black["parts"] == []
+    assert "black" in black["flags"]
+
+
+def test_what_is_no_span_of_the_film_is_refused(serve, copied):
+    served = serve(*copied)
     for start, end in ((20, 10), (-1, 5), ("x", 5), ("nan", 5), (1, ""), (1, "inf")):
-        assert asked(a=start, b=end)[0] == 400, (start, end)
+        status, _ = ask_about_span(served, start, end)
+        assert status == 400, (start, end)
 
 
-def test_a_concept_at_its_usual_value_changes_what_its_reason_says(films, trained, serve):
+@pytest.fixture
+def gun_at_160_s(films, serve):
+    """A span with a planted gun: the desk's answer, the film's store, and the span's clip there."""
     served = serve(films / "scored" / "tt1", films / "violence.codebook.toml")
-    store, model = open_store(films / "scored" / "tt1-1.0.0"), load_model(trained.paths["pcbm_lr"])
-    clip = next(clip for clip in store.clips if clip.start_s == 160)
-    explained = explain(model, [store], clip.clip_id, {})
+    status, answer = ask_about_span(served, 160, 168)
+    assert status == 200
+    store = open_store(films / "scored" / "tt1-1.0.0")
+    (clip,) = [clip for clip in store.clips if clip.start_s == 160]
+    assert clip.end_s == 168
+    return answer, store, clip
+
+
+def gun_of(answer):
+    """Return what an answer says of the gun, with the span's probability now and at its usual value."""
+    (gun,) = [part for part in answer["parts"] if part["name"] == "Gun"]
+    p, p_at_usual = (float(number) for number in gun["usual"].split(" → "))
+    return gun, p, p_at_usual
+
+
+def test_the_probability_without_what_a_concept_contributes_is_the_mean_over_the_spans_rows(
+    films, gun_at_160_s
+):
+    """Rows that reach beyond the span weigh by their seconds within it."""
+    answer, _, _ = gun_at_160_s
     film = Timeline.read(films / "scored" / "tt1")
-    place = list(model.concepts).index("Gun")
-    at_usual = explained.decision.p - explained.changes[place]
     rows = film.rows().query("start_s < 168 and end_s > 160")
-    weights = rows["end_s"].clip(upper=168) - rows["start_s"].clip(lower=160)
+    seconds_within = rows["end_s"].clip(upper=168) - rows["start_s"].clip(lower=160)
     draws = np.array(film.model().calibration.draws)
-    moved = mean_probability(draws, (rows["logit"] - rows["Gun_contribution"]).to_numpy())
-    answer = json.loads(served.ask("GET", "/film/0/span?a=160&b=168")[1])
-    gun = next(part for part in answer["parts"] if part["name"] == "Gun")
-    before, after = (float(text) for text in gun["usual"].split(" → "))
-    assert (f"{before:.2f}", after < before) == (answer["p"], at_usual < explained.decision.p)
-    assert after == pytest.approx(np.average(moved, weights=weights), abs=0.0051)
-    # Its sign is that of its weight.
-    assert (after < before) == (not gun["value"].startswith("−"))
-    like = [(one["film"], one["start"]) for one in answer["like"]]
-    ranked = [hit for hit in of.search_like(store, clip.clip_id, top=40) if not 152 < hit.start_s < 168]
-    assert like[0] == (0, ranked[0].start_s)
-    assert len(like) == 4
+    p_without_gun = mean_probability(draws, (rows["logit"] - rows["Gun_contribution"]).to_numpy())
+    _, p, p_at_usual = gun_of(answer)
+    assert f"{p:.2f}" == answer["p"]
+    assert p_at_usual == pytest.approx(np.average(p_without_gun, weights=seconds_within), abs=0.0051)
 
 
-def test_scripts_are_served_and_pages_are_small(serve, copied):
+def test_a_concept_that_raises_the_probability_of_its_clip_raises_that_of_the_span(trained, gun_at_160_s):
+    answer, store, clip = gun_at_160_s
+    model = load_model(trained.paths["pcbm_lr"])
+    explained = explain(model, [store], clip.clip_id, {})
+    change = explained.changes[list(model.concepts).index("Gun")]
+    gun, p, p_at_usual = gun_of(answer)
+    assert (p_at_usual < p) == (change > 0)
+    assert (p_at_usual < p) == (not gun["value"].startswith("−"))
+
+
+def test_spans_that_are_like_a_span_are_the_nearest_in_the_store(gun_at_160_s):
+    answer, store, clip = gun_at_160_s
+    hits = of.search_like(store, clip.clip_id, top=40)
+    nearest = next(hit for hit in hits if not 152 < hit.start_s < 168)  # others overlap the span
+    assert len(answer["like"]) == 4
+    assert (answer["like"][0]["film"], answer["like"][0]["start"]) == (0, nearest.start_s)
+
+
+def test_a_page_is_in_the_browsers_language_compressed_and_below_100_kb(serve, copied):
     served = serve(*copied)
     page, text = served.ask("GET", "/film/0/read", accept_encoding="gzip", accept_language="fr-FR,fr;q=0.9")
     assert page.getheader("content-encoding") == "gzip"
     assert b'lang="fr"' in gzip.decompress(text)
     assert len(text) < 100_000
+
+
+def test_the_desks_scripts_are_served_and_no_other_files(serve, copied):
+    served = serve(*copied)
     for name in modules.DESK:
-        script, text = served.ask("GET", f"/desk/{name}.js")
-        assert (script.status, script.getheader("content-type")[:15]) == (200, "text/javascript")
+        script, _ = served.ask("GET", f"/desk/{name}.js")
+        assert script.status == 200
+        assert script.getheader("content-type").startswith("text/javascript")
     for name in ("timeline.js", "../html.py", "x.js"):
         assert served.ask("GET", f"/desk/{name}.js")[0].status == 404
 
 
 def test_only_own_blind_judgements_of_the_draw_count_as_done(serve, copied):
     served = serve(*copied)
-    window = json.loads(served.ask("GET", "/film/0/next?who=AB&n=10")[1])["window"]
-    assert window["place"] == 1
-    span = {"kind": "judgement", "start_s": window["start"], "end_s": window["end"], "level": "calm"}
-    served.decide(**span)  # in sight of the score
-    served.decide(**span | {"place": 1, "who": "CD"})
-    next_of = {who: json.loads(served.ask("GET", f"/film/0/next?who={who}&n=10")[1]) for who in ("AB", "CD")}
-    assert {who: found["done"] for who, found in next_of.items()} == {"AB": 0, "CD": 1}
-    assert next_of["AB"]["window"] == window
-    assert next_of["CD"]["window"]["place"] == 2
-    assert "window" not in json.loads(served.ask("GET", "/film/0/next?who=CD&n=1")[1])
-    for n in ("words", "-1", "1000000"):  # no number of windows
-        assert "window" not in json.loads(served.ask("GET", f"/film/0/next?who=EF&n={n}")[1])
+    first = served.next(who="AB", n=10)["window"]
+    assert first["place"] == 1
+    judgement = {"kind": "judgement", "start_s": first["start"], "end_s": first["end"], "level": "calm"}
+    served.decide(**judgement, who="AB")  # in sight of the score: it has no place
+    served.decide(**judgement, who="CD", place=1)
+    next_of_ab, next_of_cd = served.next(who="AB", n=10), served.next(who="CD", n=10)
+    assert (next_of_ab["done"], next_of_ab["window"]) == (0, first)
+    assert (next_of_cd["done"], next_of_cd["window"]["place"]) == (1, 2)
+    assert "window" not in served.next(who="CD", n=1)  # CD has judged as many
 
 
-def test_what_is_decided_is_sent_as_tables_and_to_elan_without_what_is_hidden(serve, copied):
+@pytest.mark.parametrize("n", ["words", "-1", "1000000"])
+def test_who_asks_for_no_number_of_windows_gets_none(serve, copied, n):
+    assert "window" not in serve(*copied).next(who="EF", n=n)
+
+
+@pytest.fixture
+def blind_of_cd(serve, copied):
+    """A desk at which CD judged a window blindly and AB marked a passage: AB is not shown CD's judgement."""
     served = serve(copied[0] / "tt1", copied[1])
     window = served.next(who="CD", n=10)["window"]
-    ends = {"start_s": window["start"], "end_s": window["end"], "place": window["place"]}
-    served.decide(kind="judgement", who="CD", level="calm", windows=10, **ends)
-    span = {"start_s": 5.0, "end_s": 20.0, "level": "violent", "note": "=here"}
-    served.decide(kind="passage", concepts=["Gun"], **span)
+    span = {"start_s": window["start"], "end_s": window["end"], "place": window["place"]}
+    served.decide(kind="judgement", who="CD", level="calm", windows=10, **span)
+    served.decide(
+        kind="passage", who="AB", start_s=5.0, end_s=20.0, level="violent", concepts=["Gun"], note="=here"
+    )
+    return served
 
-    def sent(name, who):
-        answer, data = served.ask("GET", f"/film/0/export/{name}?who={who}")
-        assert answer.status == 200
-        return data.decode()
 
-    assert "Gun" in sent("passage", "AB")
-    assert len(sent("passage", "AB").splitlines()) == 2
-    assert "CD" not in sent("judgement", "AB")  # AB judges first
-    assert "CD" in sent("judgement", "CD")
-    tiers = re.findall(r'TIER_ID="human: (\w+)[^"]*@AB".*?</TIER>', sent("eaf", "AB"), re.DOTALL)
+def exported_for(served, name, viewer):
+    answer, data = served.ask("GET", f"/film/0/export/{name}?who={viewer}")
+    assert answer.status == 200
+    return data.decode()
+
+
+def test_the_table_of_a_kind_has_what_its_viewer_may_see(blind_of_cd):
+    header, passage = exported_for(blind_of_cd, "passage", "AB").splitlines()
+    assert "concepts" in header
+    assert "Gun" in passage
+    assert "CD" not in exported_for(blind_of_cd, "judgement", "AB")
+    assert "CD" in exported_for(blind_of_cd, "judgement", "CD")
+
+
+def test_elans_document_has_a_tier_for_each_part_of_what_its_viewer_may_see(blind_of_cd):
+    for_ab = exported_for(blind_of_cd, "eaf", "AB")
+    tiers = re.findall(r'TIER_ID="human: (\w+)[^"]*@AB".*?</TIER>', for_ab, re.DOTALL)
     assert tiers == ["level", "concepts", "note"]
-    assert "@CD" not in sent("eaf", "AB")
-    assert "human: level, blind@CD" in sent("eaf", "CD")
-    assert served.ask("GET", "/film/0/export/zip")[0].status == 404
-    assert served.ask("POST", "/film/0/learn")[0].status == 404  # no corpus was given
+    assert "@CD" not in for_ab
+    assert "human: level, blind@CD" in exported_for(blind_of_cd, "eaf", "CD")
 
 
-@pytest.mark.long  # trains
-def test_the_desk_learns_and_opens_the_film_anew_with_its_decisions(serve, films, trained, tmp_path):
+def test_an_unknown_format_is_not_found(blind_of_cd):
+    assert blind_of_cd.ask("GET", "/film/0/export/zip")[0].status == 404
+
+
+def test_without_a_corpus_the_desk_does_not_learn(serve, copied):
+    assert serve(*copied).ask("POST", "/film/0/learn")[0].status == 404
+
+
+@pytest.fixture
+def desk_that_learns(serve, films, trained, tmp_path):
+    """A desk with two films, and the corpus that their model was trained on."""
     shutil.copytree(films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*.staging"))
     write_manifest(trained.manifest, tmp_path / "films.csv")
     corpus = "--learn", str(tmp_path / "films.csv"), str(trained.store.where)
-    served = serve(tmp_path / "scored", films / "violence.codebook.toml", *corpus)
+    return serve(tmp_path / "scored", films / "violence.codebook.toml", *corpus)
 
-    def learn():
-        served.ask("POST", "/film/0/learn")
-        while (state := json.loads(served.ask("GET", "/film/0/learn")[1])) and not state["done"]:
-            if state["error"]:
-                return state
-        return state
 
-    assert "judgement" in learn()["error"]  # there is none
+def learn(served):
+    """Let the desk learn from what was decided on the first film, and wait until it is done or fails."""
+    served.ask("POST", "/film/0/learn")
+    while True:
+        state = json.loads(served.ask("GET", "/film/0/learn")[1])
+        if state["done"] or state["error"]:
+            return state
+
+
+@pytest.mark.long  # trains
+def test_the_desk_learns_nothing_without_a_judgement(desk_that_learns):
+    assert "judgement" in learn(desk_that_learns)["error"]
+
+
+@pytest.mark.long  # trains
+def test_the_desk_learns_and_opens_the_film_anew_with_its_decisions(desk_that_learns, tmp_path):
+    served = desk_that_learns
     served.decide(kind="judgement", start_s=40.0, end_s=72.0, level="violent", concepts=["Gun"])
     assert served.decide(kind="passage", start_s=200.0, end_s=216.0, level="calm")[0] == 200
-    state = learn()
-    assert (state["film"], state["error"]) == (2, "")
+    state = learn(served)
+    assert (state["film"], state["error"]) == (2, "")  # after films 0 and 1
     assert "no change can be told" in state["said"][0]
     assert (tmp_path / "learnt-1" / "manifest.csv").is_file()
     assert b'id="d-moved"' in served.ask("GET", "/film/2/read")[1]
     shown = json.loads(served.ask("GET", "/film/2/decisions?who=AB")[1])["you"]
-    assert [one["level"] for one in shown] == ["violent", "calm"]
+    assert [decision["level"] for decision in shown] == ["violent", "calm"]
     assert served.decide(2, kind="delete", id=shown[0]["id"])[0] == 200
-    assert len(json.loads(served.ask("GET", "/film/0/decisions?who=AB")[1])["you"]) == 1
+    of_first_film = json.loads(served.ask("GET", "/film/0/decisions?who=AB")[1])["you"]
+    assert len(of_first_film) == 1  # both have one ledger
 
 
-def test_ten_windows_give_a_share_and_blind_pages_show_no_score(serve, copied):
+def test_a_blind_page_shows_no_passages_and_no_decision_made_in_sight_of_the_score(serve, copied):
     served = serve(*copied)
     page, body = served.ask("GET", "/film/0/blind")
+    assert page.status == 200
     text = body.decode()
-    assert (page.status, 'lang="' in text) == (200, True)
-    assert "data-a" not in text
-    assert json.loads(text.partition('id="state">')[2].partition("</script>")[0])["passages"] == []
-    served.decide(kind="judgement", start_s=0, end_s=8, level="calm")  # in sight of the score
+    assert "data-a" not in text  # what marks a span on the page
+    state = json.loads(re.search('id="state">(.*?)</script>', text, re.DOTALL)[1])
+    assert state["passages"] == []
+    served.decide(kind="judgement", start_s=0, end_s=8, level="calm")
     assert json.loads(served.ask("GET", "/film/0/decisions?who=AB&mode=blind")[1])["you"] == []
+
+
+def test_a_share_is_given_from_ten_windows_on(serve, copied):
+    served = serve(*copied)
     for number in range(10):
-        answer = served.ask("GET", "/film/0/next?who=AB&n=10")[1]
-        found = json.loads(answer)
-        assert "share" not in found
-        window = found["window"]
-        assert (found["done"], window["place"]) == (number, number + 1)
-        level = "violent" if number < 3 else "calm"
-        served.decide(
-            kind="judgement", start_s=window["start"], end_s=window["end"], level=level, place=number + 1
-        )
-    found = json.loads(served.ask("GET", "/film/0/next?who=AB&n=10")[1])
-    assert "window" not in found
-    assert "from 10 windows" in found["share"]
-    assert "whenever you stop" in found["sofar"]
+        answer = served.next(who="AB", n=10)
+        assert "share" not in answer
+        window = answer["window"]
+        assert (answer["done"], window["place"]) == (number, number + 1)
+        span = {"start_s": window["start"], "end_s": window["end"], "place": window["place"]}
+        served.decide(kind="judgement", level="violent" if number < 3 else "calm", **span)
+    answer = served.next(who="AB", n=10)
+    assert "window" not in answer
+    assert "from 10 windows" in answer["share"]
+    assert "whenever you stop" in answer["sofar"]
 
 
-def test_the_browser_is_opened_by_a_file_of_its_owner_and_may_hang(monkeypatch):
-    opened, said = queue.Queue(), []
+class OpenedFile(NamedTuple):
+    """The file that a browser is told to open: its path, text and mode, and the thread that tells it."""
 
-    def found(address):
-        path = Path(url2pathname(urlsplit(address).path))
-        opened.put((path, path.read_text("utf-8"), path.stat().st_mode & 0o777, threading.current_thread()))
+    path: Path
+    text: str
+    mode: int
+    thread: threading.Thread
 
-    monkeypatch.setattr("webbrowser.open", found)
-    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: opened.put(opened.get(timeout=600)))
-    address.serve([], str, port=0, browser=True, tell=said.append)
-    path, text, mode, thread = opened.get(timeout=600)
-    assert (f"url={said[0]}" in text, thread.daemon, path.exists()) == (True, True, False)
-    assert said[0].rpartition("/")[2] not in str(path)
-    assert mode == 0o600 or sys.platform == "win32"
+
+@pytest.fixture
+def opened_by_browser(monkeypatch):
+    """Print the address of a desk and open it in a browser; return the file opened and the address.
+
+    In the server's place stands one that waits until the browser has been told.
+    """
+    opened, printed = queue.Queue(), []
+
+    def open_in_browser(url):
+        path = Path(url2pathname(urlsplit(url).path))
+        mode = path.stat().st_mode & 0o777
+        opened.put(OpenedFile(path, path.read_text("utf-8"), mode, threading.current_thread()))
+
+    def wait_for_browser(*_, **__):
+        opened.put(opened.get(timeout=600))
+
+    monkeypatch.setattr("webbrowser.open", open_in_browser)
+    monkeypatch.setattr(uvicorn.Server, "run", wait_for_browser)
+    address.serve([], str, port=0, browser=True, tell=printed.append)
+    return opened.get(timeout=600), printed[0]
+
+
+def test_the_browser_opens_a_file_that_leads_to_the_address_and_is_removed(opened_by_browser):
+    file, printed_address = opened_by_browser
+    assert f"url={printed_address}" in file.text
+    assert not file.path.exists()
+
+
+def test_a_browser_that_hangs_does_not_keep_the_desk_from_ending(opened_by_browser):
+    file, _ = opened_by_browser
+    assert file.thread.daemon
+
+
+def test_the_secret_of_the_address_is_in_a_file_of_its_owner_and_not_in_its_name(opened_by_browser):
+    """Names of files that programs open are read by everybody on the machine."""
+    file, printed_address = opened_by_browser
+    *_, token = printed_address.split("/")
+    assert token not in str(file.path)
+    assert file.mode == 0o600 or sys.platform == "win32"
+
+
+def judgements_in_two_workspaces(one, other):
+    """Let AB judge three spans in one workspace and CD three in another, in turns."""
+    for start_s in range(3):
+        assert one.decide(**JUDGEMENT | {"start_s": start_s, "end_s": 10, "who": "AB"})[0] == 200
+        assert other.decide(**JUDGEMENT | {"start_s": start_s, "end_s": 10, "who": "CD"})[0] == 200
 
 
 def test_two_workspaces_of_one_folder_lose_nothing_of_each_other(serve, copied):
+    judgements_in_two_workspaces(serve(*copied), serve(*copied))
+    rows = rows_of(copied[0] / "tt1" / JUDGEMENTS)
+    assert sorted(row["annotator"] for row in rows) == ["AB"] * 3 + ["CD"] * 3
+
+
+def test_a_judgement_is_undone_in_the_workspace_in_which_it_was_made(serve, copied):
     one, other = serve(*copied), serve(*copied)
-    for number in range(3):
-        for served, who in ((one, "AB"), (other, "CD")):
-            assert served.decide(**JUDGED | {"start_s": number, "end_s": 10, "who": who})[0] == 200
+    judgements_in_two_workspaces(one, other)
     assert other.decide(kind="undo", who="AB")[1]["said"].startswith("nothing")
     assert one.decide(kind="undo", who="AB")[1]["said"].startswith("undo: 0:00:02")
-    counts = [len(served.decide(kind="undo", who="")[1]["you"]) for served in (one, other)]
-    assert counts == [5, 5]
-    rows = (copied[0] / "tt1" / JUDGEMENTS).read_text("utf-8").splitlines()
-    assert len(rows) == 6
+    for workspace in (one, other):  # both show it
+        _, answer = workspace.decide(kind="undo", who="")
+        assert len(answer["you"]) == 5
 
 
 def test_two_people_in_one_workspace_take_back_their_own(serve, copied):
     served = serve(*copied)
-    served.decide(**JUDGED)
-    served.decide(**JUDGED | {"who": "CD"})
+    served.decide(**JUDGEMENT | {"who": "AB"})
+    served.decide(**JUDGEMENT | {"who": "CD"})
     _, answer = served.decide(kind="undo", who="AB")
-    assert [one["who"] for one in answer["you"]] == ["CD"]
+    assert [decision["who"] for decision in answer["you"]] == ["CD"]
 
 
-def test_what_was_edited_meanwhile_is_said_where_one_decides(serve, copied):
+def test_that_a_table_was_edited_meanwhile_is_said_once_after_the_next_decision(serve, copied):
     served, path = serve(*copied), copied[0] / "tt1" / JUDGEMENTS
-    served.decide(**JUDGED)
+    served.decide(**JUDGEMENT)
     path.write_text(path.read_text("utf-8").replace(",calm,", ",violent,"), "utf-8")
-    said = [served.decide(**JUDGED | {"who": who})[1]["said"] for who in ("CD", "EF")]
-    assert (said[0].startswith("kept; "), str(path) in said[0], said[1]) == (True, True, "kept")
+    _, next_answer = served.decide(**JUDGEMENT | {"who": "CD"})
+    assert next_answer["said"].startswith("kept; ")
+    assert str(path) in next_answer["said"]
+    _, later_answer = served.decide(**JUDGEMENT | {"who": "EF"})
+    assert later_answer["said"] == "kept"
 
 
 @pytest.mark.long
@@ -515,10 +785,9 @@ def test_a_figure_of_no_span_is_refused(serve, copied, kind, times):
     assert served.ask("GET", f"/film/0/figure.{kind}?{times}")[0].status == 400
 
 
-def test_a_film_without_a_copy_is_not_encoded(serve, copied):
-    served = serve(*copied)
-    for time in ("0", "nan", "-1", "1e999", "x", ""):
-        assert served.ask("GET", f"/film/0/stream?t={time}")[0].status == 404
+@pytest.mark.parametrize("time_s", ["0", "nan", "-1", "1e999", "x", ""])
+def test_a_film_of_which_no_file_was_given_is_not_streamed(serve, copied, time_s):
+    assert serve(*copied).ask("GET", f"/film/0/stream?t={time_s}")[0].status == 404
 
 
 def test_the_desk_begins_without_what_trains_models():
@@ -530,9 +799,20 @@ def test_the_desk_begins_without_what_trains_models():
 
 def test_undo_and_redo_say_what_became_of_the_decision(serve, copied):
     served = serve(*copied)
-    name = served.decide(**JUDGED | {"who": "AB"})[1]["id"]
-    served.decide(kind="delete", id=name, who="AB")
-    said = [served.decide(kind=kind, who="AB")[1]["said"] for kind in ("undo", "undo", "redo", "redo")]
-    assert [text.partition(":")[0] for text in said] == ["undo", "undo", "redo", "redo"]
-    assert [text.endswith("stands again") for text in said] == [True, False, True, False]
-    assert [text.endswith("no longer stands") for text in said] == [False, True, False, True]
+    _, judged = served.decide(**JUDGEMENT | {"who": "AB"})
+    served.decide(kind="delete", id=judged["id"], who="AB")
+
+    def answer_to(kind):
+        _, answer = served.decide(kind=kind, who="AB")
+        act, _, outcome = answer["said"].partition(":")
+        return act, outcome
+
+    for kind, becomes in (
+        ("undo", "stands again"),  # the deletion is undone
+        ("undo", "no longer stands"),  # the judgement is undone
+        ("redo", "stands again"),
+        ("redo", "no longer stands"),
+    ):
+        act, outcome = answer_to(kind)
+        assert act == kind
+        assert outcome.endswith(becomes)

@@ -6,173 +6,201 @@ from obygaze_features.manifest import import_spans
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange import Decided
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
-from obygaze_film.workspace.decisions import Decisions, read_decided
+from obygaze_film.workspace.decisions import read_decided
 from obygaze_film.workspace.judged_tables import read_judged
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import visible_decisions
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge, judge_blindly
+from tests.film.workspace.deciding import judge, judge_blindly, open_again
 
-THREE = ("calm", "violent", "calm")
-OTHERS = ("calm", "calm", "violent")
+OF_AB = ("calm", "violent", "calm")
+OF_CD = ("calm", "calm", "violent")
 
 
 @pytest.fixture
-def judged(scored_tt1):
-    """Two people judged three windows blindly, and differ on two of them."""
-    made = Decisions(*scored_tt1)
-    judge_blindly(made, *THREE)
-    judge_blindly(made, *OTHERS, who="CD")
-    return made
+def judged(decisions):
+    """AB and CD judged three windows blindly, and differ on the second and the third."""
+    judge_blindly(decisions, *OF_AB, who="AB")
+    judge_blindly(decisions, *OF_CD, who="CD")
+    return decisions
 
 
-def settle(made, disagreement, level="violent", who="AB", **more):
-    """Keep what the person AB agreed on about a disagreement, as the one that follows from both decisions."""
-    return made.keep(
-        "agreed",
-        disagreement.start_s,
-        disagreement.end_s,
-        who,
-        level=level,
-        parents=disagreement.decisions,
-        **more,
-    )
+def settle(decisions, disagreement, level="violent", who="AB", **fields):
+    """Keep what somebody wrote down as agreed on a disagreement; return its id."""
+    span = disagreement.start_s, disagreement.end_s
+    return decisions.keep("agreed", *span, who, level=level, parents=disagreement.decisions, **fields)
 
 
-def is_open(made):
-    return [not one.agreed for one in made.disagreements()]
+def are_open(decisions):
+    """Tell of each disagreement, in the order of time, whether it is still to be settled."""
+    return [not disagreement.agreed for disagreement in decisions.disagreements()]
 
 
-def test_people_differ_where_one_span_has_two_levels(judged):
-    assert is_open(judged) == [True, True]
-    for one in judged.disagreements():
-        levels = {judged.lines[name].row["level"] for name in one.decisions}
+def agreed_ids(decisions):
+    return [clip.clip_id for clip in decisions.kept["agreed"]]
+
+
+def test_people_differ_on_windows_to_which_they_gave_two_levels(judged):
+    assert are_open(judged) == [True, True]
+    for disagreement in judged.disagreements():
+        levels = {judged.lines[line_id].row["level"] for line_id in disagreement.decisions}
         assert levels == {"calm", "violent"}
 
 
-def test_what_was_judged_in_sight_differs_from_nothing_blind(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge_blindly(made, "calm")
-    start_s, end_s = made.windows[0]
-    judge(made, start_s, end_s, "violent", "CD")
-    assert made.disagreements() == []
-    judge(made, start_s, end_s, "calm", "AB")
-    assert len(made.disagreements()) == 1
+def test_a_judgement_in_sight_of_the_score_is_not_compared_with_a_blind_one(decisions):
+    judge_blindly(decisions, "calm", who="AB")
+    judge(decisions, *decisions.windows[0], "violent", who="CD")
+    assert decisions.disagreements() == []
 
 
-def test_an_agreed_decision_settles_and_the_two_stay(judged):
+def test_two_judgements_in_sight_of_the_score_are_compared(decisions):
+    judge(decisions, *decisions.windows[0], "violent", who="CD")
+    judge(decisions, *decisions.windows[0], "calm", who="AB")
+    assert len(decisions.disagreements()) == 1
+
+
+def test_an_agreed_decision_settles_a_disagreement_and_leaves_all_judgements(judged):
     first, _ = judged.disagreements()
-    name = settle(judged, first)
-    assert is_open(judged) == [False, True]
-    assert [clip.clip_id for clip in judged.kept["agreed"]] == [name]
+    agreed_id = settle(judged, first)
+    assert are_open(judged) == [False, True]
+    assert agreed_ids(judged) == [agreed_id]
     assert len(judged.kept["judgement"]) == 6
-    assert {who: len(places) for who, places in judged.blind_judgements().items()} == {"AB": 3, "CD": 3}
-    again = settle(judged, first, "calm")
-    assert [clip.clip_id for clip in judged.kept["agreed"]] == [again]
+    blind = judged.blind_judgements()
+    assert {annotator: len(by_place) for annotator, by_place in blind.items()} == {"AB": 3, "CD": 3}
+
+
+def test_what_is_agreed_anew_replaces_what_was_agreed_until_it_is_undone(judged):
+    first, _ = judged.disagreements()
+    violent_id = settle(judged, first, "violent")
+    calm_id = settle(judged, first, "calm")
+    assert agreed_ids(judged) == [calm_id]
     judged.undo("AB")
-    assert [clip.clip_id for clip in judged.kept["agreed"]] == [name]
-    assert judged.delete(name, "AB").id == name
-    assert is_open(judged) == [True, True]
+    assert agreed_ids(judged) == [violent_id]
 
 
-def test_whoever_judges_again_opens_the_question_again(judged):
+def test_a_disagreement_is_open_again_once_what_was_agreed_is_deleted(judged):
+    first, _ = judged.disagreements()
+    agreed_id = settle(judged, first)
+    assert judged.delete(agreed_id, "AB").id == agreed_id
+    assert are_open(judged) == [True, True]
+
+
+def judge_window_again(decisions, line_id, level):
+    """Let the judge of a window judge it again, blindly."""
+    (clip,) = [clip for clip in decisions.kept["judgement"] if clip.clip_id == line_id]
+    place = decisions.place_of(clip)
+    judge(decisions, clip.start_s, clip.end_s, level, clip.annotator, place=place, n_planned=99)
+
+
+def test_whoever_judges_again_opens_the_disagreement_until_they_take_it_back(judged):
     first, _ = judged.disagreements()
     settle(judged, first)
-    judge_again = {"place": judged.place_of(_clip(judged, first.decisions[0])), "n_planned": 99}
-    judge(judged, first.start_s, first.end_s, "unsure", "AB", **judge_again)
-    assert is_open(judged) == [True, True]
+    decision_of_ab, _ = first.decisions
+    judge_window_again(judged, decision_of_ab, "unsure")
+    assert are_open(judged) == [True, True]
     assert judged.kept["agreed"] == []
     assert any("agreed" in notice for notice in judged.notices)
     judged.undo("AB")
-    assert is_open(judged) == [False, True]
+    assert are_open(judged) == [False, True]
 
 
-def _clip(made, name):
-    return next(clip for clip in made.kept["judgement"] if clip.clip_id == name)
-
-
-def test_two_who_settle_it_otherwise_settle_nothing(judged, scored_tt1):
+def test_two_people_who_settle_one_disagreement_in_two_ways_settle_nothing(judged):
     first, _ = judged.disagreements()
-    settle(judged, first, "violent", "AB")
-    elsewhere = Decisions(*scored_tt1)
-    settle(elsewhere, first, "calm", "EF")
+    settle(judged, first, "violent", who="AB")
+    settle(open_again(judged), first, "calm", who="EF")
     judged.refresh()
-    assert is_open(judged) == [True, True]
+    assert are_open(judged) == [True, True]
     assert len(judged.kept["agreed"]) == 2
 
 
-@pytest.mark.parametrize("wrong", ["of another span", "of one person", "that is gone"])
-def test_what_settles_nothing_is_refused(judged, wrong):
+def test_nothing_is_agreed_on_decisions_of_two_spans(judged):
     first, second = judged.disagreements()
-    parents = first.decisions
-    if wrong == "of another span":
-        parents = first.decisions[:1] + second.decisions[:1]
-    elif wrong == "of one person":
-        parents = first.decisions[:1] * 2
-    else:
-        judged.delete(first.decisions[0], judged.lines[first.decisions[0]].annotator)
+    of_two_spans = first.decisions[:1] + second.decisions[:1]
     with pytest.raises(FilmError):
-        settle(judged, first._replace(decisions=parents))
+        settle(judged, first._replace(decisions=of_two_spans))
     assert judged.kept["agreed"] == []
 
 
-def test_nobody_is_settled_blindly_in_sight_of_the_score(judged):
+def test_nothing_is_agreed_on_decisions_of_one_person(judged):
+    first, _ = judged.disagreements()
+    with pytest.raises(FilmError):
+        settle(judged, first._replace(decisions=first.decisions[:1] * 2))
+    assert judged.kept["agreed"] == []
+
+
+def test_nothing_is_agreed_on_a_decision_that_was_deleted(judged):
+    first, _ = judged.disagreements()
+    deleted_id = first.decisions[0]
+    judged.delete(deleted_id, judged.lines[deleted_id].annotator)
+    with pytest.raises(FilmError):
+        settle(judged, first)
+    assert judged.kept["agreed"] == []
+
+
+def test_what_is_agreed_is_blind_only_where_the_desk_hides_the_scores(judged):
     first, second = judged.disagreements()
     settle(judged, first, mode="blind")
     settle(judged, second, mode="read")
     assert [clip.extras["seen_score"] for clip in judged.kept["agreed"]] == ["0", "1"]
 
 
-def test_what_one_settled_in_sight_is_settled_once_and_never_blind_again(judged):
+def test_what_was_agreed_in_sight_of_the_score_is_not_blind_when_it_is_agreed_anew(judged):
     first, _ = judged.disagreements()
     settle(judged, first, "violent", mode="read")
-    again = settle(judged, first, "calm", mode="blind")
+    agreed_anew = settle(judged, first, "calm", mode="blind")
     (clip,) = judged.kept["agreed"]
-    assert (clip.clip_id, clip.level, clip.extras["seen_score"]) == (again, "calm", "1")
+    assert (clip.clip_id, clip.level) == (agreed_anew, "calm")
+    assert clip.extras["seen_score"] == "1"
 
 
-def test_a_desk_without_scores_says_that_a_difference_was_settled_and_not_how(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge_blindly(made, *THREE, n=3)  # both are finished, and see what the other judged
-    judge_blindly(made, *OTHERS, who="CD", n=3)
-    first, _ = made.disagreements()
-    name = settle(made, first, mode="read")
-    stands = visible_decisions(OpenFilm(0, made.film, made), "AB", blind=True)
-    assert [one["agreed"] for one in stands["differ"]] == [name, ""]
-    assert name not in {one["id"] for one in stands["you"]}
+def test_a_desk_without_scores_says_that_a_disagreement_was_settled_in_sight_and_not_how(decisions):
+    judge_blindly(decisions, *OF_AB, who="AB", in_all=3)  # both are finished, and see each other's
+    judge_blindly(decisions, *OF_CD, who="CD", in_all=3)
+    first, _ = decisions.disagreements()
+    agreed_id = settle(decisions, first, mode="read")
+    shown = visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
+    assert [disagreement["agreed"] for disagreement in shown["differ"]] == [agreed_id, ""]
+    assert agreed_id not in {decision["id"] for decision in shown["you"]}
 
 
-def test_it_is_a_table_that_comes_back_as_it_is(judged, scored_tt1):
-    for one in judged.disagreements():
-        settle(judged, one)
-    folder = scored_tt1[0]
-    rows = rows_of(folder / SETTLED)
+def test_what_is_agreed_is_a_table_with_both_decisions_of_each_row(judged):
+    for disagreement in judged.disagreements():
+        settle(judged, disagreement, "violent")
+    rows = rows_of(judged.folder / SETTLED)
     assert [row["level"] for row in rows] == ["violent", "violent"]
     assert all(len(row["parents"].split(";")) == 2 for row in rows)
-    n_sittings = len([*folder.glob("ledger/*.jsonl")])
-    again = Decisions(*scored_tt1)
+
+
+def test_the_table_of_what_is_agreed_is_read_again_and_changes_nothing(judged):
+    for disagreement in judged.disagreements():
+        settle(judged, disagreement, "violent")
+
+    def sittings():
+        return sorted(judged.folder.glob("ledger/*.jsonl"))
+
+    before = sittings()
+    again = open_again(judged)
     assert [clip.level for clip in again.kept["agreed"]] == ["violent", "violent"]
-    assert len([*folder.glob("ledger/*.jsonl")]) == n_sittings
+    assert sittings() == before
 
 
-def test_what_is_agreed_trains_in_the_place_of_the_two(judged, scored_tt1):
-    folder, timeline, book = scored_tt1
+def test_models_learn_what_is_agreed_in_place_of_the_two_judgements_that_it_settles(judged):
     first, _ = judged.disagreements()
-    settle(judged, first, "unsure")
-    names = (JUDGEMENTS, PASSAGES)
-    apart = read_judged({folder: timeline}, book, names).manifest
-    together = read_judged({folder: timeline}, book, names, settled=True).manifest
-    assert (len(apart), len(together)) == (6, 5)
-    levels = [clip.level for clip in together if clip.start_s == pytest.approx(first.start_s)]
-    assert levels == ["unsure"]
-    assert {clip.annotator for clip in together} == {"AB", "CD"}  # AB settled it, of both
-    assert len({clip.clip_id for clip in together}) == 5
+    settle(judged, first, "unsure", who="AB")
+    tables = (JUDGEMENTS, PASSAGES)
+    folders = {judged.folder: judged.film}
+    assert len(read_judged(folders, judged.codebook, tables).manifest) == 6
+    clips = [*read_judged(folders, judged.codebook, tables, settled=True).manifest]
+    assert len({clip.clip_id for clip in clips}) == len(clips) == 6 - 2 + 1
+    at_first = [clip.level for clip in clips if clip.start_s == pytest.approx(first.start_s)]
+    assert at_first == ["unsure"]
+    assert {clip.annotator for clip in clips} == {"AB", "CD"}  # what is agreed is AB's, who wrote it down
 
 
-def test_exports_say_who_agreed(judged, scored_tt1):
+def test_exports_say_who_agreed(judged):
     first, _ = judged.disagreements()
     settle(judged, first, note="seen twice", mode="blind")
-    decided = read_decided(*scored_tt1[:2]).decided
+    decided = read_decided(judged.folder, judged.film).decided
     (agreed,) = [one for one in decided if one.is_agreed]
     assert agreed == Decided(
         first.start_s,
@@ -183,28 +211,26 @@ def test_exports_say_who_agreed(judged, scored_tt1):
         is_blind=True,
         is_agreed=True,
         id=judged.kept["agreed"][0].clip_id,
-        definition=scored_tt1[2].definition(),
+        definition=judged.codebook.definition(),
     )
     assert [one.how for one in decided].count("blind") == 6
 
 
-def test_a_stranger_can_settle_nothing_of_others_by_a_line(judged):
-    """Whatever an agreed line names, decisions stand as they did."""
-    before = {line.id for line in judged.lines.values()}
+def test_an_agreed_line_of_a_stranger_removes_no_decision_that_it_names(judged):
+    ids = {line.id for line in judged.lines.values()}
     row = {
         "movie": "tt1", "start_s": "0", "end_s": "8", "annotator": "EF", "level": "calm", "seen_score": "1",
-        "parents": ";".join(sorted(before)[:2]),
+        "parents": ";".join(sorted(ids)[:2]),
     }  # fmt: skip
-    judged.ledger.add("agreed", row, [*before])
+    judged.ledger.add("agreed", row, replaces=[*ids])
     judged.refresh()
     judged._update()
-    assert {line.id for line in judged.lines.values()} == before
+    assert {line.id for line in judged.lines.values()} == ids
 
 
-def test_importing_all_tables_takes_no_agreed_one_for_a_persons(judged, scored_tt1, tmp_path):
+def test_what_is_agreed_is_in_no_table_of_judgements(judged, tmp_path):
     first, _ = judged.disagreements()
     settle(judged, first, "calm")
-    manifest = import_spans(
-        [scored_tt1[0] / JUDGEMENTS], tmp_path, "judgements", codebook=scored_tt1[2]
-    ).manifest
+    table = judged.folder / JUDGEMENTS
+    manifest = import_spans([table], tmp_path, "judgements", codebook=judged.codebook).manifest
     assert len(manifest) == 6

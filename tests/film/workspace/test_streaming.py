@@ -12,7 +12,7 @@ from starlette.requests import Request
 from obygaze_features.errors import VideoError
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace.server import Workspace
-from obygaze_film.workspace.streaming import TYPE_WITH_SOUND, TYPE_WITHOUT_SOUND, FilmStream, streamed_type
+from obygaze_film.workspace.streaming import TYPE_WITH_SOUND, TYPE_WITHOUT_SOUND, FilmStream, stream_type
 from tests.video.encoding import encode
 
 RATE = 25
@@ -49,13 +49,13 @@ def received(stream):
 
 
 @pytest.mark.parametrize("start_s", [0.0, 3.3, 11.9])
-def test_it_is_sent_from_where_one_looks_at_the_films_times(film, start_s):
+def test_a_film_is_sent_from_a_time_on_with_the_films_own_times_and_pictures(film, start_s):
     stream = FilmStream(film, start_s)
-    assert 0 <= stream.start_s - start_s < 1 / RATE
+    assert 0 <= stream.start_s - start_s < 1 / RATE  # it starts at the next picture
     times, greys = received(stream)
-    frames = np.arange(np.ceil(start_s * RATE - 0.01), RATE * LENGTH_S)
-    assert times == pytest.approx(frames / RATE, abs=0.002)
-    assert greys == pytest.approx(GREY_A_SECOND * (frames // RATE), abs=6)
+    numbers = np.arange(np.ceil(start_s * RATE - 0.01), RATE * LENGTH_S)  # of the pictures from there on
+    assert times == pytest.approx(numbers / RATE, abs=0.002)
+    assert greys == pytest.approx(GREY_A_SECOND * (numbers // RATE), abs=6)
 
 
 def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
@@ -84,21 +84,26 @@ def test_behind_its_end_there_is_nothing_to_send(film):
 def test_a_film_that_browsers_play_and_one_that_is_turned_are_not_encoded_while_they_play(
     film, tmp_path, shared_data
 ):
-    assert streamed_type(film) == TYPE_WITH_SOUND
+    assert stream_type(film) == TYPE_WITH_SOUND
     pictures = (np.full((48, 64, 3), number, np.uint8) for number in range(30))
-    assert streamed_type(encode(tmp_path / "silent.mkv", pictures, "mpeg2video")) == TYPE_WITHOUT_SOUND
-    assert streamed_type(shared_data / "videos" / "arm_wrestling.mp4") == ""
-    assert streamed_type(shared_data / "videos" / "rotated_90.mov") == ""
+    assert stream_type(encode(tmp_path / "silent.mkv", pictures, "mpeg2video")) == TYPE_WITHOUT_SOUND
+    assert stream_type(shared_data / "videos" / "arm_wrestling.mp4") == ""
+    assert stream_type(shared_data / "videos" / "rotated_90.mov") == ""
 
 
-@pytest.mark.parametrize("time", ["2", "nan", "-1", "1e999", "x"])
-def test_only_a_time_of_the_film_is_encoded(film, time):
-    opened = SimpleNamespace(path=film, streamed=TYPE_WITH_SOUND, lost="")
+def ask_for_stream(film, time):
+    """Ask the desk to encode a film from a time on."""
+    opened = SimpleNamespace(path=film, stream_type=TYPE_WITH_SOUND, lost="")
     query = f"t={time}".encode()
-    scope = {"type": "http", "path_params": {"number": 0}, "headers": [], "query_string": query}
-    work = Workspace([opened], str)
-    if time == "2":
-        assert work.stream(Request(scope)).headers["x-start"] == "2.0"
-    else:
-        with pytest.raises(FilmError, match="time"):
-            work.stream(Request(scope))
+    question = {"type": "http", "path_params": {"number": 0}, "headers": [], "query_string": query}
+    return Workspace([opened], str).stream(Request(question))
+
+
+def test_the_answer_says_from_which_time_on_the_film_is_encoded(film):
+    assert ask_for_stream(film, "2").headers["x-start"] == "2.0"
+
+
+@pytest.mark.parametrize("time", ["nan", "-1", "1e999", "x"])
+def test_what_is_no_time_of_the_film_is_refused(film, time):
+    with pytest.raises(FilmError, match="time"):
+        ask_for_stream(film, time)

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -10,58 +11,90 @@ from obygaze_features.errors import ObygazeError
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions
 from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
-from tests.film.workspace.deciding import HEAD, ROW, judge, levels, stands
+from tests.film.workspace.deciding import HEAD, ROW, judge, open_again, standing_levels, stands
 
 
-def test_concepts_that_decisions_of_an_earlier_page_share_are_named(scored_tt1):
-    folder, film, book = scored_tt1
-    made = Decisions(*scored_tt1)
-    for start in (10, 30, 50):
-        judge(made, start, start + 5, "violent", concepts=["Gun"] if start < 50 else [])
-    assert Decisions(*scored_tt1).notices == []
-    rows = (folder / JUDGEMENTS).read_text("utf-8")
-    other, timeline = folder.parent / "other", film
-    other.mkdir()
-    (other / JUDGEMENTS).write_text(rows, "utf-8")
-    notices = Decisions(other, timeline, book).notices
-    assert any("1 decision " in notice and notice.endswith(" line 3") for notice in notices)
+def test_concepts_that_an_earlier_version_kept_for_a_second_span_in_a_row_are_named(decisions, tmp_path):
+    """It kept those of the span before if nobody changed them. A ledger of this version has no such doubt."""
+    judge(decisions, 10, 15, "violent", concepts=["Gun"])
+    judge(decisions, 30, 35, "violent", concepts=["Gun"])
+    judge(decisions, 50, 55, "violent", concepts=[])
+    assert open_again(decisions).notices == []
+    table_alone = tmp_path / "table_alone"
+    table_alone.mkdir()
+    shutil.copy(decisions.folder / JUDGEMENTS, table_alone)
+    notices = Decisions(table_alone, decisions.film, decisions.codebook).notices
+    line_of_second_span = 3
+    assert any(
+        "1 decision " in notice and notice.endswith(f" line {line_of_second_span}") for notice in notices
+    )
 
 
-def test_a_folder_of_an_earlier_version_is_read_into_the_ledger_once(scored_tt1):
+@pytest.fixture
+def earlier_version(scored_tt1):
+    """A folder with tables and no ledger: two judgements of XY, with a column of their own, and a note."""
     folder = scored_tt1[0]
-    path = folder / JUDGEMENTS
-    path.write_text(f"{HEAD}a,tt1,,0,8.50,calm,,XY,1,,,kept\nb,tt1,,8,16,Violent,gun,XY,1,,,\n", "utf-8")
-    before = path.read_bytes()
+    (folder / JUDGEMENTS).write_text(
+        f"{HEAD}a,tt1,,0,8.50,calm,,XY,1,,,kept\nb,tt1,,8,16,Violent,gun,XY,1,,,\n", "utf-8"
+    )
     (folder / NOTES).write_text(
         "movie,start_s,end_s,annotator,note,written_at\ntt1,0,1,XY,why,2020\n", "utf-8"
     )
-    made = Decisions(*scored_tt1)
-    assert [str(path) in made.notices[0], str(folder / NOTES) in made.notices[1]] == [True, True]
-    assert stands(made)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
-    assert stands(made)["note"] == [("XY", 0, 1, None, "why")]
-    assert [row["mine"] for row in rows_of(path)] == ["kept", ""]
-    assert rows_of(folder / NOTES)[0]["written_at"] == "2020"
-    again = Decisions(*scored_tt1)
-    judge(again, 10, 20)
-    assert (again.notices, len(levels(again))) == ([], 3)
-    assert not made.undo("XY")
-    path.write_bytes(before)  # a synchronised folder brings the old file back
+    return folder
+
+
+def test_tables_of_an_earlier_version_are_read_into_the_ledger_and_named(earlier_version, scored_tt1):
+    decisions = Decisions(*scored_tt1)
+    assert stands(decisions)["judgement"] == [("XY", 0, 8.5, "calm", ""), ("XY", 8, 16, "violent", "")]
+    assert stands(decisions)["note"] == [("XY", 0, 1, None, "why")]
+    of_judgements, of_notes = decisions.notices
+    assert str(earlier_version / JUDGEMENTS) in of_judgements
+    assert str(earlier_version / NOTES) in of_notes
+
+
+@pytest.mark.usefixtures("earlier_version")
+def test_columns_that_are_not_ours_stay_in_a_table(scored_tt1):
+    folder = Decisions(*scored_tt1).folder
+    assert [row["mine"] for row in rows_of(folder / JUDGEMENTS)] == ["kept", ""]
+    assert [row["written_at"] for row in rows_of(folder / NOTES)] == ["2020"]
+
+
+@pytest.mark.usefixtures("earlier_version")
+def test_tables_of_an_earlier_version_are_read_once_and_not_undone(scored_tt1):
+    decisions = Decisions(*scored_tt1)
+    again = open_again(decisions)
+    assert again.notices == []
+    assert stands(again) == stands(decisions)
+    assert decisions.undo("XY") is None
+
+
+def test_an_old_table_that_a_synchronised_folder_brings_back_removes_nothing(earlier_version, scored_tt1):
+    path = earlier_version / JUDGEMENTS
+    before = path.read_bytes()
+    decisions = Decisions(*scored_tt1)
+    judge(decisions, 10, 20)
+    again = open_again(decisions)
+    path.write_bytes(before)
     judge(again, 30, 40)
     assert {str(path) in notice for notice in again.notices} == {True}
-    assert len(levels(again)) == len(rows_of(path)) == 4
+    assert len(standing_levels(again)) == len(rows_of(path)) == 4
 
 
 @pytest.mark.parametrize(
     ("movie", "is_own"), [("TT1", True), ("0000001", True), ("x/tt1.mkv", True), ("tt2", False)]
 )
-def test_a_row_is_of_the_film_however_it_spells_it_and_of_another_is_said(scored_tt1, movie, is_own):
+def test_a_row_is_of_the_film_however_it_spells_its_id_and_one_of_another_film_has_a_notice(
+    scored_tt1, movie, is_own
+):
     (scored_tt1[0] / JUDGEMENTS).write_text(f"{HEAD}a,{movie},,8,16,calm,,XY,1,,,\n", "utf-8")
-    made = Decisions(*scored_tt1)
-    assert [clip.movie for clip in made.kept["judgement"]] == ["tt1" if is_own else movie]
-    assert any("of another film" in notice for notice in made.notices) == (not is_own)
+    decisions = Decisions(*scored_tt1)
+    (clip,) = decisions.kept["judgement"]
+    assert clip.movie == ("tt1" if is_own else movie)
+    assert any("of another film" in notice for notice in decisions.notices) == (not is_own)
 
 
-def edited(path, old, new):
+def replace_text(path, old, new):
+    """Replace a text in a file, which must be there."""
     text = path.read_text("utf-8")
     assert old in text
     path.write_text(text.replace(old, new), "utf-8")
@@ -75,83 +108,117 @@ def add_row(path, **cells):
         csv.DictWriter(file, columns, lineterminator="\n").writerow(cells)
 
 
-def test_a_row_that_a_colleague_adds_or_changes_meanwhile_stands_beside_ours(scored_tt1):
-    folder, path = scored_tt1[0], scored_tt1[0] / JUDGEMENTS
-    made = Decisions(*scored_tt1)
-    first, _ = judge(made, 0, 8), judge(made, 20, 28)
-    edited(path, ",calm,", ",violent,")
-    add_row(
-        path,
-        clip_id="b",
-        movie="tt1",
-        start_s=10,
-        end_s=20,
-        level="violent",
-        annotator="COLLEAGUE",
-        seen_score=1,
-    )
-    judge(made, 30, 38)
-    assert [str(path) in notice for notice in made.notices] == [True]
-    expected = [("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent"), ("AB", "calm")]
-    assert sorted(levels(made)) == sorted(expected)
-    assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == sorted(expected)
-    assert first not in {clip.clip_id for clip in made.kept["judgement"]}
-    assert stands(Decisions(*scored_tt1)) == stands(made)
-    assert len([*folder.glob("ledger/*.jsonl")]) == 2
+def test_what_is_added_to_and_changed_in_a_table_meanwhile_stands_beside_what_is_decided_next(decisions):
+    path = decisions.folder / JUDGEMENTS
+    first_id = judge(decisions, 0, 8)
+    judge(decisions, 20, 28)
+    replace_text(path, ",calm,", ",violent,")
+    cells = {"clip_id": "b", "movie": "tt1", "start_s": 10, "end_s": 20, "level": "violent"}
+    add_row(path, **cells, annotator="COLLEAGUE", seen_score=1)
+    judge(decisions, 30, 38)
+    expected = [("AB", "calm"), ("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent")]
+    assert sorted(standing_levels(decisions)) == expected
+    assert sorted((row["annotator"], row["level"]) for row in rows_of(path)) == expected
+    assert first_id not in {clip.clip_id for clip in decisions.kept["judgement"]}  # it was replaced
+    (notice,) = decisions.notices
+    assert str(path) in notice
+    assert stands(open_again(decisions)) == stands(decisions)
+    assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 2  # the desk's, and one of the table
 
 
-def test_a_spreadsheet_saves_it_in_its_own_way_and_nothing_comes_in(scored_tt1):
-    path = scored_tt1[0] / JUDGEMENTS
-    made = Decisions(*scored_tt1)
-    judge(made, 0, 8.5, who="=A")
-    judge(made, 10, 20, "violent", concepts=["Gun", "Dim light"])
-    before = stands(made)
-    text = path.read_text("utf-8").replace("Gun;Dim light", "Gun|").replace(",", ";").replace("8.5;", "8.50;")
-    text = text.replace("Gun|", '"Gun;Dim light"')
-    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    again = Decisions(*scored_tt1)
-    assert (stands(again), again.notices) == (before, [])
-    assert len([*scored_tt1[0].glob("ledger/*.jsonl")]) == 1
+def save_as_a_spreadsheet_does(path):
+    """Write a table with semicolons, a byte order mark, ends of lines of Windows, and 8.50 for 8.5."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [[cell.replace("8.5", "8.50") for cell in row] for row in csv.reader(file)]
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=";", lineterminator="\r\n").writerows(rows)
 
 
-def test_rows_and_files_that_are_gone_are_written_anew(scored_tt1):
-    path = scored_tt1[0] / JUDGEMENTS
-    made = Decisions(*scored_tt1)
-    judge(made, 0, 8)
-    judge(made, 10, 20)
-    path.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:2]), "utf-8")
-    os.utime(path, (later := path.stat().st_mtime + 9, later))
-    again = Decisions(*scored_tt1)
-    assert [str(path) in notice for notice in again.notices] == [True]
-    assert len(rows_of(path)) == len(levels(again)) == 2
+def test_a_table_that_a_spreadsheet_saved_in_its_own_way_changes_nothing(decisions):
+    judge(decisions, 0, 8.5, who="=A")
+    judge(decisions, 10, 20, "violent", concepts=["Gun", "Dim light"])
+    before = stands(decisions)
+    path = decisions.folder / JUDGEMENTS
+    save_as_a_spreadsheet_does(path)
+    text = path.read_bytes()
+    assert text.startswith(b"\xef\xbb\xbf")
+    assert b'"Gun;Dim light"' in text
+    assert b"8.50" in text
+    again = open_again(decisions)
+    assert stands(again) == before
+    assert again.notices == []
+    assert len([*decisions.folder.glob("ledger/*.jsonl")]) == 1  # nothing came in
+
+
+def test_a_row_that_is_gone_from_a_table_is_written_anew(decisions):
+    path = decisions.folder / JUDGEMENTS
+    judge(decisions, 0, 8)
+    judge(decisions, 10, 20)
+    header, first_row, _ = path.read_text("utf-8").splitlines(keepends=True)
+    written_at = path.stat().st_mtime
+    path.write_text(header + first_row, "utf-8")
+    os.utime(path, (written_at + 9, written_at + 9))
+    again = open_again(decisions)
+    (notice,) = again.notices
+    assert str(path) in notice
+    assert len(rows_of(path)) == len(standing_levels(again)) == 2
+
+
+def test_a_table_that_is_gone_is_written_anew_with_the_next_decision(decisions):
+    path = decisions.folder / JUDGEMENTS
+    judge(decisions, 0, 8)
     path.unlink()
-    judge(made, 30, 40)
-    assert len(rows_of(path)) == 3
+    judge(decisions, 30, 40)
+    assert len(rows_of(path)) == 2
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        "a,tt1,,abc,8,calm,,AB,1,,,", "a,tt1,,nan,8,calm,,AB,1,,,", "a,tt1,,8,0,calm,,AB,1,,,",
-        "a,tt1,,,8,calm,,AB,1,,,", "a,tt1,,0,1e9,calm,,AB,1,,,", "a,tt1,,0,8,S,,AB,1,,,",
-        "a,tt1,,0,8,calm,Body,AB,1,,,", "a,tt1,,0,8,calm,,,1,,,", "a,tt1,,0,8,calm,,AB,,,,",
-        "a,tt1,,0,8,calm,,AB,2,,,", "a,tt1,,0,8,calm,,A\u202eB,1,,,", "a,,,0,8,calm,,AB,1,,,",
-    ],
-)  # fmt: skip
-def test_nonsense_in_a_table_is_named_by_file_and_line_at_opening_and_meanwhile(scored_tt1, row):
-    path = scored_tt1[0] / JUDGEMENTS
-    made = Decisions(*scored_tt1)
-    path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{row}\n", "utf-8")
-    before = path.read_bytes()
+NO_JUDGEMENTS = {
+    "a start that is no number": "a,tt1,,abc,8,calm,,AB,1,,,",
+    "a start that is not a number": "a,tt1,,nan,8,calm,,AB,1,,,",
+    "an end before the start": "a,tt1,,8,0,calm,,AB,1,,,",
+    "no start": "a,tt1,,,8,calm,,AB,1,,,",
+    "an end after the film": "a,tt1,,0,1e9,calm,,AB,1,,,",
+    "a level of another codebook": "a,tt1,,0,8,S,,AB,1,,,",
+    "a concept of another codebook": "a,tt1,,0,8,calm,Body,AB,1,,,",
+    "no annotator": "a,tt1,,0,8,calm,,,1,,,",
+    "neither blind nor in sight": "a,tt1,,0,8,calm,,AB,,,,",
+    "seen_score is 2": "a,tt1,,0,8,calm,,AB,2,,,",
+    "a name that turns the direction of texts": "a,tt1,,0,8,calm,,A\u202eB,1,,,",
+    "no film": "a,,,0,8,calm,,AB,1,,,",
+}
+"""Rows under `HEAD` that are no judgement, by what is wrong."""
+
+
+@pytest.fixture(params=NO_JUDGEMENTS.values(), ids=NO_JUDGEMENTS)
+def wrong_row(request):
+    return request.param
+
+
+def write_with_wrong_row(path, wrong_row):
+    path.write_text(f"{HEAD}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
+
+
+def test_a_table_with_a_row_that_is_no_judgement_is_refused_by_file_and_line(scored_tt1, wrong_row):
+    write_with_wrong_row(scored_tt1[0] / JUDGEMENTS, wrong_row)
     with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
         Decisions(*scored_tt1)
-    judge(made, 10, 20)
-    judge(made, 20, 30)
-    assert [str(path) in notice and "line 3" in notice for notice in made.notices] == [True]
-    assert path.read_bytes() == before  # it may be mended
-    edited(path, row, "")
-    judge(made, 30, 40)
-    assert len(rows_of(path)) == len(levels(made)) == 4
+
+
+def test_a_table_that_becomes_wrong_meanwhile_has_one_notice_and_stays_as_it_is_until_it_is_mended(
+    decisions, wrong_row
+):
+    path = decisions.folder / JUDGEMENTS
+    write_with_wrong_row(path, wrong_row)
+    before = path.read_bytes()
+    judge(decisions, 10, 20)
+    judge(decisions, 20, 30)
+    (notice,) = decisions.notices
+    assert str(path) in notice
+    assert "line 3" in notice
+    assert path.read_bytes() == before
+    replace_text(path, wrong_row, "")
+    judge(decisions, 30, 40)
+    assert len(rows_of(path)) == len(standing_levels(decisions)) == 4
 
 
 def test_a_file_of_other_columns_is_refused(scored_tt1):
@@ -160,19 +227,17 @@ def test_a_file_of_other_columns_is_refused(scored_tt1):
         Decisions(*scored_tt1)
 
 
-def test_commands_read_what_a_ledger_got_since_its_tables_were_written(scored_tt1):
-    folder, film, book = scored_tt1
-    made = Decisions(*scored_tt1)
-    judge(made, 10, 20)
-    made.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
-    read = read_judged({folder: film}, book, (JUDGEMENTS,))
-    assert len(read.manifest) == len(rows_of(folder / JUDGEMENTS)) == 2
-    assert [notice for notice in read.notices if "spans read" not in notice] == []
+def test_commands_read_what_a_ledger_got_since_its_tables_were_written(decisions):
+    judge(decisions, 10, 20)
+    decisions.ledger.add("judgement", ROW | {"annotator": "CD"})  # as a synchronised folder gets it
+    read = read_judged({decisions.folder: decisions.film}, decisions.codebook, (JUDGEMENTS,))
+    assert len(read.manifest) == len(rows_of(decisions.folder / JUDGEMENTS)) == 2
+    assert all("spans read" in notice for notice in read.notices)  # and nothing is wrong
 
 
 # --- a table states what stands
 # ---------------------------------------------------------------------------
-def rewritten(path, change):
+def edit_rows(path, change):
     """Edit a table as a spreadsheet does: read its rows, change them, write them all."""
     rows = rows_of(path)
     columns = [*rows[0]]
@@ -183,78 +248,74 @@ def rewritten(path, change):
         writer.writerows(rows)
 
 
-def judged(made):
-    return sorted((clip.annotator, clip.start_s, clip.level) for clip in made.kept["judgement"])
+def judged(decisions):
+    """Return annotator, start and level of each judgement that stands."""
+    return sorted((clip.annotator, clip.start_s, clip.level) for clip in decisions.kept["judgement"])
 
 
-def test_a_row_that_is_copied_for_another_judge_removes_nothing(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge(made, 0, 8)
-    judge(made, 8, 16)
-    rewritten(scored_tt1[0] / JUDGEMENTS, lambda rows: rows.append(rows[0] | {"annotator": "BC"}))
-    made.refresh()
-    assert judged(made) == [("AB", 0, "calm"), ("AB", 8, "calm"), ("BC", 0, "calm")]
-    assert any("AB" in notice and "BC" in notice for notice in made.notices)
-    assert judged(Decisions(*scored_tt1)) == judged(made)
+def test_a_row_that_is_copied_for_another_judge_removes_nothing(decisions):
+    judge(decisions, 0, 8)
+    judge(decisions, 8, 16)
+    edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows.append(rows[0] | {"annotator": "BC"}))
+    decisions.refresh()
+    assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm"), ("BC", 0, "calm")]
+    assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
+    assert judged(open_again(decisions)) == judged(decisions)
 
 
-def test_a_row_that_is_filled_down_over_other_windows_removes_nothing(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge(made, 0, 8)
+def test_a_row_that_is_filled_down_over_other_windows_removes_nothing(decisions):
+    judge(decisions, 0, 8)
 
     def fill_down(rows):
         rows += [rows[0] | {"start_s": f"{start}", "end_s": f"{start + 8}"} for start in (8, 16, 24)]
 
-    rewritten(scored_tt1[0] / JUDGEMENTS, fill_down)
-    made.refresh()
-    assert judged(made) == [("AB", start, "calm") for start in (0, 8, 16, 24)]
-    assert made.conflicts() == set()
+    edit_rows(decisions.folder / JUDGEMENTS, fill_down)
+    decisions.refresh()
+    assert judged(decisions) == [("AB", start, "calm") for start in (0, 8, 16, 24)]
+    assert decisions.conflicts() == set()
 
 
-def test_of_two_rows_with_the_id_of_a_line_that_both_change_one_replaces_it(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge(made, 0, 8)
+def test_where_two_rows_have_the_id_of_one_judgement_the_second_is_a_judgement_of_its_own(decisions):
+    """Somebody changes the level, and copies the row for another span."""
+    judge(decisions, 0, 8)
 
-    def change(rows):
+    def change_and_copy(rows):
         rows[0]["level"] = "violent"
         rows.append(rows[0] | {"start_s": "8", "end_s": "16"})
 
-    rewritten(scored_tt1[0] / JUDGEMENTS, change)
-    made.refresh()
-    assert judged(made) == [("AB", 0, "violent"), ("AB", 8, "violent")]
-    assert made.conflicts() == set()  # the second row is a decision of its own
+    edit_rows(decisions.folder / JUDGEMENTS, change_and_copy)
+    decisions.refresh()
+    assert judged(decisions) == [("AB", 0, "violent"), ("AB", 8, "violent")]
+    assert decisions.conflicts() == set()
 
 
-def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge(made, 0, 8)
-    rewritten(scored_tt1[0] / JUDGEMENTS, lambda rows: rows[0].update(annotator="BC", level="violent"))
-    made.refresh()
-    assert judged(made) == [("AB", 0, "calm"), ("BC", 0, "violent")]
-    assert [line.replaces for line in made.lines.values()] == [(), ()]
-    assert any("AB" in notice and "BC" in notice for notice in made.notices)
+def test_a_row_whose_annotator_is_changed_is_that_persons_and_the_first_stays(decisions):
+    judge(decisions, 0, 8)
+    edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(annotator="BC", level="violent"))
+    decisions.refresh()
+    assert judged(decisions) == [("AB", 0, "calm"), ("BC", 0, "violent")]
+    assert [line.replaces for line in decisions.lines.values()] == [(), ()]
+    assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
 
 
 @pytest.mark.parametrize("lost", ["clip_id", "definition"])
-def test_a_column_that_a_spreadsheet_loses_doubles_nothing(scored_tt1, lost):
-    made = Decisions(*scored_tt1)
-    judge(made, 0, 8)
-    judge(made, 8, 16)
-    rewritten(scored_tt1[0] / JUDGEMENTS, lambda rows: [row.update({lost: ""}) for row in rows])
-    made.refresh()
-    assert judged(made) == [("AB", 0, "calm"), ("AB", 8, "calm")]
+def test_a_column_that_a_spreadsheet_loses_doubles_nothing(decisions, lost):
+    judge(decisions, 0, 8)
+    judge(decisions, 8, 16)
+    edit_rows(decisions.folder / JUDGEMENTS, lambda rows: [row.update({lost: ""}) for row in rows])
+    decisions.refresh()
+    assert judged(decisions) == [("AB", 0, "calm"), ("AB", 8, "calm")]
 
 
-def test_what_a_table_changes_can_be_changed_back_at_the_desk(scored_tt1):
-    made = Decisions(*scored_tt1)
+def test_what_a_table_changes_can_be_changed_back_at_the_desk(decisions):
     for level in ("calm", "violent"):  # the line that is replaced has a clock of its own
-        judge(made, 0, 8, level)
-    rewritten(scored_tt1[0] / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
-    made.refresh()
-    assert judged(made) == [("AB", 0, "unsure")]
-    judge(made, 0, 8, "violent")
-    made.undo("AB")
-    assert judged(made) == judged(Decisions(*scored_tt1)) == [("AB", 0, "unsure")]
+        judge(decisions, 0, 8, level)
+    edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
+    decisions.refresh()
+    assert judged(decisions) == [("AB", 0, "unsure")]
+    judge(decisions, 0, 8, "violent")
+    decisions.undo("AB")
+    assert judged(decisions) == judged(open_again(decisions)) == [("AB", 0, "unsure")]
 
 
 ACTS = ("leave", "level", "give", "move", "copy", "copy for another", "delete")
@@ -262,10 +323,10 @@ ACTS = ("leave", "level", "give", "move", "copy", "copy for another", "delete")
 
 def edit_at_random(rows, rng, step):
     """Edit each row in one way; return what was done to each line, by its id."""
-    done = {}
+    act_of = {}
     for row in [*rows]:
         act = str(rng.choice(ACTS))
-        done[row["clip_id"]] = act
+        act_of[row["clip_id"]] = act
         span = {"start_s": f"{60 + step}", "end_s": f"{61 + step}.{rng.integers(1, 999):03d}"}
         if act == "level":
             row["level"] = "violent" if row["level"] == "calm" else "calm"
@@ -279,23 +340,27 @@ def edit_at_random(rows, rng, step):
             rows.append(row | span | {"annotator": f"{row['annotator']}Y"})
         elif act == "delete":
             rows.remove(row)
-    return done
+    return act_of
 
 
-def test_random_edits_of_a_table_replace_what_its_own_row_changes_and_nothing_else(scored_tt1):
+def test_of_random_edits_of_a_table_only_those_of_a_judgements_own_row_replace_it(decisions):
+    """Its level or its span. A row that is given to somebody, copied or deleted leaves the judgement."""
     rng = np.random.default_rng(0)
-    made = Decisions(*scored_tt1)
     for number in range(6):
-        judge(made, 8 * number, 8 * number + 8, "calm", "AB" if number % 2 else "CD")
-    path = scored_tt1[0] / JUDGEMENTS
+        judge(decisions, 8 * number, 8 * number + 8, "calm", who="AB" if number % 2 else "CD")
+    path = decisions.folder / JUDGEMENTS
     for step in range(8):
-        before = dict(made.lines)
-        done = {}
-        rewritten(path, lambda rows, done=done, step=step: done.update(edit_at_random(rows, rng, step)))
-        made.refresh()
-        changed = {name for name, act in done.items() if act in {"level", "move"}}
-        assert {*before} - {*made.lines} == changed
-        new = [line for name, line in made.lines.items() if name not in before]
-        assert len(new) == sum(act not in {"leave", "delete"} for act in done.values())
-        assert len(rows_of(path)) == len(made.lines)
-    assert judged(Decisions(*scored_tt1)) == judged(made)
+        before = dict(decisions.lines)
+        act_of = {}
+
+        def edit(rows, act_of=act_of, step=step):
+            act_of.update(edit_at_random(rows, rng, step))
+
+        edit_rows(path, edit)
+        decisions.refresh()
+        replaced = {line_id for line_id, act in act_of.items() if act in {"level", "move"}}
+        assert {*before} - {*decisions.lines} == replaced
+        n_new = len({*decisions.lines} - {*before})
+        assert n_new == sum(act not in {"leave", "delete"} for act in act_of.values())
+        assert len(rows_of(path)) == len(decisions.lines)
+    assert judged(open_again(decisions)) == judged(decisions)

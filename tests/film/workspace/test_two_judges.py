@@ -16,7 +16,7 @@ from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
 from obygaze_film.workspace.pages import desk_page, visible_decisions
 from tests.browsers import LONG_MS
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge_blindly
+from tests.film.workspace.deciding import judge_blindly, open_again
 from tests.film.workspace.driving import TITLE, Keyboard, decided_texts, wait_until, wait_until_said
 from tests.film.workspace.test_people import synchronise
 from tests.planted_models import codebook
@@ -59,8 +59,8 @@ def both_judged(folder, book):
     """Two people judge 30 windows each, of which 14 are unlike; one of them is called a tag."""
     made = Decisions(folder, Timeline.read(folder), book)
     first, second = levels_of_both()
-    judge_blindly(made, *first, n=N)
-    judge_blindly(made, *second, who=HOSTILE, n=N)
+    judge_blindly(made, *first, in_all=N)
+    judge_blindly(made, *second, who=HOSTILE, in_all=N)
     made.ledger.close()
 
 
@@ -205,63 +205,100 @@ def test_rows_are_of_one_kind_and_one_order_by_keys_alone(machine, films, tmp_pa
     assert desk.errors == []
 
 
-def test_nobody_sees_what_others_judged_blindly_nor_that_they_differ_before_they_are_finished(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge_blindly(made, *["calm"] * 10, n=10)
-    judge_blindly(made, *["violent"] * 6, who="CD", n=10)
-    film = OpenFilm(0, made.film, made)
-    seen = {who: visible_decisions(film, who) for who in ("AB", "CD", "")}
-    assert [len(seen[who]["differ"]) for who in ("AB", "CD", "")] == [6, 0, 0]
-    assert [seen[who]["hidden"] for who in ("AB", "CD", "")] == [0, 10, 16]
-    # What all films are compared by has their own alone until then: of both they could tell the other's.
-    shown = shown_judgements(film)
+@pytest.fixture
+def unfinished(decisions):
+    """AB has judged ten windows of ten, all calm, and CD six of ten, all violent."""
+    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
+    judge_blindly(decisions, *["violent"] * 6, who="CD", in_all=10)
+    return decisions
+
+
+@pytest.mark.parametrize(
+    ("viewer", "n_differ", "n_hidden"),
+    [("AB", 6, 0), ("CD", 0, 10), ("", 0, 16)],
+    ids=["who is finished", "who is not", "who gives no name"],
+)
+def test_only_who_is_finished_sees_others_blind_judgements_and_where_they_differ(
+    unfinished, viewer, n_differ, n_hidden
+):
+    shown = visible_decisions(OpenFilm(0, unfinished.film, unfinished), viewer)
+    assert len(shown["differ"]) == n_differ
+    assert shown["hidden"] == n_hidden
+
+
+def test_until_a_judge_is_finished_films_are_compared_by_the_judgements_of_that_judge_alone(unfinished):
+    """CD judged last. From a comparison by both CD could tell what AB judged."""
+    shown = shown_judgements(OpenFilm(0, unfinished.film, unfinished))
     assert {clip.annotator for clip in shown.clips} == {"CD"}
-    assert shown.note.endswith("10")
-    judge_blindly(made, *["violent"] * 4, who="CD", n=10)
+    assert shown.note.endswith("10")  # AB's, which are left out
+
+
+def test_once_both_are_finished_they_see_where_they_differ_and_films_are_compared_by_both(unfinished):
+    judge_blindly(unfinished, *["violent"] * 4, who="CD", in_all=10)
+    film = OpenFilm(0, unfinished.film, unfinished)
     assert len(visible_decisions(film, "CD")["differ"]) == 10
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
 
 
-@pytest.mark.parametrize("language", ["en", "fr"])
-def test_before_anybody_has_a_name_no_share_of_all_is_shown_while_somebody_is_unfinished(
-    scored_tt1, language
+@pytest.mark.parametrize(
+    ("language", "reason"), [("en", "their judges are finished"), ("fr", "leurs juges aient fini")]
+)
+def test_a_desk_that_is_opened_anew_compares_films_by_nobody_while_somebody_is_unfinished(
+    unfinished, language, reason
 ):
-    made = Decisions(*scored_tt1)
-    judge_blindly(made, *["calm"] * 10, n=10)
-    judge_blindly(made, *["violent"] * 6, who="CD", n=10)
-    film = OpenFilm(0, made.film, Decisions(*scored_tt1))
+    """Whoever opened it has not given a name yet: it may be either judge."""
+    film = OpenFilm(0, unfinished.film, open_again(unfinished))
     assert film.decisions.default_annotator == ""
     shown = shown_judgements(film)
     assert shown.clips == ()
     note = Words(language).again(shown.note)
     assert "16" in note
-    assert {"en": "their judges are finished", "fr": "leurs juges aient fini"}[language] in note
-    judge_blindly(made, *["violent"] * 4, who="CD", n=10)
-    film = OpenFilm(0, made.film, Decisions(*scored_tt1))
+    assert reason in note
+
+
+def test_a_desk_that_is_opened_anew_compares_films_by_all_once_they_are_finished(unfinished):
+    judge_blindly(unfinished, *["violent"] * 4, who="CD", in_all=10)
+    film = OpenFilm(0, unfinished.film, open_again(unfinished))
     assert {clip.annotator for clip in shown_judgements(film).clips} == {"AB", "CD"}
 
 
-def test_where_one_judges_blindly_nothing_tells_the_score(scored_tt1):
-    """Others' blind judgements are of windows drawn by chance; what was decided in sight is not shown."""
-    made = Decisions(*scored_tt1)
-    judge_blindly(made, *["calm"] * 10, n=10)
-    judge_blindly(made, *["violent"] * 10, who="CD", n=10)
-    first, second, *_ = made.disagreements()
-    made.keep("passage", 50, 60, "AB", level="violent")
-    for one, mode in ((first, "blind"), (second, "read")):
-        made.keep("agreed", one.start_s, one.end_s, "AB", level="calm", parents=one.decisions, mode=mode)
-    stands = visible_decisions(OpenFilm(0, made.film, made), "AB", blind=True)
-    assert {one["kind"] for one in stands["you"]} == {"judgement", "agreed"}
-    assert sum(one["kind"] == "agreed" for one in stands["you"]) == 1
-    assert all(one.keys().isdisjoint({"p", "value"}) for one in stands["you"])
-    assert len(stands["differ"]) == 10
+@pytest.fixture
+def shown_without_scores(decisions):
+    """What a desk without scores shows AB, who decided some things in sight of the score.
+
+    AB and CD differ on ten windows that they judged blindly. They settled the first blindly, and the second
+    in sight; a passage was marked in sight.
+    """
+    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
+    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
+    decisions.keep("passage", 50, 60, "AB", level="violent")
+    first, second, *_ = decisions.disagreements()
+    for disagreement, mode in ((first, "blind"), (second, "read")):
+        span = disagreement.start_s, disagreement.end_s
+        decisions.keep("agreed", *span, "AB", level="calm", parents=disagreement.decisions, mode=mode)
+    return visible_decisions(OpenFilm(0, decisions.film, decisions), "AB", blind=True)
 
 
-def test_a_hostile_name_or_note_is_text_in_the_page(scored_tt1):
-    made = Decisions(*scored_tt1)
-    judge_blindly(made, *["calm"] * 10, who=HOSTILE, n=10)
-    made.keep("passage", 50, 60, "AB", level="violent", note=HOSTILE)
-    film = OpenFilm(0, made.film, made)
+def test_a_desk_without_scores_shows_nothing_that_was_decided_in_sight_of_them(shown_without_scores):
+    kinds = [decision["kind"] for decision in shown_without_scores["you"]]
+    assert set(kinds) == {"judgement", "agreed"}
+    assert kinds.count("agreed") == 1
+
+
+def test_a_desk_without_scores_shows_no_probability_of_a_decisions_span(shown_without_scores):
+    for decision in shown_without_scores["you"]:
+        assert not decision.keys() & {"p", "value"}
+
+
+def test_a_desk_without_scores_shows_where_people_differ(shown_without_scores):
+    """Their blind judgements are of windows drawn at random, which say nothing of the score."""
+    assert len(shown_without_scores["differ"]) == 10
+
+
+def test_a_hostile_name_or_note_is_text_in_the_page(decisions):
+    judge_blindly(decisions, *["calm"] * 10, who=HOSTILE, in_all=10)
+    decisions.keep("passage", 50, 60, "AB", level="violent", note=HOSTILE)
+    film = OpenFilm(0, decisions.film, decisions)
     page = desk_page([film], film, "read", "en")
-    assert "<img" not in page.replace("&lt;img", "")
-    assert page.count("</script>") == 2
+    assert "<img" not in page
+    assert page.count("</script>") == page.count("<script") == 2  # the page's own

@@ -7,21 +7,31 @@ import {MISSING, Rows, bandPath, highest, linePath, lowest, placeOf, spansPath, 
 
 const packed = (values, type) => Buffer.from(new type(values).buffer).toString("base64");
 const words = {decimal: ".", hundredth: "below 0.01", probability_low: "probability below 0.01", probability_band: "probability {0}, 80% band {1} to {2}"};
-const made = () => new Rows({
+const made = (others = []) => new Rows({
  starts: packed([0, 2000, 5500], Uint32Array), p: packed([50, 0, MISSING], Uint8Array), low: packed([40, 0, MISSING], Uint8Array),
  high: packed([60, 0, MISSING], Uint8Array), former: "", flags: [[0, ""], [2, "credits"]],
- concepts: [{name: "Body", p: packed([80, 20, MISSING], Uint8Array), seen: 51, found: true}, {name: "Look", p: packed([90, 90, 90], Uint8Array), seen: 51, found: false}],
+ concepts: [{name: "Body", p: packed([80, 20, MISSING], Uint8Array), seen: 50, unseen: [], doubt: ""}, {name: "Look", p: packed([90, 45, 90], Uint8Array), seen: 50, unseen: [], doubt: "(doubtful)"}, ...others],
+ more: ["1 more", "{n} more"],
 }, 10, words);
 
-test("a time is told with its row, the band, concepts that are seen and found, and flags", () => {
+test("a time is told with its row, the band, concepts that are seen, those that may not be found with a word, and flags", () => {
  const rows = made();
- assert.equal(rows.said(1), "0:00:00–0:00:02; probability 0.50, 80% band 0.40 to 0.60; Body 0.80");
+ assert.equal(rows.said(1), "0:00:00–0:00:02; probability 0.50, 80% band 0.40 to 0.60; Look 0.90 (doubtful), Body 0.80");
  assert.equal(rows.said(2), "0:00:02–0:00:06; probability below 0.01");
- assert.equal(rows.said(9), "0:00:06–0:00:10; credits");
+ assert.equal(rows.said(9), "0:00:06–0:00:10; Look 0.90 (doubtful); credits");
+ const others = ["Clothing", "Activity", "Posture"].map((name) => ({name, p: packed([70, 0, MISSING], Uint8Array), seen: 50, unseen: [], doubt: ""}));
+ assert.match(made(others.slice(0, 2)).said(1), /; Look 0.90 \(doubtful\), Body 0.80, Clothing 0.70, 1 more$/);
+ assert.match(made(others).said(1), /, 2 more$/);
  assert.deepEqual([rows.startAfter(1, 1), rows.startAfter(1, -1), rows.startAfter(9, 5)], [2, 0, 5.5]);
  assert.deepEqual([-1, 0, 1.9, 99].map((t) => placeOf([0, 2000, 5000], t)), [-1, 0, 0, 2]);
  // A row begins at 112.916667 s, which is rounded to 112917 ms: a passage that begins there is in that row.
  assert.deepEqual([112.9, 112.916667, 112.9173].map((t) => placeOf([0, 112917], t)), [0, 1, 1]);
+});
+
+test("a concept is seen from its threshold on, even where its percentage is that of a row below it", () => {
+ const rows = made([{name: "Activity", p: packed([50, 50, MISSING], Uint8Array), seen: 50, unseen: [1], doubt: ""}]);
+ assert.match(rows.said(1), /Activity 0.50/);
+ assert.doesNotMatch(rows.said(2), /Activity/);
 });
 
 test("paths go through every step and break where there is no value", () => {

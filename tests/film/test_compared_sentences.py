@@ -1,0 +1,113 @@
+"""What `film compare` says of single films: whose share, corrected by what, and why there is none."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from obygaze_features.manifest import Manifest
+from obygaze_film import compare_films, score_film
+from obygaze_film.claims import rate_claims, sentences
+from obygaze_film.claims.kinds import ClaimTime, TimelineAgreement
+from obygaze_film.claims.of_judgements import judged_share
+from obygaze_film.group_report import comparison_report
+from obygaze_film.judged_rate import rates_by_definition
+from obygaze_film.page.side_by_side import comparison_page
+from obygaze_film.windows_to_judge import choose_next
+from obygaze_models.report import plain
+from tests.film.films import film_store
+from tests.planted_models import codebook
+
+PLANTED_S = ((40.0, 80.0), (104.0, 136.0))
+
+
+@pytest.fixture(scope="module")
+def films(trained, tmp_path_factory):
+    """Films of 168 s: one that two people judge, one that nobody judges, one cut off after 72 s."""
+    folder = tmp_path_factory.mktemp("compared")
+    stores = {
+        "judged": film_store(folder, "judged", end_s=168.0, planted=PLANTED_S, seed=1),
+        "unjudged": film_store(folder, "unjudged", end_s=168.0, planted=PLANTED_S, seed=2),
+        "cut": film_store(folder, "cut", end_s=168.0, holes=((72.0, 168.0),), seed=3),
+    }
+    return [score_film(store, [trained.paths["pcbm_lr"]]) for store in stores.values()]
+
+
+def calls_of_two(clip):
+    """AB calls violent what is planted; CD agrees in two windows of three, and so no better than chance."""
+    number = round(clip.start_s / 8)
+    is_planted = any(start <= clip.start_s < end for start, end in PLANTED_S)
+    by_ab = "violent" if is_planted else "calm"
+    by_cd = "violent" if number % 2 else "calm"
+    return [replace(clip, level=by_ab, annotator="AB"), replace(clip, level=by_cd, annotator="CD")]
+
+
+@pytest.fixture(scope="module")
+def judgements(films, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("book")
+    drawn = choose_next(films[:1], 15, blind=True)
+    clips = [judged for clip in drawn for judged in calls_of_two(clip)]
+    return Manifest(tuple(clips), folder, codebook(folder))
+
+
+@pytest.fixture(scope="module")
+def compared(films, judgements):
+    return compare_films(films, judgements)
+
+
+def printed(text):
+    return " ".join(text.split())
+
+
+def test_a_table_says_why_a_film_has_no_share(compared):
+    text = printed(plain(comparison_report(compared)))
+    assert "undefined" not in text
+    assert text.count("not judged") >= 2
+    assert re.search(r"cut, model alone: no rate: \d+% of the film .* could not be read", text)
+    page = comparison_page(compared)
+    assert re.search(r"no rate: \d+% of the film .* could not be read", page)
+    assert re.search(
+        r"pas de taux : \d+ % du film .* n’a pas pu être lu", comparison_page(compared, language="fr")
+    )
+
+
+def test_judges_who_may_agree_no_better_than_chance_are_said_to_without_a_groups_share(
+    compared, films, judgements
+):
+    (pair,) = compared.agreement
+    assert pair.low is not None
+    assert pair.low <= 0
+    said = "it may be no better than chance"
+    page = comparison_page(compared)
+    assert said in printed(plain(comparison_report(compared)))
+    assert said in page
+    assert "they may agree no better than chance" in page
+    assert "AB and CD: they may agree no better than chance" in printed(plain(comparison_report(compared)))
+    # `film rate` prints the same sentence.
+    found = rates_by_definition(films[0], judgements)
+    (of_rate,) = [text for text in sentences(rate_claims(found)) if text.startswith("AB and CD: ")]
+    assert of_rate.removesuffix(".") in page
+
+
+def test_a_page_explains_no_column_that_it_has_not(compared):
+    assert "windows counted" in printed(plain(comparison_report(compared)))
+    assert "windows counted" not in comparison_page(compared)
+
+
+def test_a_share_that_a_model_corrected_is_said_to_be(films, judgements):
+    for rate in rates_by_definition(films[0], judgements).rates:
+        english, french = (sentences([judged_share(rate)], language)[0] for language in ("en", "fr"))
+        is_corrected = rate.method == "difference"
+        assert ("the share is corrected by pcbm_lr" in english) == is_corrected
+        assert ("la part est corrigée par pcbm_lr" in french) == is_corrected
+    methods = {
+        tuple(rate.annotators): rate.method for rate in rates_by_definition(films[0], judgements).rates
+    }
+    assert methods["AB",] == "difference"
+
+
+def test_a_kappa_of_timelines_that_is_undefined_is_said_to_be_and_why():
+    claim = TimelineAgreement(who=("m",), what="AB", time=ClaimTime("film"), number=None, n_films=2)
+    english, french = (sentences([claim], language)[0] for language in ("en", "fr"))
+    assert "by kappa undefined (in each film both mark all, or both mark nothing)" in english
+    assert "indéfini (dans chaque film, tous deux marquent tout, ou tous deux rien)" in french
