@@ -1,9 +1,10 @@
 """Change single expressions of the code, and see whether the tests notice: a sampled mutation run.
 
 One place of a function is changed at a time: a comparison, an operator, a constant, a condition, a call left
-out, a result. For each change those tests run that call the function, the quickest first; the run ends with
-the first that fails. What survives is printed with its place and with what the function is for, which is what
-a user would lose: a test kills it, or a row of `mutants_argued.csv` says why it changes nothing.
+out, a result. For each change those tests run that call the function: first those that run the changed line,
+the quickest before others. The run ends with the first that fails. What survives is printed with its place
+and with what the function is for, which is what a user would lose: a test kills it, or a row of
+`mutants_argued.csv` says why it changes nothing.
 
 The packages are imported and the tests collected once. Every change is then made in a fork of that process,
 in the function's code alone, so that a change costs what its tests cost. Constants of modules and defaults
@@ -13,7 +14,8 @@ are not changed. Which tests call which functions is traced first, in the rooms 
         [--only MODULE:LINE:COLUMN...] [--calls calls.json]
 
 `--room` takes a package or module of `TESTS`, or the beginning of some; by default all are changed.
-`--since` changes only lines that are new since a commit. `--calls` keeps the trace, or reads it where it is.
+`--since` changes only lines that are new since a commit. `--calls` keeps the trace, or reads it where it is;
+it fits the changes that it was made for.
 The exit code is 1 where more than the share `--most` survives.
 """
 
@@ -32,10 +34,8 @@ import sys
 import tempfile
 import threading
 import time
-from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
@@ -61,10 +61,15 @@ TESTS = {
     ],
     "obygaze_features/text_records": ["tests/manifest", "tests/test_text.py"],
     "obygaze_features/workbook": ["tests/manifest"],
-    "obygaze_features/video": ["tests/video"],
-    "obygaze_features/backbones": ["tests/backbones"],
+    "obygaze_features/video": ["tests/video", "tests/extraction"],
+    "obygaze_features/backbones": ["tests/backbones", "tests/extraction"],
     "obygaze_features/extraction": ["tests/extraction"],
-    "obygaze_features/store": ["tests/store"],
+    "obygaze_features/store": [
+        "tests/store",
+        "tests/exchange",
+        "tests/test_cosines.py",
+        "tests/test_loading.py",
+    ],
     "obygaze_features/exchange": ["tests/exchange"],
     "obygaze_features/commands": CLI,
     "obygaze_models/models": ["tests/models"],
@@ -86,7 +91,9 @@ TESTS = {
     "obygaze_studies": ["tests/studies"],
 }
 """Packages and modules that are changed, and their tests."""
-PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not long"]
+PYTEST = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not nightly"]
+LONG_TESTS = ("tests/studies", "tests/demo")
+"""Folders whose long tests run, too: what they test takes long."""
 BUDGET_S = 10
 WALL_S = 300
 """CPU seconds, by the trace, of the tests of a change; seconds of waiting, as for a pipe, before it counts as
@@ -270,41 +277,131 @@ def _functions(value: object) -> Iterator[FunctionType]:
             yield from _functions(below)
 
 
+class QuickTests:
+    """A plugin of pytest that leaves out long tests, except those in `LONG_TESTS`."""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave them out."""
+        items[:] = [
+            item
+            for item in items
+            if item.get_closest_marker("long") is None or item.nodeid.startswith(LONG_TESTS)
+        ]
+
+
 class Calls:
-    """A plugin of pytest that notes which functions each test calls, and how long it takes."""
+    """A plugin of pytest that notes what each test runs of the packages, and how long it takes.
 
-    def __init__(self, root: Path) -> None:
-        self._root = f"{root}/obygaze"
-        self._codes = set[CodeType]()
-        self.of: dict[str, list[list[str | int]]] = {}
+    A fixture that several tests share runs in the first of them alone; what it calls counts for all of them.
+
+    Attributes
+    ----------
+    of
+        Test -> the functions that it calls, as `[module, first line]`.
+    lines
+        Test -> the lines that it runs of functions to be changed, as `[module, line]`.
+    seconds
+        Test -> its CPU seconds, without those of the fixtures that it shares.
+    shared
+        Test -> the fixtures that it shares, each with the CPU seconds of its setup.
+    """
+
+    def __init__(self, root: Path, chosen: Iterable[Mutant]) -> None:
+        self._root = f"{root}/"
+        self._chosen = {(mutant.module, mutant.function) for mutant in chosen}
+        self._now = _Seen()
+        self._of_fixtures: dict[str, _Seen] = {}
+        self.of: dict[str, list[tuple[str, int]]] = {}
+        self.lines: dict[str, list[tuple[str, int]]] = {}
         self.seconds: dict[str, float] = {}
+        self.shared: dict[str, dict[str, float]] = {}
 
-    def _see(self, frame: FrameType, _event: str, _argument: object) -> None:
+    def _see(self, frame: FrameType, _event: str, _argument: object) -> Callable[..., Any] | None:
         code = frame.f_code
-        if code.co_filename.startswith(self._root):
-            self._codes.add(code)
+        if not code.co_filename.startswith(f"{self._root}obygaze"):
+            return None
+        self._now.codes.add(code)
+        is_chosen = (self._module(code), code.co_firstlineno) in self._chosen
+        return self._see_line if is_chosen else None
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Leave out tests that need the worker: they fail without a change."""
-        if report.failed:
-            self.of[report.nodeid] = []
+    def _see_line(self, frame: FrameType, event: str, _argument: object) -> Callable[..., Any]:
+        if event == "line":
+            self._now.lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return self._see_line
+
+    def _module(self, code: CodeType) -> str:
+        return code.co_filename.removeprefix(self._root)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
+        """Note what the setup of a shared fixture calls."""
+        if fixturedef.scope == "function":
+            yield
+            return
+        around = self._now
+        self._now = _Seen()
+        begin = time.process_time()
+        yield
+        seen = self._of_fixtures.setdefault(_name(fixturedef), _Seen())
+        seen.add(self._now)
+        around.fixtures_s += time.process_time() - begin
+        seen.seconds = max(seen.seconds, time.process_time() - begin - self._now.fixtures_s)
+        self._now = around
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Note a test's calls."""
-        self._codes = set()
+        """Note what a test calls."""
+        _forget_kept_results()
+        self._now = _Seen()
         begin = time.process_time()
         threading.settrace(self._see)
         sys.settrace(self._see)
         yield
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]  # as documented
-        self.seconds[item.nodeid] = time.process_time() - begin
-        calls = [
-            [code.co_filename.removeprefix(f"{self._root[: -len('obygaze')]}"), code.co_firstlineno]
-            for code in self._codes
-        ]
+        self.seconds[item.nodeid] = time.process_time() - begin - self._now.fixtures_s
+        shared = {}
+        for definitions in getattr(item, "_fixtureinfo").name2fixturedefs.values():  # noqa: B009 - private
+            for fixture in map(_name, definitions):
+                if fixture in self._of_fixtures:
+                    self._now.add(self._of_fixtures[fixture])
+                    shared[fixture] = self._of_fixtures[fixture].seconds
+        self.shared[item.nodeid] = shared
+        calls = [(self._module(code), code.co_firstlineno) for code in self._now.codes]
         self.of.setdefault(item.nodeid, calls)
+        self.lines[item.nodeid] = [(path.removeprefix(self._root), line) for path, line in self._now.lines]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Leave out tests that need the worker: they fail without a change."""
+        if report.failed:
+            self.of[report.nodeid] = []
+
+
+@dataclass
+class _Seen:
+    """Functions and lines that ran, CPU seconds, and those of shared fixtures within them."""
+
+    codes: set[CodeType] = field(default_factory=set)
+    lines: set[tuple[str, int]] = field(default_factory=set)
+    seconds: float = 0.0
+    fixtures_s: float = 0.0
+
+    def add(self, other: "_Seen") -> None:
+        self.codes |= other.codes
+        self.lines |= other.lines
+
+
+def _name(fixture: Any) -> str:
+    return f"{fixture.baseid}:{fixture.argname}"
+
+
+def _forget_kept_results() -> None:
+    """Clear the caches of functions, so that every test that needs their results calls them."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("obygaze"):
+            for value in list(vars(module).values()):
+                if callable(clear := getattr(value, "cache_clear", None)):
+                    clear()
 
 
 def read_here() -> None:
@@ -336,7 +433,11 @@ class Trials:
 
     def __init__(self, chosen: Sequence[Mutant], calls: Path) -> None:
         self._chosen = chosen
-        self._of, self._seconds = json.loads(calls.read_text(encoding="utf-8"))
+        noted = json.loads(calls.read_text(encoding="utf-8"))
+        self._of = noted["of"]
+        self._lines = noted["lines"]
+        self._seconds = noted["seconds"]
+        self._shared = noted["shared"]
         self._argued = read_argued()
         self._out = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8")
         self.survivors: list[Mutant] = []
@@ -366,12 +467,26 @@ class Trials:
         return "survived"
 
     def _covering(self, mutant: Mutant, items: Mapping[str, pytest.Item]) -> list[str]:
-        """List the tests that call the changed function, the quickest first."""
-        at = [mutant.module, mutant.function]
-        tests = [test for test, calls in self._of.items() if at in calls and test in items]
-        tests.sort(key=lambda test: float(self._seconds.get(test, 0)))
-        spent = list(accumulate(float(self._seconds.get(test, 0)) for test in tests))
-        return tests[: max(1, bisect(spent, BUDGET_S))]
+        """List tests that call the changed function: first those that run its line; each kind by time."""
+        function = [mutant.module, mutant.function]
+        line = [mutant.module, mutant.line]
+        tests = [test for test, calls in self._of.items() if function in calls and test in items]
+        tests.sort(key=lambda test: (line not in self._lines[test], self._cost(test, {})))
+        chosen: list[str] = []
+        paid: dict[str, float] = {}
+        spent = 0.0
+        for test in tests:
+            spent += self._cost(test, paid)
+            if chosen and spent > BUDGET_S:
+                break
+            chosen.append(test)
+            paid |= self._shared[test]
+        return chosen
+
+    def _cost(self, test: str, paid: Mapping[str, float]) -> float:
+        """Return the CPU seconds of a test, with those of shared fixtures that are not set up yet."""
+        fixtures_s = sum(seconds for name, seconds in self._shared[test].items() if name not in paid)
+        return float(self._seconds[test]) + fixtures_s
 
     def _fails(self, mutant: Mutant, tests: Sequence[pytest.Item]) -> bool:
         child = os.fork()
@@ -380,7 +495,7 @@ class Trials:
             try:
                 for stream in (1, 2):
                     os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-                limit = 4 * BUDGET_S
+                limit = 4 * max(BUDGET_S, round(self._cost(tests[0].nodeid, {})))
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
                 signal.alarm(WALL_S)
                 put(mutant)
@@ -421,15 +536,16 @@ def new_lines(commit: str) -> dict[str, set[int]]:
     return lines
 
 
-def trace(words: Sequence[str], calls: Path) -> None:
+def trace(words: Sequence[str], calls: Path, chosen: Iterable[Mutant]) -> None:
     """Note in a process of its own which tests call which functions."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)
         return
-    plugin = Calls(ROOT)
-    pytest.main([*words], [plugin])
-    calls.write_text(json.dumps([plugin.of, plugin.seconds]), encoding="utf-8")
+    plugin = Calls(ROOT, chosen)
+    pytest.main([*words], [QuickTests(), plugin])
+    noted = {"of": plugin.of, "lines": plugin.lines, "seconds": plugin.seconds, "shared": plugin.shared}
+    calls.write_text(json.dumps(noted), encoding="utf-8")
     os._exit(0)
 
 
@@ -461,9 +577,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         calls = options.calls.absolute() if options.calls.name else Path(temporary) / "calls.json"
         if not calls.is_file():
-            trace(words, calls)
+            trace(words, calls, chosen)
         trials = Trials(chosen, calls)
-        pytest.main(words, [trials])
+        pytest.main(words, [QuickTests(), trials])
     sys.exit(len(trials.survivors) > options.most * len(chosen))
 
 

@@ -9,6 +9,7 @@ from obygaze_features.video import at, probe, read_frames
 from obygaze_features.video.bitstream import (
     NO_HEADER,
     READERS,
+    BitReader,
     FieldReader,
     frame_number_bits,
     gif,
@@ -247,3 +248,11 @@ def test_two_fields_in_packets_of_their_own_are_one_picture(tmp_path, suffix):
     assert frames.time_s == pytest.approx([number / 25 for number in range(6)], abs=1e-3)
     rows = [image[:2, 0, 0].tolist() for image in frames.images]
     assert rows == [pytest.approx(rows_of_fields(grey), abs=2) for grey in greys]
+
+
+def test_signed_numbers_in_exp_golomb_coding_go_up_and_down_in_turn():
+    # Table 9-3 of H.264: the codes 0 to 4 are 0, 1, -1, 2, -2.
+    bits = "1" + "010" + "011" + "00100" + "00101"
+    unit = b"\x67" + int(bits.ljust(24, "1"), 2).to_bytes(3, "big")
+    reader = BitReader(unit)
+    assert [reader.read_signed_exp_golomb() for _ in range(5)] == [0, 1, -1, 2, -2]
