@@ -166,8 +166,8 @@ METRIC = [
     ),
     Change(
         "tests/evaluation/test_metrics.py",
-        "        (metrics.auc, scores,",
-        "        (metrics.accuracy, called, reference.accuracy_score, True),\n        (metrics.auc, scores,",
+        "        (metrics.f1_pos, partial(",
+        "        (metrics.accuracy, reference.accuracy_score, True),\n        (metrics.f1_pos, partial(",
     ),
     Change(
         "docs/evaluation.md",

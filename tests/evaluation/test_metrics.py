@@ -39,7 +39,6 @@ def ap_of_random_scores(labels_of_movies, rng):
         (metrics.f1_weighted, partial(reference_f1, average="weighted", labels=[0, 1]), True),
         (metrics.balanced_accuracy, reference.balanced_accuracy_score, True),
     ],
-    ids=["f1_pos", "f1_macro", "f1_weighted", "balanced_accuracy"],
 )
 @given(clips=CLIPS)
 def test_metrics_of_calls_are_scikit_learns_or_undefined(metric, expected_metric, needs_both_classes, clips):
