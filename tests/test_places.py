@@ -315,7 +315,7 @@ def to_lines(exported: Exported) -> str:
     Change(
         "obygaze_film/exchange/registry.py",
         '    "csv": Format(',
-        '    "lines": Format(to_lines, ".txt", SEGMENTS, "times are rounded to tenths of a second"),\n'
+        '    "lines": Format(to_lines, ".txt", SEGMENTS, "probabilities have two decimals, times tenths"),\n'
         '    "csv": Format(',
     ),
     Change("obygaze_film/commands/film_output.py", '"refi-qda", "csv",\n)', '"refi-qda", "csv", "lines",\n)'),

@@ -389,7 +389,7 @@ def _metric_of_calls(
     title: str,
     point: Callable[[LabelArray, LabelArray], float],
     *,
-    by_movie: int = 0,
+    by_movie: int = 9,
     shown: bool = True,
     method_interval: bool = True,
 ) -> Metric:
