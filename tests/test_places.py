@@ -426,7 +426,7 @@ def test_a_new_backbone_fills_a_store_that_verifies(checkout):
 @pytest.mark.parametrize(
     ("files", "chosen"),
     [
-        (["evaluation/test_metrics.py"], "reference"),
+        (["evaluation/test_metrics.py"], "scikit_learns"),
         (
             ["manifest/spans/test_formats.py", "manifest/spans/test_import_spans.py", "test_plugins.py"],
             "beats or entry_for_each or page_lists or command",
