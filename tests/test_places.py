@@ -167,7 +167,7 @@ METRIC = [
     Change(
         "tests/evaluation/test_metrics.py",
         "        (metrics.f1_pos, partial(",
-        "        (metrics.accuracy, reference.accuracy_score, True),\n        (metrics.f1_pos, partial(",
+        "        (metrics.accuracy, reference.accuracy_score, set()),\n        (metrics.f1_pos, partial(",
     ),
     Change(
         "docs/evaluation.md",
