@@ -43,7 +43,7 @@ from obygaze_features.manifest.identity import check_identity
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store, staging_path
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.sealing import versioned
+from obygaze_features.store.sealing import versioned_path
 from obygaze_features.store.shares import check_shares
 
 CLIPS_AT_ONCE = 8
@@ -111,7 +111,7 @@ def prepare(
     validate_licence(licence)
     out = store_path(out)
     check_shares(staging_path(out), shard, this_machine())
-    versioned(out, version)
+    versioned_path(out, version)
     takes_texts = reads_texts(backbones)
     without_shots = {  # option with which shots cannot be found -> whether it is given
         "--engine ray": engine == "ray",

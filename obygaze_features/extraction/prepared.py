@@ -25,14 +25,14 @@ from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
 from obygaze_features.store.growth import Plan, discard, is_replaceable, plan_growth
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, clips_with_returned_video
-from obygaze_features.store.sealing import versioned
+from obygaze_features.store.sealing import versioned_path
 from obygaze_features.store.shares import (
     begin_share,
     finish_share,
     number_of_shares,
     shares_elsewhere,
 )
-from obygaze_features.store.stage import shard_rows
+from obygaze_features.store.stage import rows_of_share
 from obygaze_features.store.store import sealed_versions
 from obygaze_features.video import why_not_in_stretches
 
@@ -96,7 +96,7 @@ class Extraction:
     @property
     def sealed_path(self) -> Path:
         """Folder of the sealed store."""
-        return versioned(self.out, self.version)
+        return versioned_path(self.out, self.version)
 
     @property
     def seals(self) -> bool:
@@ -134,7 +134,7 @@ class Extraction:
             parent_clips = open_store(self.append).clips
             done_ids = {clip.clip_id for clip in parent_clips if clip.status != STATUSES[0]}
         clip_ids = sorted(clip.clip_id for clip in clips)
-        ids_of_shard = [clip_ids[row] for row in shard_rows(len(clip_ids), self.shard)]
+        ids_of_shard = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
         return [clip_id for clip_id in ids_of_shard if clip_id not in done_ids]
 
     def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:

@@ -264,7 +264,7 @@ class _Shares:
         self._report = report
         self._reports_of_ended = [report]
         # Row -> its best journal entry when the run began, by which a clip that was written since shows.
-        self._best_before = stage.best()
+        self._best_before = stage.best_entries()
         self._deaths_in_a_row = 0  # of processes, without a finished clip in between
 
     def take(self) -> _Share | None:
@@ -352,7 +352,7 @@ class _Shares:
 
     def _undone(self, clip_ids: Sequence[str]) -> list[str]:
         """Return the clips whose row in the stage is still the one from before the run."""
-        best = self._stage.best()
+        best = self._stage.best_entries()
         rows = self._stage.rows
         return [clip for clip in clip_ids if best.get(rows[clip]) == self._best_before.get(rows[clip])]
 
