@@ -25,7 +25,7 @@ from obygaze_features.extraction.card_process import (
 )
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, take_pictures
 from obygaze_features.extraction.decoders import CUDA, PYAV
-from obygaze_features.extraction.films import Films, Pass, WorkQueue
+from obygaze_features.extraction.films import FilePass, Films, WorkQueue
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.video.hardware import Card, NvidiaCard
 from obygaze_features.workers import Event, Parent, WorkerPool
@@ -83,7 +83,7 @@ class CardPool(DecodePool):
         # Number of a pass on the GPU -> its tasks that are not decoded yet, by their position in the pass.
         self._on_card: dict[Hashable, dict[int, DecodeTask]] = {}
         # Passes that the GPU did not decode, and why; they wait for a core.
-        self._handed_back: deque[tuple[Pass, str]] = deque()
+        self._handed_back: deque[tuple[FilePass, str]] = deque()
         # Path of a file that the GPU does not decode -> why.
         self._reason_of_file: dict[Path | None, str] = {}
         # Key of a pass that cores decode in place of the GPU -> why.
@@ -104,18 +104,18 @@ class CardPool(DecodePool):
         first of the queue.
         """
         if self._card_has_room():
-            for position, work in enumerate(islice(queue, SEARCHED_PASSES)):
-                if self._is_for_card(work):
+            for position, file_pass in enumerate(islice(queue, SEARCHED_PASSES)):
+                if self._is_for_card(file_pass):
                     del queue[position]
-                    self._put_on_card(work)
+                    self._put_on_card(file_pass)
                     return True
         if self._handed_back and self._has_room():
-            work, reason = self._handed_back.popleft()
-            self._put_on_cores(work, reason)
+            file_pass, reason = self._handed_back.popleft()
+            self._put_on_cores(file_pass, reason)
             return True
         if queue and self._has_room():
-            work = queue.popleft()
-            self._put_on_cores(work, self._why_not_on_card(work))
+            file_pass = queue.popleft()
+            self._put_on_cores(file_pass, self._why_not_on_card(file_pass))
             return True
         return False
 
@@ -159,35 +159,35 @@ class CardPool(DecodePool):
         is_free = self._is_open and len(self._on_card) < most_passes
         return is_free and len(self._handed_back) < most_passes
 
-    def _is_for_card(self, work: Pass) -> bool:
+    def _is_for_card(self, file_pass: FilePass) -> bool:
         """Return whether the GPU may decode a pass.
 
         Cores decode the passes that measure a stretch of a film or that use frames of such stretches, those
         of backbones that only hear, and those for which `_why_not_on_card` gives a reason.
         """
-        measures_stretch = work.stretch is not None
-        uses_stretches = len(work.stretch_frames) > 0
+        measures_stretch = file_pass.stretch is not None
+        uses_stretches = len(file_pass.stretch_frames) > 0
         if measures_stretch or uses_stretches:
             return False
-        return take_pictures(work.tasks) and not self._why_not_on_card(work)
+        return take_pictures(file_pass.tasks) and not self._why_not_on_card(file_pass)
 
-    def _why_not_on_card(self, work: Pass) -> str:
+    def _why_not_on_card(self, file_pass: FilePass) -> str:
         """Return why the GPU cannot decode the files of a pass, to be remarked on its clips; "" if it can."""
-        if not work.tasks:  # a stretch of a film in which no window begins
+        if not file_pass.tasks:  # a stretch of a film in which no window begins
             return ""
-        if work.tasks[0].strict:
+        if file_pass.tasks[0].strict:
             return STRICT
-        return self._reason_of_file.get(work.tasks[0].path, "")
+        return self._reason_of_file.get(file_pass.tasks[0].path, "")
 
-    def _put_on_card(self, work: Pass) -> None:
+    def _put_on_card(self, file_pass: FilePass) -> None:
         """Send a pass to the process of the GPU, and remember its clips until they are decoded."""
         key = next(self._pass_numbers)
-        self._on_card[key] = dict(enumerate(work.tasks))
-        self._process.tell(_CardKey(self._process_number), NewPass(key, work, self.timeout_s))
+        self._on_card[key] = dict(enumerate(file_pass.tasks))
+        self._process.tell(_CardKey(self._process_number), NewPass(key, file_pass, self.timeout_s))
 
-    def _put_on_cores(self, work: Pass, reason: str) -> None:
+    def _put_on_cores(self, file_pass: FilePass, reason: str) -> None:
         """Give a pass to a decode worker, and remember why cores decode it; empty for no reason."""
-        self._reason_of_pass[self._put(work)] = reason
+        self._reason_of_pass[self._put(file_pass)] = reason
 
     def _take_from_card(self, event: Event) -> list[DecodedClip]:
         """Handle a message of the GPU's process; return the clip that it decoded, or an empty list.
@@ -217,7 +217,7 @@ class CardPool(DecodePool):
             if undone and message.for_whole_file:
                 self._reason_of_file[undone[0].path] = message.reason
             if undone:
-                self._handed_back.append((Pass(undone), message.reason))
+                self._handed_back.append((FilePass(undone), message.reason))
         return []
 
     def _end_process(self, how: str) -> None:
@@ -230,7 +230,7 @@ class CardPool(DecodePool):
         reason = f"its process ended ({how}), or a clip took longer than {self.timeout_s:g} s"
         for undone in self._on_card.values():
             if undone:
-                self._handed_back.append((Pass(list(undone.values())), reason))
+                self._handed_back.append((FilePass(list(undone.values())), reason))
         self._on_card.clear()
         if self._process_number < MOST_STARTS:
             self._process = self._start()

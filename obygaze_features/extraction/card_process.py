@@ -26,8 +26,8 @@ from obygaze_features.extraction.decode_clips import (
     decode_clips,
     decode_with_av,
 )
-from obygaze_features.extraction.films import Pass
-from obygaze_features.extraction.keep_frames import keeping
+from obygaze_features.extraction.films import FilePass
+from obygaze_features.extraction.keep_frames import with_frame_cache
 from obygaze_features.video import share_in
 from obygaze_features.video.hardware import (
     MOST_COMPARED,
@@ -80,7 +80,7 @@ class NewPass(NamedTuple):
     """Message with a pass to decode, and the seconds that one clip may take."""
 
     key: Hashable
-    work: Pass
+    file_pass: FilePass
     limit_s: float
 
 
@@ -158,8 +158,8 @@ class CardDecoder:
         Cores decode the damaged clips, because they describe the damage.
         """
         errors: list[Exception] = []
-        decode = keeping(partial(self._decode_until_error, errors=errors))
-        for number, clip in decode_clips(new.work.tasks, decode, time.thread_time):
+        decode = with_frame_cache(partial(self._decode_until_error, errors=errors))
+        for number, clip in decode_clips(new.file_pass.tasks, decode, time.thread_time):
             self._watch.expect(new.key, new.limit_s)  # each clip may take as long as the first
             if clip.status == "ok":
                 self._parent.send(ClipGiven(new.key, number, clip))

@@ -40,7 +40,7 @@ ReadWindows = Callable[..., Iterator[tuple[int, tuple[Frames[Pixels], ...] | Vid
 
 NO_VIDEO = "the manifest names no video for this clip"
 """Reason why a clip has failed."""
-UNREAD = {
+UNREAD_REMARKS = {
     "sound": "the file has sound, which no backbone here hears",
     "subtitles": "the file has subtitles, which give no features",
 }
@@ -68,7 +68,7 @@ class Request(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class FrameCache:
     """Where frames are kept between runs; `keep_frames` makes what backbones see from them.
 
     Parameters
@@ -113,7 +113,7 @@ class DecodeTask:
     strict: bool = False
     hash_source: bool = False
     sounds: Mapping[str, tuple[Hearing, Request]] = field(default_factory=dict)
-    keep: Keep | None = None
+    frame_cache: FrameCache | None = None
 
     def frame_requests(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
         """Return the requests that need different frames: `request_key` -> sampling and `prepare`.
@@ -215,8 +215,8 @@ class DecodedClip:
         the previous clip.
     remarks
         Notes for the user about a clip that is not at fault.
-    besides
-        What the file holds besides pictures: keys of `UNREAD`.
+    other_streams
+        What the file holds besides pictures: keys of `UNREAD_REMARKS`.
     absent
         Name of each backbone that has nothing of the clip while others have -> why, such as `no sound track`.
     without_pictures_s
@@ -232,7 +232,7 @@ class DecodedClip:
     cpu_s: float = 0.0
     n_decoded: int = 0
     remarks: tuple[str, ...] = ()
-    besides: tuple[str, ...] = ()
+    other_streams: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
     without_pictures_s: tuple[tuple[float, float], ...] = ()
 
@@ -324,10 +324,10 @@ def _with_sound_and_features(
         clip = _with_features(task, _with_sound(task, pictures, open_track))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
         return DecodedClip(pictures.clip_id, "failed", _reason(error), source=pictures.source)
-    unread = set(clip.besides)  # what the file holds besides pictures
+    unread = set(clip.other_streams)  # what the file holds besides pictures
     if task.sounds:
         unread.discard("sound")
-    remarks = [UNREAD[name] for name in clip.besides if name in unread]
+    remarks = [UNREAD_REMARKS[name] for name in clip.other_streams if name in unread]
     return replace(clip, remarks=(*clip.remarks, *remarks))
 
 
@@ -557,7 +557,7 @@ def _clip(
         "ok",
         frames={name: prepared[request_key(request)] for name, request in task.requests.items()},
         source=source,
-        besides=probe(path).besides,
+        other_streams=probe(path).besides,
     )
     if not result:
         return clip

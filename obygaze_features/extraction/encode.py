@@ -73,7 +73,7 @@ def uses_gpu(backbone: Backbone) -> bool:
     return bool(backbone.provenance.get("compute", {}).get("device", "cpu") != "cpu")
 
 
-def fallback(backbones: Sequence[Backbone]) -> str | None:
+def cpu_fallback_note(backbones: Sequence[Backbone]) -> str | None:
     """Return a sentence on the networks that run on the CPU because no GPU is usable; None if none does."""
     reasons: dict[str, str] = {}
     for backbone in backbones:

@@ -18,7 +18,7 @@ from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_features.extraction.card_pool import refuse_without_card
 from obygaze_features.extraction.cost_estimate import Estimate, estimate_clips
 from obygaze_features.extraction.decoders import CUDA, PYAV, load_decoder
-from obygaze_features.extraction.encode import clips_at_once, fallback
+from obygaze_features.extraction.encode import clips_at_once, cpu_fallback_note
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_duplicates
 from obygaze_features.extraction.loop import run_local
@@ -275,7 +275,7 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
     for backbone in job.backbones:
         for absent in _unasked(backbone, job.manifest.codebook):
             note(absent)
-    reason = fallback(job.backbones)
+    reason = cpu_fallback_note(job.backbones)
     if reason:
         note(reason)
 
@@ -490,7 +490,7 @@ def extract(work: Extraction) -> Store | MaybeNone:
     >>> store["descriptors"].read("tt1-0", "frames").shape
     (4, 103)
     """
-    if not work.seals:
+    if not work.will_seal:
         raise ExtractError("extract seals a store: for one shard, or without sealing, use prepare(...).run()")
     stage, _ = work.run()
     sealed = work.seal(stage)

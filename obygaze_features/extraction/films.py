@@ -63,7 +63,7 @@ class Stretch:
         return self.edges[self.number + 1]
 
 
-class KeptFrames:
+class StretchFrames:
     """A file with frames of a stretch that other windows need; removed when nothing refers to this object."""
 
     def __init__(self, path: Path) -> None:
@@ -76,7 +76,7 @@ class KeptFrames:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pass:
+class FilePass:
     """Clips that a worker decodes in one pass.
 
     Parameters
@@ -92,7 +92,7 @@ class Pass:
     tasks: Sequence[DecodeTask]
     stretch: Stretch | None = None
     others: Sequence[DecodeTask] = ()
-    stretch_frames: Sequence[KeptFrames] = ()
+    stretch_frames: Sequence[StretchFrames] = ()
 
 
 class Films:
@@ -211,7 +211,7 @@ class Films:
         return self._folder / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-class WorkQueue(deque[Pass]):
+class WorkQueue(deque[FilePass]):
     """Passes over files in the order in which workers get them.
 
     Parameters
@@ -242,10 +242,10 @@ class WorkQueue(deque[Pass]):
                 other_tasks.append(task)
         for movie, stretches in unmeasured.items():
             self.extend(self._films[movie].pass_of(stretch) for stretch in stretches)
-        self.extend(Pass(pass_tasks) for pass_tasks in group_into_passes(other_tasks, workers))
+        self.extend(FilePass(pass_tasks) for pass_tasks in group_into_passes(other_tasks, workers))
 
     def end_stretch(
-        self, stretch: Stretch, undone: Iterable[DecodeTask], stretch_frames: KeptFrames | None
+        self, stretch: Stretch, undone: Iterable[DecodeTask], stretch_frames: StretchFrames | None
     ) -> None:
         """Mark a stretch as decoded, and put the windows that can be decoded now at the front of the queue.
 
@@ -284,7 +284,7 @@ class _FilmProgress:
         # Those of them that began in a stretch that is decoded, and need frames of a stretch that is not.
         self._waiting: dict[str, DecodeTask] = {}
         # Number of a decoded stretch -> its frames that windows of other stretches need.
-        self._frames_of_stretch: dict[int, KeptFrames] = {}
+        self._frames_of_stretch: dict[int, StretchFrames] = {}
 
     def is_in_pending_stretch(self, task: DecodeTask) -> bool:
         """Return whether a window begins in a stretch that is to be decoded."""
@@ -294,7 +294,7 @@ class _FilmProgress:
         """Add a window to those that are decoded with the stretches."""
         self._tasks[task.clip_id] = task
 
-    def pass_of(self, stretch: Stretch) -> Pass:
+    def pass_of(self, stretch: Stretch) -> FilePass:
         """Return the pass over a stretch: windows that begin in it, and others that may need its frames."""
         tasks_of_stretch = []
         other_tasks = []
@@ -305,10 +305,10 @@ class _FilmProgress:
                 tasks_of_stretch.append(task)
             elif is_near:
                 other_tasks.append(task)
-        return Pass(tasks_of_stretch, stretch, other_tasks)
+        return FilePass(tasks_of_stretch, stretch, other_tasks)
 
     def end_stretch(
-        self, number: int, undone: Iterable[DecodeTask], stretch_frames: KeptFrames | None
+        self, number: int, undone: Iterable[DecodeTask], stretch_frames: StretchFrames | None
     ) -> None:
         """Mark a stretch as decoded; its windows are done, or wait until other stretches are decoded too.
 
@@ -331,7 +331,7 @@ class _FilmProgress:
                 del self._tasks[task.clip_id]
         self._waiting |= undone_tasks
 
-    def take_ready_passes(self) -> list[Pass]:
+    def take_ready_passes(self) -> list[FilePass]:
         """Return passes over the waiting windows whose stretches are all decoded; these wait no longer."""
         ready = [
             task for task in self._waiting.values() if self._pending.isdisjoint(self._stretches_of(task))
@@ -344,7 +344,7 @@ class _FilmProgress:
             pass_tasks = ready[first : first + PASS_CLIPS]
             needed = self._stretches_of_all(pass_tasks)
             frames = [self._frames_of_stretch[k] for k in needed if k in self._frames_of_stretch]
-            ready_passes.append(Pass(pass_tasks, stretch_frames=frames))
+            ready_passes.append(FilePass(pass_tasks, stretch_frames=frames))
         return ready_passes
 
     def drop_unneeded_frames(self) -> None:

@@ -19,7 +19,7 @@ from obygaze_features.backbones import (
     load_backbone,
 )
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
+from obygaze_features.extraction.decode_clips import DecodeTask, FrameCache, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
 from obygaze_features.extraction.each_frame import encode_each_frame
 from obygaze_features.extraction.keep_frames import KEEPING_RECORD
@@ -164,7 +164,9 @@ class Job:
                 requests[backbone.name] = request
             else:
                 sounds[backbone.name] = (backbone.hears, request)
-        keep = None if self.keep_frames is None else Keep(self.keep_frames, self._decoder_record())
+        frame_cache = None
+        if self.keep_frames is not None:
+            frame_cache = FrameCache(self.keep_frames, self._decoder_record())
         tasks = []
         for clip_id in clip_ids:
             clip = self.manifest.by_id[clip_id]
@@ -177,7 +179,7 @@ class Job:
                 strict=self.strict,
                 hash_source=self.hash_sources,
                 sounds=sounds,
-                keep=keep,
+                frame_cache=frame_cache,
             )
             tasks.append(task)
         return tasks

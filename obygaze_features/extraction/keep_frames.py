@@ -24,7 +24,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.extraction.decode_clips import (
     DecodedClip,
     DecodeTask,
-    Keep,
+    FrameCache,
     Pixels,
     Prepared,
     request_key,
@@ -85,7 +85,7 @@ def from_jpeg(data: bytes) -> Pixels:
         return np.array(picture)
 
 
-def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
+def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
     """Return a decoder that first reads the frames that earlier runs kept as files, then decodes the others.
 
     The frames that it decodes are kept, too. Tasks without `keep` are decoded as usual.
@@ -102,10 +102,10 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
 
     def read_or_decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
         """Yield the clips whose frames are kept, then the others, each with its position."""
-        if not tasks or tasks[0].keep is None or tasks[0].path is None:
+        if not tasks or tasks[0].frame_cache is None or tasks[0].path is None:
             yield from decode(tasks)
             return
-        video = _VideoFrames(tasks[0].path, tasks[0].keep)
+        video = _VideoFrames(tasks[0].path, tasks[0].frame_cache)
         remarks_on_kept: dict[int, list[str]] = {}  # position of each clip to decode -> remarks on it
         for number, task in enumerate(tasks):
             try:
@@ -129,7 +129,7 @@ def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Dec
 
 def as_jpegs(task: DecodeTask) -> DecodeTask:
     """Return a task whose frames are prepared as JPEGs to keep, if it keeps frames; else the task itself."""
-    if task.keep is None:
+    if task.frame_cache is None:
         return task
     jpegs = {name: request._replace(prepare=to_jpeg) for name, request in task.requests.items()}
     return replace(task, requests=jpegs)
@@ -144,10 +144,10 @@ class _VideoFrames:
         SHA-256 of the video; empty if it cannot be read.
     """
 
-    def __init__(self, path: Path, keep: Keep) -> None:
+    def __init__(self, path: Path, frame_cache: FrameCache) -> None:
         """Compute the digest of the video."""
         self.path = path
-        self.keep = keep
+        self.frame_cache = frame_cache
         self.digest = ""
         with suppress(OSError, ObygazeError):  # the decoder then gives the reason
             self.state = file_state(path)  # size and modification time
@@ -156,9 +156,9 @@ class _VideoFrames:
     def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
         """Return the file of a clip's frames, whose name is a digest of all that the frames depend on."""
         span = (task.start_s, task.end_s)
-        settings = [VERSION, KEEPING_RECORD, self.keep.decoder, task.strict, span, sampling.record()]
+        settings = [VERSION, KEEPING_RECORD, self.frame_cache.decoder, task.strict, span, sampling.record()]
         key = sha256_of(json.dumps(settings).encode())[:32]
-        return self.keep.folder / self.digest / f"{key}.frames"
+        return self.frame_cache.folder / self.digest / f"{key}.frames"
 
     def read(self, task: DecodeTask) -> dict[Sampling, _Kept]:
         """Read the kept frames of a clip, for each sampling that its backbones need.
@@ -175,7 +175,7 @@ class _VideoFrames:
         kept_of_sampling = {}
         for sampling in _samplings(task):
             file = self._file(task, sampling)
-            digest, _, data = read_bytes(file, MOST_BYTES, within=self.keep.folder).partition(b"\n")
+            digest, _, data = read_bytes(file, MOST_BYTES, within=self.frame_cache.folder).partition(b"\n")
             kept = msgspec.msgpack.decode(data, type=_Kept)
             n_expected = sampling.n or len(kept.jpegs)  # a number of frames a second has no fixed one
             has_all = len(kept.index) == len(kept.time_s) == len(kept.jpegs) == n_expected

@@ -21,8 +21,8 @@ from obygaze_features.extraction.decode_clips import (
     take_pictures,
 )
 from obygaze_features.extraction.decoders import PYAV, Decode, load_decoder
-from obygaze_features.extraction.films import Films, KeptFrames, Pass, Stretch, WorkQueue
-from obygaze_features.extraction.keep_frames import as_jpegs, keeping
+from obygaze_features.extraction.films import FilePass, Films, Stretch, StretchFrames, WorkQueue
+from obygaze_features.extraction.keep_frames import as_jpegs, with_frame_cache
 from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.video.file_facts import packed
 from obygaze_features.workers import Event, Parent, WorkerPool
@@ -123,7 +123,7 @@ class DecodePool:
             return []
         if event.kind == "item":
             return [self._take_clip(event)]
-        if self._running[event.key].work.stretch is not None:
+        if self._running[event.key].file_pass.stretch is not None:
             self._end_stretch(event, queue)
             return []
         return self._end_pass(event)
@@ -135,15 +135,15 @@ class DecodePool:
             n_clips += max(len(attempt.undone), 1)  # a stretch without windows counts as one clip
         return len(self._running) < self.workers or n_clips < self._most_queued
 
-    def _put(self, work: Pass, n_attempts: int = 1) -> Hashable:
+    def _put(self, file_pass: FilePass, n_attempts: int = 1) -> Hashable:
         """Queue a pass for the workers, for the first time or again; return the key of its messages."""
         key = next(self._keys)
         frames_file = Path(self._shared.name, f"frames-{key}")
-        self._running[key] = _Attempt(dict(enumerate(work.tasks)), work, frames_file, n_attempts)
-        stretch_files = [frames.path for frames in work.stretch_frames]
-        # A worker gets the paths alone: a copy of `KeptFrames` would remove the file when it goes.
-        task = _PassTask(replace(work, stretch_frames=()), frames_file, stretch_files)
-        n_clips = PASS_CLIPS if work.stretch else len(work.tasks)
+        self._running[key] = _Attempt(dict(enumerate(file_pass.tasks)), file_pass, frames_file, n_attempts)
+        stretch_files = [frames.path for frames in file_pass.stretch_frames]
+        # A worker gets the paths alone: a copy of `StretchFrames` would remove the file when it goes.
+        task = _PassTask(replace(file_pass, stretch_frames=()), frames_file, stretch_files)
+        n_clips = PASS_CLIPS if file_pass.stretch else len(file_pass.tasks)
         self._pool.put(key, task, self.timeout_s * n_clips)
         return key
 
@@ -161,10 +161,10 @@ class DecodePool:
         """
         attempt = self._running[event.key]
         message: _StretchMessage = event.value[1]
-        if attempt.work.stretch is not None:
-            attempt.stretch_frames = KeptFrames(attempt.frames_file)
+        if attempt.file_pass.stretch is not None:
+            attempt.stretch_frames = StretchFrames(attempt.frames_file)
             films.write_measurements(
-                attempt.work.stretch, message.measurements, message.n_decoded, message.cpu_s
+                attempt.file_pass.stretch, message.measurements, message.n_decoded, message.cpu_s
             )
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
@@ -173,9 +173,9 @@ class DecodePool:
         undone = list(attempt.undone.values())
         died_unmeasured = event.kind == "died" and attempt.stretch_frames is None
         if died_unmeasured and attempt.number < MOST_CRASHES:
-            self._put(replace(attempt.work, tasks=undone), attempt.number + 1)
-        elif attempt.work.stretch is not None:
-            queue.end_stretch(attempt.work.stretch, undone, attempt.stretch_frames)
+            self._put(replace(attempt.file_pass, tasks=undone), attempt.number + 1)
+        elif attempt.file_pass.stretch is not None:
+            queue.end_stretch(attempt.file_pass.stretch, undone, attempt.stretch_frames)
 
     def _end_pass(self, event: Event) -> list[DecodedClip]:
         """Queue the clips that a pass did not give again, or return them as failed."""
@@ -185,14 +185,14 @@ class DecodePool:
             return []
         if event.kind == "done":
             return _failed(undone, f"the decoder '{self.decoder}' gave nothing for this clip")
-        if len(attempt.work.tasks) > 1:  # any of them may be at fault
+        if len(attempt.file_pass.tasks) > 1:  # any of them may be at fault
             for task in undone:
-                self._put(Pass([task]))
+                self._put(FilePass([task]))
             return []
         if event.kind == "late":
             return _failed(undone, f"decoding took longer than the limit of {self.timeout_s:g} s")
         if attempt.number < MOST_CRASHES:
-            self._put(Pass(undone), attempt.number + 1)
+            self._put(FilePass(undone), attempt.number + 1)
             return []
         return _failed(undone, f"the decoder crashed on this file {MOST_CRASHES} times ({event.value})")
 
@@ -210,7 +210,7 @@ class _Attempt:
     ----------
     undone
         Position in the pass of each clip that was not given yet -> its task.
-    work
+    file_pass
         The pass.
     frames_file
         File for the frames of its stretch that other windows need.
@@ -221,10 +221,10 @@ class _Attempt:
     """
 
     undone: dict[int, DecodeTask]
-    work: Pass
+    file_pass: FilePass
     frames_file: Path
     number: int
-    stretch_frames: KeptFrames | None = None
+    stretch_frames: StretchFrames | None = None
 
 
 class _PassTask(NamedTuple):
@@ -232,7 +232,7 @@ class _PassTask(NamedTuple):
 
     Attributes
     ----------
-    work
+    file_pass
         The pass, without `stretch_frames`.
     frames_file
         File to write: the frames of the pass's stretch that other windows need.
@@ -240,7 +240,7 @@ class _PassTask(NamedTuple):
         Such files of other stretches, which are decoded already.
     """
 
-    work: Pass
+    file_pass: FilePass
     frames_file: Path
     stretch_files: Sequence[Path]
 
@@ -279,10 +279,10 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     started = time.process_time()
     measured_stretches: list[Rest[Pixels]] = []
     decode = _decoder_of_pass(task, load_decoder(decoder), measured_stretches)
-    if task.work.stretch is not None and not take_pictures(task.work.tasks):
-        _measure_stretch(task.work.stretch, measured_stretches)  # `decode` is not called for these tasks
+    if task.file_pass.stretch is not None and not take_pictures(task.file_pass.tasks):
+        _measure_stretch(task.file_pass.stretch, measured_stretches)  # `decode` is not called for these tasks
     clips_cpu_s = 0.0
-    for number, clip in decode_clips(task.work.tasks, decode):
+    for number, clip in decode_clips(task.file_pass.tasks, decode):
         clips_cpu_s += clip.cpu_s
         parent.send((number, clip))
     for stretch in measured_stretches:
@@ -307,20 +307,21 @@ def _decoder_of_pass(task: _PassTask, decode: Decode, measured_stretches: list[R
         At the end of a stretch, the returned function appends its measurements and the frames that other
         windows need.
     """
-    stretch = task.work.stretch
+    stretch = task.file_pass.stretch
     if stretch is not None:
         decode_windows = partial(
             decode_stretch,
             path=stretch.path,
             stretch=(stretch.start_s, stretch.end_s),
-            others=[as_jpegs(other) for other in task.work.others],
+            others=[as_jpegs(other) for other in task.file_pass.others],
             measured_stretches=measured_stretches,
         )
-        return keeping(decode_windows, always=True)  # the stretch is measured even if all windows are kept
+        # Called even if the frames of all windows are kept, since it measures the stretch.
+        return with_frame_cache(decode_windows, always=True)
     known: dict[int, Known[Pixels]] = {}
     for path in task.stretch_files:
         known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
-    return keeping(partial(decode_with_av, known=known) if known else decode)
+    return with_frame_cache(partial(decode_with_av, known=known) if known else decode)
 
 
 def _measure_stretch(stretch: Stretch, measured_stretches: list[Rest[Pixels]]) -> None:

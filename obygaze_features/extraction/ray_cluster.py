@@ -9,7 +9,8 @@ import os
 import signal
 from typing import Any
 
-__all__ = ["join_or_start", "ray", "refusal"]  # import Ray from this module, so that the settings below apply
+# Ray is imported from this module, so that the settings below apply.
+__all__ = ["join_error_message", "join_or_start", "ray"]
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage reports to the developers of Ray
 os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call may start or join another cluster
@@ -73,7 +74,7 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
             break
         except Exception as error:
             if address or START_TIMED_OUT not in str(error) or attempt == MOST_STARTS:
-                raise ExtractError(refusal(address, error)) from error
+                raise ExtractError(join_error_message(address, error)) from error
             ray.shutdown()  # what it has started ends with this process
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -81,7 +82,7 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
     return head
 
 
-def refusal(address: str | None, error: Exception) -> str:
+def join_error_message(address: str | None, error: Exception) -> str:
     """Return the message for a cluster that could not be joined, or (address None) not be started here."""
     words = " ".join(str(error).split()) or type(error).__name__
     if address is None:

@@ -18,7 +18,7 @@ from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.extraction.ray_order import RUN, Head, Order
 from obygaze_features.extraction.report import Run, RunReport
-from obygaze_features.extraction.schedule import LoopWorker, fail, share_out
+from obygaze_features.extraction.schedule import LoopWorker, extract_in_processes, write_failed
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.store import Stage
 from obygaze_features.store.missing_videos import missing_files
@@ -74,14 +74,14 @@ def run_ray(
     videos = {clip: job.manifest.video_path(job.manifest.by_id[clip]) for clip in clip_ids}
     absent = missing_files(path for path in videos.values() if path is not None)
     without_video = [clip for clip, path in videos.items() if path in absent]
-    failed = fail(stage, without_video, NO_SUCH_FILE, report) if without_video else []
+    failed = write_failed(stage, without_video, NO_SUCH_FILE, report) if without_video else []
     yield report, failed
     to_do = [clip for clip, path in videos.items() if path not in absent]
     if not to_do:
         return
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
-        reach(address)
+        refuse_unreachable(address)
     with _ray_folder() as folder, _marker_file(stage.path.absolute()) as marker:
         order = Order(
             worker=worker,
@@ -97,7 +97,7 @@ def run_ray(
         with RayCluster(order, folder / "printed", stage, note) as cluster:
             if cluster.join(stopped):
                 report.encoders = cluster.workers
-                yield from share_out(stage, to_do, cluster, report, stopped=stopped)
+                yield from extract_in_processes(stage, to_do, cluster, report, stopped=stopped)
 
 
 @contextmanager
@@ -253,7 +253,7 @@ class RayCluster:
     def _refuse_lost_head(self, error: Exception | None = None) -> None:
         """Raise an ExtractError if the head of the cluster does not answer any more."""
         host, _, port = self._head.rpartition(":")
-        if self._head and _obstacle(host, int(port)):
+        if self._head and _why_unreachable(host, int(port)):
             raise ExtractError(
                 f"the Ray cluster at {self._where} was lost: its first node does not answer any more. "
                 + self._clips_left()
@@ -272,7 +272,7 @@ class RayCluster:
         return f"{end}: {clipped(lines[-1])}"
 
 
-def reach(address: str) -> None:
+def refuse_unreachable(address: str) -> None:
     """Raise an ExtractError if nothing answers at an address, because Ray would wait for it forever.
 
     Raises
@@ -288,7 +288,7 @@ def reach(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not port.isdecimal():  # Ray itself refuses it
         return
-    obstacle = _obstacle(host, int(port))
+    obstacle = _why_unreachable(host, int(port))
     if obstacle:
         raise ExtractError(
             f"RAY_ADDRESS={address}: nobody answers there ({obstacle}); is the first node of the Ray cluster "
@@ -296,7 +296,7 @@ def reach(address: str) -> None:
         )
 
 
-def _obstacle(host: str, port: int) -> str | None:
+def _why_unreachable(host: str, port: int) -> str | None:
     """Try to connect to an address; return why that fails, or None if a server answers."""
     try:
         socket.create_connection((host.strip("[]"), port), timeout=ANSWER_S).close()

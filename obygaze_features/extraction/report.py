@@ -90,7 +90,7 @@ class RunReport:
             device = str(result.source.get("device", "cpu"))
             self.devices[device] += n
 
-    def shares(self) -> dict[str, float]:
+    def time_percentages(self) -> dict[str, float]:
         """Return the percentages of an encoder's wall time for waiting for clips, inference and writing.
 
         An encoder waits and infers in turn: these two add up to at most 100. It writes in a thread beside
@@ -124,7 +124,7 @@ class RunReport:
             "clips": self.clips,
             "clips_per_s": round(self.clips / max(self.wall_s, 1e-9), 3),
             "decoded_frames_per_core_s": round(self.n_decoded / max(self.decode_cpu_s, 1e-9), 1),
-            "shares_percent": self.shares(),
+            "shares_percent": self.time_percentages(),
             "gpu_busy_percent": self.gpu_busy_percent(),
             "cores_per_card": self.cores_per_card(),
             "devices": dict(sorted(self.devices.items())),
@@ -158,7 +158,7 @@ def _shares(report: RunReport, unit: str) -> str:
 
     Writing is said to run beside the others, as its share does not add up with theirs.
     """
-    shares = report.shares()
+    shares = report.time_percentages()
     write = shares.pop("write")
     if unit != "clip":
         del shares["decode"]

@@ -50,7 +50,7 @@ class WorkerProcesses(Protocol):
 
 
 @dataclass(slots=True)
-class _Share:
+class _Assignment:
     """Clips that are given to one process together.
 
     Attributes
@@ -176,7 +176,7 @@ def describe_differences(there: object, here: object) -> str:
     return "; ".join(phrases)
 
 
-def share_out(
+def extract_in_processes(
     stage: Stage,
     clip_ids: Sequence[str],
     processes: WorkerProcesses,
@@ -202,7 +202,7 @@ def share_out(
     ExtractError
         If processes die again and again without finishing a clip.
     """
-    shares = _Shares(stage, clip_ids, report, divisor=2 * processes.workers)
+    shares = _Assignments(stage, clip_ids, report, divisor=2 * processes.workers)
     keys = count()
     while True:
         while len(shares.running) < processes.workers and not stopped():
@@ -230,7 +230,7 @@ def share_out(
                 yield shares.summed_report(), failed
 
 
-class _Shares:
+class _Assignments:
     """The shares of clips that processes extract now, and the pieces that are not shared out yet.
 
     Parameters
@@ -257,9 +257,9 @@ class _Shares:
         # What is still to do: the clip ids of each piece that was in no share yet, and parts of the shares
         # whose process died.
         self._pieces = deque(_pieces(stage, clip_ids))
-        self._parts_to_retry = deque[_Share]()
+        self._parts_to_retry = deque[_Assignment]()
         # What is being done.
-        self.running: dict[Hashable, _Share] = {}
+        self.running: dict[Hashable, _Assignment] = {}
         # What was done: before the run, and in the shares that ended.
         self._report = report
         self._reports_of_ended = [report]
@@ -267,7 +267,7 @@ class _Shares:
         self._best_before = stage.best_entries()
         self._deaths_in_a_row = 0  # of processes, without a finished clip in between
 
-    def take(self) -> _Share | None:
+    def take(self) -> _Assignment | None:
         """Return the next share to give to a process; None if no clips are left to give."""
         if self._parts_to_retry:
             return self._parts_to_retry.popleft()
@@ -275,7 +275,7 @@ class _Shares:
         if n_pieces == 0:
             return None
         pieces = [self._pieces.popleft() for _ in range(n_pieces)]
-        return _Share(_joined(pieces))
+        return _Assignment(_joined(pieces))
 
     def record(self, event: Event) -> list[ClipResult]:
         """Store the report and results that a process has sent in its running share; return the results."""
@@ -316,11 +316,11 @@ class _Shares:
         is_last_attempt = share.deaths + 1 == ATTEMPTS
         if len(undone) == 1 and is_last_attempt:
             reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
-            return fail(self._stage, undone, reason, self._report)
+            return write_failed(self._stage, undone, reason, self._report)
         self._divide(share, undone)
         return []
 
-    def _subtract_lost(self, share: _Share, undone: Sequence[str]) -> None:
+    def _subtract_lost(self, share: _Assignment, undone: Sequence[str]) -> None:
         """Subtract from the report of a process that died the clips that it reported, and that are not done.
 
         They were written to a piece of the stage that was still open when the process died.
@@ -334,7 +334,7 @@ class _Shares:
         wall_s = time.perf_counter() - self._started
         return replace(total, engine=self._report.engine, encoders=self._report.encoders, wall_s=wall_s)
 
-    def _divide(self, share: _Share, undone: Sequence[str]) -> None:
+    def _divide(self, share: _Assignment, undone: Sequence[str]) -> None:
         """Queue the undone clips of a process that died, in at most `PARTS_AFTER_DEATH` parts.
 
         If all are of one piece, the parts are of single clips.
@@ -348,7 +348,7 @@ class _Shares:
             # Deaths are counted for the same clips: of a smaller part it is not known that it was at fault.
             is_same_share = clip_ids == share.clip_ids
             deaths = share.deaths + 1 if is_same_share else 0
-            self._parts_to_retry.append(_Share(clip_ids, deaths))
+            self._parts_to_retry.append(_Assignment(clip_ids, deaths))
 
     def _undone(self, clip_ids: Sequence[str]) -> list[str]:
         """Return the clips whose row in the stage is still the one from before the run."""
@@ -357,7 +357,7 @@ class _Shares:
         return [clip for clip in clip_ids if best.get(rows[clip]) == self._best_before.get(rows[clip])]
 
 
-def fail(stage: Stage, clip_ids: Sequence[str], reason: str, report: RunReport) -> list[ClipResult]:
+def write_failed(stage: Stage, clip_ids: Sequence[str], reason: str, report: RunReport) -> list[ClipResult]:
     """Write clips to the stage as failed for one reason, count them, and return their results."""
     failed = [ClipResult(clip, "failed", reason) for clip in clip_ids]
     with stage.writer(clip_ids) as writer:

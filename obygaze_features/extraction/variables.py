@@ -20,7 +20,7 @@ from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gat
 from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_probabilities
 from obygaze_features.errors import VideoError, install_command
 from obygaze_features.extraction.decode_clips import (
-    UNREAD,
+    UNREAD_REMARKS,
     DecodedClip,
     DecodeTask,
     Request,
@@ -279,7 +279,7 @@ def _remarks_of(clip: DecodedClip) -> list[str]:
     remarks = [remark for remark in clip.remarks if not remark.startswith(REMARKS_ON_SHAPE)]
     if clip.reason:
         remarks.append(clip.reason)
-    not_read = UNREAD.values()
+    not_read = UNREAD_REMARKS.values()
     wanted = [remark for remark in remarks if remark and remark not in not_read]
     return list(dict.fromkeys(wanted))  # each once
 
