@@ -128,11 +128,11 @@ class DecodePool:
         return self._end_pass(event)
 
     def _take_message(
-        self, key: Hashable, message: "_ClipMessage | _StretchMessage", films: Films | None
+        self, key: Hashable, message: "ClipMessage | StretchMessage", films: Films | None
     ) -> list[DecodedClip]:
         """Store the measurements that a worker has sent, or return the clip that it has sent."""
         attempt = self._running[key]
-        if isinstance(message, _ClipMessage):
+        if isinstance(message, ClipMessage):
             del attempt.undone[message.number]
             return [message.clip]
         if films is not None:
@@ -167,7 +167,7 @@ class DecodePool:
         self._pool.put(key, task, self.timeout_s * n_clips)
         return key
 
-    def _store_measurements(self, attempt: "_PassAttempt", message: "_StretchMessage", films: Films) -> None:
+    def _store_measurements(self, attempt: "_PassAttempt", message: "StretchMessage", films: Films) -> None:
         """Store the measurements of a stretch, which its worker has sent.
 
         The worker has also written the frames that other windows need to a file, which is kept for them.
@@ -260,14 +260,14 @@ class _PassTask(NamedTuple):
     stretch_files: Sequence[Path]
 
 
-class _ClipMessage(NamedTuple):
+class ClipMessage(NamedTuple):
     """Message of a worker with a decoded clip, and its position in the pass."""
 
     number: int
     clip: DecodedClip
 
 
-class _StretchMessage(NamedTuple):
+class StretchMessage(NamedTuple):
     """Message of a worker that has decoded a stretch to its end; its windows are messages of their own.
 
     Attributes
@@ -284,7 +284,7 @@ class _StretchMessage(NamedTuple):
 
 
 def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> None:
-    """Decode a pass in a worker: send a `_ClipMessage` for each clip, and a `_StretchMessage` for a stretch.
+    """Decode a pass in a worker: send a `ClipMessage` for each clip, and a `StretchMessage` for a stretch.
 
     Parameters
     ----------
@@ -307,11 +307,11 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     clips_cpu_s = 0.0
     for number, clip in decode_clips(task.file_pass.tasks, decode):
         clips_cpu_s += clip.cpu_s
-        parent.send(_ClipMessage(number, clip))
+        parent.send(ClipMessage(number, clip))
     for result in stretch_results:
         task.frames_file.write_bytes(pickle.dumps(result.known))
         cpu_s = time.process_time() - started_s - clips_cpu_s
-        parent.send(_StretchMessage(packed(result.measured), result.decoded, cpu_s))
+        parent.send(StretchMessage(packed(result.measured), result.decoded, cpu_s))
 
 
 def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest[Pixels]]) -> Decode:
