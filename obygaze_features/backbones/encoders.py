@@ -489,10 +489,12 @@ def _build(
     module = half.module(name, tokens, length.step, classifier)
     attention = module.model.config._attn_implementation
     network: nn.Module = module
-    side_groups: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     if classifier is not None and answers:
         network = WithClassProbabilities(module, classifier)
-        side_groups[ANSWERS] = _fields_of_answers(classifier, source, half.type, of_frames=not kind.of_clips)
+        side_group_fields[ANSWERS] = _fields_of_answers(
+            classifier, source, half.type, of_frames=not kind.of_clips
+        )
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
         model = module.model if classifier is None else classifier.inside
@@ -504,7 +506,7 @@ def _build(
             prefix=half.prefix(),
             n_moments=length.n_frames // length.step,
         )
-        side_groups |= layer_groups(depths, wanted_layers)
+        side_group_fields |= layer_groups(depths, wanted_layers)
     return network_backbone(
         name,
         network,
@@ -517,7 +519,7 @@ def _build(
         attention=attention,
         head=kind.head,
         layer=kind.layer,
-        beside=side_groups,
+        side_group_fields=side_group_fields,
         **half.record(kind.family if name == "clip" else half.type),
         **_space_fields(name, kind, source),
     )
@@ -599,11 +601,11 @@ def _backbone_of_any_type(
     else:
         meanings = {"frames": "last_hidden_state, a row a frame", "pooled": vector}
     network: nn.Module = module
-    side_groups: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     if answers:
         network = WithClassProbabilities(module, module.model)
         fields = _fields_of_answers(module.model, source, inspected.model_type, of_frames=is_of_frames)
-        side_groups[ANSWERS] = fields
+        side_group_fields[ANSWERS] = fields
         shapes[f"{ANSWERS}/pooled"] = (len(fields["architecture"]["features"]),)
     space: Any = {}
     has_text_half = not inspected.in_classifier
@@ -621,7 +623,7 @@ def _backbone_of_any_type(
         attention=module.model.config._attn_implementation,
         head=None,
         layer=vector,
-        beside=side_groups,
+        side_group_fields=side_group_fields,
         **inspected.record(),
         **space,
     )

@@ -289,7 +289,7 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
         provenance=provenance,
         libraries=("onnxruntime",),
         encode_in_worker=True,
-        beside=_answers(network, name, provenance),
+        side_groups=_answers(network, name, provenance),
     )
 
 

@@ -87,7 +87,7 @@ def openclip(
     is_resnet = isinstance(config["vision_cfg"].get("layers"), list)
     network: nn.Module = pictures
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, width), "pooled": (width,)}
-    side_fields: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
         stacks = STAGES if is_resnet else (BLOCKS,)
@@ -97,7 +97,7 @@ def openclip(
             pictures, depths, frames=wanted_layers.frames, prefix=n_class_tokens, n_moments=n_frames
         )
         shapes = output_shapes(source, network, n_frames, chosen_preset.geometry.size)
-        side_fields = layer_groups(depths, wanted_layers)
+        side_group_fields = layer_groups(depths, wanted_layers)
     return network_backbone(
         "openclip",
         network,
@@ -108,7 +108,7 @@ def openclip(
         preset=chosen_preset,
         compute=compute or Compute(),
         head="attention pooling" if is_resnet else "visual projection",
-        beside=side_fields,
+        side_group_fields=side_group_fields,
         layer="image embedding",
         architecture={"type": "openclip", **config},
         citation=CITATION,

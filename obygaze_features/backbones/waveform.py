@@ -260,7 +260,7 @@ def waveform(
         "citation": kind.citation,
     }
     side_groups = []
-    for side, fields in contents.side_fields.items():
+    for side, fields in contents.side_group_fields.items():
         side_groups.append(side_group("waveform", side, outputs, provenance, fields))
     return Backbone(
         name="waveform",
@@ -271,7 +271,7 @@ def waveform(
         provenance=provenance,
         libraries=("torch", "transformers"),
         hears=Hearing(encoder.rate, track),
-        beside=tuple(side_groups),
+        side_groups=tuple(side_groups),
     )
 
 
@@ -284,7 +284,7 @@ class _EncoderParts(NamedTuple):
         The network's vectors, then those of layers, then class probabilities.
     depths
         The layers.
-    side_fields
+    side_group_fields
         Name of each side group -> fields of its provenance that differ from those of the backbone.
     has_layer_frames
         Whether layers have a vector for each frame too.
@@ -292,7 +292,7 @@ class _EncoderParts(NamedTuple):
 
     parts: list[Part]
     depths: list[Depth]
-    side_fields: dict[str, dict[str, Any]]
+    side_group_fields: dict[str, dict[str, Any]]
     has_layer_frames: bool
 
 
@@ -315,15 +315,15 @@ def _encoder_parts(
     is_clap = config.model_type == "clap_audio_model"
     parts = [Part("", config.projection_dim if is_clap else config.hidden_size)]
     depths: list[Depth] = []
-    side_fields: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     if layers is not None:
         depths = depths_of(loaded.whole, kind.stacks, layers, where)
         parts += [Part(str(depth.number), layer_width(config, depth.number)) for depth in depths]
-        side_fields |= layer_groups(depths, layers)
+        side_group_fields |= layer_groups(depths, layers)
     if loaded.classes:
         parts.append(Part(ANSWERS, len(loaded.classes)))
-        side_fields[ANSWERS] = _fields_of_answers(loaded.classes, config)
-    return _EncoderParts(parts, depths, side_fields, layers is not None and layers.frames)
+        side_group_fields[ANSWERS] = _fields_of_answers(loaded.classes, config)
+    return _EncoderParts(parts, depths, side_group_fields, layers is not None and layers.frames)
 
 
 def _outputs(parts: Sequence[Part], n_frames: int, dtype: Any, *, of_layers: bool) -> list[BackboneOutput]:

@@ -143,13 +143,13 @@ def xclip_lsmdc(
     if tokens == "frames":
         shapes["tokens"] = (frames, size.embed)
     module: nn.Module = XClipLsmdcTokens(network)
-    side_fields: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
         depths = depths_of(network, (STACK,), wanted_layers, f"backbone 'xclip-lsmdc', {source.name}")
         # The first token is the class token.
         module = WithLayers(module, depths, frames=wanted_layers.frames, prefix=1, n_moments=frames)
-        side_fields = layer_groups(depths, wanted_layers)
+        side_group_fields = layer_groups(depths, wanted_layers)
         for depth in depths:
             shapes[f"{depth.number}/pooled"] = (size.vision_width,)
             if wanted_layers.frames:
@@ -167,7 +167,7 @@ def xclip_lsmdc(
         layer="temporal transformer",
         architecture=size.record(),
         citation=CITATION,
-        beside=side_fields,
+        side_group_fields=side_group_fields,
         **_training(source),
     )
 
