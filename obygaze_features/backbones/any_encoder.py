@@ -33,7 +33,7 @@ from obygaze_features.backbones.classifiers import (
     is_of_a_classifier,
     load_classifier,
 )
-from obygaze_features.backbones.encoder_kinds import HEADS
+from obygaze_features.backbones.encoder_specs import HEADS
 from obygaze_features.backbones.own_processor import NUMBER_BITS, OwnProcessor, call_processor
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError

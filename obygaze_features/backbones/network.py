@@ -22,7 +22,7 @@ from obygaze_features.backbones.backbone import (
 )
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained
 from obygaze_features.backbones.compute import ATTENTION, Compute
-from obygaze_features.backbones.encoder_kinds import ReadText
+from obygaze_features.backbones.encoder_specs import ReadText
 from obygaze_features.backbones.own_processor import OwnProcessor
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.backbones.runner import Runner, TextRunner

@@ -28,9 +28,9 @@ transformers = later("transformers")
 AutoConfig = later("transformers", "AutoConfig")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
-VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
-HEARING = later("obygaze_features.backbones.waveform", "KINDS")
+IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
+VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
+HEARING = later("obygaze_features.backbones.waveform", "SOUNDS")
 
 SAME = network_rounding(3 * 2 * 16 * 16)
 NAMES = ("a kiss", "a barbell", "a stove")
@@ -149,7 +149,7 @@ def probabilities_of_class(kind, folder, backbone, batch):
         pixels = pixels.flatten(0, 1)
     with quiet():
         classifier = auto_class(kind).from_pretrained(folder).eval()
-    probabilities = classifier(**{row.pixels(): pixels}).logits.softmax(dim=-1)
+    probabilities = classifier(**{row.pixels_argument(): pixels}).logits.softmax(dim=-1)
     return probabilities.view(len(batch), -1, len(NAMES)).mean(dim=1)
 
 

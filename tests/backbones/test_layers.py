@@ -16,9 +16,9 @@ transformers = later("transformers")
 AutoConfig = later("transformers", "AutoConfig")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
-VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
-KINDS = later("obygaze_features.backbones.waveform", "KINDS")
+IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
+VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
+KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
 
 EXACT = 1e-6
 """Of the largest value: what float32 rounds."""
@@ -72,7 +72,7 @@ def hidden_states(kind, model, pixels):
     has_halves = kind in {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
     network = model.vision_model if has_halves else model
     sees_frames = kind in IMAGES or kind == "xclip"
-    inputs = {(IMAGES | VIDEOS)[kind].pixels(): pixels.flatten(0, 1) if sees_frames else pixels}
+    inputs = {(IMAGES | VIDEOS)[kind].pixels_argument(): pixels.flatten(0, 1) if sees_frames else pixels}
     if kind == "vjepa2":
         inputs["skip_predictor"] = True
     states = network(**inputs, output_hidden_states=True).hidden_states
