@@ -377,8 +377,8 @@ class SeeingHalf(Half[EncoderSpec]):
         if not self.spec.of_clips:
             return ClipLength(wanted or N_FRAMES, 1)
         fields = clip_fields(self.half_config)
-        usual = getattr(self.half_config, fields.frames)
-        step = self._frames_of_a_step(fields.step)
+        usual = getattr(self.half_config, fields.frames_field)
+        step = self._frames_of_a_step(fields.step_field)
         frames = wanted or usual
         makes_whole_steps = frames % step == 0
         if not makes_whole_steps or (frames != usual and not self.spec.any_length):

@@ -493,7 +493,7 @@ def test_the_work_of_a_clip_is_that_of_the_published_network(kind):
     with torch.device("meta"):
         network = getattr(transformers, known.network)(seeing, **known.load_arguments).eval()
     side = getattr(seeing, known.size_field or "image_size")
-    frames = (getattr(seeing, clip_fields(seeing).frames),) if known.of_clips else ()
+    frames = (getattr(seeing, clip_fields(seeing).frames_field),) if known.of_clips else ()
     pixels = torch.empty(1, *frames, 3, side, side, device="meta")
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         known.reader()(network, pixels)
