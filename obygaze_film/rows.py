@@ -280,28 +280,32 @@ def rows_of_model(
     key : str
         Its name in the column `model`.
     table : DataFrame
-        Its predictions for windows (`Predicted.table`) by clip, with those that are unlike any training clip
-        marked `far`, those that were read in part `cut`, and those trained on `seen`.
-    grid : Grid
+        Its predictions for windows (`Predicted.table`) by clip, with the columns `is_unlike` (unlike any
+        training clip), `is_partial` (read in part) and `is_trained_on`.
+    grid : RowGrid
     is_trained_on : bool
-        Whether the model knows the film.
+        Whether the model was trained on the film: then all rows are flagged, not only those of its windows.
 
     Returns
     -------
     DataFrame
         The columns of `timeline.csv` that this model has.
     """
-    # Windows [N] without a prediction have NaN in all columns: `eq(True)` is False of them.
-    table = table.reindex(list(grid.windows.clip_ids))
-    is_seen = table["seen"].eq(True).to_numpy()
-    weights = _weights_of(grid, table["movie"].notna().to_numpy(), table["far"].eq(True).to_numpy())
-    partial = _partly_read(grid, table["cut"].eq(True).to_numpy())
+    table = table.reindex(list(grid.windows.clip_ids))  # windows [N] without a prediction have NaN
+    is_predicted = table["movie"].notna().to_numpy()
+    # `eq(True)` is False of NaN.
+    is_window_unlike = table["is_unlike"].eq(True).to_numpy()
+    is_window_partial = table["is_partial"].eq(True).to_numpy()
+    is_window_trained_on = table["is_trained_on"].eq(True).to_numpy()
+    weights = _weights_of(grid, is_predicted, is_window_unlike)
+    partial = _partly_read(grid, is_window_partial)
     has_no_content = np.any([grid.flags[flag] for flag in NO_CONTENT], axis=0)
     has_no_p = weights.unlike | weights.missing | has_no_content
     n_rows = len(grid.spans)
     flags = {**grid.flags, UNLIKE: weights.unlike, MISSING: weights.missing, PARTIAL: partial}
     flags[NO_SKILL] = np.full(n_rows, model.card.no_skill)
-    flags[TRAINED_ON] = is_trained_on | (_only_windows(grid.covered, is_seen).sum(axis=1) > 0)
+    has_trained_on_window = _only_windows(grid.covered, is_window_trained_on).sum(axis=1) > 0
+    flags[TRAINED_ON] = is_trained_on | has_trained_on_window
     logit = _average(weights.used, table["logit"])
     columns: dict[str, Any] = {
         "movie": grid.movie,

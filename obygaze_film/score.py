@@ -144,8 +144,8 @@ class _Loaded:
     sha256 : str
         Of its file; empty without one.
     windows : DataFrame
-        Its predictions, by clip, as `rows_of_model` takes them: with the columns `far` (unlike any training
-        clip), `cut` (read in part) and `seen` (trained on).
+        Its predictions, by clip, as `rows_of_model` takes them: with the columns `is_unlike` (unlike any
+        training clip), `is_partial` (read in part) and `is_trained_on`.
     trained_on : set of str
         The store's films that it was trained on, also if their names differ there.
     """
@@ -287,9 +287,9 @@ def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] |
             sha256 = file_sha256(path) if path.is_file() else ""
         predicted = predict(model, [store], movies=movies)
         table = predicted.table.assign(
-            far=predicted.has(WINDOW_UNLIKE),
-            cut=predicted.has(WINDOW_PARTIAL),
-            seen=predicted.has(TRAINED_ON),
+            is_unlike=predicted.has(WINDOW_UNLIKE),
+            is_partial=predicted.has(WINDOW_PARTIAL),
+            is_trained_on=predicted.has(TRAINED_ON),
         )
         loaded_model = _Loaded(
             key=_unique_key(model.card.model, [earlier.key for earlier in loaded]),
