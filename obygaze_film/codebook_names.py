@@ -15,7 +15,7 @@ from obygaze_film.schema import ModelRecord
 
 
 class InLanguages(str):
-    """A text in English, with the same text in other languages: `claims.Words.again` writes it in one.
+    """A text in English, with the same text in other languages: `claims.Words.translated` writes it in one.
 
     It is equal to the text in English, which is what records and `--json` keep.
     """

@@ -466,7 +466,7 @@ def _meanings(positive: Positive, words: Words) -> str:
         return words.say("quoted", text=positive.task_title)
     named = []
     for meaning in positive.meanings:
-        name, title, definition = (words.again(text) for text in meaning)
+        name, title, definition = (words.translated(text) for text in meaning)
         if positive.is_planted:
             definition = words.say("planted_means", name=name)
         explanations = [text for text in (title, definition) if text and text != name]
@@ -506,7 +506,7 @@ def _judged_part(claim: MarkedPassages, lengths: MarkedLengths, words: Words) ->
 
 def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
     """Name a concept, and say so if nothing shows that it is found better than chance."""
-    name: str = words.again(concept.name)
+    name: str = words.translated(concept.name)
     return f"{name} ({words['why_near_chance']})" if concept.is_near_chance else name
 
 
@@ -619,12 +619,12 @@ def passage_label(claim: Passage, words: Words) -> str:
 
     Where the probability is of a part of it, that is said.
     """
-    what = words.again(claim.what).replace(" / ", "/")
+    what = words.translated(claim.what).replace(" / ", "/")
     parts = [f"{claim.name}. {what} {passage_p(claim, words)}"]
     if _is_judged_in_part(claim):
         parts.append(passage_length(claim, words))
     if claim.present:
-        parts.append(", ".join(words.again(name) for name in claim.present))
+        parts.append(", ".join(words.translated(name) for name in claim.present))
     below = below_phrase(claim, words)
     if below:
         parts.append(below)
@@ -732,12 +732,12 @@ def concept_label(claim: ConceptFound, words: Words) -> str:
 
 def concept_span_label(name: str, p: float, words: Words) -> str:
     """Write a concept with its mean probability in a span where it is seen."""
-    return f"{words.again(name)} {words.number(p)}"
+    return f"{words.translated(name)} {words.number(p)}"
 
 
 def concept_sentence(claim: ConceptFound, words: Words) -> str:
     """Say how well a concept is found."""
-    return f"{words.again(claim.what)}: {concept_label(claim, words)}"
+    return f"{words.translated(claim.what)}: {concept_label(claim, words)}"
 
 
 def staging_sentence(claim: StagingMean, words: Words) -> str:
@@ -847,7 +847,7 @@ def reason_phrase(claim: ConceptReason, words: Words) -> str:
 
     A concept may be more than usual by its values and less by its mean probability: then that is said.
     """
-    amount: str = words.again(claim.what)
+    amount: str = words.translated(claim.what)
     if claim.amount:
         amount = words.say(f"why_{claim.amount}", concept=claim.what)
     notes = []
@@ -948,7 +948,7 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
     if claim.n_windows is not None:
         parts.append(_few_windows_phrase(claim.n_windows, words))
     if claim.error is not None:
-        parts.append(words.say("expects_error", error=words.apart(claim.error)))
+        parts.append(words.say("expects_error", error=words.distance(claim.error)))
     return words["semicolon"].join(parts)
 
 
@@ -979,10 +979,10 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
         few = _few_windows_phrase(claim.n_windows, words)
         parts.append(f"{_capitalised(few)}.")
     if claim.error is not None and claim.worst_error is not None:
-        off = {"error": words.apart(claim.error), "worst": words.apart(claim.worst_error)}
+        off = {"error": words.distance(claim.error), "worst": words.distance(claim.worst_error)}
         parts.append(words.say("expected_note", **off))
     if claim.clips:
-        clips = [f"{n} {words.again(level)}" for level, n in claim.clips.items()]
+        clips = [f"{n} {words.translated(level)}" for level, n in claim.clips.items()]
         parts.append(words.say("calibrated_on", clips=words.listed(clips)))
     return " ".join(parts)
 
@@ -994,7 +994,7 @@ def error_sentence(claim: ExpectedShare, words: Words) -> str:
     """
     if claim.error is None or claim.has(LITTLE_JUDGED) or any(claim.has(one) for one in NOTHING_JUDGED):
         return ""
-    error = words.apart(claim.error)
+    error = words.distance(claim.error)
     if claim.has(LEVELS_LEFT_OUT):
         return words.say("sure_share_among", error=error, levels=words.listed([*claim.clips]))
     return words.say("sure_share", error=error)
@@ -1316,7 +1316,7 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
     else:
         counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
     if claim.left:
-        missing = words.again(needed_windows(claim.judged, claim.left, claim.least))
+        missing = words.translated(needed_windows(claim.judged, claim.left, claim.least))
     else:
         missing = words["no_window_left"]
     text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=missing)
@@ -1344,8 +1344,8 @@ def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
         low=words.share(claim.interval.low),
         high=words.share(claim.interval.high),
         level=words.share(claim.interval.level),
-        fixed=words.apart(claim.fixed),
-        wide=words.apart(claim.interval.high - claim.interval.low),
+        fixed=words.distance(claim.fixed),
+        wide=words.distance(claim.interval.high - claim.interval.low),
     )
     return f"{text} {words['so_far_alike']}" if claim.has(EARLIER_LAW) else text
 
@@ -1567,7 +1567,7 @@ def later_phrase(claim: GroupChange, words: Words) -> str:
     """Write the trend by ten years, with what must be known of it: how few films it rests on, who judged."""
     change = claim.number or 0.0
     if claim.note:
-        return words.points_text("later_noted", change, claim.interval, note=words.again(claim.note))
+        return words.points_text("later_noted", change, claim.interval, note=words.translated(claim.note))
     return words.points_text("later", change, claim.interval)
 
 
@@ -1576,26 +1576,26 @@ def group_phrase(claim: GroupShare, words: Words) -> str:
     share = words.share(claim.number or 0.0)
     if claim.interval is not None:
         share = f"{share} [{words.shares(claim.interval)}]"
-    known = {"share": share, "group": words.again(claim.group)}
+    known = {"share": share, "group": words.translated(claim.group)}
     if claim.note:
-        return words.say("rate_of_noted", **known, note=words.again(claim.note))
+        return words.say("rate_of_noted", **known, note=words.translated(claim.note))
     return words.say("rate_of", **known)
 
 
 def group_sentence(claim: GroupShare, words: Words) -> str:
     """Say what share of a group's time its judges would mark, or why there is none."""
     if claim.number is None:
-        return f"{words.again(claim.group)}: {words.again(claim.reason)}"
+        return f"{words.translated(claim.group)}: {words.translated(claim.reason)}"
     return groups_sentence([claim], words)
 
 
 def change_sentence(claim: GroupChange, words: Words) -> str:
     """Say by how many points two groups differ, or a share changes, or why that is not known."""
-    change = words.again(claim.change)
+    change = words.translated(claim.change)
     if claim.number is None:
-        return f"{change}: {words.again(claim.reason)}"
+        return f"{change}: {words.translated(claim.reason)}"
     points = words.points_text("points_of", claim.number, claim.interval)
-    note = f"{words['semicolon']}{words.again(claim.note)}" if claim.note else ""
+    note = f"{words['semicolon']}{words.translated(claim.note)}" if claim.note else ""
     return f"{change}: {points}{note}"
 
 

@@ -189,7 +189,7 @@ def _legend(compared: "FilmComparison", words: Words) -> list[str]:
     """Write a sentence for each kind of element that `years_figure` draws of these films."""
     drawn = [film for film in compared.films if _can_be_drawn(film)]
     trend = _trend(compared)
-    note = words.again(trend["note"]) if trend else ""
+    note = words.translated(trend["note"]) if trend else ""
     dots_key = "years_dots_concept" if compared.positive.is_concept else "years_dots"
     hollow_key = "years_hollow_labels" if compared.is_of_labels else "years_hollow"
     line_key = "years_line_noted" if note else "years_line"
