@@ -336,23 +336,13 @@ def film_figure(
         Stills of the user's copy of the film: a strip of them is drawn at the top.
     """
     words = view.words
-    part_start_s = max(0.0, start_s - CONTEXT_S)
-    part_end_s = min(view.whole_s, end_s + CONTEXT_S)
-    # Of a span that begins after the film's end, the figure shows the film's last seconds.
-    part_start_s = min(part_start_s, max(0.0, part_end_s - CONTEXT_S))
+    part_start_s, part_end_s = _ends_with_context(start_s, end_s, view.whole_s)
     decisions_of_row = _decided_rows(decisions, part_start_s, part_end_s, words)
-    passages = [
-        card
-        for card in view.cards
-        if card["start"] < part_end_s and card["end"] > part_start_s and not card["below"]
-    ]
+    passages = _passages_between(view, part_start_s, part_end_s)
     concepts = [shown for shown in view.concepts if shown.concept.is_found]
     names_of_concepts = [shown.name for shown in concepts]
-    # Widths: the names, then the column in which things are drawn, then half of a time at the column's end.
     names = [words["segments"], words["probability"], *decisions_of_row, *names_of_concepts]
-    left = GAP + max(math.ceil(text_width(name)) for name in names)
-    right = math.ceil(text_width(clock(part_end_s)) / 2)
-    column = max(WIDTH - right - left, LEAST_COLUMN)
+    left, column, right = _widths(names, part_end_s)
     width = left + column + right
     span_end_s = min(end_s, view.whole_s)
     part = FigurePart(part_start_s, part_end_s, start_s, span_end_s, left=left, width=column)
@@ -365,12 +355,7 @@ def film_figure(
         "concepts": names_of_concepts,
     }
     layout = _layout(names_of_kind, top=12 + LINE_HEIGHT * len(heading))
-    without = [shown.name for shown in view.concepts if not shown.concept.is_found]
-    planted = phrases.planted_sentence(view.model, words)
-    threshold = _threshold_sentence(view, has_passages=bool(passages))
-    sentences = phrases.figure_notes(
-        view.positive, view.model_title, words, planted=planted, threshold=threshold, without=without
-    )
+    sentences = _sentences_below(view, has_passages=bool(passages))
     notes = [line for text in sentences for line in _wrapped(text, width)]
     return _figure(
         "film",
@@ -390,6 +375,47 @@ def film_figure(
         decided=list(decisions_of_row.values()),
         concepts=concepts,
         ticks=_tick_times(part),
+    )
+
+
+def _ends_with_context(start_s: float, end_s: float, film_s: float) -> tuple[float, float]:
+    """Return the ends of the part that a figure shows: a span with `CONTEXT_S` around it, within the film.
+
+    Of a span that begins after the film's end, the figure shows the film's last seconds.
+    """
+    part_end_s = min(film_s, end_s + CONTEXT_S)
+    last_start_s = max(0.0, part_end_s - CONTEXT_S)
+    part_start_s = min(max(0.0, start_s - CONTEXT_S), last_start_s)
+    return part_start_s, part_end_s
+
+
+def _passages_between(view: "FilmView", start_s: float, end_s: float) -> list[Mapping[str, Any]]:
+    """Return the cards of passages that reach the threshold and lie, in part at least, between two times."""
+    return [
+        card for card in view.cards if card["start"] < end_s and card["end"] > start_s and not card["below"]
+    ]
+
+
+def _widths(names: Sequence[str], end_s: float) -> tuple[int, int, int]:
+    """Return the widths of a figure's names, of the column in which things are drawn, and of its right margin.
+
+    The right margin has the half of the last time on the axis, which is centred on the column's end.
+    """
+    left = GAP + max(math.ceil(text_width(name)) for name in names)
+    right = math.ceil(text_width(clock(end_s)) / 2)
+    column = max(WIDTH - right - left, LEAST_COLUMN)
+    return left, column, right
+
+
+def _sentences_below(view: "FilmView", *, has_passages: bool) -> list[str]:
+    """Write what stands below a figure of a film; `has_passages` tells whether any is drawn in it."""
+    return phrases.figure_notes(
+        view.positive,
+        view.model_title,
+        view.words,
+        planted=phrases.planted_sentence(view.model, view.words),
+        threshold=_threshold_sentence(view, has_passages=has_passages),
+        concepts_left_out=[shown.name for shown in view.concepts if not shown.concept.is_found],
     )
 
 

@@ -421,7 +421,7 @@ class FilmView:
     def legend(self, kind: str) -> str:
         """Explain how a kind of span is drawn, such as `UNJUDGED`: spans with content, but no probability."""
         if kind == UNJUDGED:
-            return phrases.unlike_legend(self.judged, self.words)
+            return phrases.unjudged_legend(self.judged, self.words)
         return self.words[f"legend_{kind}"]
 
     @cached_property
