@@ -341,7 +341,7 @@ class FilmView:
     @cached_property
     def positive(self) -> str:
         """What the model finds: its positive levels with their titles, or its concept."""
-        return str(self.words.again(positive_of(self.model).titled))
+        return str(self.words.translated(positive_of(self.model).titled))
 
     @property
     def model_title(self) -> str:
@@ -351,7 +351,7 @@ class FilmView:
     @property
     def construct(self) -> str:
         """What the codebook says its levels measure; empty if it does not say it."""
-        return str(self.words.again(self.names.construct(self.model.construct)))
+        return str(self.words.translated(self.names.construct(self.model.construct)))
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
@@ -421,7 +421,7 @@ class FilmView:
     def legend(self, kind: str) -> str:
         """Explain how a kind of span is drawn, such as `UNJUDGED`: spans with content, but no probability."""
         if kind == UNJUDGED:
-            return phrases.unlike_legend(self.judged, self.words)
+            return phrases.unjudged_legend(self.judged, self.words)
         return self.words[f"legend_{kind}"]
 
     @cached_property
@@ -453,7 +453,7 @@ class FilmView:
                 concepts.sort(key=_best_found_first)
                 shown = []
                 for concept in concepts:
-                    name: str = self.words.again(names.concept(concept.name))
+                    name: str = self.words.translated(names.concept(concept.name))
                     if model.key != self.model.key:
                         name = self.words.say("of_model", name=name, model=model.key)
                     p = rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)

@@ -999,7 +999,7 @@ def test_a_difference_of_groups_of_different_judges_says_how_these_are_accounted
     (difference,) = compared_by_different_judges.changes.to_dict("records")
     assert difference["note"]
     page = comparison_page(compared_by_different_judges, language=language)
-    assert Words(language).again(difference["note"]) in page
+    assert Words(language).translated(difference["note"]) in page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
