@@ -698,11 +698,15 @@ class TimelineAgreement(FilmClaim):
     Attributes
     ----------
     n_films : int
+        Films where kappa is defined, or all that were compared if it is nowhere.
+    whole_s : float
+        Seconds of these films, of which `time` is what the model can judge.
     """
 
     KIND: ClassVar[str] = "agreement of timelines"
 
     n_films: int
+    whole_s: float
 
 
 # --- of several films

@@ -169,15 +169,21 @@ def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedSh
     return claim
 
 
-def timeline_agreement(model: str, annotator: str, row: Mapping[Any, Any]) -> TimelineAgreement:
-    """Claim how far a model agrees with an annotator: the row of kappa of `FilmEvaluation.summary`."""
+def timeline_agreement(
+    model: str, annotator: str, row: Mapping[Any, Any], *, n_films: int, judged_s: float, whole_s: float
+) -> TimelineAgreement:
+    """Claim how far a model agrees with an annotator: the row of kappa of `FilmEvaluation.summary`.
+
+    It is of `n_films` films of `whole_s` seconds together, of which the model can judge `judged_s`.
+    """
     return TimelineAgreement(
         who=(model,),
         what=annotator,
-        time=ClaimTime("film"),
+        time=ClaimTime("judged", judged_s),
         number=_known(row["value"]),
         interval=_bounds(row["low"], row["high"]),
-        n_films=int(row["n_films"]),
+        n_films=n_films,
+        whole_s=whole_s,
     )
 
 

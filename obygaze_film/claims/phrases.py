@@ -1417,8 +1417,16 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     if claim.interval is not None:
         level = words.share(claim.interval.level)
         kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
-    of_films = words.counted("mean_of_films", claim.n_films)
-    return words.say("agrees", model=claim.who[0], annotator=claim.what, kappa=kappa, of=of_films)
+    judged, whole = words.durations(claim.time.seconds or 0.0, claim.whole_s)
+    return words.say(
+        "agrees",
+        model=claim.who[0],
+        annotator=claim.what,
+        kappa=kappa,
+        of=words.counted("mean_of_films", claim.n_films),
+        judged=judged,
+        whole=whole,
+    )
 
 
 # --- of several films
