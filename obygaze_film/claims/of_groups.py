@@ -159,7 +159,7 @@ def _bounds(low: float, high: float) -> Bounds | None:
 def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedShare | ExpectedShare:
     """Take the share of one of several films: its judges' if it has one, else the labels' or the model's."""
     if film.rate is not None:
-        return replace(judged_share(film.rate), left_out=film.judges_left_out)
+        return replace(judged_share(film.rate), left_out=film.judges_left_out, after_gap=film.n_after_gap)
     # Labels in the model's place have no key in the timeline: its first model is taken, and renamed below.
     key = None if compared.is_of_labels else compared.model
     model = film.timeline.model(key)
