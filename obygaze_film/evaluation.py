@@ -723,7 +723,7 @@ def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     if len(people) < 2:
         yield "One annotator only: nothing says how far people agree on these films."
     else:
-        yield "'human' is another annotator: a yardstick, not an upper bound."
+        yield "'human' is another annotator, in the films that both watched: a yardstick, not an upper bound."
     yield (
         "F1 of segments and boundaries, matched one to one: the model's are its passages, which go on over "
         f"gaps of up to {GAP_S:g} s and last {MIN_S:g} s or more; an annotator's are as they were marked, "
