@@ -560,6 +560,8 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
     judged, sure, left, least : int
         Windows that the judge, or each of the panel, judged blindly; those that they were sure of; those that
         are left to judge; and of how many they must be sure, unless none is left (`WindowCounts`).
+    after_gap : int
+        Further windows that they judged, after the first gap of the draw: they do not count.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
     definition_name : str
@@ -571,6 +573,7 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
     sure: Count
     left: Count
     least: Count
+    after_gap: Count = 0
     definition: str = ""
     definition_name: str = ""
 
