@@ -27,8 +27,8 @@ def given(tmp_path_factory):
 @pytest.fixture(scope="session")
 def url(given):
     """The address of the inputs on a server."""
-    with serving(given) as site:
-        yield site.url
+    with serving(given) as server:
+        yield server.url
 
 
 @pytest.fixture

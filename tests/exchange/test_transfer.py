@@ -23,8 +23,8 @@ pytest.importorskip("obstore")
 
 
 @pytest.fixture(scope="session")
-def whole(root):
-    return tree(root / "toy-1.0.0")
+def whole(served_folder):
+    return tree(served_folder / "toy-1.0.0")
 
 
 FRAMES = RAGGED_ARRAYS["frames"].chunk
@@ -57,8 +57,8 @@ def pull(url, destination, **settings):
 
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
-def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place):
-    pulled = pull(f"{site.url}/{place}", tmp_path / "copy-1.0.0")
+def test_what_is_pulled_is_the_store_byte_for_byte(server, whole, tmp_path, place):
+    pulled = pull(f"{server.url}/{place}", tmp_path / "copy-1.0.0")
     assert tree(tmp_path / "copy-1.0.0") == whole
     assert (pulled.files, pulled.kept, pulled.left) == (len(whole) - 1, 0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
@@ -70,34 +70,36 @@ class Busy(Handler):
     status = 500
 
     def do_GET(self):  # noqa: N802
-        if any(path == self.path for _, path, _ in self.server.asked):
+        if any(path == self.path for _, path, _ in self.server.requests):
             super().do_GET()
         else:
-            self.server.asked.append((self.command, self.path, ""))
+            self.server.requests.append((self.command, self.path, ""))
             self.answer(self.status)
 
 
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
-def test_a_server_that_is_busy_for_a_moment_is_asked_again(root, whole, tmp_path, monkeypatch, status):
+def test_a_server_that_is_busy_for_a_moment_is_asked_again(
+    served_folder, whole, tmp_path, monkeypatch, status
+):
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
-    with serving(root, type("Busy", (Busy,), {"status": status})) as site:
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
+    with serving(served_folder, type("Busy", (Busy,), {"status": status})) as server:
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
     assert tree(tmp_path / "copy-1.0.0") == whole
 
 
-def test_pulling_again_fetches_what_was_damaged_alone(site, root, whole, tmp_path):
+def test_pulling_again_fetches_what_was_damaged_alone(server, served_folder, whole, tmp_path):
     copy = tmp_path / "copy"
-    pull(f"{site.url}/toy-1.0.0", copy)
+    pull(f"{server.url}/toy-1.0.0", copy)
     (copy / CHUNK).write_bytes(b"rubbish")
     (copy / "README.md").unlink()
-    (copy / "README.md").symlink_to(root / "toy-1.0.0" / "README.md")  # as git-annex does
-    site.asked.clear()
-    pulled = pull(f"{site.url}/toy-1.0.0", copy)
+    (copy / "README.md").symlink_to(served_folder / "toy-1.0.0" / "README.md")  # as git-annex does
+    server.requests.clear()
+    pulled = pull(f"{server.url}/toy-1.0.0", copy)
     assert tree(copy) == whole
     assert not (copy / "README.md").is_symlink()
     assert pulled.files == 2
-    chunks_asked_for = [path for _, path, _ in site.asked if "/c/" in path]
+    chunks_asked_for = [path for _, path, _ in server.requests if "/c/" in path]
     assert len(chunks_asked_for) == 1
 
 
@@ -106,27 +108,27 @@ def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
     data = np.random.default_rng(0).bytes(3_000_000)
     (tmp_path / "store").mkdir()
     (tmp_path / "store/big").write_bytes(data)
-    with serving(tmp_path) as site:
-        site.drops = {"/big": 6}  # more often than the client itself tries again
+    with serving(tmp_path) as server:
+        server.n_breaks_left = {"/big": 6}  # more often than the client itself tries again
         count = []
         digest = hashlib.sha256(data).hexdigest()
         download_file(
-            locate(f"{site.url}/store"),
+            locate(f"{server.url}/store"),
             "big",
             tmp_path / "big",
             digest,
             lambda *progress: count.append(progress),
         )
     assert (tmp_path / "big").read_bytes() == data
-    assert site.sent < 1.1 * len(data)
+    assert server.n_bytes_sent < 1.1 * len(data)
     assert sum(progress for _, _, progress in count) == len(data)
 
 
 @pytest.mark.usefixtures("client")
-def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(site, tmp_path):
-    site.page = b"<!doctype html><title>Not here</title>"
+def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(server, tmp_path):
+    server.page_for_missing_files = b"<!doctype html><title>Not here</title>"
     with pytest.raises(StoreError, match="web page"):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
@@ -135,50 +137,50 @@ def test_a_server_that_never_gets_past_the_middle_is_given_up(tmp_path, monkeypa
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
     (tmp_path / "store").mkdir()
     (tmp_path / "store/big").write_bytes(bytes(1_000_000))
-    with serving(tmp_path) as site:
-        site.ranges = False
-        site.drops = {"/big": 100}
+    with serving(tmp_path) as server:
+        server.answers_ranges = False
+        server.n_breaks_left = {"/big": 100}
         with pytest.raises(InterruptedTransferError):
-            download_file(locate(f"{site.url}/store"), "big", tmp_path / "big", "0" * 64, lambda *_: None)
-        assert site.drops["/big"] > 50
+            download_file(locate(f"{server.url}/store"), "big", tmp_path / "big", "0" * 64, lambda *_: None)
+        assert server.n_breaks_left["/big"] > 50
 
 
-def test_a_pull_that_is_stopped_makes_no_store(site, tmp_path):
-    site.lost = {CHUNK}
+def test_a_pull_that_is_stopped_makes_no_store(server, tmp_path):
+    server.missing_files = {CHUNK}
     with pytest.raises(StoreError, match="frames/c/1/0/0"):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
     with pytest.raises(StoreError, match=r"copy\.pulling"):
         open_store(tmp_path / "copy.pulling")
 
 
-def test_pulling_again_goes_on_where_a_stopped_pull_was(site, whole, leave_partial_chunk, tmp_path):
-    site.lost = {CHUNK}
+def test_pulling_again_goes_on_where_a_stopped_pull_was(server, whole, leave_partial_chunk, tmp_path):
+    server.missing_files = {CHUNK}
     with pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    site.lost = set()
-    site.asked = []
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    server.missing_files = set()
+    server.requests = []
     leave_partial_chunk(whole[CHUNK][:700])
-    pulled = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
     assert pulled.kept > 20  # nearly all files of the store
-    assert [span for _, path, span in site.asked if path.endswith(CHUNK)] == ["bytes=700-"]
+    assert [span for _, path, span in server.requests if path.endswith(CHUNK)] == ["bytes=700-"]
 
 
-def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(site, whole, leave_partial_chunk, tmp_path):
+def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(server, whole, leave_partial_chunk, tmp_path):
     leave_partial_chunk(b"rubbish")
     (tmp_path / "copy.pulling/data/stray").write_text("x", encoding="utf-8")
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
 
 
 @pytest.mark.usefixtures("client")
-def test_a_file_that_arrives_with_a_wrong_byte_is_fetched_once_more_and_then_refused(site, tmp_path):
-    site.flips = {"/toy/frames/c/1/0/0"}
+def test_a_file_that_arrives_with_a_wrong_byte_is_fetched_once_more_and_then_refused(server, tmp_path):
+    server.damaged_files = {"/toy/frames/c/1/0/0"}
     with pytest.raises(StoreError, match="frames/c/1/0/0"):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-    assert len([path for _, path, _ in site.asked if path.endswith("/toy/frames/c/1/0/0")]) == 2
+    assert len([path for _, path, _ in server.requests if path.endswith("/toy/frames/c/1/0/0")]) == 2
 
 
 @pytest.mark.parametrize(
@@ -190,46 +192,46 @@ def test_a_file_that_arrives_with_a_wrong_byte_is_fetched_once_more_and_then_ref
         ("data/extra", "../" * 21 + "x"),
     ],
 )
-def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name, digest):
+def test_a_manifest_that_leads_out_of_the_store_is_refused(served_folder, tmp_path, name, digest):
     from obygaze_features.io import file_sha256
     from obygaze_features.store.store_files import digests_bytes, parse_digests
 
-    site = tmp_path / "site"
-    shutil.copytree(root / "toy-1.0.0", site / "toy")
+    folder = tmp_path / "served"
+    shutil.copytree(served_folder / "toy-1.0.0", folder / "toy")
     for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
-        digests, _ = parse_digests((site / "toy" / manifest).read_bytes())
+        digests, _ = parse_digests((folder / "toy" / manifest).read_bytes())
         if manifest.startswith("tag"):
-            digests["manifest-sha256.txt"] = file_sha256(site / "toy/manifest-sha256.txt")
+            digests["manifest-sha256.txt"] = file_sha256(folder / "toy/manifest-sha256.txt")
         else:
             digests[name] = digest
-        (site / "toy" / manifest).write_bytes(digests_bytes(digests))
-    with serving(site) as served, pytest.raises(StoreError, match=r"manifest-sha256\.txt"):
-        pull(f"{served.url}/toy", tmp_path / "copy")
+        (folder / "toy" / manifest).write_bytes(digests_bytes(digests))
+    with serving(folder) as server, pytest.raises(StoreError, match=r"manifest-sha256\.txt"):
+        pull(f"{server.url}/toy", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
 @pytest.mark.usefixtures("client")
-def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, leave_partial_chunk, tmp_path):
-    site.ranges = False
-    site.drops = {CHUNK: 1}
+def test_without_ranges_a_whole_store_can_still_be_pulled(server, whole, leave_partial_chunk, tmp_path):
+    server.answers_ranges = False
+    server.n_breaks_left = {CHUNK: 1}
     leave_partial_chunk(whole[CHUNK][:99])
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert tree(tmp_path / "copy") == whole
 
 
-def test_a_folder_that_is_no_store_is_not_pulled_into(site, tmp_path):
+def test_a_folder_that_is_no_store_is_not_pulled_into(server, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "mine")
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "mine")
     assert tree(tmp_path / "mine") == {"notes.txt": b"mine"}
 
 
-def test_another_store_is_not_pulled_into(site, tmp_path):
+def test_another_store_is_not_pulled_into(server, tmp_path):
     another = sealed(tmp_path, 8, name="other")
     before = tree(another)
     with pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", another)
+        pull(f"{server.url}/toy-1.0.0", another)
     assert tree(another) == before
 
 
@@ -237,14 +239,14 @@ def test_another_store_is_not_pulled_into(site, tmp_path):
 
 
 @pytest.fixture
-def pooled_copy(site, tmp_path):
+def pooled_copy(server, tmp_path):
     """A copy of the arrays `pooled` alone."""
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     return tmp_path / "copy"
 
 
-def test_a_copy_of_one_array_reads_that_array(root, pooled_copy):
-    original = open_store(root / "toy-1.0.0")
+def test_a_copy_of_one_array_reads_that_array(served_folder, pooled_copy):
+    original = open_store(served_folder / "toy-1.0.0")
     store = open_store(pooled_copy)
     assert store.fingerprint == original.fingerprint
     for name in ("toy", "alone"):
@@ -252,9 +254,9 @@ def test_a_copy_of_one_array_reads_that_array(root, pooled_copy):
     assert store["toy"].n_frames == original["toy"].n_frames
 
 
-def test_pulling_one_array_asks_for_no_chunk_of_another(site, pooled_copy):
+def test_pulling_one_array_asks_for_no_chunk_of_another(server, pooled_copy):
     assert pooled_copy.exists()
-    assert not [path for _, path, _ in site.asked if "/frames/c" in path or "/tokens/c" in path]
+    assert not [path for _, path, _ in server.requests if "/frames/c" in path or "/tokens/c" in path]
 
 
 @pytest.mark.parametrize(
@@ -271,20 +273,20 @@ def test_reading_an_array_that_was_not_pulled_names_the_list_of_absent_files(poo
         read(open_store(pooled_copy)["toy"])
 
 
-def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(site, tmp_path):
-    pulled = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(server, tmp_path):
+    pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     absent = absent_files(FolderFiles(tmp_path / "copy"))
     n_chunks_of_frames, n_chunks_of_tokens = 3, 10
     assert len(absent) == pulled.left == n_chunks_of_frames + n_chunks_of_tokens
     name = "data/features.zarr/toy/frames/c/2/0/0"
-    assert absent[name] == f"{site.url}/toy-1.0.0/{name}"
+    assert absent[name] == f"{server.url}/toy-1.0.0/{name}"
 
 
 @pytest.fixture
-def clipped_copy(site, tmp_path):
+def clipped_copy(server, tmp_path):
     """A copy of the vectors and of one clip's frames, in chunk 1 of 3; the 10 chunks of tokens are left."""
     copy = tmp_path / "copy"
-    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled", "frames"], clips=["tt0070-é"])
+    pull(f"{server.url}/toy-1.0.0", copy, arrays=["pooled", "frames"], clips=["tt0070-é"])
     return copy
 
 
@@ -333,10 +335,10 @@ def test_a_torn_list_of_absent_files_is_found_at_every_depth(clipped_copy, depth
     assert any("line 1: expected 'URL - FILE'" in what for what in whats)
 
 
-def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
+def test_the_frames_of_some_clips_come_with_their_chunks(server, served_folder, tmp_path):
     copy = tmp_path / "copy"
-    pull(f"{site.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
-    same = open_store(root / "toy-1.0.0")["toy"]
+    pull(f"{server.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
+    same = open_store(served_folder / "toy-1.0.0")["toy"]
     group = open_store(copy)["toy"]
     for clip in ("tt0070-é", "tt0149-é"):
         for array in ("pooled", "frames", "tokens"):
@@ -347,9 +349,9 @@ def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
 
 
 @pytest.fixture(params=["ragged-1.0.0", "ragged-1.0.0.zip"])
-def ragged_url(site, request):
+def ragged_url(server, request):
     """A store of frames of any number on a server, as a folder and as a zip."""
-    return f"{site.url}/{request.param}"
+    return f"{server.url}/{request.param}"
 
 
 @pytest.fixture
@@ -359,8 +361,8 @@ def ragged_copy(ragged_url, tmp_path):
     return tmp_path / "copy"
 
 
-def test_a_copy_of_some_clips_reads_their_ragged_frames(root, ragged_copy):
-    original = open_store(root / "ragged-1.0.0")["toy"]
+def test_a_copy_of_some_clips_reads_their_ragged_frames(served_folder, ragged_copy):
+    original = open_store(served_folder / "ragged-1.0.0")["toy"]
     group = open_store(ragged_copy)["toy"]
     assert np.array_equal(group.row_size, original.row_size)
     assert np.array_equal(group.time_s, original.time_s)
@@ -372,15 +374,15 @@ def copied_chunks(copy):
     return {int(path.parent.name) for path in copy.glob("data/features.zarr/toy/frames/c/*/0")}
 
 
-def test_a_copy_of_some_clips_has_the_chunks_that_their_frames_lie_in_alone(root, ragged_copy):
-    chunks_of = frame_chunks(open_store(root / "ragged-1.0.0")["toy"])
+def test_a_copy_of_some_clips_has_the_chunks_that_their_frames_lie_in_alone(served_folder, ragged_copy):
+    chunks_of = frame_chunks(open_store(served_folder / "ragged-1.0.0")["toy"])
     assert copied_chunks(ragged_copy) == chunks_of["c07"] | chunks_of["c31"]
     assert copied_chunks(ragged_copy) < set().union(*chunks_of.values())
 
 
-def test_a_copy_of_some_clips_refuses_frames_that_it_lacks(root, ragged_copy):
+def test_a_copy_of_some_clips_refuses_frames_that_it_lacks(served_folder, ragged_copy):
     group = open_store(ragged_copy)["toy"]
-    chunks_of = frame_chunks(open_store(root / "ragged-1.0.0")["toy"])
+    chunks_of = frame_chunks(open_store(served_folder / "ragged-1.0.0")["toy"])
     lacking = [clip for clip, chunks in chunks_of.items() if not chunks <= copied_chunks(ragged_copy)]
     assert lacking
     for clip in lacking[:2]:
@@ -393,9 +395,9 @@ def test_a_pulled_copy_of_some_ragged_clips_verifies_without_problems(ragged_cop
     assert report.ok, report.problems
 
 
-def test_pulling_the_rest_of_a_ragged_store_makes_the_copy_whole(root, ragged_url, ragged_copy):
+def test_pulling_the_rest_of_a_ragged_store_makes_the_copy_whole(served_folder, ragged_url, ragged_copy):
     pull(ragged_url, ragged_copy)
-    assert tree(ragged_copy) == tree(root / "ragged-1.0.0")
+    assert tree(ragged_copy) == tree(served_folder / "ragged-1.0.0")
 
 
 def frame_chunks(group):
@@ -408,9 +410,9 @@ def frame_chunks(group):
     return chunks
 
 
-def test_a_damaged_chunk_of_a_part_of_ragged_frames_is_found(site, tmp_path):
+def test_a_damaged_chunk_of_a_part_of_ragged_frames_is_found(server, tmp_path):
     copy = tmp_path / "copy"
-    pull(f"{site.url}/ragged-1.0.0", copy, clips=["c07"])
+    pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
     assert verify(copy, "full").ok
     chunk = min(copy.glob("data/features.zarr/toy/frames/c/*/0"))
     sound = chunk.read_bytes()
@@ -419,9 +421,9 @@ def test_a_damaged_chunk_of_a_part_of_ragged_frames_is_found(site, tmp_path):
 
 
 @pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
-def test_frames_of_any_number_are_read_from_servers_and_zips(site, root, place):
-    same = open_store(root / "ragged-1.0.0")["toy"]
-    for where in (f"{site.url}/{place}", root / place):
+def test_frames_of_any_number_are_read_from_servers_and_zips(server, served_folder, place):
+    same = open_store(served_folder / "ragged-1.0.0")["toy"]
+    for where in (f"{server.url}/{place}", served_folder / place):
         store = open_store(where)
         assert store["toy"].frames().tobytes() == same.frames().tobytes()
         assert np.array_equal(store["toy"].read("c05", "frames"), same.read("c05", "frames"))
@@ -430,24 +432,24 @@ def test_frames_of_any_number_are_read_from_servers_and_zips(site, root, place):
         assert verify(where, "full").ok
 
 
-def test_a_second_array_is_added_to_a_partial_copy(site, pooled_copy):
-    pull(f"{site.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
+def test_a_second_array_is_added_to_a_partial_copy(server, pooled_copy):
+    pull(f"{server.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
     assert open_store(pooled_copy)["toy"].frames().shape == (150, 3, 4)
     n_chunks_of_tokens = 10
     assert verify(pooled_copy, "full").counts["not pulled"] == n_chunks_of_tokens
 
 
-def test_pulling_everything_makes_a_partial_copy_whole(site, whole, pooled_copy):
-    pull(f"{site.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
-    pulled = pull(f"{site.url}/toy-1.0.0", pooled_copy)
+def test_pulling_everything_makes_a_partial_copy_whole(server, whole, pooled_copy):
+    pull(f"{server.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
+    pulled = pull(f"{server.url}/toy-1.0.0", pooled_copy)
     n_chunks_of_tokens = 10
     assert (pulled.files, pulled.left) == (n_chunks_of_tokens, 0)
     assert tree(pooled_copy) == whole
 
 
-def test_pulling_one_array_leaves_a_whole_copy_whole(site, whole, tmp_path):
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+def test_pulling_one_array_leaves_a_whole_copy_whole(server, whole, tmp_path):
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     assert tree(tmp_path / "copy") == whole
 
 
@@ -462,9 +464,11 @@ def test_a_partial_copy_is_not_pushed(pooled_copy, tmp_path, place):
         push(FolderFiles(pooled_copy), str(tmp_path / "there") if place == "a folder" else place)
 
 
-def test_a_partial_copy_from_a_path_with_odd_signs_verifies_and_does_not_hold_the_path(root, tmp_path):
+def test_a_partial_copy_from_a_path_with_odd_signs_verifies_and_does_not_hold_the_path(
+    served_folder, tmp_path
+):
     there = tmp_path / "Ann Müller's 100% films" / "f 50% ü - data-1.0.0"
-    shutil.copytree(root / "toy-1.0.0", there)
+    shutil.copytree(served_folder / "toy-1.0.0", there)
     copy = tmp_path / "copy of it"
     pull(there, copy, arrays=["pooled"])
     assert verify(copy, "full").ok
@@ -480,8 +484,8 @@ def test_a_partial_copy_from_a_path_with_odd_signs_verifies_and_does_not_hold_th
 # --- pushing to a folder
 
 
-def test_a_store_is_pushed_to_a_folder_and_not_over_http(root, whole, tmp_path):
-    store = FolderFiles(root / "toy-1.0.0")
+def test_a_store_is_pushed_to_a_folder_and_not_over_http(served_folder, whole, tmp_path):
+    store = FolderFiles(served_folder / "toy-1.0.0")
     assert push(store, str(tmp_path / "share")) == str(tmp_path / "share")
     assert tree(tmp_path / "share") == whole
     for place in ("https://example.org/toy", tmp_path / "share/toy-1.0.0"):  # a store never changes
