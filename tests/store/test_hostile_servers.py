@@ -236,7 +236,7 @@ def test_a_redirection_of_http_is_followed_and_credentials_are_sent_nowhere(redi
     server, other_host = redirecting
     refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
     assert len(refusals) == 3
-    assert other_host.asked
+    assert other_host.requests
     for text in (headers_at(server), headers_at(other_host), " ".join(refusals)):
         assert not secrets_in(text)
     assert "authorization" not in headers_at(other_host).lower()
@@ -247,7 +247,7 @@ def test_a_redirection_of_s3_to_another_host_is_refused(redirecting, tmp_path):
     refusals = open_verify_and_pull("s3://bucket/toy-1.0.0", tmp_path)
     assert len(refusals) == 3
     assert "mark-session" in headers_at(server)
-    assert not other_host.asked
+    assert not other_host.requests
     assert not secrets_in(" ".join(refusals))
     assert all("the server redirects to another host, and credentials" in text for text in refusals)
 
