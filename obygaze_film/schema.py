@@ -1,5 +1,6 @@
 """Declare the files of a scored film: `film.json`, columns and flags of its tables, corrected rates."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -675,7 +676,18 @@ def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
 
 def flags_in(table: pd.DataFrame) -> list[str]:
     """List the flags that any row has, in the order of their first row."""
-    return list(dict.fromkeys(flag for cell in table["flags"] for flag in cell.split(";") if flag))
+    return distinct_flags(table["flags"])
+
+
+def distinct_flags(cells: Iterable[str]) -> list[str]:
+    """List the flags that any cell of the column `flags` has, in the order of their first cell.
+
+    Examples
+    --------
+    >>> distinct_flags(["", "unlike", "missing;unlike"])
+    ['unlike', 'missing']
+    """
+    return list(dict.fromkeys(flag for cell in cells for flag in cell.split(";") if flag))
 
 
 def runs(marked: NDArray[np.bool_]) -> list[Run]:

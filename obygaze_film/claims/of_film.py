@@ -75,6 +75,7 @@ from obygaze_film.segments import (
     LEAST_CHANGE,
     LEAST_CONTRIBUTION,
     changes_of_rows,
+    columns_of,
     n_reaching,
     reasons,
 )
@@ -425,7 +426,7 @@ def _frequent_concepts(model: ModelRecord, rows: pd.DataFrame) -> tuple[Frequent
     if not model.by_concepts:
         return ()
     seconds = durations(rows)
-    changes = changes_of_rows(rows, model)
+    changes = changes_of_rows(columns_of(rows), model)
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     found: list[tuple[float, FrequentConcept]] = []
