@@ -18,7 +18,7 @@ quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 
-SAME, HALF = network_rounding(3 * 2 * 56 * 56), rounding("float16", 1)
+NETWORK_ROUNDING, FLOAT16_ROUNDING = network_rounding(3 * 2 * 56 * 56), rounding("float16", 1)
 
 
 def pixels(backbone, batch):
@@ -32,7 +32,7 @@ def plain(cls, folder, **settings):
         return cls.from_pretrained(folder, **settings).eval()
 
 
-def close(result, expected, bound=SAME):
+def close(result, expected, bound=NETWORK_ROUNDING):
     assert_close(result, expected, bound)
 
 
@@ -51,12 +51,12 @@ def test_xclips_tokens_are_the_frames_before_mit_or_the_patches(checkpoints, cli
     model = plain(XCLIPModel, checkpoints["xclip"])
     before = backbone.encode(clips[:1])["tokens"]
     vision = model.vision_model(pixel_values=pixels(backbone, clips[:1])[0])
-    close(before[0], model.visual_projection(vision.pooler_output), HALF)
+    close(before[0], model.visual_projection(vision.pooler_output), FLOAT16_ROUNDING)
     patched = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches")
     patches = patched.encode(clips[:1])["tokens"]
     assert patches.shape == (1, 32 * 16, 32)
     assert patches.dtype == np.float16
-    close(patches.reshape(32, 16, 32), vision.last_hidden_state[:, 1:], HALF)
+    close(patches.reshape(32, 16, 32), vision.last_hidden_state[:, 1:], FLOAT16_ROUNDING)
 
 
 @without_gradients
@@ -82,7 +82,7 @@ def test_a_clip_gets_the_same_in_any_batch(checkpoints, clips, name):
     apart = backbone.encode(clips)
     alone = backbone.encode(clips[1:2])
     for output in backbone.outputs:
-        tolerance = SAME if output.dtype == "float32" else HALF
+        tolerance = NETWORK_ROUNDING if output.dtype == "float32" else FLOAT16_ROUNDING
         assert np.array_equal(alone[output.name][0], apart[output.name][1])  # one at a time: the same bytes
         assert np.array_equal(twice[output.name][1], together[output.name][1])  # nor on its neighbours
         assert np.array_equal(twice[output.name][0], filled_up[output.name][0])
