@@ -28,9 +28,9 @@ transformers = later("transformers")
 AutoConfig = later("transformers", "AutoConfig")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
-VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
-HEARING = later("obygaze_features.backbones.waveform", "KINDS")
+IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
+VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
+HEARING = later("obygaze_features.backbones.waveform", "SOUNDS")
 
 NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16)
 CLASS_NAMES = ("a kiss", "a barbell", "a stove")
@@ -150,7 +150,7 @@ def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, mo
 def test_answers_are_a_group_of_their_own_whose_provenance_names_the_classes(classifiers, model_type):
     backbone = load(model_type, classifiers[model_type], answers=True)
     assert backbone.group_names() == (backbone.name, f"{backbone.name}.answers")
-    (answers,) = backbone.beside
+    (answers,) = backbone.side_groups
     assert answers.provenance["architecture"]["features"] == list(CLASS_NAMES)
     assert answers.provenance["head"] == "classifier"
 
@@ -175,7 +175,7 @@ def probabilities_of_class(model_type, folder, backbone, batch):
         pixels = pixels.flatten(0, 1)
     with quiet():
         classifier = auto_class(model_type).from_pretrained(folder).eval()
-    argument = (IMAGES | VIDEOS)[model_type].pixels()  # pixel_values, or pixel_values_videos
+    argument = (IMAGES | VIDEOS)[model_type].pixels_argument()  # pixel_values, or pixel_values_videos
     probabilities = classifier(**{argument: pixels}).logits.softmax(dim=-1)
     return probabilities.view(len(batch), -1, len(CLASS_NAMES)).mean(dim=1)
 
@@ -208,7 +208,7 @@ def test_types_that_networks_toml_does_not_list_have_the_answers_of_transformers
 
 
 def test_answers_of_an_unlisted_type_name_its_classes_and_are_of_pictures(classifiers):
-    (answers,) = load("convnext", classifiers["convnext"], answers=True).beside
+    (answers,) = load("convnext", classifiers["convnext"], answers=True).side_groups
     assert answers.provenance["architecture"] == {"type": "convnext", "features": list(CLASS_NAMES)}
     assert perceived(answers.provenance) == ("visual",)
 
@@ -325,7 +325,7 @@ def test_names_of_imagenet_are_read_from_a_package_that_lists_all_1000(tmp_path,
 
 def test_the_second_class_of_one_name_gets_a_number(classifiers, tmp_path):
     folder = copied_with(classifiers["vit"], tmp_path, ("crane", "stove", "crane"))
-    (answers,) = load("vit", folder, answers=True).beside
+    (answers,) = load("vit", folder, answers=True).side_groups
     assert answers.provenance["architecture"]["features"] == ["crane", "stove", "crane (2)"]
 
 
@@ -390,7 +390,7 @@ def test_vectors_of_sound_are_the_same_with_answers_as_without(tmp_path, model_t
 
 def test_answers_of_sound_name_the_classes_and_are_of_what_is_heard(tmp_path):
     save_sound_classifier("hubert", tmp_path)
-    (answers,) = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu()).beside
+    (answers,) = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu()).side_groups
     assert answers.provenance["architecture"]["features"] == list(CLASS_NAMES)
     assert [output.name for output in answers.outputs] == ["pooled"]
     assert perceived(answers.provenance) == ("heard",)

@@ -25,9 +25,9 @@ Compute = later("obygaze_features.backbones", "Compute")
 clip_fields = later("obygaze_features.backbones.class_calls", "clip_fields")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
-TEXTS = later("obygaze_features.backbones.encoder_kinds", "TEXTS")
-VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
+IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
+TEXTS = later("obygaze_features.backbones.encoder_specs", "TEXTS")
+VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
 
 TINY_TRANSFORMER = {
     "hidden_size": 32,
@@ -606,9 +606,9 @@ def test_a_forward_pass_takes_as_many_operations_as_the_published_network(model_
     config = getattr(config, "vision_config", config)
     entry = (IMAGES | VIDEOS)[model_type]  # of networks.toml, which says how to make and call the network
     with torch.device("meta"):
-        network = getattr(transformers, entry.network)(config, **entry.settings).eval()
-    side = getattr(config, entry.side or "image_size")
-    n_frames = [getattr(config, clip_fields(config).frames)] if entry.of_clips else []
+        network = getattr(transformers, entry.network)(config, **entry.load_arguments).eval()
+    side = getattr(config, entry.size_field or "image_size")
+    n_frames = [getattr(config, clip_fields(config).frames_field)] if entry.of_clips else []
     pixels = torch.empty(1, *n_frames, 3, side, side, device="meta")
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         call = entry.reader()

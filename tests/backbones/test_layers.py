@@ -22,9 +22,9 @@ transformers = later("transformers")
 AutoConfig = later("transformers", "AutoConfig")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
-VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
-KINDS = later("obygaze_features.backbones.waveform", "KINDS")
+IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
+VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
+KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
 
 EXACT = 1e-6
 """Of the largest value: what float32 rounds."""
@@ -78,7 +78,9 @@ def hidden_states(model_type, model, pixels):
     has_halves = model_type in {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
     network = model.vision_model if has_halves else model
     sees_frames = model_type in IMAGES or model_type == "xclip"
-    inputs = {(IMAGES | VIDEOS)[model_type].pixels(): pixels.flatten(0, 1) if sees_frames else pixels}
+    inputs = {
+        (IMAGES | VIDEOS)[model_type].pixels_argument(): pixels.flatten(0, 1) if sees_frames else pixels
+    }
     if model_type == "vjepa2":
         inputs["skip_predictor"] = True
     states = network(**inputs, output_hidden_states=True).hidden_states
@@ -121,7 +123,7 @@ def test_a_layer_is_the_mean_over_the_patches_of_transformers_own_hidden_state(f
     states = hidden_states(
         model_type, transformers_network(model_type, folders[model_type]), pixels_of(backbone, batch)
     )
-    assert [side.name for side in backbone.beside] == ["1", "2"]
+    assert [side.name for side in backbone.side_groups] == ["1", "2"]
     for number in (1, 2):
         expected = by_frame_or_step(model_type, states[number - 1], len(batch)).numpy()
         assert_exact(result[f"{number}/frames"], expected)
@@ -139,7 +141,7 @@ def test_a_layer_may_go_through_the_networks_own_final_normalisation(folders, mo
         backbone.encode(batch)["1/frames"],
         by_frame_or_step(model_type, NORMS[model_type](model)(state), len(batch)),
     )
-    (side,) = backbone.beside
+    (side,) = backbone.side_groups
     assert side.provenance["norm"]
     assert side.provenance["layer"] == "1"
 
@@ -232,7 +234,7 @@ def test_what_a_backbone_gives_does_not_change_by_its_layers(folders, model_type
 def test_a_layer_says_which_it_is_and_has_no_space_that_texts_share(folders):
     backbone = backbone_of("clip", folders["clip"], layers=Layers((2,)))
     assert backbone.provenance["space"]
-    (side,) = backbone.beside
+    (side,) = backbone.side_groups
     record = side.provenance
     assert backbone.group_names() == ("image", "image.2")
     assert (record["layer"], record["norm"], record["head"]) == ("2", None, None)
@@ -244,7 +246,7 @@ def test_a_layer_says_which_it_is_and_has_no_space_that_texts_share(folders):
 
 def test_stages_of_unlike_width_have_each_their_own(folders):
     backbone = backbone_of("hiera", folders["hiera"], layers=Layers())
-    assert [side.outputs[0].shape for side in backbone.beside] == [(8,), (16,)]
+    assert [side.outputs[0].shape for side in backbone.side_groups] == [(8,), (16,)]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +277,7 @@ def test_layers_of_clap_are_its_stages_over_each_window_of_sound(clap):
         network = transformers.ClapModel.from_pretrained(clap).eval()
     inputs = extractor(SOUND, sampling_rate=SAMPLES_A_SECOND, return_tensors="pt")
     states = network.audio_model(**inputs, output_hidden_states=True).hidden_states
-    assert [side.outputs[-1].shape for side in backbone.beside] == [(32,), (64,), (128,), (128,)]
+    assert [side.outputs[-1].shape for side in backbone.side_groups] == [(32,), (64,), (128,), (128,)]
     for number, state in enumerate(states[1:], start=1):
         expected = state.mean(dim=(2, 3))[0]  # over the map's height and width
         assert_exact(result[f"{number}/pooled"][0], expected)
@@ -302,7 +304,7 @@ def test_what_is_no_list_of_layers_is_refused(typed):
 
 def test_layers_may_be_given_as_they_are_typed_and_are_nothing_else(folders):
     backbone = load_backbone("image", 1, weights=str(folders["vit"]), layers="2", compute=cpu())
-    assert [side.name for side in backbone.beside] == ["2"]
+    assert [side.name for side in backbone.side_groups] == ["2"]
     with pytest.raises(BackboneError):
         load_backbone("image", 1, weights=str(folders["vit"]), layers=2, compute=cpu())
 
