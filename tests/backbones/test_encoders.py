@@ -117,8 +117,7 @@ def transformers_class(model_type):
     return getattr(transformers, with_texts.get(model_type, (IMAGES | VIDEOS)[model_type].network))
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def save_encoders(tmp_path_factory):
     """Write a tiny checkpoint of every type, by transformers itself, with its processor beside it."""
     made = {}
     for model_type, fields in CONFIGS.items():

@@ -33,7 +33,7 @@ WITHOUT_CLASS = {
     *("siglip", "siglip_vision_model", "aimv2", "aimv2_vision_model", "hiera", "videomae", "vjepa2"),
 }
 """Families whose blocks have tokens of patches alone."""
-NORMS = {
+FINAL_NORM = {
     "clip": lambda model: model.vision_model.post_layernorm,
     "aimv2_vision_model": lambda model: model.rms_norm,
     "dinov3_vit": lambda model: model.norm,
@@ -48,6 +48,7 @@ N_STEPS = 2
 SAMPLES_A_SECOND = 16_000
 SOUND = np.random.default_rng(0).normal(0, 0.1, SAMPLES_A_SECOND).astype(np.float32)
 """A second of noise."""
+# A VideoPrism has two stacks of blocks, and a test of its own.
 TYPES_WITH_ONE_STACK = [model_type for model_type in CONFIGS if not model_type.startswith("videoprism")]
 
 
@@ -131,15 +132,16 @@ def test_a_layer_is_the_mean_over_the_patches_of_transformers_own_hidden_state(f
 
 
 @without_gradients
-@pytest.mark.parametrize("model_type", NORMS)
+@pytest.mark.parametrize("model_type", FINAL_NORM)
 def test_a_layer_may_go_through_the_networks_own_final_normalisation(folders, model_type):
     backbone = backbone_of(model_type, folders[model_type], layers=Layers((1,), norm=True, frames=True))
     batch = prepared(backbone)
     model = transformers_network(model_type, folders[model_type])
-    state = hidden_states(model_type, model, pixels_of(backbone, batch))[0]
+    after_block_1 = hidden_states(model_type, model, pixels_of(backbone, batch))[0]
+    norm = FINAL_NORM[model_type](model)
     assert_exact(
         backbone.encode(batch)["1/frames"],
-        by_frame_or_step(model_type, NORMS[model_type](model)(state), len(batch)),
+        by_frame_or_step(model_type, norm(after_block_1), len(batch)),
     )
     (side,) = backbone.side_groups
     assert side.provenance["norm"]
@@ -147,7 +149,7 @@ def test_a_layer_may_go_through_the_networks_own_final_normalisation(folders, mo
 
 
 @without_gradients
-def test_layers_of_videoprism_are_those_that_see_frames_and_then_those_that_see_places(tmp_path):
+def test_layers_of_videoprism_are_numbered_through_its_spatial_and_then_its_temporal_blocks(tmp_path):
     config = AutoConfig.for_model(
         "videoprism_vision_model",
         **CONFIGS["videoprism_vision_model"] | {"num_spatial_layers": 2, "num_temporal_layers": 2},
@@ -155,8 +157,8 @@ def test_layers_of_videoprism_are_those_that_see_frames_and_then_those_that_see_
     network = untrained(lambda: transformers.VideoPrismVisionModel(config), 0)
     with quiet():
         network.save_pretrained(tmp_path)
-    beside = json.dumps(PROCESSORS["videoprism"])
-    (tmp_path / "video_preprocessor_config.json").write_text(beside)
+    processor = json.dumps(PROCESSORS["videoprism"])
+    (tmp_path / "video_preprocessor_config.json").write_text(processor)
     options = {"weights": str(tmp_path), "compute": cpu()}
     backbone = load_backbone("video", 4, layers=Layers(frames=True), **options)
     normed = load_backbone("video", 4, layers=Layers((2, 4), norm=True, frames=True), **options)
@@ -174,18 +176,19 @@ def test_layers_of_videoprism_are_those_that_see_frames_and_then_those_that_see_
         """Average `[clips x patches, frames, width]` over patches."""
         return states.view(n_clips, n_patches, N_FRAMES, width).mean(dim=1)
 
+    after_block_1, after_block_3 = output.hidden_states[1], output.hidden_states[3]  # state 0 is the input
     last_spatial, last_temporal = output.last_spatial_hidden_state, output.last_temporal_hidden_state
-    assert_exact(result["1/frames"], of_spatial(output.hidden_states[1]))
+    assert_exact(result["1/frames"], of_spatial(after_block_1))
     assert_exact(result["2/frames"], of_spatial(last_spatial))
-    assert_exact(result["3/frames"], of_temporal(output.hidden_states[3]))
+    assert_exact(result["3/frames"], of_temporal(after_block_3))
     assert_exact(result["4/frames"], of_temporal(last_temporal))
     assert_exact(after_norm["2/frames"], of_spatial(network.layernorm1(last_spatial)))
     assert_exact(after_norm["4/frames"], of_temporal(network.layernorm2(last_temporal)))
 
 
 @without_gradients
-def test_layers_of_the_lsmdc_x_clip_are_those_of_its_clip(checkpoints, clips):
-    given = clips[:1, :12]
+def test_layers_of_the_lsmdc_x_clip_are_those_of_the_clip_that_it_is_made_of(checkpoints, clips):
+    given = clips[:1, :12]  # it takes 12 frames
     weights = str(checkpoints["xclip-lsmdc"])
     backbone = load_backbone("xclip-lsmdc", weights=weights, layers=Layers((1,), frames=True), compute=cpu())
     result = backbone.encode(given)
@@ -201,7 +204,7 @@ def test_layers_of_the_lsmdc_x_clip_are_those_of_its_clip(checkpoints, clips):
     "model_type",
     ["wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "pe_audio_encoder"],
 )
-def test_a_layer_of_a_network_that_hears_is_the_mean_over_the_steps_of_the_sound(tmp_path, model_type):
+def test_a_layer_of_a_network_of_sound_is_the_mean_over_the_steps_of_the_sound(tmp_path, model_type):
     folder = tiny_sound_checkpoint(model_type, tmp_path)
     backbone = load_backbone(
         "waveform", 1, weights=str(folder), layers=Layers((1,), frames=True), compute=cpu()
@@ -215,30 +218,32 @@ def test_a_layer_of_a_network_that_hears_is_the_mean_over_the_steps_of_the_sound
     states = network(**inputs, output_hidden_states=True).hidden_states[1][0]
     expected = steps_of_sound(model_type, states, len(SOUND)).mean(dim=0)
     assert_exact(result["1/pooled"][0], expected)
-    assert_exact(result["1/frames"][0, 0], expected)
+    assert_exact(result["1/frames"][0, 0], expected)  # the clip has one frame, to which all its sound belongs
 
 
 @pytest.mark.parametrize("model_type", ["xclip", "vivit", "dinov3_vit"])
-def test_what_a_backbone_gives_does_not_change_by_its_layers(folders, model_type):
+def test_other_arrays_are_the_same_with_layers_as_without(folders, model_type):
     plain = backbone_of(model_type, folders[model_type])
     layered = backbone_of(model_type, folders[model_type], layers=Layers((2,)))
     batch = prepared(plain)
-    result, beside = plain.encode(batch), layered.encode(batch)
-    assert beside.keys() == {*result, "2/pooled"}
-    for name, array in result.items():
-        assert np.array_equal(array, beside[name])
+    arrays, arrays_with_layer = plain.encode(batch), layered.encode(batch)
+    assert arrays_with_layer.keys() == {*arrays, "2/pooled"}
+    for name, array in arrays.items():
+        assert np.array_equal(array, arrays_with_layer[name])
     assert layered.provenance == plain.provenance
     assert layered.outputs == plain.outputs
 
 
-def test_a_layer_says_which_it_is_and_has_no_space_that_texts_share(folders):
+def test_the_provenance_of_a_layer_says_which_it_is_and_names_no_space_of_texts(folders):
     backbone = backbone_of("clip", folders["clip"], layers=Layers((2,)))
     assert backbone.provenance["space"]
     (side,) = backbone.side_groups
     record = side.provenance
     assert backbone.group_names() == ("image", "image.2")
-    assert (record["layer"], record["norm"], record["head"]) == ("2", None, None)
-    assert record["beside"] == "image"
+    assert record["layer"] == "2"
+    assert record["norm"] is None
+    assert record["head"] is None
+    assert record["beside"] == "image"  # the group of the network's own vectors
     assert "space" not in record
     assert record["arrays"].keys() == {"pooled"}
     assert record["weights_sha256"] == backbone.provenance["weights_sha256"]
@@ -249,17 +254,16 @@ def test_stages_of_unlike_width_have_each_their_own(folders):
     assert [side.outputs[0].shape for side in backbone.side_groups] == [(8,), (16,)]
 
 
-@pytest.mark.parametrize(
-    ("model_type", "layers"),
-    [
-        ("vit", Layers((1, 3))),  # of two
-        ("hiera", Layers(norm=True)),  # whose final normalisation is of the last stage's mean
-        ("videomae", Layers((1,), norm=True)),  # which has none where tokens are averaged
-    ],
-)
-def test_layers_that_a_network_does_not_have_are_refused(folders, model_type, layers):
+def test_a_layer_beyond_the_last_one_is_refused(folders):
     with pytest.raises(BackboneError):
-        backbone_of(model_type, folders[model_type], layers=layers)
+        backbone_of("vit", folders["vit"], layers=Layers((1, 3)))  # it has two
+
+
+@pytest.mark.parametrize("model_type", ["hiera", "videomae"])
+def test_layers_after_a_final_normalisation_that_takes_no_tokens_are_refused(folders, model_type):
+    """Hiera normalises the mean over tokens alone; VideoMAE has no normalisation where it averages tokens."""
+    with pytest.raises(BackboneError):
+        backbone_of(model_type, folders[model_type], layers=Layers((1,), norm=True))
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +273,7 @@ def clap(tmp_path_factory):
 
 
 @without_gradients
-def test_layers_of_clap_are_its_stages_over_each_window_of_sound(clap):
+def test_layers_of_clap_are_the_means_over_the_maps_of_its_four_stages(clap):
     backbone = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
     result = backbone.encode([SOUND[None]])
     with quiet():
@@ -285,7 +289,7 @@ def test_layers_of_clap_are_its_stages_over_each_window_of_sound(clap):
 
 
 @without_gradients
-def test_what_clap_gives_does_not_change_by_its_layers(clap):
+def test_vectors_of_clap_are_the_same_with_layers_as_without(clap):
     plain = load_backbone("waveform", 1, weights=str(clap), compute=cpu())
     layered = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
     assert np.array_equal(plain.encode([SOUND[None]])["pooled"], layered.encode([SOUND[None]])["pooled"])
@@ -302,9 +306,12 @@ def test_what_is_no_list_of_layers_is_refused(typed):
         Layers.parse(typed)
 
 
-def test_layers_may_be_given_as_they_are_typed_and_are_nothing_else(folders):
+def test_layers_may_be_a_string_as_on_the_command_line(folders):
     backbone = load_backbone("image", 1, weights=str(folders["vit"]), layers="2", compute=cpu())
     assert [side.name for side in backbone.side_groups] == ["2"]
+
+
+def test_layers_as_an_integer_are_refused(folders):
     with pytest.raises(BackboneError):
         load_backbone("image", 1, weights=str(folders["vit"]), layers=2, compute=cpu())
 
@@ -317,8 +324,8 @@ def test_every_family_says_where_its_layers_are():
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", ["clip", "vivit", "xclip"])
-def test_layers_break_no_graph_of_a_network_that_is_compiled(folders, model_type):
+def test_a_network_with_layers_is_compiled_as_one_graph(folders, model_type):
     runner = backbone_of(model_type, folders[model_type], layers=Layers(frames=True)).encode
-    frames, side, *_ = runner.shape
-    result = torch._dynamo.explain(runner.network)(torch.zeros(1, frames, 3, side, side))
+    n_frames, height, width, _channels = runner.shape
+    result = torch._dynamo.explain(runner.network)(torch.zeros(1, n_frames, 3, height, width))
     assert result.graph_break_count == 0, result.break_reasons
