@@ -25,7 +25,7 @@ from obygaze_models.prediction.explain import describe, explain, parse_settings
 from obygaze_models.prediction.final import save_models, train_final
 from obygaze_models.prediction.predict import COLUMNS, document, predict
 from obygaze_models.prediction.saved_model import load_model
-from tests.planted_models import MODELS, corpus, kept_alike
+from tests.planted_models import MODELS, corpus, load_checking_round_trip
 
 DECIDING = (*MODELS, "cav")
 
@@ -47,7 +47,7 @@ def alien(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [*DECIDING, "bank"])
 def test_a_kept_model_is_saved_again_as_it_was(shelf, tmp_path, name):
-    kept_alike(shelf.paths[name], tmp_path)
+    load_checking_round_trip(shelf.paths[name], tmp_path)
 
 
 @pytest.mark.parametrize("name", MODELS)
