@@ -54,7 +54,7 @@ def test_splits_of_blocks_train_and_test_only_the_clips_that_a_task_trains_and_t
 
 @pytest.fixture(scope="module")
 def run_of_seen_and_of_unseen(make_planted):
-    """Evaluations of clips that only films tell apart: by blocks, with films trained on; and by whole films."""
+    """Evaluations of clips that only films tell apart: by blocks, with seen films; and by whole films."""
     data = make_planted(film=6.0)
     return evaluate(data, ["linear"], "enhn_s", seen=True), evaluate(data, ["linear"], "enhn_s")
 
