@@ -61,10 +61,10 @@ def zoo(paths, tmp_path):
 
 
 @pytest.fixture
-def site(zoo):
+def server(zoo):
     """A server of the zoo."""
-    with serving(zoo) as site:
-        yield site
+    with serving(zoo) as server:
+        yield server
 
 
 @pytest.fixture(params=[True, False], ids=["with obstore", "without obstore"])
@@ -80,20 +80,20 @@ def problems_of(zoo):
 
 
 @pytest.mark.usefixtures("obstore")
-def test_models_are_listed_by_their_name_and_version(site):
-    assert [entry.label for entry in read_zoo(site.url)] == [
+def test_models_are_listed_by_their_name_and_version(server):
+    assert [entry.label for entry in read_zoo(server.url)] == [
         "lab-linear@1.0.0",
         "lab-mlp@0.9.0",
         "lab-mlp@0.10.0",
     ]
-    assert problems_of(site.url) == []
+    assert problems_of(server.url) == []
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_model_is_pulled_to_the_byte(paths, site, tmp_path):
+def test_a_model_is_pulled_to_the_byte(paths, server, tmp_path):
     progress = []
     path = pull_model(
-        "lab-linear", tmp_path / "theirs", zoo=site.url, progress=lambda *done: progress.append(done)
+        "lab-linear", tmp_path / "theirs", zoo=server.url, progress=lambda *done: progress.append(done)
     )
     assert path.read_bytes() == paths["linear"].read_bytes()
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
@@ -102,24 +102,24 @@ def test_a_model_is_pulled_to_the_byte(paths, site, tmp_path):
 
 
 @pytest.mark.usefixtures("obstore")
-def test_the_newest_version_of_a_model_is_pulled(site, tmp_path):
-    assert pull_model("lab-mlp", tmp_path / "theirs", zoo=site.url).name == "lab-mlp-0.10.0.model"
+def test_the_newest_version_of_a_model_is_pulled(server, tmp_path):
+    assert pull_model("lab-mlp", tmp_path / "theirs", zoo=server.url).name == "lab-mlp-0.10.0.model"
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_model_by_name_predicts_as_its_file(paths, unseen_film, site, monkeypatch):
-    monkeypatch.setenv("OBYGAZE_ZOO", site.url)
+def test_a_model_by_name_predicts_as_its_file(paths, unseen_film, server, monkeypatch):
+    monkeypatch.setenv("OBYGAZE_ZOO", server.url)
     by_name = om.predict(om.load_model("lab-linear@1.0.0"), unseen_film)
     by_path = om.predict(om.load_model(paths["linear"]), unseen_film)
     assert by_name.to_csv() == by_path.to_csv()
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_list_of_four_megabytes_is_refused(zoo, site):
+def test_a_list_of_four_megabytes_is_refused(zoo, server):
     with (zoo / LIST).open("ab") as file:
         file.write(b"#" * (1 << 22))
     with pytest.raises(ModelError, match="more than"):
-        read_zoo(site.url)
+        read_zoo(server.url)
 
 
 def test_an_entry_says_what_the_card_says(paths, zoo):
@@ -180,41 +180,41 @@ def test_a_file_has_a_page_without_a_zoo(paths):
     assert "must not be used" in describe_model(str(paths["mlp"]))[1]
 
 
-def test_a_flipped_byte_is_refused_by_pulling(site, tmp_path):
-    site.flips.add(".model")
+def test_a_flipped_byte_is_refused_by_pulling(server, tmp_path):
+    server.damaged_files.add(".model")
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
     assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
 
 
-def test_a_flipped_byte_is_refused_by_loading(site):
-    site.flips.add(".model")
+def test_a_flipped_byte_is_refused_by_loading(server):
+    server.damaged_files.add(".model")
     with pytest.raises(ModelError):
-        om.load_model("lab-linear", zoo=site.url)
+        om.load_model("lab-linear", zoo=server.url)
 
 
-def test_a_flipped_byte_is_found_by_verifying(site):
-    site.flips.add(".model")
-    assert problems_of(site.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
+def test_a_flipped_byte_is_found_by_verifying(server):
+    server.damaged_files.add(".model")
+    assert problems_of(server.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
 
 
 @pytest.mark.long
-def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, site, tmp_path, monkeypatch):
+def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, server, tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)  # between two attempts
     content = (zoo / "lab-linear-1.0.0.model").read_bytes()
-    site.drops[".model"] = 100  # the next 100 answers break off
+    server.n_breaks_left[".model"] = 100  # the next 100 answers break off
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
     (partial,) = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
     n_bytes_at_the_stop = partial.stat().st_size
     assert 0 < n_bytes_at_the_stop < len(content)
 
-    site.drops.clear()
-    path = pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+    server.n_breaks_left.clear()
+    path = pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
 
     assert path.read_bytes() == content
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
-    ranges_asked_for = [ranges for _, path, ranges in site.asked if path.endswith(".model")]
+    ranges_asked_for = [ranges for _, path, ranges in server.requests if path.endswith(".model")]
     assert ranges_asked_for[-1].startswith(f"bytes={n_bytes_at_the_stop}-")
 
 
@@ -593,11 +593,11 @@ def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(paths, tm
     pytest.importorskip("huggingface_hub")
     (tmp_path / "hub").mkdir()
     with serving(tmp_path / "hub", HubHandler) as hub:
-        hub.beaten = 2  # the first two commits are refused
+        hub.n_commits_to_refuse = 2  # the first two commits are refused
         settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
         process = python("-c", PUSH_AND_LOAD_ON_THE_HUB, paths["linear"], env={**os.environ, **settings})
-        parents_of_commits = {commit for kind, commit, _ in hub.asked if kind == "PARENT"}
-    assert hub.beaten == 0
+        parents_of_commits = {commit for kind, commit, _ in hub.requests if kind == "PARENT"}
+    assert hub.n_commits_to_refuse == 0
     assert parents_of_commits == {COMMIT}
     label_of_push, model_of_card = process.stdout.split()
     assert (label_of_push, model_of_card) == ("linear@1.0.0", "linear")

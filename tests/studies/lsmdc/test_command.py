@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_studies import lsmdc
 from tests.command import obygaze
-from tests.extraction.clusters import EXITS_0_ON_TERM, EXITS_143_ON_TERM, Folder
+from tests.extraction.clusters import EXITS_0_ON_TERM, EXITS_143_ON_TERM, FakeSlurm
 
 MEASURES = {
     counting: {
@@ -95,14 +95,14 @@ TIME_LIMIT_SIGNAL = signal.SIGUSR1
 def test_the_slurm_script_has_only_a_training_that_the_time_limit_stopped_started_again(
     tmp_path, training, signals, exit_code, asked_of_slurm
 ):
-    cluster = Folder(tmp_path, training, name="torchrun")
+    cluster = FakeSlurm(tmp_path, training, name="torchrun")
     code, _ = cluster.run("train.sbatch", "--out", "my run", signals=signals)
     assert code == exit_code
-    assert cluster.asked == asked_of_slurm
+    assert cluster.asked_of_slurm == asked_of_slurm
 
 
 def test_the_slurm_script_starts_a_training_on_four_gpus_that_resumes(tmp_path):
-    Folder(tmp_path, "exit 0", name="torchrun").run("train.sbatch", "--out", "my run")
+    FakeSlurm(tmp_path, "exit 0", name="torchrun").run("train.sbatch", "--out", "my run")
     arguments = (tmp_path / "arguments").read_text()
     assert arguments == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
 
