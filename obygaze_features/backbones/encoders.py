@@ -590,7 +590,7 @@ def _backbone_of_any_type(
     inspected = inspect_type(source, type_of(source), name, answers=answers)
     frames = inspected.frames(name, n_frames)
     checked = check(inspected, n_frames)
-    checked.conformance.refuse()
+    checked.conformance.raise_if_failed()
     module, processor = checked.module, checked.processor
     if processor is None:  # a network without one fails the check
         raise BackboneError(f"{source.name}: no processor prepares its pictures")
