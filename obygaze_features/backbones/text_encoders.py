@@ -47,27 +47,28 @@ def _build(name: str, specs: Mapping[str, TextSpec], weights: str, compute: Comp
     name
         Name of the backbone.
     specs
-        `model_type` -> how to read the text halves that this backbone takes.
+        `model_type` -> how to read the text half, for the types that this backbone takes.
     weights, compute
         As for the public functions.
     """
     source = find_weights(weights)
-    half = Half(source, specs, name.removesuffix("-text"), "text_config")
+    half = Half(source, specs, default_type=name.removesuffix("-text"), config_field="text_config")
     spec = half.spec
     tokenizer = _tokenizer(half)
     model = half.network()
+    family = spec.vision.family  # the space that it shares with the vision half
     return text_backbone(
         name,
         model,
         TEXT_VECTORS[spec.pooling],
         tokenizer=tokenizer,
         weights=source,
-        space=spec.vision.family,
+        space=family,
         compute=compute,
         attention=model.config._attn_implementation,
         head=spec.head,
         meaning=spec.meaning,
-        **half.record(spec.vision.family),
+        **half.record(family),
     )
 
 
@@ -88,9 +89,7 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
     tokenizer = Tokenizer(source, limit, pad=spec.pads_to_limit)
     family = spec.vision.family
     if family in ("siglip", "siglip2"):
-        # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
-        wants_lower_case = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.is_siglip2)
-        tokenizer.lower = bool(wants_lower_case) and tokenizer.sees_case()
+        tokenizer.lower = _wants_lower_case(half) and tokenizer.sees_case()
     # VideoPrism's network masks its own padding token.
     if family == "videoprism" and tokenizer.pad_id != config.pad_token_id:
         raise BackboneError(
@@ -102,26 +101,37 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
     return tokenizer
 
 
+def _wants_lower_case(half: Half[TextSpec]) -> bool:
+    """Return whether a SigLIP gets texts in lower case: as its tokenizer's configuration says, else SigLIP 2.
+
+    SigLIP 2 was trained on lower case, but its tokenizer (Gemma's) does not apply `do_lower_case` itself.
+    """
+    fields = object_beside(half.weights, TOKENIZER_CONFIG)
+    return bool(fields.get("do_lower_case", half.is_siglip2))
+
+
 class ByteTokenizer:
     """A stand-in for a tokenizer where weights are random: the bytes of a text become its tokens.
+
+    Random weights come without the files of a tokenizer.
 
     Parameters
     ----------
     limit
         Maximum number of tokens.
-    vocabulary
-        Number of tokens of the network; the last one ends a text, as CLIP's does.
+    n_vocabulary
+        How many tokens the network knows; the last one ends a text, as CLIP's does.
     padded
         Whether to pad texts with 0 to the limit.
     bytes_a_token
         Bytes of a text for one token; only the first of them counts.
     """
 
-    def __init__(self, limit: int, vocabulary: int, *, padded: bool, bytes_a_token: int = 1) -> None:
-        """Hold the settings; the end token is the last number of the vocabulary."""
+    def __init__(self, limit: int, n_vocabulary: int, *, padded: bool, bytes_a_token: int = 1) -> None:
+        """Hold the settings."""
         self.limit = limit
         self.bytes_a_token = bytes_a_token
-        self.end = vocabulary - 1
+        self.end = n_vocabulary - 1
         self.padded = padded
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
@@ -136,9 +146,8 @@ class ByteTokenizer:
     def _tokens_of_bytes(self, token_bytes: bytes) -> Tokens:
         """Make a token of each byte and add the end token, within the limit; pad them if asked."""
         n_kept = self.limit - 1  # leaves room for the end token
-        ids = [
-            1 + byte % (self.end - 1) for byte in token_bytes[:n_kept]
-        ]  # neither 0, the padding, nor the end
+        n_ordinary = self.end - 1  # tokens other than 0, the padding, and the end
+        ids = [1 + byte % n_ordinary for byte in token_bytes[:n_kept]]
         ids.append(self.end)
         n_tokens = len(token_bytes) + 1
         if self.padded:
