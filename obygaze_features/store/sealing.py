@@ -520,7 +520,7 @@ def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, start: int)
     fill = memoryview(b"".join(array.fill_row for array in layout.small_arrays))
     for row in written.rows:
         entry = best.get(row)
-        record = reader.record(entry) if entry is not None and is_done(entry) else fill
+        record = reader.small_rows(entry) if entry is not None and is_done(entry) else fill
         if record is None:
             written.damaged_rows.add(row)
             continue
@@ -761,7 +761,7 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
         written.damaged_rows = set(shard.rows)
     if shard.digest and written.digests.get(file) != shard.digest:
         row = min(written.damaged_rows or shard.rows)
-        raise stage.reader().damaged_parent(stage.clips[row].clip_id, shard.array)
+        raise stage.reader().damaged_parent_error(stage.clips[row].clip_id, shard.array)
     if not written.damaged_rows:
         try:
             os.link(shard.path, root / file)
