@@ -315,7 +315,7 @@ class StageWriter:
         row = self._row_of.get(result.clip_id)
         if row is None:
             raise StoreError(f"{where}: not in the plan of this stage")
-        result.check_gaps(self._clips[row].start_s, self._clips[row].end_s)
+        result.check_gaps_within(self._clips[row].start_s, self._clips[row].end_s)
         if self._is_done(row):
             raise StoreError(f"{where}: already done; rows of a stage are written once")
         if result.status == "failed":
