@@ -69,14 +69,14 @@ def rm(
 
 def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
     """Remove the stages in folders whose clips are all sealed; print the reasons why others stay."""
-    from obygaze_features.store.growth import still_needed
+    from obygaze_features.store.growth import why_needed
 
     removable: list[Removable] = []
     kept: dict[str, str] = {}
     for path in _find_stages(folders):
         try:
             _kind_of_removable(path)  # raises if it may not be removed
-            reason = still_needed(path)
+            reason = why_needed(path)
         except (StoreError, OSError) as error:
             reason = str(error)
         if reason:

@@ -45,7 +45,7 @@ MACHINE_FIELDS = ("device", "clips_at_once")
 def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
     """Return recipes that build the same networks on the CPU, for a check before jobs are queued.
 
-    The machine where jobs are submitted often has no GPU.
+    The machine where jobs are submitted often has no GPU. A recipe is the arguments to build a backbone.
 
     Raises
     ------
@@ -78,7 +78,9 @@ def _recipe_on_cpu(recipe: Recipe) -> Recipe:
 
 
 def examine_run(work: Extraction) -> list[Diagnosis]:
-    """Check a prepared extraction before its jobs are queued; nothing is decoded, and no file stays.
+    """Check a prepared extraction before its jobs are queued; nothing is decoded, and no file is left behind.
+
+    The checks are of clips, videos, licence, the stage and store of earlier runs, the folder, and the disk.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def examine_run(work: Extraction) -> list[Diagnosis]:
     Returns
     -------
     list of Diagnosis
-        A `fault` would stop the run.
+        A result of each check; one with the level `fault` would stop the run.
     """
     work = _with_recorded_devices(work)
     return [
@@ -97,15 +99,15 @@ def examine_run(work: Extraction) -> list[Diagnosis]:
         *_examine_licence(work),
         *_examine_stage(work),
         *examine_place(work.stage_path),
-        *_examine_room(work),
+        *_examine_disk(work),
     ]
 
 
 def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
     """Report the number of clips, and note if some tasks of the job array would have nothing to do."""
     n_clips = len(work.job.planned_clips())
-    _, n_tasks = work.shard
-    n_pieces = ceil(n_clips / PIECE_ROWS)  # each task does whole pieces
+    _, n_tasks = work.shard  # a share for each task
+    n_pieces = ceil(n_clips / PIECE_ROWS)  # a task does whole pieces of the stage
     text = counted(n_clips, work.unit)
     if n_tasks <= n_pieces:
         yield Diagnosis("clips", "ok", text)
@@ -118,7 +120,10 @@ def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
-    """Report how many videos are found, and name one that is not; texts have no videos."""
+    """Report how many videos are found, and name one that is not; it is a fault if none is found.
+
+    Texts have no videos.
+    """
     if isinstance(work.job, TextJob):
         return
     paths = {work.job.manifest.video_path(clip) for clip in work.job.manifest}
@@ -142,7 +147,11 @@ def _examine_licence(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
-    """Report whether a stage or a sealed store of an earlier run fits this extraction."""
+    """Report whether a stage or a sealed store of an earlier run fits this extraction.
+
+    It is a fault if the store is sealed or the stage was made with other settings, if another cluster does
+    some shares of it, and if an unfinished stage seems to have been renamed.
+    """
     try:
         work.refuse_if_sealed()
         stage = _open_existing_stage(work)
@@ -153,9 +162,10 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
     elsewhere = shares_elsewhere(work.stage_path, machine)
     if elsewhere:
         yield Diagnosis("shares", "fault", other_cluster_message(work.stage_path, elsewhere, machine))
-    for renamed in work.notes_on_renamed_stages():
+    for note in work.notes_on_renamed_stages():
         # A fault, since nobody would see a note and stop a queued array that repeats finished work.
-        yield Diagnosis("stage", "fault", f"{renamed}. If it is another store's, submit with CHECK=no")
+        # CHECK=no makes the job script leave this check out.
+        yield Diagnosis("stage", "fault", f"{note}. If it is another store's, submit with CHECK=no")
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
     else:
@@ -165,17 +175,20 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
 def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
     """Report how many rows of a stage are left to do; it is a fault if its store is sealed already."""
     rows_left = counted(len(stage.missing()), work.unit)
-    if not work.sealed_path.exists():
-        return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {rows_left} left to do")
-    text = (
-        f"{work.sealed_path} is sealed already ({rows_left} left to do); "
-        "another needs another --store-version"
-    )
-    return Diagnosis("stage", "fault", text)
+    if work.sealed_path.exists():
+        text = (
+            f"{work.sealed_path} is sealed already ({rows_left} left to do); "
+            "another needs another --store-version"
+        )
+        return Diagnosis("stage", "fault", text)
+    return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {rows_left} left to do")
 
 
 def _open_existing_stage(work: Extraction) -> Stage | None:
-    """Open the stage as a job's task would, without changing it; None if there is none to resume."""
+    """Open the stage as a task of the array would, without changing it.
+
+    None if there is no stage, or only one whose clips are all sealed, which is replaced.
+    """
     if not work.stage_path.exists() or work.has_replaceable_stage():
         return None
     return work.open_stage(trial=True)
@@ -187,6 +200,7 @@ def _with_recorded_devices(work: Extraction) -> Extraction:
     For this check all networks were built on the CPU. Their provenance would differ from that of the stage,
     whose networks ran on a GPU, and the stage would be refused.
     """
+    # Name of a group -> its provenance field `compute`: data type, device and so on; None without a network.
     compute_of_group = {group.name: group.provenance.get("compute") for group in _existing_groups(work)}
     job: Any = work.job  # of clips or of texts
     backbones = tuple(_with_recorded_device(backbone, compute_of_group) for backbone in job.backbones)
@@ -194,10 +208,10 @@ def _with_recorded_devices(work: Extraction) -> Extraction:
 
 
 def _existing_groups(work: Extraction) -> Sequence[GroupSpec]:
-    """Return the groups of the stage, else those of the store that is to grow, else none."""
+    """Return the groups of the stage; if there is none, those of the store that is to grow; else none."""
     if work.stage_path.exists():
         return read_stage(work.stage_path).groups
-    if work.append is not None:
+    if work.append is not None:  # the store to which clips are added
         store = open_store(work.append)
         return [spec_of(store[name]) for name in store]
     return ()
@@ -207,7 +221,7 @@ AnyBackbone = TypeVar("AnyBackbone", Backbone, TextBackbone)
 
 
 def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, Any]) -> AnyBackbone:
-    """Return a backbone whose provenance names the machine's device that its existing group records.
+    """Return a backbone with the fields of `MACHINE_FIELDS` in its provenance as its existing group has them.
 
     A backbone without a group, or that runs no network, is returned as it is.
 
@@ -220,37 +234,48 @@ def _with_recorded_device(backbone: AnyBackbone, compute_of_group: Mapping[str, 
     recorded: Mapping[str, Any] = compute_of_group.get(backbone.name) or {}
     if not compute or not recorded:
         return backbone
-    settings = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
-    machine = {name: recorded[name] for name in MACHINE_FIELDS if name in recorded}
-    return replace(backbone, provenance={**backbone.provenance, "compute": {**settings, **machine}})
+    own_fields = {name: value for name, value in compute.items() if name not in MACHINE_FIELDS}
+    machine_fields = {name: recorded[name] for name in MACHINE_FIELDS if name in recorded}
+    return replace(backbone, provenance={**backbone.provenance, "compute": {**own_fields, **machine_fields}})
 
 
-def _examine_room(work: Extraction) -> Iterator[Diagnosis]:
+def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
     """Report whether the disk has room for the bytes and files of the run, and whether a quota allows it."""
     clips, groups, _ = work.plan()
     folder = existing_folder(work.stage_path)
-    room = estimate_disk(clips, groups, links=links_work(folder))
+    needed = estimate_disk(clips, groups, links=links_work(folder))
     free = free_space(work.stage_path)
-    needed_bytes = max(room.peak_bytes - _stage_bytes(work.stage_path), 0)
+    needed_bytes = max(needed.peak_bytes - _stage_bytes(work.stage_path), 0)  # beyond what is written already
     text = (
-        f"{needed_bytes / 1e9:.3g} GB and {counted(room.files, 'file')} needed, "
+        f"{needed_bytes / 1e9:.3g} GB and {counted(needed.files, 'file')} needed, "
         f"{free.bytes / 1e9:.3g} GB free"
     )
     has_bytes = needed_bytes <= free.bytes
-    has_files = free.files is None or room.files <= free.files
-    if not (has_bytes and has_files):
-        yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
-        return
-    # A quota shows when space is reserved. In a file system in memory that would take memory of this process.
-    is_in_memory = mount_of(folder).kind in MEMORY_FILE_SYSTEMS
-    refusal = None if is_in_memory else refused_reservation(folder, needed_bytes)
-    if refusal is None:
-        yield Diagnosis("room", "ok", text)
-    elif refusal.errno == errno.EDQUOT:
-        yield Diagnosis("room", "fault", f"{text}, and your quota allows less: make room, or have it raised")
+    has_files = free.files is None or needed.files <= free.files
+    if has_bytes and has_files:
+        yield _examine_quota(folder, needed_bytes, text)
     else:
-        unclear = f"that much could not be reserved ({refusal.strerror}): a quota may be less"
-        yield Diagnosis("room", "note", f"{text}; {unclear}")
+        yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
+
+
+def _examine_quota(folder: Path, needed_bytes: int, text: str) -> Diagnosis:
+    """Report whether a quota allows the needed bytes, which shows when they are reserved.
+
+    In a file system in memory nothing is reserved, because that would take memory.
+
+    Parameters
+    ----------
+    text
+        What is needed and what is free, in words.
+    """
+    is_in_memory = mount_of(folder).kind in MEMORY_FILE_SYSTEMS
+    error = None if is_in_memory else refused_reservation(folder, needed_bytes)
+    if error is None:
+        return Diagnosis("room", "ok", text)
+    if error.errno == errno.EDQUOT:
+        return Diagnosis("room", "fault", f"{text}, and your quota allows less: make room, or have it raised")
+    unclear = f"that much could not be reserved ({error.strerror}): a quota may be less"
+    return Diagnosis("room", "note", f"{text}; {unclear}")
 
 
 def _stage_bytes(folder: Path) -> int:

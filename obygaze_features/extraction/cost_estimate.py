@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,12 @@ from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from obygaze_features.video import probe
 from obygaze_features.video.file_facts import file_state, is_here
 
-MOST_TRIALS = 8
+MOST_TRIAL_PASSES = 8
 """Passes that are tried at most, at equal distances in the order of the size of their files; and clips of
 them that are encoded at most, unless a backbone takes more at once."""
 LONGEST_TRIAL_S = 120.0
 """Seconds of decoding after which no further pass is tried."""
-_BYTE_CPU_S = 3e-9
+CPU_S_PER_BYTE = 3e-9
 """Cost of a byte from the network's output to the sealed store: four to five times its SHA-256."""
 LEAST_S = 1e-9
 """Seconds by which is divided at least, so that nothing is divided by 0."""
@@ -78,7 +78,7 @@ class Estimate:
     free: FreeSpace | None = None
 
     def facts(self) -> list[tuple[str, object]]:
-        """List the work to be done as pairs of name and value; the last three are about the disk."""
+        """List the work to be done, and the disk space, as pairs of name and value."""
         facts: list[tuple[str, object]] = [
             ("clips to do", self.clips),
             ("video files", f"{self.files} ({self.absent} absent), read in {self.passes} passes"),
@@ -88,7 +88,7 @@ class Estimate:
             cores = f"{self.cores_per_card:.3g} keep a card busy; {usable_cores()} here"
             facts += [("GPU hours", _hours(self.gpu_s)), ("decoding cores", cores)]
         if self.room is not None and self.free is not None:
-            facts += _disk_facts(self.room, self.free)
+            facts += disk_facts(self.room, self.free)
         return facts
 
 
@@ -97,10 +97,10 @@ def _hours(seconds: float) -> str:
     return f"{seconds / 3600:.3g}"
 
 
-def _disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
+def disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
     """List the disk space that a stage and its store need, and what is free, as pairs of name and value."""
     peak = f"{room.peak_bytes / 1e9:.3g} GB; {free.bytes / 1e9:.3g} GB free"
-    if not room.links:
+    if not room.links:  # shards are copied from the stage to the store
         peak += ", with shards twice: this file system has no hard links"
     files = f"{room.files:,}"
     if free.files is not None:
@@ -130,30 +130,24 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     loading_s = min(time.process_time(), MOST_LOADING_S)  # imports and loading, which the run repeats
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
-    sizes = {path: file_state(path)[0] for path in paths if is_here(path)}
+    size_of_file = {path: file_state(path)[0] for path in paths if is_here(path)}
     all_passes = group_into_passes(tasks, workers)
-    n_absent = len(paths) - len(sizes)
-    feature_bytes = len(tasks) * job.bytes_per_clip()
-    estimate = Estimate(len(tasks), len(paths), n_absent, len(all_passes), feature_bytes, workers)
-    trial = _try_decoding(job, _trial_passes(all_passes, sizes))
+    estimate = Estimate(
+        clips=len(tasks),
+        files=len(paths),
+        absent=len(paths) - len(size_of_file),
+        passes=len(all_passes),
+        feature_bytes=len(tasks) * job.bytes_per_clip(),
+        workers=workers,
+    )
+    trial = _try_decoding(job, _trial_passes(all_passes, size_of_file))
     estimate.tried = trial.n_clips
     if trial.n_clips == 0:
         return estimate
     on_card = any(uses_gpu(backbone) for backbone in job.backbones)
-    inference = _Seconds(*(_try_networks(job, trial.clips, on_card=on_card) * len(tasks)))
-    decoding = _Seconds(*(trial.per_clip * len(tasks) + trial.index_per_file * len(sizes)))
-    cpu_s = decoding.cpu + feature_bytes * _BYTE_CPU_S + inference.cpu
-    estimate.cpu_s = loading_s + cpu_s
-    if on_card:
-        estimate.gpu_s = inference.wall
-        estimate.cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
-    cores = usable_cores()
-    decoders = min(workers, len(all_passes), cores)
-    # Above 1 if a decoder waits for the disk, or if other processes use the cores.
-    slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
-    # The slowest of the decoders, all cores and the GPU sets the pace.
-    slowest_s = max(decoding.cpu / decoders, cpu_s / cores)
-    estimate.seconds = max(slowdown * (loading_s + slowest_s), inference.wall)
+    decoding = _Seconds.of(trial.per_clip * len(tasks) + trial.index_per_file * len(size_of_file))
+    inference = _Seconds.of(_try_networks(job, trial.clips, on_card=on_card) * len(tasks))
+    _add_times(estimate, decoding, inference, loading_s, on_card=on_card)
     return estimate
 
 
@@ -163,6 +157,40 @@ class _Seconds(NamedTuple):
     wall: float
     cpu: float
 
+    @classmethod
+    def of(cls, seconds: NDArray[np.float64]) -> Self:
+        """Return wall and processor seconds that are given as an array [2]."""
+        wall, cpu = seconds.tolist()
+        return cls(wall, cpu)
+
+
+def _add_times(
+    estimate: Estimate, decoding: _Seconds, inference: _Seconds, loading_s: float, *, on_card: bool
+) -> None:
+    """Add the expected wall, processor and GPU seconds to an estimate.
+
+    Parameters
+    ----------
+    decoding, inference
+        Time of decoding all clips, and of the networks for all of them, one after the other.
+    loading_s
+        Processor seconds of imports and of loading networks.
+    on_card
+        Whether networks run on a GPU.
+    """
+    cpu_s = decoding.cpu + estimate.feature_bytes * CPU_S_PER_BYTE + inference.cpu
+    estimate.cpu_s = loading_s + cpu_s
+    if on_card:
+        estimate.gpu_s = inference.wall
+        estimate.cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
+    cores = usable_cores()
+    decoders = min(estimate.workers, estimate.passes, cores)
+    # Above 1 if a decoder waits for the disk, or if other processes use the cores.
+    slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
+    # The slowest of the decoders, all cores and the GPU sets the pace.
+    cores_s = max(decoding.cpu / decoders, cpu_s / cores)
+    estimate.seconds = max(slowdown * (loading_s + cores_s), inference.wall)
+
 
 def _now() -> NDArray[np.float64]:
     """Return the present wall-clock time, and the processor seconds of this process, [2]."""
@@ -170,21 +198,22 @@ def _now() -> NDArray[np.float64]:
 
 
 def _trial_passes(
-    all_passes: Sequence[Sequence[DecodeTask]], sizes: Mapping[Path, int]
+    all_passes: Sequence[Sequence[DecodeTask]], size_of_file: Mapping[Path, int]
 ) -> list[Sequence[DecodeTask]]:
-    """Choose at most `MOST_TRIALS` passes to try, at equal distances in the order of their files' sizes.
+    """Choose at most `MOST_TRIAL_PASSES` passes to try, at equal distances in the order of file sizes.
 
     Parameters
     ----------
     all_passes
-        All passes of the run.
-    sizes
+        All passes of the run, each the tasks of clips of one file.
+    size_of_file
         Bytes of the files that are here; passes over others are not tried.
     """
-    readable = [tasks for tasks in all_passes if tasks[0].path in sizes]
-    readable.sort(key=lambda tasks: sizes[cast("Path", tasks[0].path)])
-    step = max(ceil(len(readable) / MOST_TRIALS), 1)
-    return readable[step // 2 :: step]
+    readable = [tasks for tasks in all_passes if tasks[0].path in size_of_file]
+    readable.sort(key=lambda tasks: size_of_file[cast("Path", tasks[0].path)])
+    step = max(ceil(len(readable) / MOST_TRIAL_PASSES), 1)
+    first = step // 2  # so that neither the smallest files nor the largest are preferred
+    return readable[first::step]
 
 
 class _TriedDecoding(NamedTuple):
@@ -211,8 +240,8 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
 
     Only as many of the decoded clips are returned as `_try_networks` needs.
     """
-    decode = with_frame_cache(load_decoder(job.decoder), writes=False)
-    most_clips = max(MOST_TRIALS, clips_at_once(job.backbones))
+    decode = with_frame_cache(load_decoder(job.decoder), writes=False)  # reads kept frames, and keeps none
+    most_clips = max(MOST_TRIAL_PASSES, clips_at_once(job.backbones))
     clips: list[DecodedClip] = []
     n_passes = 0
     n_clips = 0

@@ -51,7 +51,14 @@ def load_decoder(name: str) -> Decode:
 def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
     """Describe a decoder for the provenance; always includes PyAV's versions, because PyAV probes the files.
 
-    With a card the record is that of PyAV alone, because a clip has the same bits from either.
+    The record of `cuda` is that of PyAV, because a GPU gives the same bits.
+
+    Parameters
+    ----------
+    name
+        Name of the decoder.
+    stills
+        Whether the clips are still images, which another library decodes.
 
     Raises
     ------
@@ -70,10 +77,11 @@ def decoder_record(name: str, *, stills: bool = False) -> dict[str, str]:
 
 def _entry(name: str) -> EntryPoint:
     """Return the one entry point of this name; packages that name the same function count once."""
-    entries = {entry.value: entry for entry in points(DECODERS) if entry.name == name}
-    if not entries:
+    entry_of_function = {entry.value: entry for entry in points(DECODERS) if entry.name == name}
+    if not entry_of_function:
         raise ExtractError(f"no decoder is called '{name}'; there is {', '.join(decoder_names())}")
-    if len(entries) > 1:
-        values = ", ".join(sorted(entries))
-        raise ExtractError(f"more than one decoder is called '{name}': {values}; uninstall one")
-    return next(iter(entries.values()))
+    if len(entry_of_function) > 1:
+        functions = ", ".join(sorted(entry_of_function))
+        raise ExtractError(f"more than one decoder is called '{name}': {functions}; uninstall one")
+    (entry,) = entry_of_function.values()
+    return entry

@@ -28,10 +28,10 @@ LEAST_GPU_BYTES = 2 * GB
 FEW_BYTES = 20 * GB
 FEW_INODES = 100_000
 """Free bytes and inodes below which the space is noted."""
-PAGE = "first-hour.md"
+FIRST_PAGE = "first-hour.md"
 """The page that a newcomer reads first."""
 
-LOCAL_LOCKS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
+LOCAL_LOCK_OPTIONS = re.compile(r"(?:^|,)(localflock|nolock|local_lock=(?:all|flock))(?:,|$)")
 """Options of a mounted file system whose locks other machines do not see."""
 MOUNTS = Path("/proc/self/mounts")
 """Linux's list of mounted file systems."""
@@ -40,9 +40,6 @@ Level = Literal["ok", "note", "fault", "absent"]
 
 DEVELOPMENT_EXTRAS = frozenset({"dev", "docs", "benchmarks"})
 """Extras of this project's own development."""
-
-INCLUDED_EXTRAS = frozenset({"video", "extract"})
-"""Extras that others bring along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +77,8 @@ def examine(
         Folder or path of the future store; None checks the machine only. A small folder is created there and
         removed.
     use
-        The work. None with a path or backbones is `extract`; None without lists which uses this machine is
-        ready for.
+        The work; by default `extract`. If nothing at all is given, it is reported for every kind of work
+        whether this machine is ready for it.
     backbones
         Backbones that are to run here, whose weights are looked for; empty looks for no particular ones.
     device
@@ -108,7 +105,8 @@ def examine(
     where = "" if pages is None else f"; its pages, from first-hour.md on, are in {pages}"
     version = importlib.metadata.version("obygaze")
     findings = [_diagnosis("host", host), _diagnosis("obygaze", f"{version}{where}")]
-    if use is None and path is None and not backbones and device is None:
+    nothing_given = use is None and path is None and not backbones and device is None
+    if nothing_given:
         return [*findings, *extras(None), *cores(), *readiness()]
     examined_use = use or "extract"
     findings += _examine_use(examined_use, backbones, device)
@@ -122,12 +120,12 @@ def examine(
 def docs_folder() -> Path | None:
     """Return the folder of this install's documentation, which messages name; None if it has none.
 
-    A wheel contains the pages, a checkout has them next to the packages.
+    It is the folder of `FIRST_PAGE`: among the files of an installed wheel, or `docs` of a checkout.
     """
     installed = importlib.metadata.distribution("obygaze").files or []
-    pages = [Path(str(file.locate())) for file in installed if file.name == PAGE]
-    pages.append(Path(__file__).parents[2] / "docs" / PAGE)
-    for page in pages:
+    candidates = [Path(str(file.locate())) for file in installed if file.name == FIRST_PAGE]
+    candidates.append(Path(__file__).parents[2] / "docs" / FIRST_PAGE)
+    for page in candidates:
         if page.is_file():
             return page.resolve().parent
     return None
@@ -136,14 +134,17 @@ def docs_folder() -> Path | None:
 def readiness() -> Iterator[Diagnosis]:
     """Report for every kind of work whether this machine is ready for it, and if not, why."""
     for use in USES:
-        found_faults = [finding for finding in _examine_use(use) if finding.level == "fault"]
-        faults = [f"{finding.about}: {finding.text}" for finding in found_faults]
+        findings = [finding for finding in _examine_use(use) if finding.level == "fault"]
+        faults = [f"{finding.about}: {finding.text}" for finding in findings]
         level: Level = "note" if faults else "ok"  # no fault, since nobody has asked for this use
         yield Diagnosis(f"for {use}", level, f"{_verdict(use, faults)}; obygaze doctor --for {use} says more")
 
 
 def _verdict(use: Use, faults: Sequence[str]) -> str:
-    """Return a sentence on whether the machine is ready for a kind of work, with the faults if it is not."""
+    """Return a sentence on whether the machine is ready for a kind of work, with the faults if it is not.
+
+    Work with networks is also ready without torch: some backbones, such as `descriptors`, are no networks.
+    """
     needs = USES[use]
     if faults:
         return f"{needs.work}: not ready: {'; '.join(faults)}"
@@ -181,15 +182,17 @@ def _diagnosis(about: str, text: str, *, note: str = "", fault: str = "") -> Dia
 def extras(use: Use | None) -> Iterator[Diagnosis]:
     """Compare the base install and every extra with the versions that obygaze declares.
 
+    There is a diagnosis of each extra, and one of each package that is missing or of a wrong version.
+
     Parameters
     ----------
     use
         The work that decides how bad a missing package is; None judges the base install alone.
     """
-    listed: set[str] = set()  # names of packages in an extra before: each is listed once
-    reported: set[str] = set()  # names of packages with a problem: each is reported once
+    listed: set[str] = set()  # packages that an extra before listed: each is listed once
+    reported: set[str] = set()  # packages whose problem was reported: each is reported once
     for extra, packages in declared_packages().items():
-        yield _extra(extra, [package for package in packages if package.name not in listed], use)
+        yield _examine_extra(extra, [package for package in packages if package.name not in listed], use)
         listed.update(package.name for package in packages)
         for package in packages:
             problem = _problem(package)
@@ -207,11 +210,9 @@ def declared_packages() -> dict[str, list[Requirement]]:
     metadata = importlib.metadata.metadata("obygaze")
     extra_names = set(metadata.get_all("Provides-Extra") or []) - DEVELOPMENT_EXTRAS
 
-    def order(name: str) -> tuple[bool, bool, str]:
-        """Return the key to sort extras by: first those that others include, then `video`, then by name."""
-        return name not in INCLUDED_EXTRAS, name != "video", name
-
-    extras_in_order = sorted(extra_names, key=order)
+    # Those that others include come first, of which `video` is the smallest.
+    included = [name for name in ("video", "extract") if name in extra_names]
+    extras_in_order = [*included, *sorted(extra_names.difference(included))]
     packages: dict[str, list[Requirement]] = {"": []}
     for extra in extras_in_order:
         packages[extra] = []
@@ -226,8 +227,11 @@ def declared_packages() -> dict[str, list[Requirement]]:
     return packages
 
 
-def _extra(extra: str, packages: list[Requirement], use: Use | None) -> Diagnosis:
-    """Report the packages of one extra with their versions, and how to install it if one is missing."""
+def _examine_extra(extra: str, packages: list[Requirement], use: Use | None) -> Diagnosis:
+    """Report the packages of one extra with their versions, and how to install it if one is missing.
+
+    The level says how bad that is for the work, as `_level_of` decides.
+    """
     about = f"extra {extra}" if extra else "base install"
     versions = {package.name: _installed_version(package.name) for package in packages}
     text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
@@ -261,10 +265,15 @@ def _problem(package: Requirement) -> str:
 
 
 def _level_of(extra: str, problem: str, use: Use | None) -> Level:
-    """Return how bad a package's problem is, by whether the work needs the extra that the package is in."""
+    """Return how bad a package's problem is, by whether the work needs the extra that the package is in.
+
+    An extra may be needed for the work, helpful for a part of it, or not be used by it: then its package
+    counts as `absent`.
+    """
     if not problem:
         return "ok"
-    if not extra:  # the base install
+    is_base_install = extra == ""
+    if is_base_install:
         return "fault"
     if use is None:
         return "absent"
@@ -272,7 +281,7 @@ def _level_of(extra: str, problem: str, use: Use | None) -> Level:
         return "fault"
     if extra not in USES[use].helpful:
         return "absent"
-    # A package of another version would be used, and fail.
+    # Without a helpful package a part of the work is missing. One of a wrong version would be used, and fail.
     return "note" if problem == "not installed" else "fault"
 
 
@@ -297,23 +306,36 @@ def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
         return
     n_gpus = torch.cuda.device_count()
     build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}"
-    if needs_gpu and _device_index(wanted) >= n_gpus:
+    lacks_wanted_gpu = needs_gpu and _device_index(wanted) >= n_gpus
+    if lacks_wanted_gpu:
         yield _diagnosis("gpu", f"{build}, sees {n_gpus} GPUs", fault=f", and {wanted} is asked for")
-    elif n_gpus == 0 and NODE_GPUS.is_dir():
-        yield _diagnosis("gpu", build, fault=", sees no GPU, although this machine has some")
     elif n_gpus == 0:
-        yield _diagnosis("gpu", "none", note=": networks run on the CPU, some hundred times slower")
+        yield _no_gpu(build)
     for number in range(n_gpus):
         yield _gpu(number)
     if n_gpus > 0:
         yield _cores_per_gpu(n_gpus)
 
 
+def _no_gpu(build: str) -> Diagnosis:
+    """Report that torch sees no GPU: a fault if the machine has one (`NODE_GPUS`), else a note.
+
+    Parameters
+    ----------
+    build
+        Version of torch, and of the CUDA that it was built for.
+    """
+    if NODE_GPUS.is_dir():
+        return _diagnosis("gpu", build, fault=", sees no GPU, although this machine has some")
+    return _diagnosis("gpu", "none", note=": networks run on the CPU, some hundred times slower")
+
+
 def _cores_per_gpu(n_gpus: int) -> Diagnosis:
     """Report how many cores decode for each GPU, and note if they are too few to keep it busy."""
     cores_per_gpu = usable_cores() / n_gpus
-    slow = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MOST_CORES} cores decode"
-    note = slow if cores_per_gpu < FEWEST_CORES else ""
+    note = ""
+    if cores_per_gpu < FEWEST_CORES:
+        note = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MOST_CORES} cores decode"
     return _diagnosis("decoding", f"{cores_per_gpu:.3g} cores a card", note=note)
 
 
@@ -336,15 +358,15 @@ def _gpu(number: int) -> Diagnosis:
 
 def weights() -> Iterator[Diagnosis]:
     """Report for each backbone whether its usual weights are in the hub's cache, with their commit."""
+    if not _has_hub_client():  # nothing is known of its cache
+        return
     from obygaze_features.backbones.weights import HUB, how_to_get  # noqa: PLC0415 - heavy
 
     absent: list[str] = []
     for backbone, hub_weights in HUB.items():
         commit = _cached_commit(hub_weights)
-        if commit is None:  # without the hub's client, nothing is known of its cache
-            return
-        if commit != "":
-            yield _pinned(backbone, hub_weights, commit)
+        if commit is not None:
+            yield _cached_weights_diagnosis(backbone, hub_weights, commit)
         else:
             absent.append(hub_weights)
             text = f"{backbone}: {hub_weights} is not in the cache"
@@ -370,25 +392,28 @@ def cached_weights(backbones: Sequence[str]) -> Iterator[Diagnosis]:
     from obygaze_features.backbones.weights import HUB, how_to_get, hub_name  # noqa: PLC0415 - heavy
 
     for backbone in backbones:
-        name, _, source = backbone.partition("=")
-        backbone_options(name)  # called only to refuse a name that no backbone has
-        hub_weights = hub_name(source or HUB.get(name, ""))
+        name, _, weights_name = backbone.partition("=")
+        backbone_options(name)  # refuses a name that no backbone has
+        hub_weights = hub_name(weights_name or HUB.get(name, ""))
         if not hub_weights:
             text = "its weights are given by --weights" if is_known_network(name) else "needs none of the hub"
             yield Diagnosis("weights", "ok", f"{name}: {text}")
             continue
-        commit = _cached_commit(hub_weights)
-        if commit is None:  # the hub's client is missing, which `extras` reports
+        if not _has_hub_client():  # which `extras` reports as missing
             continue
-        if commit != "":
-            yield _pinned(name, hub_weights, commit)
+        commit = _cached_commit(hub_weights)
+        if commit is not None:
+            yield _cached_weights_diagnosis(name, hub_weights, commit)
         else:
             text = f"{name}: the cache has no tensors of {hub_weights}. {how_to_get(hub_weights)}"
             yield Diagnosis("weights", "fault", text)
 
 
-def _pinned(backbone: str, hub_weights: str, commit: str) -> Diagnosis:
-    """Report that weights are in the cache, and note how to pin their commit unless it is pinned."""
+def _cached_weights_diagnosis(backbone: str, hub_weights: str, commit: str) -> Diagnosis:
+    """Report the commit of weights that are in the cache; note how to pin it unless it is pinned.
+
+    Pinned are weights whose name has a commit, and all weights if the hub is not asked for newer ones.
+    """
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - an extra
 
     repository = _repository(hub_weights)
@@ -407,16 +432,22 @@ def _repository(hub_weights: str) -> str:
     return hub_weights.partition("@")[0]
 
 
+def _has_hub_client() -> bool:
+    """Return whether the client of the Hugging Face Hub is installed, which knows its cache."""
+    try:
+        import huggingface_hub  # noqa: F401, PLC0415 - an extra
+    except ImportError:
+        return False
+    return True
+
+
 def _cached_commit(hub_weights: str) -> str | None:
-    """Return the commit of weights in the hub's cache; empty if absent, None without the hub's client."""
+    """Return the commit of weights in the hub's cache; None if the cache does not have all of them."""
     from obygaze_features.backbones.weights import cached_tensors  # noqa: PLC0415 - heavy
 
-    try:
-        paths = cached_tensors(hub_weights)
-    except ImportError:
-        return None
+    paths = cached_tensors(hub_weights)
     if not paths:
-        return ""
+        return None
     return paths[0].parent.name  # the cache has a folder for each commit
 
 
@@ -430,7 +461,11 @@ def cores() -> Iterator[Diagnosis]:
 
 
 def examine_place(path: Path) -> Iterator[Diagnosis]:
-    """Check whether a folder can hold a stage: writing, fsync, locks, clock, space and inodes."""
+    """Check whether a folder can hold a stage (a store in the making).
+
+    That takes files that can be written and flushed, locks, a clock like that of this machine, space and
+    inodes.
+    """
     folder = existing_folder(path)
     mount = mount_of(folder)
     try:
@@ -439,11 +474,11 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
             with (Path(trial) / "file").open("wb", buffering=0) as file:
                 file.write(b"a clip")
                 os.fsync(file.fileno())
-            fault = _fault_of_locks(Path(trial) / "file", mount.options)
-            yield _diagnosis("locks", f"on {mount.kind}", fault=fault)
-            problem = clock_problem(Path(trial))
-            if problem:
-                yield Diagnosis("clock", "note", problem)
+            lock_problem = _problem_of_locks(Path(trial) / "file", mount.options)
+            yield _diagnosis("locks", f"on {mount.kind}", fault=lock_problem)
+            clock_note = clock_problem(Path(trial))
+            if clock_note:
+                yield Diagnosis("clock", "note", clock_note)
     except OSError as error:
         yield _diagnosis("path", f"no stage can be kept in {folder}", fault=f": {error.strerror or error}")
         return
@@ -454,22 +489,22 @@ def examine_place(path: Path) -> Iterator[Diagnosis]:
         yield _diagnosis("inodes", f"{free.files:,} free", note=hint if free.files < FEW_INODES else "")
 
 
-def _fault_of_locks(path: Path, options: str) -> str:
+def _problem_of_locks(path: Path, options: str) -> str:
     """Return what is wrong with the file locks of a file system; empty if they work.
 
     Parameters
     ----------
     path
-        A file to lock, twice.
+        A file, which is locked twice: the second lock must fail.
     options
         Options with which the file system is mounted.
     """
-    local = LOCAL_LOCKS.search(options)
+    local = LOCAL_LOCK_OPTIONS.search(options)
     if local:
         return f", mounted with {local[1]}: other nodes do not see the locks of this one; extract on one node"
     with path.open("rb") as first, path.open("rb") as second:
         try:
-            hold(first.fileno(), path)
+            hold(first.fileno(), path)  # held until the file is closed
             is_locked_twice = hold(second.fileno(), path, wait=False)
         except StoreError as error:
             return f": {error}"

@@ -50,7 +50,7 @@ CLIPS_AT_ONCE = 8
 """Clips that are encoded together, unless a backbone takes more."""
 TEXTS_AT_ONCE = 64
 """Texts that are encoded together."""
-VIDEOS = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")
+VIDEO_SUFFIXES = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")
 """Suffixes of videos, which are refused where a manifest is expected."""
 
 MaybeNone = Any
@@ -111,26 +111,25 @@ def prepare(
     validate_licence(licence)
     out = store_path(out)
     check_shares(staging_path(out), shard, this_machine())
-    versioned_path(out, version)
+    versioned_path(out, version)  # refuses an invalid version
     takes_texts = reads_texts(backbones)
-    without_shots = {  # option with which shots cannot be found -> whether it is given
+    given_options = {
         "--engine ray": engine == "ray",
-        "--gpus": bool(gpus),
+        "--gpus": len(gpus) > 0,
         "--shard": shard[1] > 1,
         "--limit": limit is not None,
         "--append": append is not None,
         "--decoder": decoder != PYAV,
         "backbones that read texts": takes_texts,
     }
-    conflicts = [option for option, is_given in without_shots.items() if is_given]
-    shots_path = _table_of_shots(shots, conflicts)
+    shots_path = _table_of_shots(shots, [option for option, is_given in given_options.items() if is_given])
     if not corpus:
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
     if takes_texts:
         work = _work_on_texts(manifest, corpus, backbones, batch_size)
     else:
-        load_decoder(decoder)
+        load_decoder(decoder)  # refuses a decoder that is not installed
         clips = _checked_clips(manifest, backbones, note)
         recipes = _recipes(backbones, clips, n_frames, per_second, sampling)
         _check_engine(engine, recipes, gpus, decoder)
@@ -151,24 +150,21 @@ def prepare(
         _note_on_backbones(job, note)
         if engine == "local" and workers is None:
             workers = usable_cores(shard[1])
-        work = _Work(
+        run_engine = _engine(
             job,
-            _engine(
-                job,
-                engine,
-                gpus,
-                workers=workers,
-                batch_size=batch_size,
-                timeout_s=timeout_s,
-                note=note,
-            ),
-            partial(estimate_clips, job, workers=workers or usable_cores()),
+            engine,
+            gpus,
+            workers=workers,
+            batch_size=batch_size,
+            timeout_s=timeout_s,
+            note=note,
         )
+        work = _Work(job, run_engine, partial(estimate_clips, job, workers=workers or usable_cores()))
     return Extraction(
         job=work.job,
         out=out,
-        engine=work.engine,
-        costs=work.costs,
+        engine=work.run_engine,
+        costs=work.estimate_costs,
         version=version,
         licence=licence,
         citation=citation,
@@ -184,11 +180,21 @@ def prepare(
 
 
 class _Work(NamedTuple):
-    """The parts of an `Extraction` that differ for clips and texts: job, engine and cost estimate."""
+    """The parts of an `Extraction` that differ for clips and texts.
+
+    Attributes
+    ----------
+    job
+        What determines the features.
+    run_engine
+        Extracts rows, as `run_local` does.
+    estimate_costs
+        Estimates the cost of extracting the rows with given ids.
+    """
 
     job: Job | TextJob
-    engine: Callable[..., Run]
-    costs: Callable[[Sequence[str]], Estimate | TextEstimate]
+    run_engine: Callable[..., Run]
+    estimate_costs: Callable[[Sequence[str]], Estimate | TextEstimate]
 
 
 def _work_on_texts(
@@ -207,7 +213,9 @@ def _work_on_texts(
 def _checked_clips(
     source: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone], note: OnNote
 ) -> Manifest:
-    """Return the clips of a manifest, each once, and note what is doubtful about their films.
+    """Return the clips of a manifest, and note what is doubtful about their films.
+
+    A manifest has a row for each annotator of a clip; here each clip is there once.
 
     Raises
     ------
@@ -217,7 +225,7 @@ def _checked_clips(
         It has no clips, or is none.
     """
     manifest = source if isinstance(source, Manifest) else _clips_of(source, backbones)
-    clips = merge_annotators(manifest)
+    clips = merge_annotators(manifest)  # one row a clip
     if not clips:
         raise ExtractError(f"{source}: there is no clip in it, only a header")
     for doubt in check_identity(clips, clips.root):
@@ -232,7 +240,17 @@ def _recipes(
     per_second: float | None,
     sampling: str,
 ) -> tuple[Recipe | None, ...]:
-    """Return a recipe for each backbone, with the frames that are asked for; None if it is built already."""
+    """Return a recipe for each backbone, with the frames that are asked for; None if it is built already.
+
+    Parameters
+    ----------
+    backbones, clips
+        The backbones and the clips; of still images one frame is taken.
+    n_frames, per_second
+        Frames of a clip, or of a second; None for what the backbone takes by default.
+    sampling
+        `uniform` or `keyframes`, which goes only with a number of frames a clip.
+    """
     if per_second is not None:
         _check_rate(per_second, n_frames, sampling)
         return tuple(_recipe_of_each_frame(backbone) for backbone in backbones)
@@ -253,7 +271,7 @@ def _built(
         Backbones are built on the first of these GPUs; empty builds them where their recipes say. With GPUs
         every backbone has a recipe.
     """
-    if gpus:
+    if gpus:  # `_check_engine` has refused backbones without a recipe
         recipes = on_gpus([recipe for recipe in recipes if recipe is not None], gpus)
     built = []
     for backbone, recipe in zip(backbones, recipes, strict=True):
@@ -264,7 +282,13 @@ def _built(
 def _note_on_backbones(job: Job, note: OnNote) -> None:
     """Call `note` with what a user may not expect of the backbones.
 
-    These are different numbers of frames, questions that are not asked, and networks that run on the CPU.
+    That is, if they take different numbers of frames, if one is not asked questions of the codebook, and if
+    networks run on the CPU for lack of a GPU.
+
+    Raises
+    ------
+    ExtractError
+        A backbone is asked about a concept that it cannot perceive.
     """
     if len({backbone.n_frames for backbone in job.backbones}) > 1:
         counts = ", ".join(f"{backbone.name} {backbone.n_frames}" for backbone in job.backbones)
@@ -273,11 +297,13 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
             "it is decoded once for all of them"
         )
     for backbone in job.backbones:
-        for absent in _unasked(backbone, job.manifest.codebook):
-            note(absent)
-    reason = cpu_fallback_note(job.backbones)
-    if reason:
-        note(reason)
+        _refuse_imperceptible_questions(backbone, job.manifest.codebook)
+        skipped = _note_on_skipped_questions(backbone)
+        if skipped:
+            note(skipped)
+    cpu_note = cpu_fallback_note(job.backbones)
+    if cpu_note:
+        note(cpu_note)
 
 
 def _engine(
@@ -293,6 +319,7 @@ def _engine(
     """Return the function that extracts clips: on several GPUs, on a Ray cluster, or in this process."""
     settings: dict[str, Any] = {
         "workers": workers,
+        # A batch has at least the clips that a backbone encodes in one call.
         "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
         "timeout_s": timeout_s,
     }
@@ -303,29 +330,24 @@ def _engine(
     return partial(run_local, **settings)
 
 
-def _unasked(backbone: Backbone, codebook: Codebook) -> list[str]:
-    """Return a note on the questions that a backbone is not asked, because it cannot perceive the answers.
+def _refuse_imperceptible_questions(backbone: Backbone, codebook: Codebook) -> None:
+    """Refuse a backbone that is asked about a concept that it cannot perceive, such as a sound in pictures.
 
     Parameters
     ----------
     backbone
-        A backbone; one that answers questions has them in its provenance.
+        A backbone; one that answers questions has them in its provenance, by names such as "concept:Music".
     codebook
         The codebook, which says how each concept is conveyed: seen, heard or told.
-
-    Returns
-    -------
-    list of str
-        One note; empty if all questions are asked.
 
     Raises
     ------
     ExtractError
-        The backbone is asked about a concept that it cannot perceive.
+        There is such a question.
     """
-    provenance = backbone.provenance
-    reasons = unperceived(codebook, perceived(provenance))
-    for question in provenance.get("questions", {}):
+    # Concept -> why the backbone cannot perceive it.
+    reasons = unperceived(codebook, perceived(backbone.provenance))
+    for question in backbone.provenance.get("questions", {}):
         is_about_concept = question.startswith("concept:")
         concept = question.removeprefix("concept:")
         if is_about_concept and concept in reasons:
@@ -333,10 +355,15 @@ def _unasked(backbone: Backbone, codebook: Codebook) -> list[str]:
                 f"backbone {backbone.name} is asked {question!r}, and {reasons[concept]}: "
                 "write the questions again with 'obygaze codebook questions', which leaves it out"
             )
-    absent = provenance.get("absent", {})
-    if not absent:
-        return []
-    return [f"{backbone.name}: {counted(len(absent), 'question')} not asked: {'; '.join(absent.values())}"]
+
+
+def _note_on_skipped_questions(backbone: Backbone) -> str:
+    """Return a note on the questions that a backbone is not asked, with the reasons; "" if there are none."""
+    reason_of_question = backbone.provenance.get("absent", {})
+    if not reason_of_question:
+        return ""
+    n_questions = counted(len(reason_of_question), "question")
+    return f"{backbone.name}: {n_questions} not asked: {'; '.join(reason_of_question.values())}"
 
 
 def _folder_of_frames(folder: Path) -> Path:
@@ -422,8 +449,8 @@ def extract(work: Extraction) -> Store | MaybeNone:
     n_frames
         Frames per clip [F]; None is the backbone's default, and 1 for still images.
     per_second
-        Frames of each second, in place of a number a clip: for clips of unlike length. Each frame is encoded
-        alone, and its vector stored, of each clip as many as it has (`Group.ragged`).
+        Frames of each second, in place of a number a clip: for clips of different lengths. Each frame is
+        encoded alone, and its vector stored; clips then have different numbers of them (`Group.ragged`).
     sampling
         `uniform`: exact frames; `keyframes`: the key frame nearest to each, which is faster.
     engine
@@ -454,8 +481,10 @@ def extract(work: Extraction) -> Store | MaybeNone:
     append
         Path of a sealed store in a folder. The result is its next version, with the clips of the manifest
         that it lacks added. Files whose rows do not change are linked.
-    shard, sealing
-        For `prepare` alone: shard (i, n) does the pieces k with k % n == i; whether to seal at the end.
+    shard
+        For `prepare` alone: do only share (i, n) of the rows, those of the pieces k with k % n == i.
+    sealing
+        For `prepare` alone: whether to seal at the end.
     limit
         Most rows to process now; None is all. While clips are left to do, a note says how many, and there is
         no store to return: the next call goes on.
@@ -512,7 +541,7 @@ def _prepare_trial(
     note: OnNote = warnings.warn,
     **settings: Any,
 ) -> Extraction:
-    """Prepare an extraction that is only to be estimated, from the parameters of `prepare`.
+    """Prepare an extraction that is only to be estimated; the parameters are those of `prepare`.
 
     Usual weights that are not on this machine are replaced by random ones, so that nothing is fetched.
     """
@@ -585,7 +614,7 @@ def _name(backbone: AnyBackbone) -> str:
 
 
 def _recipe(backbone: AnyBackbone, n_frames: int | None) -> Recipe | None:
-    """Return the recipe of a backbone; None if it is built already.
+    """Return the recipe of a backbone; None if the backbone is built already, and so has none.
 
     Parameters
     ----------
@@ -625,7 +654,7 @@ def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
 
 
 def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
-    """Refuse a number of frames a second that is not above 0, or is given with another rule for frames."""
+    """Refuse a number of frames a second that is not above 0, or that is given with another rule."""
     if not 0 < per_second < math.inf:
         raise ExtractError(f"{per_second:g} frames a second (--per-second): expected a number above 0")
     if n_frames is not None:
@@ -635,7 +664,10 @@ def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
 
 
 def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[int], decoder: str) -> None:
-    """Refuse settings that the engine cannot run, and raise early if a package is missing."""
+    """Refuse settings that the engine cannot run, and raise early if Ray is missing.
+
+    A backbone without a recipe (None) is built already, and cannot be sent to other processes.
+    """
     if engine == "ray" and find_spec("ray") is None:
         raise ModuleNotFoundError("No module named 'ray'", name="ray")
     if None in recipes and (engine == "ray" or gpus):
@@ -649,6 +681,7 @@ def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[
     for recipe in recipes:
         compute = None if recipe is None else recipe.options.get("compute")
         device = "" if compute is None else compute.device
+        # In a Ray actor the one GPU that it has is always cuda:0.
         if device.startswith("cuda:"):
             raise ExtractError(
                 f"--device {device} with the engine 'ray': each encoder sees one card alone; "
@@ -683,7 +716,7 @@ def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -
     if isinstance(source, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")
     path = local_path(source)
-    if path.is_dir() or path.suffix.lower() in VIDEOS:
+    if path.is_dir() or path.suffix.lower() in VIDEO_SUFFIXES:
         folder = path if path.is_dir() else path.parent
         raise ExtractError(
             f"{path} is not a manifest; make one first: "
@@ -692,19 +725,27 @@ def _clips_of(source: Path | str | TextList, backbones: Sequence[AnyBackbone]) -
     try:
         return read_manifest(path)
     except ManifestError as error:
-        try:
-            read_texts(path)
-        except ManifestError:
-            raise error from None
+        if not _is_list_of_texts(path):
+            raise
         choice = " or ".join(f"--backbone {name}" for name in _text_halves(backbones))
         raise ExtractError(f"{path} is a list of texts, and {names} reads frames; give {choice}") from error
 
 
-def _text_halves(backbones: Sequence[AnyBackbone]) -> Sequence[str]:
-    """Return the names of the text backbones that belong to backbones of frames, to suggest in a message.
+def _is_list_of_texts(path: Path) -> bool:
+    """Return whether a file can be read as a list of texts."""
+    try:
+        read_texts(path)
+    except ManifestError:
+        return False
+    return True
 
-    If none does, two common text backbones are returned.
+
+def _text_halves(backbones: Sequence[AnyBackbone]) -> Sequence[str]:
+    """Return text backbones to suggest to somebody who gave a list of texts to backbones of frames.
+
+    They are the text halves of these backbones, such as `clip-text` of `clip`; if there are none, two common
+    text backbones.
     """
-    candidates = [f"{_name(backbone)}-text" for backbone in backbones]
-    existing = [name for name in candidates if name in TEXT_BACKBONES]
+    text_halves = [f"{_name(backbone)}-text" for backbone in backbones]
+    existing = [name for name in text_halves if name in TEXT_BACKBONES]
     return existing or ("clip-text", "sentence")

@@ -31,7 +31,7 @@ def run_gpus(
     timeout_s: float,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Run:
-    """Extract some clips into a stage with one process per GPU, which take the next pieces of the stage.
+    """Extract some clips into a stage with one process per GPU; each gets the next clips when it is done.
 
     Parameters
     ----------
@@ -47,28 +47,29 @@ def run_gpus(
     ExtractError
         If a process cannot build the backbones, would compute other features, or dies repeatedly.
     """
-    card = _GpuWorker(
-        LoopWorker(job, stage, batch_size),
-        gpus,
+    gpu_worker = _GpuWorker(
+        worker=LoopWorker(job, stage, batch_size),
+        gpus=gpus,
         visible_names=[_visible_name(gpu) for gpu in gpus],
-        decoders=max((workers or usable_cores()) // len(gpus), 1),
+        n_decoders=max((workers or usable_cores()) // len(gpus), 1),
         timeout_s=timeout_s,
         decoder=job.decoder,
         batch_size=batch_size,
     )
-    with WorkerPool(len(gpus), card) as pool:
+    with WorkerPool(len(gpus), gpu_worker) as pool:
         yield from extract_in_processes(stage, clip_ids, pool, RunReport(encoders=len(gpus)), stopped=stopped)
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
     """Return recipes whose networks are built on the first of the GPUs.
 
-    The main process builds them to know their settings; the networks run in a process for each GPU.
+    The main process builds them there only to know their settings. They run in a process for each GPU, which
+    sees only its own.
 
     Raises
     ------
     ExtractError
-        If no backbone takes a device, or a device was given for one.
+        If no backbone is a network that takes a device, or a recipe names a device already.
     BackboneError
         If torch does not see one of the GPUs.
     """
@@ -88,7 +89,7 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
         if recipe.name not in networks:
             recipes_on_gpu.append(recipe)
             continue
-        compute = recipe.options.get("compute") or Compute()
+        compute = recipe.options.get("compute") or Compute()  # device, data type and so on
         if compute.device != "auto":
             raise ExtractError(f"--device {compute.device} and --gpus say two things; leave one out")
         options = {**recipe.options, "compute": dataclasses.replace(compute, device=f"cuda:{gpus[0]}")}
@@ -98,16 +99,16 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
 
 @dataclasses.dataclass(frozen=True)
 class _GpuWorker:
-    """Extract clips on one GPU, in the process of that GPU.
+    """Extracts clips in the process of a GPU; called there once for each assignment of clips.
 
     Parameters
     ----------
     worker
         Encodes and writes the clips.
     gpus, visible_names
-        For each process its GPU, and the value of `VISIBLE_GPUS` that shows it this GPU alone.
-    decoders
-        Decode workers of each process.
+        By number of the process, its GPU, and the value of `VISIBLE_GPUS` that shows it this GPU alone.
+    n_decoders
+        Number of decode workers of each process.
     timeout_s, decoder, batch_size
         As in `DecodePool`.
     """
@@ -115,13 +116,19 @@ class _GpuWorker:
     worker: LoopWorker
     gpus: Sequence[int]
     visible_names: Sequence[str]
-    decoders: int
+    n_decoders: int
     timeout_s: float
     decoder: str
     batch_size: int
 
     def __call__(self, clip_ids: Sequence[str], parent: Parent) -> None:
-        """Extract the clips of one share, and send the main process a report after each batch is written."""
+        """Extract the clips of one assignment, and send reports and results to the main process.
+
+        Parameters
+        ----------
+        parent
+            The main process; `parent.number` is the number of this process, from 0.
+        """
         # Before anything initialises CUDA, which reads it once.
         os.environ[VISIBLE_GPUS] = self.visible_names[parent.number]
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the main process forwards stop requests
@@ -134,7 +141,7 @@ class _GpuWorker:
         try:
             self.worker.begin()
             threading.Thread(target=listen, daemon=True).start()
-            with decode_pool(self.decoders, self.timeout_s, self.decoder, self.batch_size) as pool:
+            with decode_pool(self.n_decoders, self.timeout_s, self.decoder, self.batch_size) as pool:
                 for item in self.worker.do(clip_ids, pool.decode):
                     parent.send(item)
         except ObygazeError as error:

@@ -20,13 +20,13 @@ SUBMIT = "submit.sh"
 RAY = "ray.sbatch"
 TRAIN = "train.sbatch"
 SCRIPTS = (ARRAY, SEAL, SUBMIT, RAY, TRAIN)
-MARKED_PLACE = re.compile(
+PLACE_FOR_SETUP = re.compile(
     r"(?m)^# ---- What your site needs.*\n(?:#(?! ---- What| -{20,}\n).*\n)*+# -{20,}\n"
 )
-"""The marked place of a script: its heading, lines of comment, and a line of hyphens."""
+"""The place of a script for a site's lines of shell: a heading, lines of comment, and a line of hyphens."""
 
-UNFILLED_LINE = re.compile(r"(?m)^##SBATCH --account=.*\n")
-"""The line of a script that every site fills in."""
+PLACE_FOR_OPTIONS = re.compile(r"(?m)^##SBATCH --account=.*\n")
+"""The line of a script in the place of which a site's options of sbatch are put."""
 
 
 EXTRACTION_OPTIONS = frozenset({"time", "mem", "cpus-per-task", "gres", "gpus", "gpus-per-node", "nodes"})
@@ -37,15 +37,15 @@ RESERVED_OPTIONS = frozenset({"output", "error", "signal", "open-mode", "ntasks"
 """Options of sbatch on which the scripts rely: where their logs are, and when they are told to stop."""
 
 
-ON_GPU = "OBYGAZE_DEVICE:-cuda"
+GPU_DEVICE_TEXT = "OBYGAZE_DEVICE:-cuda"
 """Words of the scripts that run networks on a GPU."""
-ON_CPU = "OBYGAZE_DEVICE:-cpu"
+CPU_DEVICE_TEXT = "OBYGAZE_DEVICE:-cpu"
 """Words in their place at a site whose jobs ask for no GPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What a site asks of a job.
+    """What a computing site with Slurm asks of a job.
 
     Parameters
     ----------
@@ -78,6 +78,7 @@ class Site:
         if self.tasks < 1:
             raise ExtractError(f"{self.tasks} tasks: expected at least 1")
         for name, value in self.sbatch.items():
+            # A long option and one word.
             if not re.fullmatch(r"[a-z][a-z-]*", name) or not re.fullmatch(r"[^\s#]+", value):
                 raise ExtractError(
                     f"--sbatch {name}={value!r}: expected a long option and one word, as in account=film"
@@ -98,8 +99,10 @@ class Site:
     @property
     def has_gpus(self) -> bool:
         """Whether jobs that extract request a GPU, as they do unless `gres` names another resource."""
-        by_another_option = any(name in self.sbatch for name in ("gpus", "gpus-per-node"))
-        return by_another_option or "gpu" in self.sbatch.get("gres", "gpu")
+        if "gpus" in self.sbatch or "gpus-per-node" in self.sbatch:
+            return True
+        gres = self.sbatch.get("gres")  # generic resources, such as gpu:a100:1
+        return gres is None or "gpu" in gres
 
     def directives(self, *, extracts: bool) -> dict[str, str]:
         """Return the options of sbatch for a job; those for extraction only if it extracts features.
@@ -158,11 +161,11 @@ def script_for_site(name: str, site: Site) -> str:
     """Return the text of a job script, with the options, set-up lines and licence of a site filled in."""
     script = files("obygaze_features").joinpath("job_scripts", name).read_text(encoding="utf-8")
     setup = [*site.setup, *environment_lines()]
-    if name == SUBMIT:
+    if name == SUBMIT:  # no job, so without options of sbatch; it passes the licence on
         licensed = script.replace(f"(--licence {NO_LICENCE}) ", f"(--licence {quote(site.licence)}) ")
         return _with_setup(licensed, setup)
     if not site.has_gpus:
-        script = script.replace(ON_GPU, ON_CPU)
+        script = script.replace(GPU_DEVICE_TEXT, CPU_DEVICE_TEXT)
     directives = site.directives(extracts=name in (ARRAY, RAY))
     if name == ARRAY:
         directives["array"] = f"0-{site.tasks - 1}"
@@ -170,7 +173,10 @@ def script_for_site(name: str, site: Site) -> str:
 
 
 def environment_lines() -> list[str]:
-    """Return lines of shell by which a node uses this installation, and weights of this machine's cache."""
+    """Return lines of shell by which a node uses this installation, and weights of this machine's cache.
+
+    Variables that are set already where a script runs are kept.
+    """
     lines = [f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH"]
     try:
         from huggingface_hub import constants  # noqa: PLC0415 - an extra
@@ -185,31 +191,34 @@ def environment_lines() -> list[str]:
 
 
 def _with_directives(script: str, directives: Mapping[str, str]) -> str:
-    """Set options of sbatch in a script: in their own line if there is one, else in the line for sites."""
+    """Set options of sbatch in a script.
+
+    An option that the script has is set in its line; the others get lines at `PLACE_FOR_OPTIONS`.
+    """
     added_lines = ""
     for name, value in directives.items():
         directive = f"#SBATCH --{name}={value}"
-        existing = re.search(rf"(?m)^#SBATCH --{name}=\S+( *)", script)
+        existing = re.search(rf"(?m)^#SBATCH --{name}=\S+(?P<blanks> *)", script)
         if existing is None:
             added_lines += f"{directive}\n"
             continue
         old_text = existing[0]
-        has_comment = existing[1] != ""
-        if has_comment:  # which stays in its column, after one space at least
+        has_comment = existing["blanks"] != ""
+        if has_comment:  # the comment behind it stays in its column, after one blank at least
             directive = f"{directive.ljust(len(old_text) - 1)} "
         script = script.replace(old_text, directive, 1)
     if not added_lines:
         return script
-    return UNFILLED_LINE.sub(lambda _: added_lines, script)
+    return PLACE_FOR_OPTIONS.sub(lambda _: added_lines, script)
 
 
 def _with_setup(script: str, lines: Sequence[str]) -> str:
-    """Replace the comments in the place of a script marked for sites by a site's lines of shell."""
+    """Put a site's lines of shell at `PLACE_FOR_SETUP` of a script, below its heading."""
     setup = "".join(f"{line}\n" for line in lines)
 
-    def with_heading(marked: re.Match[str]) -> str:
-        """Return the heading of the marked place, and the site's lines."""
-        heading = marked[0].splitlines()[0]
+    def with_heading(place: re.Match[str]) -> str:
+        """Return the heading of the place, and the site's lines."""
+        heading = place[0].splitlines()[0]
         return f"{heading}\n{setup}"
 
-    return MARKED_PLACE.sub(with_heading, script)
+    return PLACE_FOR_SETUP.sub(with_heading, script)

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from obygaze_features.errors import ExtractError, StoreError
-from obygaze_features.extraction.cost_estimate import Estimate
+from obygaze_features.extraction.cost_estimate import Estimate, disk_facts
 from obygaze_features.extraction.films import MEASUREMENTS_FOLDER, Films
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.report import Run, RunReport, write_report
@@ -21,9 +21,8 @@ from obygaze_features.machine import clock_problem, this_machine
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
-from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
-from obygaze_features.store.growth import Plan, discard, is_replaceable, plan_growth
-from obygaze_features.store.journal import JournalEntry
+from obygaze_features.store.format import STAGING_SUFFIX
+from obygaze_features.store.growth import StagePlan, discard, is_replaceable, plan_growth
 from obygaze_features.store.missing_videos import MissingVideoCheck, clips_with_returned_video
 from obygaze_features.store.sealing import versioned_path
 from obygaze_features.store.shares import (
@@ -54,7 +53,8 @@ class Extraction:
     out, version
         The sealed store is the folder `OUT-VERSION`; the stage is `OUT.staging`.
     shard
-        (i, n): process only the pieces k with k % n == i. With several shards the store is not sealed.
+        Share (i, n) of the rows: only the pieces k with k % n == i are processed. If there are several
+        shares, the store is not sealed.
     limit
         Most rows to process now; None is all.
     append
@@ -100,14 +100,18 @@ class Extraction:
 
     @property
     def will_seal(self) -> bool:
-        """Whether the store is sealed when every row is done."""
-        return self.sealing and self.shard[1] == 1
+        """Whether this extraction seals the store when every row is done."""
+        _, n_shares = self.shard
+        return self.sealing and n_shares == 1
 
     def estimate(self) -> Estimate | TextEstimate:
-        """Estimate the remaining work from a few trial rows; nothing is written."""
-        obstacle = what_forbids_writing(self.stage_path)
-        if obstacle:
-            self.note(obstacle)
+        """Estimate the remaining work from a few trial rows; nothing is written.
+
+        A folder that cannot be written to is noted. A store that is sealed already is refused, as by `run`.
+        """
+        problem = what_forbids_writing(self.stage_path)
+        if problem:
+            self.note(problem)
         self.refuse_if_sealed()
         clips, _, _ = self.plan()
         if self.stage_path.exists() and not self.has_replaceable_stage():
@@ -130,29 +134,31 @@ class Extraction:
             All clips that the stage will have, including those of a store that is extended (`append`).
         """
         done_ids: set[str] = set()
-        if self.append is not None:
+        if self.append is not None:  # clips of that store count as done, failed ones too
             parent_clips = open_store(self.append).clips
-            done_ids = {clip.clip_id for clip in parent_clips if clip.status != STATUSES[0]}
-        clip_ids = sorted(clip.clip_id for clip in clips)
-        ids_of_shard = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
-        return [clip_id for clip_id in ids_of_shard if clip_id not in done_ids]
+            done_ids = {clip.clip_id for clip in parent_clips if clip.status != "missing"}
+        clip_ids = sorted(clip.clip_id for clip in clips)  # in the order of the rows
+        ids_of_share = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
+        return [clip_id for clip_id in ids_of_share if clip_id not in done_ids]
 
     def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:
         """Add needed and free disk space to an estimate, and note if the disk is too small."""
-        links = links_work(existing_folder(self.stage_path))
-        room = estimate_disk(clips, self.job.groups(), links=links)
+        has_hard_links = links_work(existing_folder(self.stage_path))
+        needed = estimate_disk(clips, self.job.groups(), links=has_hard_links)
         free = free_space(self.stage_path)
-        costs.room = room
+        costs.room = needed
         costs.free = free
-        has_bytes = room.peak_bytes <= free.bytes
-        has_files = free.files is None or room.files <= free.files
+        has_bytes = needed.peak_bytes <= free.bytes
+        has_files = free.files is None or needed.files <= free.files
         if costs.clips and not (has_bytes and has_files):
-            disk_facts = costs.facts()[-3:]
-            needs = ", ".join(f"{name} {value}" for name, value in disk_facts)
+            needs = ", ".join(f"{name} {value}" for name, value in disk_facts(needed, free))
             self.note(f"the disk is too small: {needs}")
 
     def _note_second_decodings(self) -> None:
-        """Note which films are decoded once more for their shots, and why."""
+        """Note which films have to be decoded once more for their shots, and why.
+
+        Other films are decoded in parts ("stretches"), which give windows and shots together.
+        """
         films = self._films()
         if films is None:
             return
@@ -167,28 +173,32 @@ class Extraction:
             return None
         return Films(self.job.manifest, self.stage_path / MEASUREMENTS_FOLDER)
 
-    def _missing(self, stage: Stage, again: Callable[[JournalEntry], bool] = lambda _: False) -> list[str]:
+    def _missing(self, stage: Stage, clips_to_retry: Collection[str] = ()) -> list[str]:
         """Return the ids of the clips to do now; if a store is extended, only clips of the manifest.
 
         Parameters
         ----------
         stage
             The stage.
-        again
-            Returns, for the journal entry of a clip that is done, whether to do the clip once more.
+        clips_to_retry
+            Clips to do once more although the stage has an entry for them.
         """
-        missing = stage.missing(self.shard, retry_failed=self.retry_failed, again=again)
+        missing = stage.missing(
+            self.shard,
+            retry_failed=self.retry_failed,
+            again=lambda entry: entry.clip_id in clips_to_retry,
+        )
         if self.append is not None:
             planned = {clip.clip_id for clip in self.job.planned_clips()}
             missing = [clip for clip in missing if clip in planned]
         return missing
 
     def has_replaceable_stage(self) -> bool:
-        """Return whether the stage belongs to the sealed store that grows, so that a new one replaces it."""
+        """Return whether the stage can be replaced: its clips are sealed, and its store is to grow now."""
         return self.append is not None and is_replaceable(self.stage_path, self.append)
 
     def refuse_if_sealed(self) -> None:
-        """Refuse to extract into a store that is sealed and whose stage is gone.
+        """Refuse to extract into a store that is sealed, and of which no stage is left to go on with.
 
         Raises
         ------
@@ -209,17 +219,17 @@ class Extraction:
         major, minor, _ = sealed_versions(self.out)[-1].name.rpartition("-")[2].split(".")
         return f"{major}.{int(minor) + 1}.0"
 
-    def plan(self) -> Plan:
-        """Return the clips, groups and corpus that the stage is made for."""
+    def plan(self) -> StagePlan:
+        """Return the clips, groups and corpus of the stage: those of the job and of the store that grows."""
         clips = self.job.planned_clips()
         groups = self.job.groups()
         corpus = self.job.corpus_record()
         if self.append is None:
-            return clips, groups, corpus
+            return StagePlan(clips, groups, corpus)
         return plan_growth(open_store(self.append), self.version, clips, groups, corpus)
 
     def open_stage(self, *, trial: bool = False) -> Stage:
-        """Create the stage, or resume it.
+        """Create the stage, or resume it; a stage whose clips are all sealed is replaced (`is_replaceable`).
 
         Parameters
         ----------
@@ -233,8 +243,8 @@ class Extraction:
         """
         clips, groups, corpus = self.plan()
         if self.has_replaceable_stage():
-            with locked(self.stage_path.parent, wait=True):  # other shards make the stage under this lock too
-                if self.has_replaceable_stage():  # no other shard was first
+            with locked(self.stage_path.parent, wait=True):  # tasks of other shares wait here
+                if self.has_replaceable_stage():  # none of them was first
                     discard(self.stage_path)
                     self.note(f"removed {self.stage_path}: all of its clips are sealed")
         return Stage.open(self.stage_path, clips, groups, corpus, parent=self.append, trial=trial)
@@ -255,46 +265,44 @@ class Extraction:
             The stage was created with other settings.
         """
         self.refuse_if_sealed()
-        obstacle = what_forbids_writing(self.stage_path)
-        if obstacle:
-            raise ExtractError(obstacle)
+        problem = what_forbids_writing(self.stage_path)
+        if problem:
+            raise ExtractError(problem)
         self._note_licences()
         for renamed in self.notes_on_renamed_stages():
             self.note(renamed)
         stage = self.open_stage()
         with _explained_if_removed(stage.path):
-            if self.shard[1] == 1:
+            _, n_shares = self.shard
+            if n_shares == 1:
                 return stage, self._extract(stage, stopped)
-            machine = this_machine()
-            begin_share(stage.path, self.shard, machine)
-            problem = clock_problem(stage.path)
-            if problem:
-                self.note(problem)
-            report = self._extract(stage, stopped)
-            if not stage.missing(self.shard):
-                finish_share(stage.path, self.shard, machine)
-            return stage, report
+            return stage, self._extract_share(stage, stopped)
+
+    def _extract_share(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
+        """Extract the missing rows of one share, and note in the stage that it has begun and is done."""
+        machine = this_machine()
+        begin_share(stage.path, self.shard, machine)
+        problem = clock_problem(stage.path)
+        if problem:
+            self.note(problem)
+        report = self._extract(stage, stopped)
+        if not stage.missing(self.shard):
+            finish_share(stage.path, self.shard, machine)
+        return report
 
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
-        """Extract the missing rows into the open stage, and write the report and the table of shots.
-
-        Before that, damage and unfinished rows that earlier runs have left in the stage are handled.
-        """
+        """Extract the missing rows into the open stage, and write the report and the table of shots."""
         films = self._films()
-        for damage in stage.damage():
-            self.note(damage)
-        n_lost = stage.sweep(_pieces_elsewhere(stage))
-        if n_lost:
-            self.note(f"a run was killed: up to {n_lost} {self.unit}s that it had begun are done again")
+        self._clean_up(stage)
         videos = self._videos()
         clips_to_retry: set[str] = set()  # they failed for lack of a video that is there now
-        if not self.sealed_path.exists():
+        if not self.sealed_path.exists():  # else they stay failed, as they are sealed
             clips_to_retry = clips_with_returned_video(stage, videos)
-        missing = self._missing(stage, again=lambda entry: entry.clip_id in clips_to_retry)[: self.limit]
+        missing = self._missing(stage, clips_to_retry)[: self.limit]
         video_check = MissingVideoCheck(stage, videos, has_work=bool(missing))
         if missing:
             self._note_other_writers(stage)
-            self._refuse_late_rows(len(missing))
+            self._refuse_rows_after_sealing(len(missing))
         report = self._run_engine(stage, missing, films, video_check, stopped)
         if report.clips:
             write_report(report, self.stage_path)
@@ -302,6 +310,14 @@ class Extraction:
         if films is not None and self.shots is not None and not stopped():
             films.write(self.shots, self.note)
         return report
+
+    def _clean_up(self, stage: Stage) -> None:
+        """Note damage that is found in the stage, and remove the pieces that killed runs left unfinished."""
+        for damage in stage.damage():
+            self.note(damage)
+        n_lost = stage.sweep(keep=_pieces_on_other_clusters(stage))
+        if n_lost:
+            self.note(f"a run was killed: up to {n_lost} {self.unit}s that it had begun are done again")
 
     def _run_engine(
         self,
@@ -311,33 +327,38 @@ class Extraction:
         video_check: MissingVideoCheck,
         stopped: Callable[[], bool],
     ) -> RunReport:
-        """Run the engine on the given rows and show the progress; stop if too many videos are missing."""
+        """Run the engine on the given rows and show the progress; stop when a video is lost.
+
+        The engine's last report is returned, which is on the whole run.
+        """
         options = {} if films is None else {"films": films}  # only the local engine measures films
         run = self.engine(
             self.job, stage, missing, stopped=lambda: stopped() or video_check.failed, **options
         )
-        report = RunReport()
+        last_report = RunReport()
         with shown_progress(self.progress, "extract", self.unit) as show, closing(run):
             for report, results in run:
+                last_report = report
                 video_check.check(results)
                 percentages = report.time_percentages()
                 times = " ".join(f"{name} {percent:.0f}%" for name, percent in percentages.items())
                 show(report.clips, len(missing), times)
-        return report
+        return last_report
 
     def _note_other_writers(self, stage: Stage) -> None:
-        """Note that other processes may do the same rows, if rows are not divided into shards."""
-        if self.shard[1] > 1:
+        """Note that other processes may do the same rows, if rows are not divided into shares."""
+        _, n_shares = self.shard
+        if n_shares > 1:
             return
-        n_others = stage.n_writers()
+        n_others = stage.n_writers()  # this process has no writer yet
         if n_others:
             self.note(
                 f"{n_others} other process(es) are writing to {self.stage_path} and may process the same "
                 f"{self.unit}s: this is safe but repeats work; --shard divides it"
             )
 
-    def _refuse_late_rows(self, n_missing: int) -> None:
-        """Refuse missing rows of a store that is sealed already, if this extraction would seal it."""
+    def _refuse_rows_after_sealing(self, n_missing: int) -> None:
+        """Refuse to do missing rows of a store that is sealed already, if this extraction would seal it."""
         if self.sealed_path.exists() and self.will_seal:
             raise ExtractError(
                 f"{self.sealed_path} is already sealed; {n_missing} more {self.unit}s need a new version, "
@@ -373,38 +394,42 @@ class Extraction:
         return {clip.clip_id: manifest.video_path(clip) for clip in manifest}
 
     def seal(self, stage: Stage) -> Path | None:
-        """Seal the stage if every row is done and this extraction seals; return the store's folder."""
+        """Seal the stage if no row is missing and this extraction seals; return the store's folder.
+
+        None if it was not sealed. A store that is sealed already stays as it is.
+        """
         if not self.will_seal or stage.missing():
             return None
         if self.sealed_path.exists():
-            self._note_terms_of_sealed()
+            self._note_kept_licence()
             return self.sealed_path
         terms = self._terms()
         return seal(
             stage.path, self.out, version=self.version, licence=terms.licence, citation=terms.citation
         )
 
-    def _note_terms_of_sealed(self) -> None:
+    def _note_kept_licence(self) -> None:
         """Note that a sealed store keeps its licence and citation, if others are given now."""
         sealed_attributes = open_store(self.sealed_path).attributes
         is_other_licence = self.licence not in {NO_LICENCE, "", sealed_attributes["licence"]}
         is_other_citation = self.citation not in {"", sealed_attributes["citation"]}
         if is_other_licence or is_other_citation:
-            minor, _, patch = self.version.rpartition(".")
-            next_patch = f"{minor}.{int(patch) + 1}"
-            command = f"obygaze store seal {quote(str(self.out))} --licence SPDX --store-version {next_patch}"
+            major, minor, patch = self.version.split(".")
+            next_version = f"{major}.{minor}.{int(patch) + 1}"
+            store = quote(str(self.out))
+            command = f"obygaze store seal {store} --licence SPDX --store-version {next_version}"
             self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
 
     def _terms(self) -> "_Terms":
-        """Return licence and citation of the store; those not given are taken from the parent store."""
+        """Return the store's licence and citation; one that is not given is that of the store that grows."""
         licence = self.licence
         citation = self.citation
         if self.append is not None:
-            attributes = open_store(self.append).attributes
-            if licence == NO_LICENCE:
-                licence = attributes["licence"]
+            parent_attributes = open_store(self.append).attributes
+            if licence == NO_LICENCE:  # not given
+                licence = parent_attributes["licence"]
             if not citation:
-                citation = attributes["citation"]
+                citation = parent_attributes["citation"]
         return _Terms(licence, citation)
 
     def _note_licences(self) -> None:
@@ -433,16 +458,17 @@ class _Terms(NamedTuple):
     citation: str
 
 
-def _pieces_elsewhere(stage: Stage) -> set[int]:
+def _pieces_on_other_clusters(stage: Stage) -> set[int]:
     """Return the numbers of the pieces that tasks on another cluster do.
 
-    They must be left alone, since the locks of these tasks may not be visible here.
+    They must be left alone, since the locks of these tasks may not be visible here. Empty if the rows are not
+    divided into shares.
     """
     n_shares = number_of_shares(stage.path)
     if n_shares is None:
         return set()
-    elsewhere = shares_elsewhere(stage.path, this_machine())
-    return {piece for piece in range(stage.layout.n_pieces) if piece % n_shares in elsewhere}
+    other_shares = shares_elsewhere(stage.path, this_machine())
+    return {piece for piece in range(stage.layout.n_pieces) if piece % n_shares in other_shares}
 
 
 @contextmanager

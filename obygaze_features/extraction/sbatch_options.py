@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from obygaze_features.errors import ExtractError
 
 SHORTEST_S = 600
-"""Seconds of the shortest turn: the signal comes three to four minutes before the end."""
+"""Seconds of the shortest useful job: it is told to stop three to four minutes before its end."""
 
 LEAST_MB = 1000
 """Megabytes below which memory is taken for a number of gigabytes without its unit."""
@@ -68,7 +68,7 @@ def check_option(name: str, value: str) -> None:
     ExtractError
         If it is not in the option's format, or the time or the memory is too little for any job.
     """
-    form = FORMATS.get(name)
+    form = FORMATS.get(name)  # None for options that are left to Slurm
     if form is not None and not re.fullmatch(form.pattern, value, re.ASCII):
         raise ExtractError(f"--sbatch {name}={value}: expected {form.words}")
     if name == "time":

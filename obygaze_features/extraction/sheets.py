@@ -29,17 +29,17 @@ from obygaze_features.video.sheet import contact_sheet, thumbnail
 COLUMNS = ("sheet", "number", "clip_id", "movie", "time_s", "level", "concepts", "score", "threshold")
 """Columns of `index.csv`, the table of the clips on the sheets."""
 
-NUMBERS = ["label", "score", "threshold"]
+NUMBER_COLUMNS = ["label", "score", "threshold"]
 """Columns of predictions that hold numbers."""
 
 Groups = Mapping[str, Mapping[Clip, Sequence[float]]]
-"""Name of a sheet -> clips to choose from, in order of interest, with score and threshold or without."""
+"""Name of a sheet -> clips to choose from, in order of interest -> score and threshold, or nothing."""
 
 
 def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
     """Group the clips that have each concept, for one contact sheet a concept.
 
-    Clips of the films take turns, so that a sheet shows many films.
+    The clips of a group come from each film in turn, so that a sheet shows many films.
 
     Parameters
     ----------
@@ -58,9 +58,10 @@ def concept_groups(manifest: Manifest, concepts: Sequence[str] = ()) -> Groups:
     for concept in names or manifest.codebook.visual_concepts:
         clips = [clip for clip in manifest if concept in clip.concepts]
         movies = pd.Series([clip.movie for clip in clips], dtype=str)
-        # The first clips of all films, then the second ones, and so on.
-        turns = movies.groupby(movies).cumcount().sort_values(kind="stable")
-        ordered_clips = [clips[row] for row in turns.index]
+        # Number of each clip within its film. Sorted by it come the first clips of all films, then the second
+        # ones, and so on.
+        number_in_film = movies.groupby(movies).cumcount()
+        ordered_clips = [clips[row] for row in number_in_film.sort_values(kind="stable").index]
         groups[concept] = dict.fromkeys(ordered_clips, ())
     return groups
 
@@ -89,7 +90,7 @@ def error_groups(
     table = _read_predictions(predictions)
     table = _select_rows(table, "model", model, predictions)
     table = _select_rows(table, "task", task, predictions)
-    numbers = table[NUMBERS].apply(pd.to_numeric, errors="coerce")
+    numbers = table[NUMBER_COLUMNS].apply(pd.to_numeric, errors="coerce")
     is_unknown = ~table["clip_id"].isin(manifest.by_id.keys())
     is_wrong = numbers.isna().any(axis=1) | is_unknown
     if is_wrong.any():
@@ -97,9 +98,10 @@ def error_groups(
         raise ManifestError(f"{predictions}, line {line}: no clip of the manifest, or no number")
     means = numbers.groupby(table["clip_id"]).mean()
     means["margin"] = means["score"] - means["threshold"]
-    is_called = means["margin"] >= 0
+    is_predicted_positive = means["margin"] >= 0
     is_positive = means["label"] == 1
-    errors = means[is_called != is_positive]
+    errors = means[is_predicted_positive != is_positive]
+    # The clearest errors first: those farthest from the threshold, on either side.
     errors = errors.sort_values("margin", key=abs, ascending=False, kind="stable")
     return {
         "false alarms": _scores_of_clips(errors[errors["label"] == 0], manifest),
@@ -117,7 +119,7 @@ def _scores_of_clips(errors: pd.DataFrame, manifest: Manifest) -> dict[Clip, tup
 
 def _read_predictions(path: Path) -> pd.DataFrame:
     """Read the columns of a table of predictions that sheets need, all as texts."""
-    columns = ["model", "task", "clip_id", *NUMBERS]
+    columns = ["model", "task", "clip_id", *NUMBER_COLUMNS]
     data = read_bytes(path)
     try:
         return pd.read_csv(BytesIO(data), usecols=columns, dtype=str, keep_default_na=False)
@@ -180,9 +182,9 @@ def write_sheets(
     files: dict[Path, bytes] = {}
     lines = [csv_line(COLUMNS)]
     with progress_bar("drawing", "sheet") as show:
-        for name, clips in groups.items():
+        for name, scores_of_clip in groups.items():
             file = f"{file_name('-'.join(name.lower().split()))}.png"
-            path_of_clip = _videos_here(manifest, clips)
+            path_of_clip = _videos_here(manifest, scores_of_clip)
             frames = _middle_frames(path_of_clip, n)
             if frames:
                 images = [frame.image for frame in frames]
@@ -190,12 +192,12 @@ def write_sheets(
                 numbers = range(1, len(frames) + 1)
                 files[folder / file] = contact_sheet(images, numbers, times_s)
                 for number, frame in zip(numbers, frames, strict=True):
-                    lines.append(_index_line(file, number, frame, clips[frame.clip]))
+                    lines.append(_index_line(file, number, frame, scores_of_clip[frame.clip]))
             records.append(
                 {
                     "name": name,
                     "file": file if frames else "",
-                    "n_clips": len(clips),
+                    "n_clips": len(scores_of_clip),
                     "n_with_video": len(path_of_clip),
                     "n_drawn": len(frames),
                 }
@@ -233,9 +235,9 @@ def _middle_frames(path_of_clip: Mapping[Clip, Path], n: int) -> list[_MiddleFra
         if len(frames) == n:
             break
         with suppress(VideoError, OSError):
-            # Two evenly spaced frames of L are the frames 0 and L / 2.
-            halves = read_frames(path, uniform(2), start_s=clip.start_s, end_s=clip.end_s, each=thumbnail)
-            frames.append(_MiddleFrame(clip, halves.images[-1], float(halves.time_s[-1])))
+            # Of two evenly spaced frames the first is the clip's first, and the second is in its middle.
+            two_frames = read_frames(path, uniform(2), start_s=clip.start_s, end_s=clip.end_s, each=thumbnail)
+            frames.append(_MiddleFrame(clip, two_frames.images[-1], float(two_frames.time_s[-1])))
     return frames
 
 
@@ -252,6 +254,7 @@ def _index_line(sheet: str, number: int, frame: _MiddleFrame, scores: Sequence[f
         Score and threshold, or nothing.
     """
     clip = frame.clip
+    score_cells = [f"{value:.6g}" for value in scores] if scores else ["", ""]
     return csv_line(
         [
             sheet,
@@ -261,6 +264,6 @@ def _index_line(sheet: str, number: int, frame: _MiddleFrame, scores: Sequence[f
             f"{frame.time_s:.3f}",
             clip.level or "",
             ";".join(clip.concepts),
-            *([f"{value:.6g}" for value in scores] or ["", ""]),
+            *score_cells,
         ]
     )

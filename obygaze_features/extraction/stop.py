@@ -37,18 +37,19 @@ def stop_on_signals() -> Iterator[Stop]:
     """Turn SIGINT, SIGTERM and SIGHUP into a stop request; a second SIGINT has its usual effect.
 
     A second SIGTERM is ignored: schedulers send several for one request, to the script and its children.
+    Signals that were ignored before stay ignored: nohup, for instance, has SIGHUP ignored.
     """
     stop = Stop()
-    handlers_before: dict[int, Any] = {}
+    handlers_before: dict[int, Any] = {}  # of the signals that are not ignored
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # None on Windows for some
         if number is None:
             continue
         handler = signal.getsignal(number)
-        if handler is not signal.SIG_IGN:  # what is ignored stays so: nohup has the hangup ignored
+        if handler is not signal.SIG_IGN:
             handlers_before[number] = handler
 
-    def request_stop(number: int, _: FrameType | None) -> None:
+    def request_stop(number: int, _frame: FrameType | None) -> None:
         """Record the first signal; after a SIGINT the next one has its usual effect."""
         if stop.signal is None:
             stop.signal = signal.Signals(number)

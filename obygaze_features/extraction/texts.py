@@ -1,9 +1,8 @@
 """Extract texts (prompts or captions) with text backbones into a store."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -100,19 +99,20 @@ def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
     """Estimate the cost of encoding texts, by encoding up to sixteen of different lengths."""
     tokens = job.tokens(text_ids)
     n_texts = len(text_ids)
-    trial_ids = by_length(text_ids, tokens)[:: max(n_texts // MOST_TRIALS, 1)][:MOST_TRIALS]
+    step = max(n_texts // MOST_TRIALS, 1)
+    trial_ids = by_length(text_ids, tokens)[::step][:MOST_TRIALS]
     before = time.perf_counter()
     for text_id in trial_ids:
         encode_texts(job.backbones, [text_id], tokens)
     trial_s = time.perf_counter() - before
-    n_cut = 0
+    n_too_long = 0
     for text_id in text_ids:
         if any(tokens_of_text[text_id].is_cut for tokens_of_text in tokens.values()):
-            n_cut += 1
+            n_too_long += 1
     width = sum(backbone.width for backbone in job.backbones)
     n_bytes = 4 * width * n_texts  # float32
     expected_s = trial_s * n_texts / len(trial_ids) if trial_ids else None
-    return TextEstimate(n_texts, n_cut, n_bytes, expected_s, len(trial_ids))
+    return TextEstimate(n_texts, n_too_long, n_bytes, expected_s, len(trial_ids))
 
 
 def run_texts(
@@ -130,23 +130,31 @@ def run_texts(
     batch_size
         Texts that are encoded and committed together.
     stopped
-        Polled after every batch; once true, the run ends.
+        Polled before every batch; once true, the run ends.
     """
     report = RunReport()
     with recording_of(stage, text_ids, report) as recording:
         tokens = job.tokens(text_ids)
-        for first in range(0, len(text_ids), SORTED_AT_ONCE):
-            order = by_length(text_ids[first : first + SORTED_AT_ONCE], tokens)
-            for start in range(0, len(order), batch_size):
-                if stopped():
-                    break
-                before = time.perf_counter()
-                results = encode_texts(job.backbones, order[start : start + batch_size], tokens)
-                report.infer_s += time.perf_counter() - before
-                written = recording.take_written(BATCHES_AHEAD)
-                recording.queue(results)
-                yield report, written
+        for batch_ids in _batches_by_length(text_ids, tokens, batch_size):
+            if stopped():
+                break
+            before = time.perf_counter()
+            results = encode_texts(job.backbones, batch_ids, tokens)
+            report.infer_s += time.perf_counter() - before
+            written = recording.take_written(BATCHES_AHEAD)
+            recording.queue(results)
+            yield report, written
     yield report, recording.take_written()
+
+
+def _batches_by_length(
+    text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]], batch_size: int
+) -> Iterator[list[str]]:
+    """Divide texts into batches of similar lengths: every `SORTED_AT_ONCE` texts are sorted, then divided."""
+    for first in range(0, len(text_ids), SORTED_AT_ONCE):
+        sorted_ids = by_length(text_ids[first : first + SORTED_AT_ONCE], tokens)
+        for start in range(0, len(sorted_ids), batch_size):
+            yield sorted_ids[start : start + batch_size]
 
 
 def by_length(text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]) -> list[str]:
@@ -184,18 +192,18 @@ def encode_texts(
 def _vectors(
     backbone: TextBackbone, text_ids: Sequence[str], tokens: Mapping[str, Tokens]
 ) -> dict[str, NDArray[np.float32]]:
-    """Encode texts with one backbone, those of equal length together: text id -> vector [D]."""
+    """Encode texts with one backbone, those of equal length together: text id -> vector [D].
 
-    def length(text_id: str) -> int:
-        """Return the number of tokens of a text."""
-        return len(tokens[text_id].ids)
-
+    A text without tokens gets no vector.
+    """
+    ids_by_length: dict[int, list[str]] = {}
+    for text_id in text_ids:
+        ids_by_length.setdefault(len(tokens[text_id].ids), []).append(text_id)
     vectors: dict[str, NDArray[np.float32]] = {}
-    for n_tokens, same_length in groupby(sorted(text_ids, key=length), length):
-        if n_tokens == 0:  # such a text gets no vector
+    for n_tokens, batch_ids in sorted(ids_by_length.items()):
+        if n_tokens == 0:
             continue
-        batch_ids = list(same_length)
-        batch = np.array([tokens[text_id].ids for text_id in batch_ids], np.int64)
+        batch = np.array([tokens[text_id].ids for text_id in batch_ids], np.int64)  # [B, tokens]
         vectors |= dict(zip(batch_ids, backbone.encode(batch), strict=True))
     return vectors
 
@@ -229,6 +237,6 @@ def _result(
         if text_tokens.is_cut:
             backbone_prefix = f"{name}: " if len(vectors) > 1 else ""
             notes.append(f"{backbone_prefix}cut at {text_tokens.limit} of {text_tokens.n_tokens} tokens")
-        # A text has no frames; it is stored as one, at 0 s.
+        # Every row of a store has frames; a text is stored as one frame, at 0 s.
         groups[name] = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": vector})
     return ClipResult(text_id, "partial" if notes else "ok", "; ".join(notes), groups=groups)

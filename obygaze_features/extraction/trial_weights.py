@@ -1,4 +1,4 @@
-"""Networks of chance in place of weights that are not here, for an estimate of what they would cost."""
+"""Networks with random weights in place of weights that are not here, to estimate what they would cost."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from obygaze_features.backbones.weights import HUB, how_to_get, is_cached
 from obygaze_features.extraction.job import Recipe
 
-UNTRAINED = "random:0"
+RANDOM_WEIGHTS = "random:0"
 """Name of random weights with the seed 0."""
 
 
@@ -44,4 +44,4 @@ def _with_weights(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
         f"the weights of {recipe.name} are not here: estimated with random ones of the same network. "
         f"{how_to_get(usual)}"
     )
-    return replace(recipe, options={**recipe.options, "weights": UNTRAINED})
+    return replace(recipe, options={**recipe.options, "weights": RANDOM_WEIGHTS})

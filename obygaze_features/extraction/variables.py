@@ -44,6 +44,9 @@ black pictures; then what `camera_values` and `people_values` give."""
 SPEECH_PART_S = 32
 """Seconds of sound that are searched for speech at a time: a whole number of chunks."""
 
+NO_CUTS: tuple[float, ...] = ()
+"""Times at which the sound of a window is cut into parts: none, so that there is one part."""
+
 MOST_REMARKS = 8
 """Remarks on a film that its note has at most; the others are counted."""
 
@@ -52,8 +55,9 @@ REMARKS_ON_SHAPE = ("pixels are not square", "the edges of all pictures are blac
 
 Span = tuple[float, float]
 Values = dict[str, float]
+"""Column of `VARIABLES` -> value, of one window."""
 Rows = tuple[NDArray[Any], NDArray[np.float64]]
-"""`frames` of `camera` or of `people` in a window, and their times in seconds."""
+"""What `camera` or `people` gave of a window: its `frames` [F, D], and their times in seconds [F]."""
 
 
 def film_variables(
@@ -108,35 +112,32 @@ def film_variables(
     film = probe(path)
     film_end_s = film.start_s + film.duration_s
     windows = _windows_in_film(spans, film_end_s)
-    remark_counts = Counter[str]()  # remark for the user -> number of windows that it is about
-    ends_s = [spans[number][1] for number in windows]
-    remark_counts["measured as far as the film goes"] = sum(
-        end_s > film_end_s + OVERHANG_S for end_s in ends_s
-    )
-    remark_counts["after the film's end"] = len(spans) - len(windows)
     pixel_aspect = film.stream.pixel_aspect if film.stream else 1.0
-    measured_before: _RowsOfKind = {"camera": None, "people": None}
-    if pixel_aspect == 1:  # else rows were measured in pictures of another shape
-        measured_before = {"camera": camera_rows, "people": people_rows}
-    requests = _requests(measured_before, pixel_aspect, people)
-    if measured_before["camera"] is None and "camera" not in requests:
+    known_rows: _KnownRows = {"camera": None, "people": None}
+    if pixel_aspect == 1:  # else the backbones saw pictures of another shape
+        known_rows = {"camera": camera_rows, "people": people_rows}
+    requests = _requests(known_rows, pixel_aspect, people)
+    remark_counts = Counter[str]()  # remark for the user -> number of windows that it is about
+    remark_counts["measured as far as the film goes"] = _n_cut_windows(spans, windows, film_end_s)
+    remark_counts["after the film's end"] = len(spans) - len(windows)
+    if known_rows["camera"] is None and "camera" not in requests:
         remark_counts[f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}"] = len(spans)
     if people_rows is not None and pixel_aspect != 1 and "people" not in requests:
         remark_counts["no columns of people: pixels are not square: measure them with --people"] = len(spans)
     if film.damage and not requests:  # else the windows themselves have a remark
         remark_counts[film.damage] = len(windows)
-    rows: list[Values] = [{} for _ in spans]
+    values_of_windows: list[Values] = [{} for _ in spans]
     if windows:
         picture_values = _measure_pictures(
-            path, windows, requests, measured_before, shots, remark_counts=remark_counts, show=show
+            path, windows, requests, known_rows, shots, remark_counts=remark_counts, show=show
         )
         sound_values = _measure_sound(path, windows, speech, remark_counts)
         for number in windows:
             values = picture_values[number] | sound_values[number]
-            rows[number] = {name: value for name, value in values.items() if isfinite(value)}
-    remark_counts.update(_n_without_columns(rows, windows, measured_before, requests))
+            values_of_windows[number] = {name: value for name, value in values.items() if isfinite(value)}
+    remark_counts.update(_n_without_columns(values_of_windows, windows, known_rows, requests))
     _note_remarks(path, remark_counts, len(spans), note)
-    return rows
+    return values_of_windows
 
 
 def _note_remarks(
@@ -168,45 +169,81 @@ def _windows_in_film(spans: Sequence[Span], film_end_s: float) -> dict[int, Span
     return windows
 
 
-_RowsOfKind = Mapping[str, Sequence[Rows | None] | None]
-"""Of `camera` and `people` the rows of every window that are measured already; None if they are not."""
+def _n_cut_windows(spans: Sequence[Span], windows: Collection[int], film_end_s: float) -> int:
+    """Count the windows that end after the end of the film, by more than the usual overhang.
+
+    Parameters
+    ----------
+    spans
+        Start and end of all windows in seconds.
+    windows
+        Positions of those that begin in the film.
+    film_end_s
+        End of the film in seconds.
+    """
+    n_cut = 0
+    for number in windows:
+        _, end_s = spans[number]
+        if end_s > film_end_s + OVERHANG_S:  # the last window of a film may be this much longer
+            n_cut += 1
+    return n_cut
+
+
+_KnownRows = Mapping[str, Sequence[Rows | None] | None]
+"""`camera` and `people` -> the rows of every window that backbones gave already; None if they gave none."""
 
 
 def _n_without_columns(
-    rows: Sequence[Values],
+    values_of_windows: Sequence[Values],
     windows: Collection[int],
-    measured_before: _RowsOfKind,
+    known_rows: _KnownRows,
     requests: Mapping[str, Request],
 ) -> dict[str, int]:
     """Count the windows without cuts, camera or people, where these were measured: remark -> windows.
 
     Parameters
     ----------
-    rows
+    values_of_windows
         Values of each window.
     windows
         Positions of the windows to count.
-    measured_before, requests
+    known_rows, requests
         What was measured before, and now.
     """
     measured = {"cuts"}
     measured.update(requests)
-    measured.update(kind for kind, known_rows in measured_before.items() if known_rows is not None)
+    measured.update(kind for kind, rows in known_rows.items() if rows is not None)
     n_without = {}
-    # One column stands for all of its kind.
+    # The columns of a kind are there together: one of them is looked for.
     for kind, column in (("cuts", "cuts"), ("camera", "camera"), ("people", PEOPLE_FRAMES)):
         if kind in measured:
-            n_without[f"no {kind}"] = sum(column not in rows[number] for number in windows)
+            n_without[f"no {kind}"] = sum(column not in values_of_windows[number] for number in windows)
     return n_without
 
 
-def _requests(measured_before: _RowsOfKind, pixel_aspect: float, people: People | None) -> dict[str, Request]:
-    """Return the requests for those of camera and people that are not measured yet and can be measured."""
+def _requests(known_rows: _KnownRows, pixel_aspect: float, people: People | None) -> dict[str, Request]:
+    """Return what to measure in the windows: `camera` and `people`, if their rows are not known.
+
+    The camera can be measured if OpenCV is installed, people if there are detectors.
+
+    Parameters
+    ----------
+    pixel_aspect
+        Width of a pixel divided by its height, by which pictures are stretched.
+    """
     requests = {}
-    if measured_before["camera"] is None and opencv() is not None:
-        requests["camera"] = Request(pairs(2 * N_PAIRS, GAP_S), partial(prepare, shape=pixel_aspect), encode)
-    if measured_before["people"] is None and people is not None:
-        requests["people"] = Request(uniform(N_FRAMES), partial(prepare_people, shape=pixel_aspect), people)
+    if known_rows["camera"] is None and opencv() is not None:
+        requests["camera"] = Request(
+            sampling=pairs(2 * N_PAIRS, GAP_S),
+            prepare=partial(prepare, shape=pixel_aspect),
+            encode=encode,
+        )
+    if known_rows["people"] is None and people is not None:
+        requests["people"] = Request(
+            sampling=uniform(N_FRAMES),
+            prepare=partial(prepare_people, shape=pixel_aspect),
+            encode=people,
+        )
     return requests
 
 
@@ -218,7 +255,8 @@ class _DecodedFilm(NamedTuple):
     rows
         `camera` or `people` -> number of a window -> its rows, of the windows that could be decoded.
     stretch_results
-        Measurements for the shots, if they were asked for and the film could be decoded as a whole.
+        Measurements of all frames for the shots, if they were asked for and the film could be decoded as a
+        whole; else empty.
     """
 
     rows: dict[str, dict[int, Rows]]
@@ -249,14 +287,16 @@ def _decode_windows(
     show
         Called with the number of decoded windows, and of all.
     """
-    stretch_results: list[Rest[Any]] = []
     rows: dict[str, dict[int, Rows]] = {name: {} for name in requests}
-    undone: dict[str, DecodeTask] = {}
-    if requests:
-        for number, (start_s, end_s) in spans.items():
-            undone[str(number)] = DecodeTask(str(number), path, start_s, end_s, requests)
+    stretch_results: list[Rest[Any]] = []
+    if not requests:
+        return _DecodedFilm(rows, stretch_results)
+    undone: dict[str, DecodeTask] = {}  # number of a window, as text -> its task
+    for number, (start_s, end_s) in spans.items():
+        undone[str(number)] = DecodeTask(str(number), path, start_s, end_s, requests)
     decoders: list[Any] = [decode_with_av]
     if measures_shots:
+        # The whole film as one stretch: it gives the windows, and adds its measurements to `stretch_results`.
         decode_film = partial(
             decode_stretch, path=path, stretch=(-inf, inf), others=(), stretch_results=stretch_results
         )
@@ -275,20 +315,24 @@ def _decode_windows(
 
 
 def _remarks_of(clip: DecodedClip) -> list[str]:
-    """Return the remarks on a window that the user should read, each once."""
+    """Return the remarks on a window that the user should read, each once.
+
+    Left out are those on the shape of pictures, which is allowed for here, and on sound and subtitles, which
+    other functions read.
+    """
     remarks = [remark for remark in clip.remarks if not remark.startswith(REMARKS_ON_SHAPE)]
-    if clip.reason:
+    if clip.reason:  # why it failed or is partial
         remarks.append(clip.reason)
-    not_read = UNREAD_REMARKS.values()
-    wanted = [remark for remark in remarks if remark and remark not in not_read]
-    return list(dict.fromkeys(wanted))  # each once
+    on_other_streams = UNREAD_REMARKS.values()
+    shown = [remark for remark in remarks if remark and remark not in on_other_streams]
+    return list(dict.fromkeys(shown))  # each once
 
 
 def _measure_pictures(
     path: Path,
     spans: Mapping[int, Span],
     requests: Mapping[str, Request],
-    measured_before: _RowsOfKind,
+    known_rows: _KnownRows,
     shots: Sequence[FilmPart | Shot] | None,
     *,
     remark_counts: Counter[str],
@@ -301,7 +345,7 @@ def _measure_pictures(
 
     Parameters
     ----------
-    measured_before
+    known_rows
         Rows of camera and people that were measured before.
     shots
         Shots of the film; None finds them.
@@ -309,54 +353,65 @@ def _measure_pictures(
     decoded = _decode_windows(
         path, spans, requests, measures_shots=shots is None, remark_counts=remark_counts, show=show
     )
-    rows_of: dict[str, Mapping[int, Rows | None]] = {}
-    for name, known_rows in measured_before.items():
-        rows_of[name] = decoded.rows.get(name, dict(enumerate(known_rows or ())))
-    if not shots:
+    camera_rows = _rows_by_window("camera", decoded, known_rows)
+    people_rows = _rows_by_window("people", decoded, known_rows)
+    if not shots:  # not known, or an empty table
         try:
             shots = _found_shots(path, decoded)
         except VideoError as error:
             remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(spans)
             shots = ()
-    cuts_s = [shot.start_s for shot in shots[1:]]
+    cuts_s = [shot.start_s for shot in shots[1:]]  # the first shot begins with the film
     values_of = {}
     for number, span in spans.items():
         values = _measure_cuts(span, shots)
-        camera = rows_of["camera"].get(number)
+        camera = camera_rows.get(number)
         if camera is not None:
             values |= camera_values(*camera, cuts_s)
-        people = rows_of["people"].get(number)
+        people = people_rows.get(number)
         if people is not None:
-            people_rows, _ = people
-            values |= people_values(people_rows)
+            frames_of_people, _ = people
+            values |= people_values(frames_of_people)
         values_of[number] = values
     return values_of
 
 
+def _rows_by_window(kind: str, decoded: _DecodedFilm, known_rows: _KnownRows) -> Mapping[int, Rows | None]:
+    """Return number of a window -> its rows of `camera` or `people`: measured now, else known before."""
+    if kind in decoded.rows:
+        return decoded.rows[kind]
+    return dict(enumerate(known_rows[kind] or ()))
+
+
 def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:
     """Return the shots of a film by what was measured while its windows were decoded, else find them anew."""
-    measured_shots = joined_shots([stretch.measured for stretch in decoded.stretch_results])
-    return measured_shots or find_shots(path)
+    shots = joined_shots([result.measured for result in decoded.stretch_results])
+    if shots:
+        return shots
+    return find_shots(path)
 
 
 def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
-    """Compute the cuts a minute and the share of black pictures, in the part of a window with known shots."""
+    """Compute the cuts a minute and the share of black pictures of a window.
+
+    Both are of the seconds of the window that are in a shot: a table of shots may end before the film.
+    """
     start_s, end_s = span
-    seconds_in_window = []  # of each shot
-    black_seconds = []
+    seconds_in_shots = []
+    seconds_in_black_shots = []
     for shot in shots:
         in_window_s = max(min(shot.end_s, end_s) - max(shot.start_s, start_s), 0.0)
-        seconds_in_window.append(in_window_s)
+        seconds_in_shots.append(in_window_s)
         if "black" in shot.flags:
-            black_seconds.append(in_window_s)
-    known_s = sum(seconds_in_window)
+            seconds_in_black_shots.append(in_window_s)
+    known_s = sum(seconds_in_shots)
     if known_s == 0:
         return {}
     n_cuts = 0
     for shot in shots[1:]:  # the first shot begins with the film, not with a cut
         if start_s <= shot.start_s < end_s:
             n_cuts += 1
-    return {"cuts": n_cuts / known_s * 60, "black": sum(black_seconds) / known_s}
+    return {"cuts": n_cuts / known_s * 60, "black": sum(seconds_in_black_shots) / known_s}
 
 
 def _measure_sound(
@@ -372,19 +427,24 @@ def _measure_sound(
     except VideoError as error:
         remark_counts[f"no columns of sound: {error.reason}"] = len(spans)
         return values_of
-    is_speech = None  # of each chunk of the film
+    is_speech = None  # of each `CHUNK` samples of the film, from its start
     if speech:
         last_end_s = max(end_s for _, end_s in spans.values())
         is_speech = speech_probabilities(_samples_of_film(track, last_end_s)) > SPEECH
     for number, (start_s, end_s) in spans.items():
         try:
-            (squares,), missing_s = track.parts(
-                start_s, end_s, (), rate=RATE, measure=weighted_squares, steps_a_second=BLOCKS_A_SECOND
+            parts, missing_s = track.parts(
+                start_s,
+                end_s,
+                NO_CUTS,
+                rate=RATE,
+                measure=weighted_squares,
+                steps_a_second=BLOCKS_A_SECOND,
             )
         except VideoError:
             remark_counts["no sound"] += 1
             continue
-        values_of[number]["loudness"] = gated_loudness(squares)
+        values_of[number]["loudness"] = gated_loudness(parts[0])
         if is_large_hole(missing_s, end_s - start_s):
             remark_counts["sound missing in part, taken for silence"] += 1
         if is_speech is not None:
@@ -395,11 +455,12 @@ def _measure_sound(
 
 
 def _samples_of_film(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.float32]]:
-    """Yield the samples of a track in parts, from the start of the film; silence where it has none."""
+    """Yield the samples of a track from the film's start, in parts; silence where it has none."""
     for first_s in range(0, ceil(end_s), SPEECH_PART_S):
         last_s = min(first_s + SPEECH_PART_S, end_s)
         try:
-            (samples,), _ = track.parts(first_s, last_s, (), rate=RATE)
+            parts, _ = track.parts(first_s, last_s, NO_CUTS, rate=RATE)
+            samples = parts[0]
         except VideoError:
             samples = np.zeros(round((last_s - first_s) * RATE), np.float32)
         yield samples

@@ -52,8 +52,20 @@ class MovedFrames(NamedTuple):
     chunks_kept: int
 
 
-Plan = tuple[Sequence[PlannedClip], Sequence[GroupSpec], Mapping[str, object]]
-"""Clips, groups and corpus of a stage: arguments of `Stage.open`."""
+class StagePlan(NamedTuple):
+    """What a stage is made for: arguments of `Stage.open`.
+
+    Attributes
+    ----------
+    clips, groups
+        The clips, and the declarations of the groups of features.
+    corpus
+        Description of the clips: the name of the corpus, and perhaps the digest of the manifest.
+    """
+
+    clips: Sequence[PlannedClip]
+    groups: Sequence[GroupSpec]
+    corpus: Mapping[str, object]
 
 
 def plan_growth(
@@ -62,11 +74,12 @@ def plan_growth(
     clips: Sequence[PlannedClip],
     groups: Sequence[GroupSpec],
     corpus: Mapping[str, object],
-) -> Plan:
+) -> StagePlan:
     """Plan the next version of a store: its clips in their order, followed by the new ones.
 
-    Provenance fields that may differ are joined. The next version keeps the name of the store's corpus; the
-    other fields of `corpus` are taken only if the requested clips include all clips of the store.
+    Provenance fields that may differ are joined. The next version keeps the name of the store's corpus. The
+    other fields of `corpus`, such as the digest of the manifest, are taken only if the requested clips
+    include all clips of the store: else they do not describe the new store.
 
     Parameters
     ----------
@@ -93,20 +106,8 @@ def plan_growth(
             f"{parent.where}: version {version} does not follow {parent.version}; "
             "choose a higher one (--store-version)"
         )
-    new_clips = {clip.clip_id: clip for clip in clips}
-    old_clips = []
-    for clip in parent.clips:
-        planned = clip.planned
-        requested = new_clips.pop(clip.clip_id, None)
-        if requested is None and clip.status == "missing":
-            raise StoreError(f"{where}: clip {clip.clip_id} is missing in it: add it to the manifest")
-        if requested is not None:
-            changed_fields = differing_fields(asdict(planned), asdict(requested))
-            if changed_fields:
-                raise StoreError(
-                    f"clip {clip.clip_id}: {', '.join(changed_fields)} is not what it is in {where}"
-                )
-        old_clips.append(planned)
+    requested = {clip.clip_id: clip for clip in clips}
+    _refuse_changed_clips(parent, requested)
     names = {group.name for group in groups}
     if names != set(parent.names):
         raise StoreError(
@@ -114,10 +115,44 @@ def plan_growth(
             "appending needs the same backbones"
         )
     all_groups = [combine_specs(group, [spec_of(parent[group.name]), group]) for group in groups]
-    all_clips = [*old_clips, *new_clips.values()]
-    corpus_name = {"name": parent.attributes["corpus"]["name"]}
+    old_clips = {clip.clip_id: clip.planned for clip in parent.clips}
+    new_clips = [clip for clip_id, clip in requested.items() if clip_id not in old_clips]
+    all_clips = [*old_clips.values(), *new_clips]
+    new_corpus: dict[str, object] = {"name": parent.attributes["corpus"]["name"]}
     manifest_has_all = len(all_clips) == len(clips)
-    return all_clips, all_groups, {**corpus, **corpus_name} if manifest_has_all else corpus_name
+    if manifest_has_all:
+        new_corpus = {**corpus, **new_corpus}
+    return StagePlan(all_clips, all_groups, new_corpus)
+
+
+def _refuse_changed_clips(parent: Store, requested: Mapping[str, PlannedClip]) -> None:
+    """Refuse a clip that differs from the store's clip of that id; clips missing there must be requested.
+
+    Parameters
+    ----------
+    parent
+        The store.
+    requested
+        Clip id -> the clip as it is requested now.
+
+    Raises
+    ------
+    StoreError
+        There is such a clip.
+    """
+    for clip in parent.clips:
+        requested_clip = requested.get(clip.clip_id)
+        if requested_clip is None:
+            if clip.status == "missing":
+                raise StoreError(
+                    f"{parent.path}: clip {clip.clip_id} is missing in it: add it to the manifest"
+                )
+            continue
+        changed_fields = differing_fields(asdict(clip.planned), asdict(requested_clip))
+        if changed_fields:
+            raise StoreError(
+                f"clip {clip.clip_id}: {', '.join(changed_fields)} is not what it is in {parent.path}"
+            )
 
 
 def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
@@ -143,8 +178,8 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
     >>> moved_frames(films, films)  # no group is ragged
     []
     """
-    older_digests, _ = parse_digests(read_required(older.files, DIGESTS))
-    newer_digests, _ = parse_digests(read_required(newer.files, DIGESTS))
+    older_digests = parse_digests(read_required(older.files, DIGESTS)).digests
+    newer_digests = parse_digests(read_required(newer.files, DIGESTS)).digests
     counts = []
     for name in older:
         if not (older[name].ragged and newer[name].ragged):
@@ -155,9 +190,16 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
         moved = [clip for clip in clips_with_features if newer_starts[clip] != older_starts[clip]]
         folders = tuple(f"{FEATURES}/{name}/{array}/c/" for array in RAGGED_ARRAYS)
         chunks = [file for file in newer_digests if file.startswith(folders)]
-        kept = [file for file in chunks if older_digests.get(file) == newer_digests[file]]
-        first = moved[0] if moved else ""
-        counts.append(MovedFrames(name, first, len(moved), len(chunks), len(kept)))
+        same_chunks = [file for file in chunks if older_digests.get(file) == newer_digests[file]]
+        counts.append(
+            MovedFrames(
+                group=name,
+                first=moved[0] if moved else "",
+                clips=len(moved),
+                chunks=len(chunks),
+                chunks_kept=len(same_chunks),
+            )
+        )
     return counts
 
 
@@ -171,17 +213,17 @@ def is_replaceable(path: Path, parent: Path) -> bool:
     """Return whether a stage at `path` may be replaced by a new stage that extends the store `parent`.
 
     It may if it extends another parent store, no process writes to it, and nothing in it would be lost: a
-    sealed store holds all of its clips (`still_needed`).
+    sealed store holds all of its clips (`why_needed`).
     """
     if not path.is_dir():
         return False
     stage = read_stage(path)
     has_other_parent = stage.parent_store != ParentStore.of(parent)
-    return has_other_parent and not stage.n_writers() and not still_needed(path)
+    return has_other_parent and not stage.n_writers() and not why_needed(path)
 
 
-def still_needed(path: Path) -> str:
-    """Return why a stage must not be removed; empty if a sealed store beside it has all of its clips."""
+def why_needed(path: Path) -> str:
+    """Return why a stage must not be removed; "" if a sealed store beside it has all of its clips."""
     stage = read_stage(path)
     n_missing = len(stage.missing())
     if n_missing:
@@ -198,13 +240,14 @@ def still_needed(path: Path) -> str:
 
 
 def _has_clips_of(store: Store, stage: Stage) -> bool:
-    """Return whether a store has all clips of a stage, with the same statuses and digests of features."""
+    """Return whether a store has all clips of a stage, with the same statuses and the same features."""
     clips = {clip.clip_id: clip for clip in store.clips}
     for clip_id, entry in stage.status().items():
         clip = clips.get(clip_id)
         if clip is None or clip.status != entry.status:
             return False
-        if dict(clip.digests) != dict(entry.digests(stage.layout.names)):
+        features_differ = dict(clip.digests) != dict(entry.digests(stage.layout.names))
+        if features_differ:
             return False
     return True
 
@@ -220,9 +263,9 @@ def discard(folder: Path) -> None:
 
 
 def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
-    """Return the declaration of a group that holds the features of several groups.
+    """Return the declaration of a group that holds the features of several: `base` with joined provenance.
 
-    It is `base` with joined provenance.
+    Provenance fields that determine the numbers must be equal; the others are joined field by field.
 
     Raises
     ------
@@ -230,10 +273,10 @@ def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
         If provenance or shapes of the groups forbid this; the message names the fields.
     """
     for spec in specs:
-        differing_fields = same_numerics(base.provenance, spec.provenance)
-        if differing_fields:
+        forbidding_fields = same_numerics(base.provenance, spec.provenance)  # those that differ
+        if forbidding_fields:
             raise StoreError(
-                f"features of {base.name}: provenance differs in {', '.join(differing_fields)}: "
+                f"features of {base.name}: provenance differs in {', '.join(forbidding_fields)}: "
                 "such features must not be mixed"
             )
         if {*spec.arrays} != {*base.arrays} or spec.n_frames != base.n_frames:
@@ -251,8 +294,8 @@ def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
 def _joined(field: str, values: list[Any]) -> object:
     """Join the values that several groups have in one provenance field.
 
-    If all are equal, that value is returned. Otherwise licences, citations and contacts are joined in one
-    text; values of other fields become None, which means unknown.
+    If all are equal, that value is returned. Otherwise licences are joined by " AND " (SPDX: all of them
+    apply), citations and contacts by "; "; values of other fields become None, which means unknown.
     """
     all_equal = not any(differing_fields(values[0], value) for value in values)
     if all_equal:

@@ -24,11 +24,21 @@ NO_ROW: Final = "-" * SHA256_HEX
 
 
 class PieceAttempt(NamedTuple):
-    """The n-th attempt at a piece by a writer; it names the files that the attempt writes."""
+    """An attempt of a writer to do a piece (neighbouring rows), the `number`-th of all attempts at the piece.
+
+    It names the files that the attempt writes.
+    """
 
     piece: int
     writer: str
     number: int
+
+
+class FrameRange(NamedTuple):
+    """Frames that follow each other in a file or an array: the number of the first one, and how many."""
+
+    first: Whole
+    n_frames: Count
 
 
 # gc=False: the garbage collector would visit all entries of a large stage again and again.
@@ -57,8 +67,8 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     absent
         Group name -> why it has no features of the clip, while other groups have.
     frames
-        Name of a ragged group -> number of the clip's first frame in the file of the attempt, or in the
-        arrays of the parent store, and how many frames it has.
+        Name of a ragged group -> which frames are the clip's, in the file of the attempt or in the arrays of
+        the parent store.
     without_pictures_s
         The stretches in which its file has no pictures: start and end in seconds.
     """
@@ -72,18 +82,24 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     sha256: str = ""
     source: Mapping[str, Any] = {}
     absent: Mapping[str, str] = {}
-    frames: Mapping[str, tuple[Whole, Count]] = {}
+    frames: Mapping[str, FrameRange] = {}
     without_pictures_s: tuple[tuple[float, float], ...] = ()
 
     @property
+    def is_in_parent(self) -> bool:
+        """Whether the row is in the store that the stage extends, rather than in the stage."""
+        return self.writer == ""
+
+    @property
     def holding_attempt(self) -> PieceAttempt:
-        """The attempt whose files hold the row."""
+        """The attempt at the row's piece whose files hold the row."""
         return PieceAttempt(self.row // PIECE_ROWS, self.writer, self.attempt)
 
     def sha256_of(self, position: int) -> str:
         """Return the digest of this clip's row in an array, given the array's position in the stage.
 
-        `sha256` holds the digests of all arrays, one after the other; a clip without features has none.
+        `sha256` holds the digests of all arrays, one after the other, in the order of the stage's arrays. A
+        clip without features has none: then "" is returned.
         """
         start = SHA256_HEX * position
         return self.sha256[start : start + SHA256_HEX]
@@ -132,8 +148,8 @@ class Journal(LineJournal):
 
     def __init__(self, folder: Path) -> None:
         """Create the journal file with the next free number in a folder, and lock it."""
+        require_locks(folder / "new")  # refuses a file system without locks
         number = len(list(folder.glob("*.jsonl")))
-        require_locks(folder / "new")
         while True:
             number += 1
             self.path = folder / f"{number:04d}.jsonl"
@@ -153,8 +169,8 @@ class Journal(LineJournal):
 
 def has_ended(journal: Path) -> bool:
     """Return whether the process that wrote a journal has ended: it held a lock on the file while it ran."""
-    with locked(journal, wait=False) as is_locked_here:
-        return is_locked_here
+    with locked(journal, wait=False) as has_got_lock:  # only if no other process holds it
+        return has_got_lock
 
 
 def read_journals(folder: Path, n_arrays: int) -> tuple[list[JournalLine], list[str]]:
@@ -167,32 +183,33 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[JournalLine], list[
     n_arrays
         Number of the stage's arrays.
     """
-    # Entries of a stage may be a million, and many have equal sources: they share one.
-    sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    # Entries of a stage may be a million, and many have equal sources: these share one mapping.
+    shared_sources: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     lines = []
     damage = []
     for path in sorted(folder.glob("*.jsonl")):
         for number, line in read_lines(path, JournalLine):
-            if line is None or not _fits(line.rows, n_arrays):
+            if line is None or not _is_valid(line, n_arrays):
                 damage.append(f"{path}, line {number}: damaged and ignored; its clips will be done again")
                 continue
-            for position, entry in enumerate(line.rows):
-                source = sources.setdefault(tuple(entry.source.items()), entry.source)
-                line.rows[position] = msgspec.structs.replace(entry, source=source, writer=path.stem)
+            for index, entry in enumerate(line.rows):
+                source = shared_sources.setdefault(tuple(entry.source.items()), entry.source)
+                # The file's name says which writer wrote the line.
+                line.rows[index] = msgspec.structs.replace(entry, source=source, writer=path.stem)
             lines.append(line)
     return lines, damage
 
 
-def _fits(rows: Sequence[JournalEntry], n_arrays: int) -> bool:
-    """Return whether a line's rows are valid: the right number of digests in each, and all of one attempt.
+def _is_valid(line: JournalLine, n_arrays: int) -> bool:
+    """Return whether the entries of a line have the right number of digests, and are of one attempt.
 
-    A row with features has a digest for each of the stage's `n_arrays` arrays, other rows have none.
+    An entry with features has a digest for each of the stage's `n_arrays` arrays, others have none.
     """
-    for row in rows:
-        n_digests = n_arrays if is_done(row) else 0
-        if len(row.sha256) != SHA256_HEX * n_digests:
+    for entry in line.rows:
+        n_digests = n_arrays if is_done(entry) else 0
+        if len(entry.sha256) != SHA256_HEX * n_digests:  # the digests are joined
             return False
-    return len({row.holding_attempt for row in rows}) <= 1
+    return len({entry.holding_attempt for entry in line.rows}) <= 1
 
 
 RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
@@ -202,26 +219,29 @@ RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}
 def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
     """Return row -> its best entry, without rows that have none.
 
-    An entry with the status "missing" annuls the row's entries of the same and of earlier attempts. Of the
-    others, ok is better than partial, and partial better than failed; of equal ones, the latest attempt is
-    best. Further fields are compared only so that the choice does not depend on the order of the entries.
+    A row may have entries of several attempts. An entry with the status "missing" says that the row was found
+    damaged: it and all entries of the same and of earlier attempts do not count. Of the others, ok is better
+    than partial, and partial better than failed; of equal ones, the latest attempt is best.
     """
-    last_annulled_attempt: dict[int, int] = {}  # by row
+    last_damaged_attempt: dict[int, int] = {}  # row -> number of the last attempt that does not count
     for entry in entries:
         if entry.status == "missing":
-            annulled_before = last_annulled_attempt.get(entry.row, 0)
-            last_annulled_attempt[entry.row] = max(entry.attempt, annulled_before)
+            last_so_far = last_damaged_attempt.get(entry.row, 0)
+            last_damaged_attempt[entry.row] = max(entry.attempt, last_so_far)
     best: dict[int, JournalEntry] = {}
     for entry in entries:
-        is_annulled = entry.attempt <= last_annulled_attempt.get(entry.row, -1)
-        if is_annulled:
+        counts = entry.attempt > last_damaged_attempt.get(entry.row, -1)  # rows of the parent have attempt 0
+        if not counts:
             continue
         best_so_far = best.get(entry.row)
-        if best_so_far is None or _preference(entry) < _preference(best_so_far):
+        if best_so_far is None or _sort_key(entry) < _sort_key(best_so_far):
             best[entry.row] = entry
     return best
 
 
-def _preference(entry: JournalEntry) -> tuple[int, int, str, str, str]:
-    """Return a key by which better entries come first."""
+def _sort_key(entry: JournalEntry) -> tuple[int, int, str, str, str]:
+    """Return a key by which better entries come first.
+
+    Fields after the attempt are there only so that the best does not depend on the order of the entries.
+    """
     return RANKS[entry.status], -entry.attempt, entry.reason, entry.sha256, entry.writer

@@ -54,7 +54,7 @@ def write_metadata_files(
     about: dict[str, Any],
     *,
     version: str,
-    parts: Mapping[str, str],
+    feature_files: Mapping[str, str],
     digests: Iterable[Mapping[str, str]],
     row_sizes: Mapping[str, NDArray[np.int64]],
 ) -> None:
@@ -72,7 +72,7 @@ def write_metadata_files(
         The store's attributes.
     version
         The store's version.
-    parts
+    feature_files
         File -> SHA-256 of every chunk and shard.
     digests
         For each clip in order: `group/array` -> SHA-256 of its row.
@@ -99,7 +99,7 @@ def write_metadata_files(
         "External-Description": f"obygaze feature store, format {about['spec_version']}",
         "Store-Version": version,
     }
-    write_bag(root, info, readme(facts), parts)
+    write_bag(root, info, readme(facts), feature_files)
 
 
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """Define where the rows of a stage and of a store lie: pieces of neighbouring rows, chunks and shards.
 
-A piece is `PIECE_ROWS` neighbouring rows of all arrays. An attempt at it writes one file of rows, with every
-small array of every clip; for each array of tokens the shard, just as the store will have it; and for each
-ragged group one file with the frames of the clips.
+A piece is `PIECE_ROWS` neighbouring rows of all arrays. An attempt at it writes one file of rows, with the
+row of every small array of every clip; for each array of tokens the shard, just as the store will have it;
+and for each ragged group one file with the frames of the clips.
 """
 
 import math
@@ -54,12 +54,17 @@ class StoredArray:
     @property
     def sharded(self) -> bool:
         """Whether its rows are stored in shards, in which each row has a checksum of its own."""
-        return ARRAYS[self.name.partition("/")[2]].sharded
+        return ARRAYS[_array_name(self.name)].sharded
 
     @property
     def block(self) -> int:
         """Number of rows in one chunk or shard."""
-        return block_rows(self.name.partition("/")[2], self.n_clips)
+        return block_rows(_array_name(self.name), self.n_clips)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row, without a checksum."""
+        return len(self.fill_row)
 
     def file(self, number: int) -> str:
         """Return the relative path of a chunk or shard."""
@@ -67,28 +72,31 @@ class StoredArray:
 
     def offset(self, index: int) -> int:
         """Return the byte at which a row begins in its chunk or shard, given the row's index there."""
-        row_bytes = len(self.fill_row)
-        if self.sharded:
-            row_bytes += CRC_BYTES  # in a shard, each row has its own checksum behind it
-        return index * row_bytes
+        if self.sharded:  # each row has its own checksum behind it
+            return index * (self.row_bytes + CRC_BYTES)
+        return index * self.row_bytes
 
     def blocks(self) -> Iterator[tuple[str, int]]:
-        """Yield the relative path and the size in bytes of every chunk or shard."""
+        """Yield the relative path and the size in bytes of every chunk or shard.
+
+        The last shard has only as many rows as there are, but an index of full length; the last chunk is
+        filled up.
+        """
         for number, start in enumerate(range(0, self.n_clips, self.block)):
             if self.sharded:
                 n_rows = min(self.block, self.n_clips - start)
-                size = self.offset(n_rows) + INDEX_BYTES * self.block + CRC_BYTES
+                index_bytes = INDEX_BYTES * self.block + CRC_BYTES
+                yield self.file(number), self.offset(n_rows) + index_bytes
             else:
-                size = self.offset(self.block) + CRC_BYTES
-            yield self.file(number), size
+                yield self.file(number), self.offset(self.block) + CRC_BYTES
 
     def shard_index(self, n_rows: int) -> bytes:
         """Return the bytes of the index at a shard's end, with a checksum.
 
-        It has the offset and size of each of the first `n_rows` rows. All bits are set in the entries of the
-        other rows, which the shard lacks.
+        It has the offset and size of each of the first `n_rows` rows. Of rows that the shard lacks both have
+        all bits set, as Zarr demands.
         """
-        index = np.full((self.block, 2), 2**64 - 1, "<u8")
+        index = np.full((self.block, 2), 2**64 - 1, "<u8")  # a line for each row: offset and size
         index[:n_rows, 0] = [self.offset(row) for row in range(n_rows)]
         index[:n_rows, 1] = self.offset(1)
         return with_checksum(index.tobytes())
@@ -118,7 +126,18 @@ class RaggedArray:
 
     def block(self, n_rows: int) -> int:
         """Return the number of rows of a chunk, given the number of all rows."""
-        return block_rows(self.name.partition("/")[2], n_rows, ragged=True)
+        return block_rows(_array_name(self.name), n_rows, ragged=True)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row, which is one frame."""
+        return len(self.fill_row)
+
+
+def _array_name(name: str) -> str:
+    """Return the name of an array, given as `group/array`, within its group."""
+    _group, _, array = name.partition("/")
+    return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +159,20 @@ class RaggedGroup:
 
     @property
     def frame_bytes(self) -> int:
-        """Bytes of one frame in all arrays."""
-        return sum(len(array.fill_row) for array in self.arrays)
+        """Bytes of one frame in all arrays together."""
+        return sum(array.row_bytes for array in self.arrays)
 
     def split(self, data: memoryview, n_frames: int) -> Iterator[tuple[RaggedArray, memoryview]]:
         """Split the stored bytes of a clip with `n_frames` frames; yield each array with its rows."""
         start = 0
         for array in self.arrays:
-            size = n_frames * len(array.fill_row)
-            yield array, data[start : start + size]
-            start += size
+            end = start + n_frames * array.row_bytes
+            yield array, data[start:end]
+            start = end
 
 
 class ParentRows(NamedTuple):
-    """The sealed store that a stage extends with new clips.
+    """The sealed store that a stage extends with new clips, whose rows the stage does not have itself.
 
     Attributes
     ----------
@@ -175,16 +194,18 @@ class StageLayout:
 
     Attributes
     ----------
+    n_clips
+        Number of clips.
     names
-        The arrays, `group/array`, in the order of an entry's digests.
+        All arrays, `group/array`, in the order of an entry's digests.
     small_arrays
-        The arrays whose rows lie in the file of rows, one clip's after the other's.
+        Those whose rows lie in the file of rows: all of a clip's together, one clip's after the other's.
     sharded_arrays
-        The arrays of which a piece is a shard.
+        Those of which each piece has a file of its own, which becomes a shard of the store.
     ragged_groups
         The groups whose frames lie in a file of the group, one clip's after another's as they were written.
     small_row_bytes
-        Size of a clip's rows in the file of rows.
+        Bytes of a clip in the file of rows: its rows of all small arrays.
     """
 
     def __init__(self, groups: Sequence[GroupSpec], n_clips: int) -> None:
@@ -195,50 +216,52 @@ class StageLayout:
         self.n_clips = n_clips
         names: list[str] = []
         arrays: list[StoredArray] = []
-        ragged: list[RaggedGroup] = []
+        ragged_groups: list[RaggedGroup] = []
         for group in groups:
             ragged_arrays: list[RaggedArray] = []
             for array, (shape, dtype) in sorted(group.clip_arrays().items()):
                 name = f"{group.name}/{array}"
                 position = len(names)
                 names.append(name)
-                fill = ARRAYS[array].fill
+                fill_value = ARRAYS[array].fill
                 if group.ragged and array in RAGGED_ARRAYS:
-                    frame = np.full(shape[1:], fill, dtype).tobytes()
-                    ragged_arrays.append(RaggedArray(name, position, frame))
+                    fill_frame = np.full(shape[1:], fill_value, dtype).tobytes()
+                    ragged_arrays.append(RaggedArray(name, position, fill_frame))
                 else:
-                    row = np.full(shape, fill, dtype).tobytes()
-                    arrays.append(StoredArray(name, position, row, n_clips))
+                    fill_row = np.full(shape, fill_value, dtype).tobytes()
+                    arrays.append(StoredArray(name, position, fill_row, n_clips))
             if ragged_arrays:
-                ragged.append(RaggedGroup(group.name, tuple(ragged_arrays)))
+                ragged_groups.append(RaggedGroup(group.name, tuple(ragged_arrays)))
         self.names = tuple(names)
         self.small_arrays = tuple(array for array in arrays if not array.sharded)
         self.sharded_arrays = tuple(array for array in arrays if array.sharded)
-        self.ragged_groups = tuple(ragged)
-        self.small_row_bytes = sum(len(array.fill_row) for array in self.small_arrays)
+        self.ragged_groups = tuple(ragged_groups)
+        self.small_row_bytes = sum(array.row_bytes for array in self.small_arrays)
 
     @property
     def n_pieces(self) -> int:
-        """Number of pieces."""
+        """Number of pieces: groups of `PIECE_ROWS` neighbouring rows; the last may have fewer."""
         return math.ceil(self.n_clips / PIECE_ROWS)
 
     def rows(self, piece: int) -> range:
-        """Return the rows of a piece."""
+        """Return the rows of the piece with a number."""
         start = piece * PIECE_ROWS
         return range(start, min(start + PIECE_ROWS, self.n_clips))
 
-    def split(self, record: memoryview) -> Iterator[tuple[StoredArray, memoryview]]:
+    def split(self, small_rows: memoryview) -> Iterator[tuple[StoredArray, memoryview]]:
         """Split a clip's bytes from the file of rows; yield each small array with the clip's row of it."""
         start = 0
         for array in self.small_arrays:
-            yield array, record[start : start + len(array.fill_row)]
-            start += len(array.fill_row)
+            end = start + array.row_bytes
+            yield array, small_rows[start:end]
+            start = end
 
 
 def attempt_file(stage: Path, attempt: PieceAttempt, part: StoredArray | RaggedGroup | None = None) -> str:
     """Return the path of one of the files that an attempt at a piece writes.
 
-    It is a string, because making a `Path` for every row would take a third of the time of sealing.
+    It is `PIECE.WRITER.ATTEMPT.ENDING` in the folder of pieces. It is a string, because making a `Path` for
+    every row would take a third of the time of sealing.
 
     Parameters
     ----------
@@ -274,43 +297,43 @@ class StagedRows:
         """Read the digests of the parent store's files, if there is one; rows are read on demand."""
         self.stage = stage
         self.layout = layout
-        extended = parent or ParentRows(folder=Path(), clips=(), n_frames={})
-        self._parent = extended.folder
-        self._parent_clips = extended.clips
-        self._parent_frames = extended.n_frames  # of all clips, by ragged group
-        self._parent_row = {clip.clip_id: row for row, clip in enumerate(extended.clips)}
-        # File -> SHA-256 of the parent store.
-        self._parent_digests: Mapping[str, str] = read_digests(FolderFiles(extended.folder)) if parent else {}
+        self._parent = parent or ParentRows(folder=Path(), clips=(), n_frames={})  # no rows without a parent
+        self._parent_row = {clip.clip_id: row for row, clip in enumerate(self._parent.clips)}
+        # File of the parent store -> SHA-256.
+        self._parent_digests: Mapping[str, str] = {}
+        if parent is not None:
+            self._parent_digests = read_digests(FolderFiles(parent.folder))
 
-    def record(self, entry: JournalEntry) -> memoryview | None:
+    def small_rows(self, entry: JournalEntry) -> memoryview | None:
         """Return the bytes of a clip's rows of all small arrays, one after the other.
 
-        They are read from the file of the attempt that wrote them, or from the parent store if the entry has
-        no writer. None if a digest is wrong.
+        They are read from the file of the attempt that wrote them, or from the parent store. None if a digest
+        is wrong.
         """
-        if entry.writer:
-            offset = entry.row % PIECE_ROWS * self.layout.small_row_bytes
-            record = _read_at(
-                attempt_file(self.stage, entry.holding_attempt), offset, self.layout.small_row_bytes
-            )
+        if entry.is_in_parent:
+            rows = [self._row_of_parent(entry, array) for array in self.layout.small_arrays]
+            small_rows: memoryview | None = memoryview(b"".join(rows))
         else:
-            record = memoryview(
-                b"".join(self._row_of_parent(entry, array) for array in self.layout.small_arrays)
-            )
-        if record is None:
+            size = self.layout.small_row_bytes
+            file = attempt_file(self.stage, entry.holding_attempt)
+            small_rows = _read_at(file, entry.row % PIECE_ROWS * size, size)
+        if small_rows is None:
             return None
-        is_intact = all(_has_digest(entry, array, row) for array, row in self.layout.split(record))
-        return record if is_intact else None
+        for array, row in self.layout.split(small_rows):
+            if not _has_digest(entry, array, row):
+                return None
+        return small_rows
 
-    def row(self, entry: JournalEntry, array: StoredArray) -> memoryview | None:
+    def sharded_row(self, entry: JournalEntry, array: StoredArray) -> memoryview | None:
         """Return the bytes of a clip's row in a sharded array; None if its digest is wrong.
 
-        It is read as `record` reads the other rows. Damage of the parent store is raised as a StoreError.
+        It is read from the file of the attempt that wrote it, or from the parent store. Damage of the parent
+        store is raised as a StoreError.
         """
-        if not entry.writer:
+        if entry.is_in_parent:
             return self._row_of_parent(entry, array)
         path = attempt_file(self.stage, entry.holding_attempt, array)
-        row = _read_at(path, array.offset(entry.row % PIECE_ROWS), len(array.fill_row))
+        row = _read_at(path, array.offset(entry.row % PIECE_ROWS), array.row_bytes)
         if row is None or not _has_digest(entry, array, row):
             return None
         return row
@@ -320,10 +343,10 @@ class StagedRows:
 
         They are empty if the clip is absent in the group.
         """
-        first, n_frames = entry.frames.get(group.name, (0, 0))
-        if not n_frames:  # absent in the group
+        if group.name not in entry.frames:  # absent in the group
             return {array: memoryview(b"") for array in group.arrays}
-        if not entry.writer:
+        first, n_frames = entry.frames[group.name]
+        if entry.is_in_parent:
             frames = range(first, first + n_frames)
             return {array: self._frames_of_parent(entry, group, array, frames) for array in group.arrays}
         path = attempt_file(self.stage, entry.holding_attempt, group)
@@ -340,35 +363,40 @@ class StagedRows:
     ) -> memoryview:
         """Read a clip's frames in a ragged array of the parent store, which may lie in several chunks.
 
+        Parameters
+        ----------
+        frames
+            Numbers of the frames, counted over all clips of the parent store.
+
         Raises
         ------
         StoreError
             If they do not have the clip's digest.
         """
-        block = array.block(self._parent_frames[group.name])
-        size = len(array.fill_row)
-        first_chunk = frames.start // block
-        last_chunk = (frames.stop - 1) // block
+        chunk_frames = array.block(self._parent.n_frames[group.name])
+        first_chunk = frames.start // chunk_frames
+        last_chunk = (frames.stop - 1) // chunk_frames
         parts: list[memoryview] = []
         for number in range(first_chunk, last_chunk + 1):
-            chunk_start = number * block
+            chunk_start = number * chunk_frames
             start = max(frames.start, chunk_start)
-            end = min(frames.stop, chunk_start + block)
-            path = f"{self._parent}/{array.file(number)}"
-            part = _read_at(path, (start - chunk_start) * size, (end - start) * size)
+            end = min(frames.stop, chunk_start + chunk_frames)
+            path = f"{self._parent.folder}/{array.file(number)}"
+            part = _read_at(path, (start - chunk_start) * array.row_bytes, (end - start) * array.row_bytes)
             if part is not None:
                 parts.append(part)
         data = memoryview(b"".join(parts))
         if not _frames_have_digest(entry, array, data):
-            raise self.damaged_parent(entry.clip_id, array)
+            raise self.damaged_parent_error(entry.clip_id, array)
         return data
 
     def parent_shard(
         self, array: StoredArray, rows: range, entries: Sequence[JournalEntry | None]
     ) -> tuple[Path, str] | None:
-        """Return the file and digest of a shard of the parent store that can serve as the shard of a piece.
+        """Return the path and digest of the parent store's shard that has exactly the rows of a piece.
 
-        It can if it holds exactly the rows of the piece; otherwise None is returned.
+        Such a shard can be linked into the new store. None if the parent's shard with this number has other
+        rows.
 
         Parameters
         ----------
@@ -379,36 +407,43 @@ class StagedRows:
         entries
             The entry of each row; None for a row without features.
         """
-        # In both stores a shard has the rows of one piece.
-        parent_array = replace(array, n_clips=len(self._parent_clips))
-        file = parent_array.file(rows.start // PIECE_ROWS)
-        parent_clips = self._parent_clips[rows.start : rows.start + PIECE_ROWS]
+        # In both stores the shard with the number of a piece has the rows of this piece. They are the same
+        # rows if they have the same digests.
+        parent_clips = self._parent.clips[rows.start : rows.start + PIECE_ROWS]
         parent_digests = [clip.digests.get(array.name, NO_ROW) for clip in parent_clips]
         digests = [NO_ROW if entry is None else entry.sha256_of(array.position) for entry in entries]
         if digests != parent_digests:
             return None
-        return self._parent / file, self._parent_digests[file]
+        file = self._in_parent(array).file(rows.start // PIECE_ROWS)
+        return self._parent.folder / file, self._parent_digests[file]
 
-    def damaged_parent(self, clip_id: str, array: StoredArray | RaggedArray) -> StoreError:
-        """Return the error for a parent store whose bytes are not those of its digests."""
+    def damaged_parent_error(self, clip_id: str, array: StoredArray | RaggedArray) -> StoreError:
+        """Return the error for a parent store that has other bytes than those when it was sealed."""
         reason = (
             f"clip {clip_id}, array {array.name}: not what the store that this stage grows has a digest of"
         )
-        return damaged(reason, str(self._parent))
+        return damaged(reason, str(self._parent.folder))
 
     def _row_of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
         """Read a clip's row of an array from the parent store; raise an error if its digest is wrong."""
-        parent_array = replace(array, n_clips=len(self._parent_clips))
-        block, index = divmod(self._parent_row[entry.clip_id], parent_array.block)
-        path = f"{self._parent}/{parent_array.file(block)}"
-        row = _read_at(path, parent_array.offset(index), len(array.fill_row))
+        parent_array = self._in_parent(array)
+        number, index = divmod(self._parent_row[entry.clip_id], parent_array.block)  # of the chunk or shard
+        path = f"{self._parent.folder}/{parent_array.file(number)}"
+        row = _read_at(path, parent_array.offset(index), array.row_bytes)
         if row is None or not _has_digest(entry, array, row):
-            raise self.damaged_parent(entry.clip_id, array)
+            raise self.damaged_parent_error(entry.clip_id, array)
         return row
+
+    def _in_parent(self, array: StoredArray) -> StoredArray:
+        """Return the layout of an array in the parent store, which has fewer rows."""
+        return replace(array, n_clips=len(self._parent.clips))
 
 
 def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
-    """Return whether a row has the digest of its entry, or is fill values if the entry has none."""
+    """Return whether a row has the digest of its entry.
+
+    `NO_ROW` stands for the digest of a clip that is absent in the array: then the row has fill values.
+    """
     digest = entry.sha256_of(array.position)
     if digest == NO_ROW:
         return row == array.fill_row

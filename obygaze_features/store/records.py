@@ -31,7 +31,7 @@ from obygaze_features.text import counted, unsuitable
 
 
 def checked_line(text: str, field: str) -> str:
-    """Return the text if it is one suitable line; else raise a StoreError that names the field."""
+    """Return the text if it is one suitable line, or empty; else raise a StoreError that names the field."""
     reason = unsuitable(text)
     if reason:
         raise StoreError(f"{field}: {text!r} should be one line of text; it {reason}")
@@ -101,49 +101,48 @@ class GroupSpec:
         """Raise a StoreError if name, arrays or provenance are invalid, or contradict each other."""
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
-        # Zero frames (`ANY_NUMBER`) declare a ragged group.
-        if not ANY_NUMBER <= self.n_frames <= MOST_NUMBERS or not self.arrays:
+        is_number_of_frames = self.ragged or 1 <= self.n_frames <= MOST_NUMBERS
+        if not is_number_of_frames or not self.arrays:
             raise StoreError(
                 f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
             )
-        size_of_dimension = {"frame": self.n_frames}
         for spec in self.arrays:
-            self._check_array(spec, size_of_dimension)
+            self._check_array(spec)
+        self._check_dimensions()
         if len({spec.name for spec in self.arrays}) < len(self.arrays):
             raise StoreError(f"group {self.name}: an array is declared twice")
         try:
-            object.__setattr__(self, "provenance", validate_provenance(self.provenance))
+            provenance = validate_provenance(self.provenance)
         except StoreError as error:
             raise StoreError(f"group {self.name}: {error}") from None
+        object.__setattr__(self, "provenance", provenance)  # as plain JSON; the class is frozen
 
-    def _check_array(self, spec: ArraySpec, size_of_dimension: dict[str, int]) -> None:
-        """Refuse an array that contradicts the group's number of frames or the sizes of its other arrays.
-
-        Parameters
-        ----------
-        spec
-            The array.
-        size_of_dimension
-            Name -> size of each dimension of the arrays checked before; those of this array are added to it.
-        """
+    def _check_array(self, spec: ArraySpec) -> None:
+        """Refuse an array that contradicts the group's number of frames."""
         if spec.name in RAGGED_ARRAYS and spec.ragged != self.ragged:
             raise StoreError(
                 f"group {self.name}, array {spec.name}: {list(spec.shape)} a clip does not go with "
                 f"{counted(self.n_frames, 'frame')} a clip; both are {ANY_NUMBER} where clips have any number"
             )
-        shape = spec.shape[1:] if spec.ragged else spec.shape
-        for dimension, size in zip(self.dimensions(spec.name)[1:], shape, strict=True):
-            other_size = size_of_dimension.setdefault(dimension, size)
-            if other_size != size:
-                raise StoreError(
-                    f"group {self.name}, array {spec.name}: dimension {dimension!r} has size {size} here "
-                    f"and {other_size} elsewhere; one size per dimension name within a group"
-                )
         if spec.name == "frames" and not spec.ragged and self.n_frames % spec.shape[0]:
             raise StoreError(
                 f"group {self.name}, array frames: {spec.shape[0]} rows, "
                 f"which neither are the {self.n_frames} sampled frames nor divide them into tubelets"
             )
+
+    def _check_dimensions(self) -> None:
+        """Refuse arrays in which a dimension of one name, such as `feature`, has different sizes."""
+        size_of_dimension = {"frame": self.n_frames}
+        for spec in self.arrays:
+            dimension_names = self.dimensions(spec.name)[1:]  # without that of the clips
+            sizes = spec.shape[1:] if spec.ragged else spec.shape  # without the number of frames
+            for dimension, size in zip(dimension_names, sizes, strict=True):
+                other_size = size_of_dimension.setdefault(dimension, size)
+                if other_size != size:
+                    raise StoreError(
+                        f"group {self.name}, array {spec.name}: dimension {dimension!r} has size {size} here "
+                        f"and {other_size} elsewhere; one size per dimension name within a group"
+                    )
 
     @property
     def ragged(self) -> bool:
@@ -152,12 +151,12 @@ class GroupSpec:
 
     def dimensions(self, array: str) -> tuple[str, ...]:
         """Return the names of the dimensions of an array of the group, clips (or their frames) first."""
-        n_clips = 0  # any number: the names do not depend on it
-        clip_shape: tuple[int, ...] = (self.n_frames,)  # of arrays of times
+        clip_shape: tuple[int, ...] = (self.n_frames,)  # of arrays of times, which are not in `arrays`
         for spec in self.arrays:
             if spec.name == array:
                 clip_shape = spec.shape
-        return dimensions(array, (n_clips, *clip_shape), self.n_frames)
+        any_n_clips = 0  # the names do not depend on it
+        return dimensions(array, (any_n_clips, *clip_shape), self.n_frames)
 
     def clip_arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         """Return the arrays of times and of features: name -> (shape for one clip, little-endian data type).
@@ -187,7 +186,8 @@ class PlannedClip:
 
     def __post_init__(self) -> None:
         """Raise a StoreError for unsuitable texts and times; convert times to float."""
-        if not checked_line(self.clip_id, "clip id"):
+        checked_line(self.clip_id, "clip id")
+        if not self.clip_id:
             raise StoreError("clip id: an empty id")
         checked_line(self.movie, f"clip {self.clip_id}, movie")
         if self.text is not None:
@@ -222,11 +222,13 @@ class ClipFeatures:
 
 
 Gaps: TypeAlias = tuple[tuple[float, float], ...]
-"""Gaps of a clip, each with its start and end in seconds of its file, in the order of time."""
+"""Gaps of a clip: stretches in which its file has no pictures.
+
+Each has its start and end in seconds of the file; they are in the order of time."""
 
 
-def check_gaps(stretches: Iterable[tuple[float, float]], start_s: float | None, end_s: float | None) -> None:
-    """Check that stretches of a clip follow one another within its span, None leaving a side open.
+def check_gaps(gaps: Iterable[tuple[float, float]], start_s: float | None, end_s: float | None) -> None:
+    """Check that the gaps of a clip follow one another within its span, of which None leaves a side open.
 
     Raises
     ------
@@ -236,39 +238,39 @@ def check_gaps(stretches: Iterable[tuple[float, float]], start_s: float | None, 
     earliest_s = -math.inf if start_s is None else start_s
     latest_s = math.inf if end_s is None else end_s
     last_end_s = earliest_s
-    for stretch_start_s, stretch_end_s in stretches:
-        where = f"without pictures from {stretch_start_s!r} to {stretch_end_s!r} s"
-        if not (math.isfinite(stretch_start_s) and math.isfinite(stretch_end_s)):
+    for gap_start_s, gap_end_s in gaps:
+        where = f"without pictures from {gap_start_s!r} to {gap_end_s!r} s"
+        if not (math.isfinite(gap_start_s) and math.isfinite(gap_end_s)):
             raise ValueError(f"{where}: expected two times in seconds")
-        if stretch_start_s >= stretch_end_s:
+        if gap_start_s >= gap_end_s:
             raise ValueError(f"{where}: it should start before it ends")
-        if stretch_start_s < earliest_s or stretch_end_s > latest_s:
+        if gap_start_s < earliest_s or gap_end_s > latest_s:
             raise ValueError(f"{where}: outside of the clip, which lasts from {start_s!r} to {end_s!r} s")
-        if stretch_start_s < last_end_s:
+        if gap_start_s < last_end_s:
             raise ValueError(f"{where}: the stretch before ends at {last_end_s!r} s")
-        last_end_s = stretch_end_s
+        last_end_s = gap_end_s
 
 
-def format_gaps(stretches: Gaps) -> str:
-    """Write stretches as the text of a cell, such as `60.08 62.5;70.0 71.25`; empty for none."""
-    return ";".join(f"{float(start_s)!r} {float(end_s)!r}" for start_s, end_s in stretches)
+def format_gaps(gaps: Gaps) -> str:
+    """Write gaps as the text of a cell, such as `60.08 62.5;70.0 71.25`; empty for none."""
+    return ";".join(f"{float(start_s)!r} {float(end_s)!r}" for start_s, end_s in gaps)
 
 
 def parse_gaps(text: str) -> Gaps:
-    """Read stretches from the text of a cell.
+    """Read gaps from the text of a cell.
 
     Raises
     ------
     ValueError
         It is not as `format_gaps` writes it.
     """
-    stretches = []
+    gaps = []
     for part in text.split(";") if text else ():
         times = part.split(" ")
         if len(times) != 2:
             raise ValueError(f"{WITHOUT_PICTURES} {text!r:.200}: expected START END;START END in seconds")
-        stretches.append((float(times[0]), float(times[1])))
-    return tuple(stretches)
+        gaps.append((float(times[0]), float(times[1])))
+    return tuple(gaps)
 
 
 class ClipSource(msgspec.Struct, forbid_unknown_fields=True):
@@ -317,12 +319,14 @@ class ClipResult:
         where = f"clip {self.clip_id}"
         if self.status not in ("ok", "partial", "failed"):
             raise StoreError(f"{where}: status should be ok, partial or failed; found {self.status!r}")
-        if not checked_line(self.reason, f"{where}, reason") and self.status != "ok":
+        checked_line(self.reason, f"{where}, reason")
+        if not self.reason and self.status != "ok":
             raise StoreError(f"{where}: status {self.status} needs a reason")
         if self.status == "failed" and self.groups:
             raise StoreError(f"{where}: a failed clip has no features, but some were given")
         for name, reason in self.absent.items():
-            if not checked_line(reason, f"{where}, group {name}, why it is absent"):
+            checked_line(reason, f"{where}, group {name}, why it is absent")
+            if not reason:
                 raise StoreError(f"{where}, group {name}: absent without a reason")
             if name in self.groups:
                 raise StoreError(f"{where}, group {name}: absent, but features were given")
@@ -330,11 +334,11 @@ class ClipResult:
             raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
         if self.without_pictures_s and self.status != "partial":
             raise StoreError(f"{where}: {self.status}, and without pictures in a part of it")
-        self.check_gaps(None, None)
+        self.check_gaps_within(None, None)
         object.__setattr__(self, "source", _checked_source(self.source, where))
 
-    def check_gaps(self, start_s: float | None, end_s: float | None) -> None:
-        """Refuse stretches without pictures that do not follow one another within the clip's span."""
+    def check_gaps_within(self, start_s: float | None, end_s: float | None) -> None:
+        """Refuse gaps (`without_pictures_s`) that do not follow one another within a span."""
         try:
             check_gaps(self.without_pictures_s, start_s, end_s)
         except ValueError as error:
@@ -441,8 +445,11 @@ def absent_counts(clips: Iterable[StoredClip]) -> dict[str, int]:
     return dict(sorted(counter.items()))
 
 
-_AFTER_REASON = COLUMNS.index("reason") + 1
-"""Position of the columns `without_pictures_s` and `absent:<group>`, which only some tables have."""
+_FIRST_COLUMNS = COLUMNS[: COLUMNS.index("reason") + 1]
+"""The required columns up to `reason`; optional columns follow, and then the other required ones."""
+
+_N_FIRST = len(_FIRST_COLUMNS)
+"""Position of the optional columns `without_pictures_s` and `absent:<group>`."""
 
 
 def clips_csv_bytes(
@@ -485,11 +492,11 @@ def _header(
     arrays: Sequence[str], absent_groups: Sequence[str], *, has_gaps: bool, has_text: bool
 ) -> list[str]:
     """Return the names of the columns of a table of clips, in order."""
-    header = [*COLUMNS[:_AFTER_REASON]]
+    header = [*_FIRST_COLUMNS]
     if has_gaps:
         header.append(WITHOUT_PICTURES)
     header += [ABSENT_PREFIX + name for name in absent_groups]
-    header += COLUMNS[_AFTER_REASON:]
+    header += COLUMNS[_N_FIRST:]
     if has_text:
         header.append(TEXT_COLUMN)
     header += [DIGEST_PREFIX + name for name in arrays]
@@ -516,7 +523,7 @@ class _Columns(NamedTuple):
     Parameters
     ----------
     has_gaps
-        Whether there is a column of stretches without pictures.
+        Whether there is a column of gaps (`without_pictures_s`).
     absent_groups
         Groups with a column on why they have no features of a clip.
     has_text
@@ -531,13 +538,21 @@ class _Columns(NamedTuple):
     arrays: list[str]
 
     @property
+    def n_optional(self) -> int:
+        """Number of the columns of gaps and of absent groups."""
+        return len(self.absent_groups) + (1 if self.has_gaps else 0)
+
+    @property
     def n_cells(self) -> int:
-        """Number of cells of a line, without those on damage and on absent groups."""
+        """Number of cells of a line, without those of gaps and of absent groups."""
         return len(COLUMNS) + len(self.arrays) + (1 if self.has_text else 0)
 
 
 def _columns_of(header: list[str], where: str) -> _Columns:
     """Return which optional columns the table of clips has, by its header.
+
+    After the required columns up to `reason` may stand the column of gaps and those of absent groups; after
+    all required ones the column of texts, and then those of digests.
 
     Raises
     ------
@@ -545,12 +560,12 @@ def _columns_of(header: list[str], where: str) -> _Columns:
         If one of the required columns is missing or in another place.
     """
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
-    has_gaps = header[_AFTER_REASON : _AFTER_REASON + 1] == [WITHOUT_PICTURES]
-    optional_end = _AFTER_REASON + len(absent_groups) + (1 if has_gaps else 0)
-    usual_columns = header[:_AFTER_REASON] + header[optional_end:]
-    if tuple(usual_columns[: len(COLUMNS)]) != COLUMNS:
+    has_gaps = header[_N_FIRST : _N_FIRST + 1] == [WITHOUT_PICTURES]
+    n_optional = len(absent_groups) + (1 if has_gaps else 0)
+    without_optional = header[:_N_FIRST] + header[_N_FIRST + n_optional :]
+    if tuple(without_optional[: len(COLUMNS)]) != COLUMNS:
         raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
-    last_columns = usual_columns[len(COLUMNS) :]  # the text, if there is one, and digests
+    last_columns = without_optional[len(COLUMNS) :]
     has_text = last_columns[:1] == [TEXT_COLUMN]
     digest_columns = last_columns[1:] if has_text else last_columns
     arrays = [name.removeprefix(DIGEST_PREFIX) for name in digest_columns]
@@ -582,15 +597,18 @@ def each_clip(
         for row, cells in enumerate(lines):
             if rows is None or row in rows:
                 yield _read_clip(cells, columns, row)
+    except StoreError:  # it is a ValueError too, and names its line
+        raise
     except (ValueError, csv.Error) as error:
-        if isinstance(error, StoreError):
-            raise
         raise StoreError(f"{where}, line {lines.line_num}: {error}") from error
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    """Join blocks of bytes and divide them into lines of text; raise a ValueError if a line is too long."""
-    unfinished = b""
+    """Join blocks of bytes and divide them into lines of text; raise a ValueError if a line is too long.
+
+    Only a line that does not end in its block can be too long: it would be held in memory without end.
+    """
+    unfinished = b""  # the beginning of a line whose end is in a later block
     for block in blocks:
         lines = io.BytesIO(unfinished + block)
         unfinished = b""
@@ -635,35 +653,25 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     ValueError
         It is not the line of this row, or a cell does not fit.
     """
-    absent_start = _AFTER_REASON + (1 if columns.has_gaps else 0)
-    absent_end = absent_start + len(columns.absent_groups)
-    absent_cells = cells[absent_start:absent_end]
-    usual_cells = cells[:_AFTER_REASON] + cells[absent_end:]
-    number, clip_id, status, reason, movie, start, end, size, duration, source_digest, *further = usual_cells
+    optional_end = _N_FIRST + columns.n_optional
+    optional_cells = cells[_N_FIRST:optional_end]  # those of gaps and of absent groups
+    required_cells = cells[:_N_FIRST] + cells[optional_end:]
+    number, clip_id, status, reason, movie, start, end, size, duration, sha256, *last_cells = required_cells
     text = None
-    digest_cells = further
-    if columns.has_text and further:
-        text, *digest_cells = further
+    digest_cells = last_cells
+    if columns.has_text and last_cells:
+        text, *digest_cells = last_cells
     if number != str(row) or len(digest_cells) != len(columns.arrays):
         raise ValueError(f"expected row {row} with {columns.n_cells} cells")
-    source: dict[str, object] = {}
-    if size:
-        source["bytes"] = int(size)
-    if duration:
-        source["duration_s"] = float(duration)
-    if source_digest:
-        source["sha256"] = source_digest
-    digests = _read_digests(columns.arrays, digest_cells)
-    absent_reasons = zip(columns.absent_groups, absent_cells, strict=True)
-    absent = {group: why_absent for group, why_absent in absent_reasons if why_absent}
     start_s = float(start) if start else None
     end_s = float(end) if end else None
-    stretches: Gaps = ()
-    if columns.has_gaps and cells[_AFTER_REASON]:
-        stretches = parse_gaps(cells[_AFTER_REASON])
-        check_gaps(stretches, start_s, end_s)
-        if status != "partial":
-            raise ValueError(f"{WITHOUT_PICTURES} of a clip that is {status}; only a partial one has some")
+    digests = _read_digests(columns.arrays, digest_cells)
+    gaps: Gaps = ()
+    absent_cells = optional_cells
+    if columns.has_gaps:
+        gap_cell, *absent_cells = optional_cells
+        gaps = _read_gaps(gap_cell, start_s, end_s, status)
+    absent_reasons = zip(columns.absent_groups, absent_cells, strict=True)
     return StoredClip(
         clip_id=clip_id,
         status=status,
@@ -671,12 +679,35 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
         movie=movie,
         start_s=start_s,
         end_s=end_s,
-        source=source,
+        source=_read_source(size, duration, sha256),
         digests=digests,
         text=text,
-        absent=absent,
-        without_pictures_s=stretches,
+        absent={group: why_absent for group, why_absent in absent_reasons if why_absent},
+        without_pictures_s=gaps,
     )
+
+
+def _read_source(size: str, duration: str, sha256: str) -> dict[str, object]:
+    """Return what is known of a clip's file: its bytes, seconds and digest, of which cells may be empty."""
+    source: dict[str, object] = {}
+    if size:
+        source["bytes"] = int(size)
+    if duration:
+        source["duration_s"] = float(duration)
+    if sha256:
+        source["sha256"] = sha256
+    return source
+
+
+def _read_gaps(cell: str, start_s: float | None, end_s: float | None, status: str) -> Gaps:
+    """Return the gaps in a cell; refuse gaps outside of the clip's span, or of a clip that is not partial."""
+    if not cell:
+        return ()
+    gaps = parse_gaps(cell)
+    check_gaps(gaps, start_s, end_s)
+    if status != "partial":
+        raise ValueError(f"{WITHOUT_PICTURES} of a clip that is {status}; only a partial one has some")
+    return gaps
 
 
 def _read_digests(arrays: Sequence[str], cells: Sequence[str]) -> dict[str, str]:

@@ -44,7 +44,7 @@ from obygaze_features.store.format import (
     STAGING_SUFFIX,
     spec_version,
 )
-from obygaze_features.store.journal import JournalEntry, PieceAttempt, is_done
+from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.metadata import write_metadata_files
 from obygaze_features.store.missing_videos import refuse_missing_videos
 from obygaze_features.store.pieces import RaggedArray, RaggedGroup, StagedRows, StoredArray, attempt_file
@@ -124,9 +124,10 @@ def seal(
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
     final = new_store_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
+    other_stores = counted
     if parent is None and stage.parent_store is not None:
         parent = stage.parent_store.fingerprint
-        counted = [stage.parent_store.attributes()]
+        other_stores = [stage.parent_store.attributes()]
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
     _refuse_unready(stage, stage.best_entries(), allow_missing=allow_missing, max_failed=max_failed)
@@ -141,18 +142,18 @@ def seal(
         attributes["merged_with"] = list(merged_with)
     checked_json(attributes, ATTRIBUTE)
     with alone_in(building, "sealing here"):
-        new_store_path(destination, version)
+        new_store_path(destination, version)  # another process may have sealed it meanwhile
         root = building / "store"
         try:
             rows = _seal_rows(root, stage, progress or (lambda *_: None), workers or usable_cores())
-            attributes |= _counted_attributes(stage, rows.best, counted)
+            attributes |= _attributes_of_clips(stage, rows.best, other_stores)
             write_metadata_files(
                 root,
                 _stored_clips(stage, rows.best),
                 stage.groups,
                 attributes,
                 version=version,
-                parts=rows.files,
+                feature_files=rows.files,
                 digests=_digests(stage, rows.best),
                 row_sizes=_row_sizes(stage, rows.best),
             )
@@ -167,18 +168,10 @@ def seal(
 
 
 def new_store_path(destination: Path, version: str) -> Path:
-    """Return the path of a version of a store; refuse invalid versions and existing ones.
-
-    If the version exists, a sealing may have been killed right after it renamed the store. The folder in
-    which that sealing worked is then removed.
-    """
+    """Return the path of a version of a store; refuse invalid versions and existing ones."""
     final = versioned_path(destination, version)
     if final.exists():
-        building = destination.with_name(destination.name + BUILDING_SUFFIX)
-        if building.is_dir():
-            with locked(building, wait=False) as is_locked_here:
-                if is_locked_here:  # no sealing is at work there
-                    remove_tree(building, ignore_errors=True)
+        _remove_leftovers(destination)
         raise StoreError(
             f"{final}: exists, and a sealed store never changes; "
             "choose another version (--store-version 1.0.1) or name"
@@ -186,11 +179,20 @@ def new_store_path(destination: Path, version: str) -> Path:
     return final
 
 
+def _remove_leftovers(destination: Path) -> None:
+    """Remove the folder of a sealing that was killed right after it had renamed the finished store."""
+    building = destination.with_name(destination.name + BUILDING_SUFFIX)
+    if building.is_dir():
+        with locked(building, wait=False) as has_got_lock:
+            if has_got_lock:  # no sealing is at work there
+                remove_tree(building, ignore_errors=True)
+
+
 @contextmanager
 def temporary_stage(destination: Path, version: str, suffix: str) -> Iterator[Callable[..., Stage]]:
-    """Lend a folder beside a store for a temporary stage, from which the store is sealed.
+    """Make a folder beside a store for a temporary stage, from which the store is sealed.
 
-    The folder is emptied first: rows that a killed process left there may be of files that have changed
+    If a killed process left the folder, it is emptied first: rows in it may be of files that have changed
     since. After the `with` block it is removed.
 
     Parameters
@@ -219,14 +221,18 @@ def temporary_stage(destination: Path, version: str, suffix: str) -> Iterator[Ca
     with alone_in(work, "making this store"):
         try:
             empty(work)
-            # Two folders down, because making a stage locks the folder that it is in.
+            # Not in `work` itself, which this process has locked: making a stage locks the folder that it is
+            # in.
             yield partial(Stage.open, work / "part" / "stage")
         finally:
             remove_tree(work, ignore_errors=True)
 
 
 def versioned_path(destination: Path, version: str) -> Path:
-    """Return the path of a version of a store; refuse invalid versions and folders of sealed stores."""
+    """Return the path of a version of a store: `DESTINATION-VERSION`.
+
+    Refused are a version that is none, and a destination that names a sealed store or a stage.
+    """
     if not VERSION.fullmatch(version):
         raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
     name, _, ending = destination.name.rpartition("-")
@@ -246,6 +252,7 @@ def _describe_missing_shares(stage: Stage, missing: Sequence[str]) -> str:
     n_shares = number_of_shares(stage.path)
     if n_shares is None:
         return ""
+    # Share i of n has the pieces k with k % n == i.
     shares_of_missing = {stage.piece(clip_id) % n_shares for clip_id in missing}
     shares = shown_shares(sorted(shares_of_missing))
     return f" (shares {shares} of {n_shares}: --array={shares} does these again)"
@@ -288,44 +295,47 @@ class _StreamCount(msgspec.Struct):
     clips: int
 
 
-def _counted_attributes(
-    stage: Stage, best: BestEntries, counted: Sequence[Mapping[str, Any]]
+def _attributes_of_clips(
+    stage: Stage, best: BestEntries, other_stores: Sequence[Mapping[str, Any]]
 ) -> dict[str, object]:
     """Return the store's attributes that depend on its clips.
 
     They are the version of the format that it needs, and, where these are known, the number of clips by GPU
-    (`devices`) and by properties of the video stream (`streams`).
+    (`devices`, such as {"NVIDIA H200": 40}) and by properties of the video stream (`streams`, a list of these
+    properties with the number of `clips`).
 
     Parameters
     ----------
     stage, best
         The stage, and the best entry of each row.
-    counted
+    other_stores
         Attributes of other stores, whose counts are added.
     """
     sources = [entry.source for entry in best.values() if is_done(entry)]
-    devices = Counter(str(source["device"]) for source in sources if "device" in source)
-    streams = Counter(str(source["stream"]) for source in sources if "stream" in source)  # facts as JSON
-    for other_attributes in counted:
-        other_devices = other_attributes.get("devices", {})
-        other_streams = other_attributes.get("streams", [])
+    n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
+    # The properties of a stream are a text of JSON, with which they can be counted.
+    n_by_stream = Counter(str(source["stream"]) for source in sources if "stream" in source)
+    for attributes_of_other in other_stores:
+        other_devices = attributes_of_other.get("devices", {})
+        other_streams = attributes_of_other.get("streams", [])
         if not fits(other_devices, dict[str, int]) or not fits(other_streams, list[_StreamCount]):
             raise StoreError("devices or streams, attributes of a store, do not count its clips")
-        devices.update(other_devices)
+        n_by_device.update(other_devices)
         for stream in other_streams:
-            facts = {name: value for name, value in stream.items() if name != "clips"}
-            streams[json.dumps(facts, sort_keys=True)] += stream["clips"]
-    attributes: dict[str, object] = {"spec_version": _version_of(stage, best)}
-    if devices:
-        attributes["devices"] = dict(sorted(devices.items()))
-    if streams:
+            properties = {name: value for name, value in stream.items() if name != "clips"}
+            n_by_stream[json.dumps(properties, sort_keys=True)] += stream["clips"]
+    attributes: dict[str, object] = {"spec_version": _needed_format_version(stage, best)}
+    if n_by_device:
+        attributes["devices"] = dict(sorted(n_by_device.items()))
+    if n_by_stream:
         attributes["streams"] = [
-            {**json.loads(facts_json), "clips": n_clips} for facts_json, n_clips in sorted(streams.items())
+            {**json.loads(properties_json), "clips": n_clips}
+            for properties_json, n_clips in sorted(n_by_stream.items())
         ]
     return attributes
 
 
-def _version_of(stage: Stage, best: BestEntries) -> str:
+def _needed_format_version(stage: Stage, best: BestEntries) -> str:
     """Return the version of the format that the store needs, by its arrays and by what its clips lack."""
     arrays = {"clip", "status"}
     if stage.clips[0].text is not None:
@@ -375,8 +385,8 @@ def _row_sizes(stage: Stage, best: BestEntries) -> dict[str, NDArray[np.int64]]:
     sizes = {group.name: np.zeros(len(stage.clips), np.int64) for group in stage.layout.ragged_groups}
     for row, entry in best.items():
         if is_done(entry):
-            for name, (_, n_frames) in entry.frames.items():
-                sizes[name][row] = n_frames
+            for name, frames in entry.frames.items():
+                sizes[name][row] = frames.n_frames
     return sizes
 
 
@@ -419,9 +429,9 @@ class _SealedRows(NamedTuple):
 def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _SealedRows:
     """Write all chunks of a stage, and link its shards, into the folder of a store.
 
-    A piece whose rows lie in several attempts, or some of whose bytes are damaged, is first rewritten as one
-    attempt from its good rows; then all is written again. Another writer may add entries meanwhile, so the
-    entries are returned whose bytes were used.
+    Shards can be linked only if all rows of a piece lie in one attempt. Pieces whose rows are scattered over
+    several attempts, or partly damaged, are rewritten as one attempt from their good rows; then everything is
+    written again. Other writers may add entries meanwhile, so the entries are returned whose bytes were used.
 
     Raises
     ------
@@ -432,24 +442,27 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
     while True:
         best = stage.best_entries()
         _refuse_lost_rows(stage, best, done_at_start)
-        shards, scattered_pieces = _shards(stage, best)
-        written: list[_Written] = []
-        if not scattered_pieces:
-            written = _write_parts(root, stage, best, shards, progress=progress, workers=workers)
-        damaged_pieces = set[int]()
-        files: dict[str, str] = {}
-        for part in written:
-            damaged_pieces.update(row // PIECE_ROWS for row in part.damaged_rows)
-            files |= part.digests
-        if not damaged_pieces and not scattered_pieces:
-            return _SealedRows(best, files)
+        shards, pieces_to_rewrite = _shards(stage, best)
+        if not pieces_to_rewrite:
+            written = _write_all(root, stage, best, shards, progress=progress, workers=workers)
+            damaged_pieces: set[int] = set()
+            files: dict[str, str] = {}
+            for part in written:
+                damaged_pieces.update(row // PIECE_ROWS for row in part.damaged_rows)
+                files |= part.digests
+            if not damaged_pieces:
+                return _SealedRows(best, files)
+            pieces_to_rewrite = sorted(damaged_pieces)
         with stage.writer([]) as writer:
-            for piece in sorted(damaged_pieces.union(scattered_pieces)):
+            for piece in pieces_to_rewrite:
                 writer.rewrite_piece(piece)
 
 
 def _refuse_lost_rows(stage: Stage, best: BestEntries, done_at_start: set[int]) -> None:
-    """Raise a StoreError if rows that had features when sealing began have none any more."""
+    """Raise a StoreError if rows that had features when sealing began have none any more.
+
+    Such a row was found damaged, and its piece was rewritten without it.
+    """
     lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
     if lost:
         raise StoreError(
@@ -459,7 +472,7 @@ def _refuse_lost_rows(stage: Stage, best: BestEntries, done_at_start: set[int]) 
         )
 
 
-def _write_parts(
+def _write_all(
     root: Path,
     stage: Stage,
     best: BestEntries,
@@ -489,18 +502,7 @@ def _write_parts(
     for array in (*layout.small_arrays, *layout.sharded_arrays):
         for file, _ in array.blocks():
             (root / file).parent.mkdir(parents=True, exist_ok=True)
-    reader = stage.reader()
-    tasks = [
-        partial(_write_chunks, root, reader, best, start) for start in range(0, layout.n_clips, ROW_CHUNK)
-    ]
-    tasks += [partial(_link_shard, root, stage, shard) for shard in shards]
-    row_sizes = _row_sizes(stage, best)
-    for group in layout.ragged_groups:
-        ends = np.cumsum(row_sizes[group.name])
-        n_frames = int(ends[-1])
-        write_frames = partial(_write_frames, root, reader, best, _FrameEnds(group, ends))
-        for start in range(0, n_frames, FRAMES_AT_ONCE):
-            tasks.append(partial(write_frames, range(start, min(start + FRAMES_AT_ONCE, n_frames))))
+    tasks = _write_tasks(root, stage, best, shards)
     n_total = layout.n_clips * (1 + len(layout.sharded_arrays) + len(layout.ragged_groups))
     n_done = 0
     written = []
@@ -512,32 +514,81 @@ def _write_parts(
     return written
 
 
+def _write_tasks(
+    root: Path, stage: Stage, best: BestEntries, shards: Sequence["_Shard"]
+) -> list[Callable[[], _Written]]:
+    """Return the calls that write chunks of small arrays, link shards, and write frames of ragged groups."""
+    layout = stage.layout
+    reader = stage.reader()
+    chunk_starts = range(0, layout.n_clips, ROW_CHUNK)
+    tasks: list[Callable[[], _Written]] = [
+        partial(_write_chunks, root, reader, best, start) for start in chunk_starts
+    ]
+    tasks += [partial(_link_shard, root, stage, shard) for shard in shards]
+    row_sizes = _row_sizes(stage, best)
+    for group in layout.ragged_groups:
+        ends = np.cumsum(row_sizes[group.name])
+        n_frames = int(ends[-1])
+        frame_ends = _FrameEnds(group, ends)
+        for start in range(0, n_frames, FRAMES_AT_ONCE):
+            frames = range(start, min(start + FRAMES_AT_ONCE, n_frames))
+            tasks.append(partial(_write_frames, root, reader, best, frame_ends, frames))
+    return tasks
+
+
 def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, start: int) -> _Written:
-    """Write the chunks of the small arrays for `ROW_CHUNK` rows from `start` on."""
+    """Write the chunks of the small arrays for `ROW_CHUNK` rows from `start` on.
+
+    After a damaged row nothing is written any more, but the remaining rows are still read, which checks them.
+    """
     layout = reader.layout
     written = _Written(range(start, min(start + ROW_CHUNK, layout.n_clips)))
-    chunks = [(array, bytearray(array.block * len(array.fill_row))) for array in layout.small_arrays]
-    fill = memoryview(b"".join(array.fill_row for array in layout.small_arrays))
+    chunks = [_Chunk(root, array) for array in layout.small_arrays]
+    fill_rows = memoryview(b"".join(array.fill_row for array in layout.small_arrays))
     for row in written.rows:
-        entry = best.get(row)
-        record = reader.record(entry) if entry is not None and is_done(entry) else fill
-        if record is None:
+        entry = _done_entry(best, row)
+        small_rows = fill_rows if entry is None else reader.small_rows(entry)
+        if small_rows is None:
             written.damaged_rows.add(row)
-            continue
-        if written.damaged_rows:  # nothing is written any more, but the remaining rows are checked, too
-            continue
-        for (array, chunk), (_, values) in zip(chunks, layout.split(record), strict=True):
-            index = row % array.block  # of the row in its chunk
-            row_start = array.offset(index)
-            row_end = array.offset(index + 1)
-            chunk[row_start:row_end] = values
-            is_full = index + 1 == array.block
-            if is_full or row == written.rows[-1]:
-                n_unused = array.block - index - 1
-                chunk[row_end:] = array.fill_row * n_unused
-                file = array.file(row // array.block)
-                written.digests[file] = _write_file(root / file, [with_checksum(chunk)])
+        elif not written.damaged_rows:
+            is_last = row == written.rows[-1]
+            for chunk, (_array, values) in zip(chunks, layout.split(small_rows), strict=True):
+                chunk.put(row, values, is_last=is_last)
+    for chunk in chunks:
+        written.digests |= chunk.digests
     return written
+
+
+class _Chunk:
+    """The chunk of a small array that is being filled with rows, in order; it is written when it is full.
+
+    Attributes
+    ----------
+    digests
+        File -> SHA-256 of every chunk that was written.
+    """
+
+    def __init__(self, root: Path, array: StoredArray) -> None:
+        """Begin with an empty chunk of an array, in a store whose folder is `root`."""
+        self._root = root
+        self._array = array
+        self._data = bytearray(array.block * array.row_bytes)
+        self.digests: dict[str, str] = {}
+
+    def put(self, row: int, values: memoryview, *, is_last: bool) -> None:
+        """Put a row into the chunk, and write the chunk if it is full or this is the last row.
+
+        Then all rows behind it get fill values. The next row begins a new chunk, in the same memory.
+        """
+        array = self._array
+        number, index = divmod(row, array.block)  # of the chunk, and of the row in it
+        row_end = array.offset(index + 1)
+        self._data[array.offset(index) : row_end] = values
+        n_unused = array.block - index - 1
+        if n_unused == 0 or is_last:
+            self._data[row_end:] = array.fill_row * n_unused
+            file = array.file(number)
+            self.digests[file] = _write_file(self._root / file, [with_checksum(self._data)])
 
 
 FRAMES_AT_ONCE = max(kind.chunk for kind in RAGGED_ARRAYS.values())
@@ -557,6 +608,8 @@ def _write_frames(
     """Write the chunks of a ragged group's arrays that hold some frames.
 
     A clip that begins or ends outside of these frames is read and checked as a whole, so twice in total.
+    After a damaged clip nothing is written any more, but the remaining clips are still read, which checks
+    them.
 
     Parameters
     ----------
@@ -571,28 +624,23 @@ def _write_frames(
     """
     group, ends = frame_ends
     n_frames = int(ends[-1])
+    # The clips of the first and of the last frame: a clip has the frames before its end.
     first_clip, last_clip = np.searchsorted(ends, [frames.start, frames.stop - 1], side="right").tolist()
-    # For the progress, each clip counts once: with its last frame, or, if it has none, with frames beside it.
-    first_done = first_clip if frames.start else 0
-    end_done = len(ends) if frames.stop == n_frames else last_clip
-    written = _Written(range(first_done, end_done))
-    chunks = [_Chunks(root, array, n_frames, frames.start) for array in group.arrays]
+    written = _Written(_finished_clips(ends, frames, first_clip, last_clip))
+    chunks = [_RaggedChunks(root, array, n_frames, frames.start) for array in group.arrays]
     for row in range(first_clip, last_clip + 1):
         clip_start = int(ends[row - 1]) if row else 0
         clip_end = int(ends[row])
-        if clip_start == clip_end:
+        if clip_start == clip_end:  # no frames
             continue
         arrays = reader.frames(best[row], group)
         if arrays is None:
             written.damaged_rows.add(row)
-            continue
-        if written.damaged_rows:  # nothing is written any more, but the remaining rows are checked, too
-            continue
-        start = max(frames.start, clip_start) - clip_start
-        end = min(frames.stop, clip_end) - clip_start
-        for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
-            n_bytes = len(array.fill_row)
-            chunk.add(data[start * n_bytes : end * n_bytes])
+        elif not written.damaged_rows:
+            start = max(frames.start, clip_start) - clip_start
+            end = min(frames.stop, clip_end) - clip_start
+            for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
+                chunk.add(data[start * array.row_bytes : end * array.row_bytes])
     for chunk in chunks:
         if not written.damaged_rows:
             chunk.close()
@@ -600,7 +648,29 @@ def _write_frames(
     return written
 
 
-class _Chunks:
+def _finished_clips(ends: NDArray[np.int64], frames: range, first_clip: int, last_clip: int) -> range:
+    """Return the clips that count as done for the progress when some frames are written.
+
+    A clip counts once: with its last frame. Clips without frames count with the clip after them, or at the
+    end. With ends [3, 3, 8] and the frames 0 to 5, the clips 0 and 1 are done; with the frames 5 to 8, clip
+    2.
+
+    Parameters
+    ----------
+    ends
+        Number of frames up to the end of each clip, [N].
+    frames
+        The frames that are written.
+    first_clip, last_clip
+        The clips of the first and of the last of them.
+    """
+    n_frames = int(ends[-1])
+    first_done = first_clip if frames.start else 0
+    end_done = len(ends) if frames.stop == n_frames else last_clip
+    return range(first_done, end_done)
+
+
+class _RaggedChunks:
     """Writer of the chunks of a ragged array: rows are added in order, and full chunks are written.
 
     Parameters
@@ -624,27 +694,27 @@ class _Chunks:
         """Begin with the chunk whose first row is `start`; nothing is written yet."""
         self._root = root
         self._array = array
-        self._block = array.block(n_frames)  # rows of a chunk
-        self._number = start // self._block  # of the next chunk
-        self._rows = bytearray()  # of the next chunk
+        self._chunk_rows = array.block(n_frames)
+        self._number = start // self._chunk_rows  # of the next chunk
+        self._data = bytearray()  # bytes of the next chunk's rows that were added
         self.digests: dict[str, str] = {}
 
     def add(self, rows: memoryview) -> None:
-        """Add rows, and write the chunks that are full."""
-        self._rows += rows
-        chunk_bytes = self._block * len(self._array.fill_row)
-        while len(self._rows) >= chunk_bytes:
-            self._write(self._rows[:chunk_bytes])
-            del self._rows[:chunk_bytes]
+        """Add the bytes of rows, and write the chunks that are full."""
+        self._data += rows
+        chunk_bytes = self._chunk_rows * self._array.row_bytes
+        while len(self._data) >= chunk_bytes:
+            self._write(self._data[:chunk_bytes])
+            del self._data[:chunk_bytes]
 
     def close(self) -> None:
         """Write the last chunk, filled up with fill values, if it has any row."""
-        if self._rows:
-            n_unused = self._block - len(self._rows) // len(self._array.fill_row)
-            self._write(self._rows + self._array.fill_row * n_unused)
+        if self._data:
+            n_unused = self._chunk_rows - len(self._data) // self._array.row_bytes
+            self._write(self._data + self._array.fill_row * n_unused)
 
     def _write(self, rows: bytearray) -> None:
-        """Write the rows of the next chunk."""
+        """Write the bytes of the next chunk."""
         file = self._array.file(self._number)
         (self._root / file).parent.mkdir(parents=True, exist_ok=True)
         self.digests[file] = _write_file(self._root / file, [with_checksum(rows)])
@@ -663,22 +733,22 @@ def _write_file(path: Path, blocks: Iterable[bytes]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Shard:
-    """A shard of a piece.
+    """A shard of the store: the rows of a piece in one sharded array.
 
     Attributes
     ----------
     array, rows
-        Its array and rows.
+        The array and the rows.
     path
-        The file in the stage or the parent store; empty if no row has features.
-    digest
-        SHA-256 that the file must have, if it is one of the parent store.
+        The file to link, in the stage or the parent store; empty if no row has features.
+    parent_digest
+        SHA-256 that a file of the parent store must have; empty for a file of the stage.
     """
 
     array: StoredArray
     rows: range
     path: str
-    digest: str = ""
+    parent_digest: str = ""
 
 
 def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
@@ -708,7 +778,7 @@ def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
 
 
 def _done_entry(best: BestEntries, row: int) -> JournalEntry | None:
-    """Return the best entry of a row if the row has features; None otherwise."""
+    """Return the best entry of a row; None if the row has no features, as its clip is missing or failed."""
     entry = best.get(row)
     return entry if entry is not None and is_done(entry) else None
 
@@ -716,7 +786,10 @@ def _done_entry(best: BestEntries, row: int) -> JournalEntry | None:
 def _shards_of_piece(
     stage: Stage, reader: StagedRows, rows: range, entries: Sequence[JournalEntry | None]
 ) -> list[_Shard] | None:
-    """Find the shards of a piece in one attempt or in the parent store; None if its rows are scattered.
+    """Find the shards of a piece, one for each sharded array; None if its rows are scattered.
+
+    They are those of the only attempt that has rows of the piece, if its shards are whole; or those of the
+    parent store, if all of them have just these rows; or empty ones, if no row has features.
 
     Parameters
     ----------
@@ -728,20 +801,21 @@ def _shards_of_piece(
         The entry of each row; None for a row without features.
     """
     arrays = stage.layout.sharded_arrays
-    attempts: set[PieceAttempt] = {entry.holding_attempt for entry in entries if entry is not None}
-    if len(attempts) == 1 and attempts <= stage.attempts_with_whole_shards:
+    attempts = {entry.holding_attempt for entry in entries if entry is not None}
+    if len(attempts) == 1:
         (attempt,) = attempts
-        return [_Shard(array, rows, attempt_file(stage.path, attempt, array)) for array in arrays]
+        if attempt in stage.attempts_with_whole_shards:
+            return [_Shard(array, rows, attempt_file(stage.path, attempt, array)) for array in arrays]
     parent_shards = []
     for array in arrays:
         parent_shard = reader.parent_shard(array, rows, entries)
         if parent_shard is not None:
-            path, digest = parent_shard
-            parent_shards.append(_Shard(array, rows, str(path), digest))
+            file, digest = parent_shard
+            parent_shards.append(_Shard(array, rows, str(file), digest))
     if len(parent_shards) == len(arrays):
         return parent_shards
     if not attempts:
-        return [_Shard(array, rows, "") for array in arrays]
+        return [_Shard(array, rows, path="") for array in arrays]
     return None
 
 
@@ -751,6 +825,7 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     A shard of rows without features has no file; it is written with fill values.
     """
     written = _Written(shard.rows)
+    # A shard has the rows of one piece.
     file = shard.array.file(shard.rows.start // shard.array.block)
     if not shard.path:
         written.digests[file] = _write_empty_shard(root / file, shard)
@@ -759,9 +834,10 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
         written.digests[file], written.damaged_rows = _checked_shard(shard)
     except FileNotFoundError:
         written.damaged_rows = set(shard.rows)
-    if shard.digest and written.digests.get(file) != shard.digest:
+    is_of_parent = shard.parent_digest != ""
+    if is_of_parent and written.digests.get(file) != shard.parent_digest:
         row = min(written.damaged_rows or shard.rows)
-        raise stage.reader().damaged_parent(stage.clips[row].clip_id, shard.array)
+        raise stage.reader().damaged_parent_error(stage.clips[row].clip_id, shard.array)
     if not written.damaged_rows:
         try:
             os.link(shard.path, root / file)
@@ -772,7 +848,10 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
 
 
 def _write_empty_shard(path: Path, shard: _Shard) -> str:
-    """Write a shard of rows without features, which have fill values; return its SHA-256."""
+    """Write a shard of rows without features: fill values with their checksums, then the index.
+
+    Returns its SHA-256.
+    """
     n_rows = len(shard.rows)
     fill_rows = [with_checksum(shard.array.fill_row)] * n_rows
     return _write_file(path, [*fill_rows, shard.array.shard_index(n_rows)])
@@ -789,7 +868,8 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     with open_regular(shard.path) as file:
         for row in shard.rows:
             checksum = 0
-            n_left = len(shard.array.fill_row)
+            n_left = shard.array.row_bytes
+            # Ends early where the file is too short: then the checksum is wrong.
             while n_left and (n_read := file.readinto(buffer[: min(BLOCK, n_left)])):
                 checksum = crc32c(buffer[:n_read], checksum)
                 digest.update(buffer[:n_read])

@@ -43,6 +43,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.journal import (
     NO_ROW,
+    FrameRange,
     JournalEntry,
     PieceAttempt,
     best_entries,
@@ -69,7 +70,7 @@ def staging_path(destination: Path | str) -> Path:
 
 
 class ParentStore(msgspec.Struct, frozen=True):
-    """Sealed store that a stage extends: its folder and its fingerprint."""
+    """The sealed store that a stage extends, as stage.json names it: its folder and its fingerprint."""
 
     path: str
     fingerprint: str
@@ -79,6 +80,14 @@ class ParentStore(msgspec.Struct, frozen=True):
         """Return the path and fingerprint of the sealed store in a folder, as a stage records them."""
         return cls(str(folder.resolve()), sha256_of(read_required(FolderFiles(folder), DIGESTS)))
 
+    def _refuse_changed(self) -> None:
+        """Raise a StoreError if the store is missing, or has other content than when the stage was begun."""
+        folder = Path(self.path)
+        if not (folder / DIGESTS).is_file() or ParentStore.of(folder) != self:
+            raise StoreError(
+                f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)"
+            )
+
     def clips(self) -> tuple[StoredClip, ...]:
         """Read the clips of the store.
 
@@ -87,18 +96,19 @@ class ParentStore(msgspec.Struct, frozen=True):
         StoreError
             If the store is missing or has changed.
         """
+        self._refuse_changed()
         folder = Path(self.path)
-        if not (folder / DIGESTS).is_file() or ParentStore.of(folder) != self:
-            raise StoreError(
-                f"{folder}: gone, or no longer the store that a stage was begun to grow (--append)"
-            )
         return parse_clips_csv([read_required(FolderFiles(folder), TABLE)], f"{folder}/{TABLE}")
 
     def row_sizes(self, groups: Iterable[str]) -> dict[str, NDArray[np.int64]]:
-        """Read the number of frames of every clip, int64 [N], in some ragged groups of the store, by name.
+        """Read name -> number of frames of every clip, int64 [N], for some ragged groups of the store.
 
-        Call `clips` first, which checks that the store has not changed.
+        Raises
+        ------
+        StoreError
+            If the store is missing or has changed.
         """
+        self._refuse_changed()
         files = FolderFiles(Path(self.path))
         sizes = {}
         for name in groups:
@@ -108,13 +118,14 @@ class ParentStore(msgspec.Struct, frozen=True):
         return sizes
 
     def attributes(self) -> dict[str, Any]:
-        """Read the attributes of the store; call `clips` first, which checks that it has not changed."""
+        """Read the attributes of the store; raise a StoreError if it is missing or has changed."""
+        self._refuse_changed()
         file = Path(self.path) / FEATURES / ZARR_METADATA
         return read_undamaged(str(file), lambda: dict(parse_json(read_bytes(file))["attributes"][ATTRIBUTE]))
 
 
 class StageSettings(msgspec.Struct, omit_defaults=True):
-    """What stage.json holds."""
+    """What stage.json holds: the settings with which a stage was begun."""
 
     layout: int
     groups: Annotated[tuple[GroupSpec, ...], msgspec.Meta(min_length=1)]
@@ -145,29 +156,30 @@ class Stage:
         Attempts whose shards a store can have as they are; as of the last call of `best_entries`.
     """
 
-    def __init__(self, path: Path, clips: tuple[PlannedClip, ...], record: StageSettings) -> None:
+    def __init__(self, path: Path, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
         """Hold the plan of a stage, and read the clips of its parent store; journals are not read yet."""
         self.path = path
         self.clips = clips
-        self.groups = record.groups
-        self.corpus = record.corpus
-        self.parent_store = record.parent
+        self.groups = settings.groups
+        self.corpus = settings.corpus
+        self.parent_store = settings.parent
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
-        self.layout = StageLayout(record.groups, len(clips))
-        # Sizes of the journals when `best_entries` read them last, by file name, and what they held then.
+        self.layout = StageLayout(settings.groups, len(clips))
+        # What the journals held when `best_entries` read them last: name of a journal's file -> its size then
+        # (None if they were never read), all attempts in them, each row's best entry, and a sentence on each
+        # damaged line.
         self._journal_sizes: dict[str, int] | None = None
         self.attempts_with_whole_shards: set[PieceAttempt] = set()
-        self._attempts: set[PieceAttempt] = set()  # all that have a line
-        self._best: dict[int, JournalEntry] = {}  # by row
-        self._damage: tuple[str, ...] = ()  # a sentence on each damaged line
-        # Clips of the parent store, and by ragged group the number of frames of each.
+        self._attempts: set[PieceAttempt] = set()
+        self._best: dict[int, JournalEntry] = {}
+        self._damage: tuple[str, ...] = ()
+        # The clips of the parent store; and name of a ragged group -> number of frames of each of them.
         self._parent_clips: tuple[StoredClip, ...] = ()
         self._parent_sizes: dict[str, NDArray[np.int64]] = {}
         if self.parent_store is not None:
+            ragged_names = [group.name for group in self.layout.ragged_groups]
             self._parent_clips = self.parent_store.clips()
-            self._parent_sizes = self.parent_store.row_sizes(
-                [group.name for group in self.layout.ragged_groups]
-            )
+            self._parent_sizes = self.parent_store.row_sizes(ragged_names)
 
     @classmethod
     def open(
@@ -195,58 +207,69 @@ class Stage:
         ------
         StoreError
             If the stage was created for other clips, spans, arrays, provenance, corpus or parent. The message
-            names the field and the stage is not changed. Only `manifest_sha256` may differ: the newest is
-            kept.
+            names the field and the stage is not changed. Only the digest of the manifest (`manifest_sha256`)
+            may differ: the newest is kept.
         """
         path = Path(path)
         sorted_clips = tuple(sorted(clips, key=lambda clip: clip.clip_id))
         sorted_groups = tuple(sorted(groups, key=lambda group: group.name))
         parent_store = None if parent is None else ParentStore.of(parent)
         layout = RAGGED_LAYOUT if any(group.ragged for group in sorted_groups) else LAYOUT
-        record = StageSettings(layout, sorted_groups, validate_corpus(corpus), parent_store)
+        settings = StageSettings(layout, sorted_groups, validate_corpus(corpus), parent_store)
         _refuse_impossible_plan(path, sorted_clips, sorted_groups)
         if not path.is_dir() or not any(path.iterdir()):
-            _create(path, sorted_clips, record)
+            _create(path, sorted_clips, settings)
         with locked(path, wait=True):  # another process may be resuming it at the same time
             stage = cls(path, *_read_files(path))
-            refusal = stage._describe_other_clips(sorted_clips, record)
-            if not refusal:
-                refusal = stage._describe_other_settings(sorted_clips, record)
-            if refusal:
-                raise StoreError(f"{path}: {refusal}")
-            if record.corpus != stage.corpus and not trial:
-                write_whole(path / STAGE, json_bytes(msgspec.to_builtins(record)))
-                stage.corpus = record.corpus
+            stage._refuse_other_plan(sorted_clips, settings)
+            if settings.corpus != stage.corpus and not trial:
+                write_whole(path / STAGE, json_bytes(msgspec.to_builtins(settings)))
+                stage.corpus = settings.corpus
             return stage
 
     def has_groups(self, groups: Sequence[GroupSpec]) -> bool:
         """Return whether groups are those of the stage, by the same networks with the same sampling."""
-        return not contrasts(_settings(self.groups, {}, None), _settings(groups, {}, None))
+        own_groups = _comparable_settings(self.groups, {}, None)
+        return not contrasts(own_groups, _comparable_settings(groups, {}, None))
 
-    def _describe_other_clips(self, clips: tuple[PlannedClip, ...], record: StageSettings) -> str:
+    def _refuse_other_plan(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
+        """Raise a StoreError if the stage was created for other clips, or with other settings."""
+        problem = self._describe_other_clips(clips, settings)
+        if not problem:
+            problem = self._describe_other_settings(clips, settings)
+        if problem:
+            raise StoreError(f"{self.path}: {problem}")
+
+    def _describe_other_clips(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> str:
         """Return in words how a list of clips differs from the stage's; empty if the ids are the same."""
         clip_ids = {clip.clip_id for clip in clips}
-        only_here = sorted(self.rows.keys() - clip_ids)
-        only_there = sorted(clip_ids - self.rows.keys())
-        if not only_here and not only_there:
+        only_in_stage = sorted(self.rows.keys() - clip_ids)
+        only_in_list = sorted(clip_ids - self.rows.keys())
+        if not only_in_stage and not only_in_list:
             return ""
         corpus = self.corpus.get("name")
-        other_corpus = record.corpus.get("name")
-        example = f"{only_here[0]} is in it alone" if only_here else f"{only_there[0]} is in yours alone"
+        corpus_of_list = settings.corpus.get("name")
+        if only_in_stage:
+            example = f"{only_in_stage[0]} is in it alone"
+        else:
+            example = f"{only_in_list[0]} is in yours alone"
         return (
-            f"holds {counted(len(self.clips), 'clip')} of '{corpus}', {len(only_here)} of which your list "
-            f"'{other_corpus}' of {len(clips)} lacks; {len(only_there)} of yours are not in it ({example}). "
-            "Nothing was changed. "
+            f"holds {counted(len(self.clips), 'clip')} of '{corpus}', {len(only_in_stage)} of which your "
+            f"list '{corpus_of_list}' of {len(clips)} lacks; {len(only_in_list)} of yours are not in it "
+            f"({example}). Nothing was changed. "
             "Resume it with the list that it was begun with, or choose another name for STORE. To add clips, "
             "seal it (obygaze store seal; --allow-missing if clips are still to do), then extract the longer "
             "list with --append STORE"
         )
 
-    def _describe_other_settings(self, clips: tuple[PlannedClip, ...], record: StageSettings) -> str:
-        """Return in words which settings of another record differ from the stage's; empty if none do."""
+    def _describe_other_settings(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> str:
+        """Return in words which settings differ from the stage's; empty if none do.
+
+        If the settings are equal, the spans and texts of the clips are compared, whose ids are the same.
+        """
         differing = contrasts(
-            _settings(self.groups, self.corpus, self.parent_store),
-            _settings(record.groups, record.corpus, record.parent),
+            _comparable_settings(self.groups, self.corpus, self.parent_store),
+            _comparable_settings(settings.groups, settings.corpus, settings.parent),
         )
         if not differing and clips != self.clips:
             own_clips = {clip.clip_id: asdict(clip) for clip in self.clips}
@@ -255,7 +278,7 @@ class Stage:
         if not differing:
             return ""
         group_names = [group.name for group in self.groups]
-        other_names = [group.name for group in record.groups]
+        other_names = [group.name for group in settings.groups]
         if set(group_names) != set(other_names):
             return (
                 f"has the groups {', '.join(group_names)}, and {', '.join(other_names)} are asked for; "
@@ -264,7 +287,8 @@ class Stage:
         shown = "; ".join(
             f"{field} is {clipped(own)}, not {clipped(other)}" for field, own, other in differing[:MOST_SHOWN]
         )
-        if [contrast.field for contrast in differing] == ["corpus.name"]:
+        only_corpus_differs = [contrast.field for contrast in differing] == ["corpus.name"]
+        if only_corpus_differs:
             remedy = f"--corpus {quote(str(self.corpus.get('name')))} resumes it"
         else:
             remedy = "resume with what it was begun with"
@@ -291,37 +315,41 @@ class Stage:
         # Journals only grow: while their sizes are the same, so is their content.
         sizes = {path.name: path.stat().st_size for path in (self.path / JOURNALS).glob("*.jsonl")}
         if sizes != self._journal_sizes:
-            lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
+            all_lines, damage = read_journals(self.path / JOURNALS, len(self.layout.names))
+            lines = [line for line in all_lines if line.rows]
             entries = [entry for line in lines for entry in line.rows]
-            for entry in entries:
-                if self.rows.get(entry.clip_id) != entry.row:
-                    raise StoreError(
-                        f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
-                        "says; the stage was tampered with: begin another"
-                    )
-            self._attempts = {line.rows[0].holding_attempt for line in lines if line.rows}
-            self.attempts_with_whole_shards = {
-                line.rows[0].holding_attempt for line in lines if line.rows and line.whole
-            }
+            self._refuse_entries_of_other_plan(entries)
+            # All entries of a line are of the same attempt.
+            self._attempts = {line.rows[0].holding_attempt for line in lines}
+            self.attempts_with_whole_shards = {line.rows[0].holding_attempt for line in lines if line.whole}
             self._best = best_entries([*self._parent_entries(), *entries])
             self._damage = tuple(damage)
             self._journal_sizes = sizes
         return self._best
 
+    def _refuse_entries_of_other_plan(self, entries: Iterable[JournalEntry]) -> None:
+        """Raise a StoreError if an entry names another clip than the plan has in its row."""
+        for entry in entries:
+            if self.rows.get(entry.clip_id) != entry.row:
+                raise StoreError(
+                    f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
+                    "says; the stage was tampered with: begin another"
+                )
+
     def _parent_entries(self) -> Iterable[JournalEntry]:
         """Yield an entry for each clip of the parent store that is in the plan and not missing there.
 
-        Such an entry has no writer. For ragged groups it says where the clip's frames lie in the parent's
-        arrays.
+        Such an entry has no writer (`JournalEntry.is_in_parent`). For ragged groups it says where the clip's
+        frames lie in the parent's arrays, in which they follow each other in the order of the clips.
         """
-        first_frame = dict.fromkeys(self._parent_sizes, 0)  # of the next clip, by ragged group
+        next_frame = dict.fromkeys(self._parent_sizes, 0)  # ragged group -> first frame of the next clip
         for parent_row, clip in enumerate(self._parent_clips):
             frames = {}
             for name, sizes in self._parent_sizes.items():
                 n_frames = int(sizes[parent_row])
                 if n_frames:
-                    frames[name] = (first_frame[name], n_frames)
-                first_frame[name] += n_frames
+                    frames[name] = FrameRange(next_frame[name], n_frames)
+                next_frame[name] += n_frames
             if clip.status != "missing" and clip.clip_id in self.rows:
                 digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
                 yield JournalEntry(
@@ -351,12 +379,12 @@ class Stage:
         retry_failed: bool = False,
         again: Callable[[JournalEntry], bool] = lambda _: False,
     ) -> list[str]:
-        """Return the ids of the clips that are still to do in a shard, sorted.
+        """Return the ids of the clips that are still to do, sorted; by default of all rows.
 
         Parameters
         ----------
         shard
-            (i, n): the pieces k with k % n == i.
+            Share (i, n) of the rows: those of the pieces k with k % n == i.
         retry_failed
             Whether failed clips are done again.
         again
@@ -366,7 +394,8 @@ class Stage:
         clip_ids = []
         for row in rows_of_share(len(self.clips), shard):
             entry = best.get(row)
-            if entry is None or (retry_failed and not is_done(entry)) or again(entry):
+            is_to_do = entry is None or (retry_failed and not is_done(entry)) or again(entry)
+            if is_to_do:
                 clip_ids.append(self.clips[row].clip_id)
         return clip_ids
 
@@ -377,12 +406,14 @@ class Stage:
 
     def reader(self) -> StagedRows:
         """Return a reader of the rows that this stage, and its parent store, hold."""
-        if self.parent_store is None:
-            return StagedRows(self.path, self.layout, None)
-        n_frames = {name: int(sizes.sum()) for name, sizes in self._parent_sizes.items()}
-        return StagedRows(
-            self.path, self.layout, ParentRows(Path(self.parent_store.path), self._parent_clips, n_frames)
-        )
+        parent: ParentRows | None = None
+        if self.parent_store is not None:
+            parent = ParentRows(
+                folder=Path(self.parent_store.path),
+                clips=self._parent_clips,
+                n_frames={name: int(sizes.sum()) for name, sizes in self._parent_sizes.items()},
+            )
+        return StagedRows(self.path, self.layout, parent)
 
     def writer(
         self, clip_ids: Iterable[str] | None = None, digest_later: DigestLater | None = None
@@ -395,7 +426,7 @@ class Stage:
             The clips that it will do; None for all that are missing. A piece is finished when all of these
             clips that are in it are written.
         digest_later
-            Computes digests of large rows in another process, see `StageWriter`.
+            Computes digests of large rows in another process; None computes them in this one.
         """
         best = self.best_entries()
         if clip_ids is None:
@@ -423,24 +454,32 @@ class Stage:
             Numbers of pieces whose files stay, because writers on other machines, whose locks cannot be seen
             here, work on them.
         """
+        files_of_attempt = self._files_of_attempts()
+        writers = {attempt.writer for attempt in files_of_attempt}
+        ended = {writer for writer in writers if has_ended(self.path / JOURNALS / f"{writer}.jsonl")}
+        # The journals are read only now, so that they have all lines of the writers that have ended. An
+        # attempt without a line of a writer that has ended will never be finished.
+        to_do = {self.rows[clip_id] for clip_id in self.missing()}
+        lost_rows: set[int] = set()
+        for attempt, paths in files_of_attempt.items():
+            is_unfinished = attempt not in self._attempts and attempt.writer in ended
+            if is_unfinished and attempt.piece not in keep:
+                for path in paths:
+                    path.unlink(missing_ok=True)  # another run may sweep too
+                lost_rows |= to_do.intersection(self.layout.rows(attempt.piece))
+        return len(lost_rows)
+
+    def _files_of_attempts(self) -> dict[PieceAttempt, list[Path]]:
+        """Return the attempts at pieces that have files, finished or not, with their files."""
         files_of_attempt = defaultdict(list)
         for path in (self.path / PIECES).iterdir():
-            match = re.match(r"(\d+)\.(\d+)\.(\d+)\.", path.name)
+            match = re.match(
+                r"(\d+)\.(\d+)\.(\d+)\.", path.name
+            )  # piece, writer and number, as `attempt_file`
             if match:  # not one of the hidden files that NFS makes
                 attempt = PieceAttempt(int(match[1]), match[2], int(match[3]))
                 files_of_attempt[attempt].append(path)
-        writers = {attempt.writer for attempt in files_of_attempt}
-        ended = {writer for writer in writers if has_ended(self.path / JOURNALS / f"{writer}.jsonl")}
-        # The journals are read after that, so that they have all lines of the writers that have ended.
-        to_do = {self.rows[clip_id] for clip_id in self.missing()}
-        lost: set[int] = set()
-        for attempt, paths in files_of_attempt.items():
-            is_left_open = attempt not in self._attempts and attempt.writer in ended
-            if is_left_open and attempt.piece not in keep:
-                for path in paths:
-                    path.unlink(missing_ok=True)  # another run may sweep too
-                lost |= to_do.intersection(self.layout.rows(attempt.piece))
-        return len(lost)
+        return files_of_attempt
 
 
 @checked
@@ -449,12 +488,17 @@ def read_stage(path: Path | str) -> Stage:
     return Stage(Path(path), *_read_files(Path(path)))
 
 
-def rows_of_share(n_clips: int, shard: tuple[int, int]) -> list[int]:
-    """Return the rows of shard (i, n): those of the pieces k with k % n == i."""
-    index, count = shard
-    if not 0 <= index < count:
-        raise StoreError(f"shard {index}/{count}: expected 0 <= i < n")
-    return [row for row in range(n_clips) if row // PIECE_ROWS % count == index]
+def rows_of_share(n_clips: int, share: tuple[int, int]) -> list[int]:
+    """Return the rows of share (i, n): those of the pieces k with k % n == i."""
+    index, n_shares = share
+    if not 0 <= index < n_shares:
+        raise StoreError(f"shard {index}/{n_shares}: expected 0 <= i < n")
+    rows = []
+    for row in range(n_clips):
+        piece = row // PIECE_ROWS
+        if piece % n_shares == index:
+            rows.append(row)
+    return rows
 
 
 def _refuse_impossible_plan(
@@ -476,10 +520,13 @@ def _refuse_repeated(names: list[str], noun: str) -> None:
             raise StoreError(f"{noun} {name}: given twice; ids are unique")
 
 
-def _settings(
+def _comparable_settings(
     groups: Sequence[GroupSpec], corpus: Mapping[str, object], parent: ParentStore | None
 ) -> dict[str, object]:
-    """Return the settings of a stage that must not change when it is resumed, to compare field by field."""
+    """Return the settings of a stage that must not change when it is resumed, to compare field by field.
+
+    Keys are names of groups, `corpus`, and `--append` for the parent store, as messages name them.
+    """
     settings: dict[str, object] = {}
     for group in groups:
         arrays = {spec.name: {"shape": list(spec.shape), "dtype": spec.dtype} for spec in group.arrays}
@@ -491,22 +538,22 @@ def _settings(
 
 # --- stage.json and the plan
 # ---------------------------------------------------------------------------
-def _create(path: Path, clips: tuple[PlannedClip, ...], record: StageSettings) -> None:
+def _create(path: Path, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
     """Create a stage, whole or not at all.
 
     Processes that create the same stage at the same time wait for each other; the first one creates it.
     """
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
-    require_locks(path)
+    require_locks(path)  # refuses a file system without locks
     make_folder(path.parent)
     with locked(path.parent, wait=True):
         if path.is_dir() and any(path.iterdir()):
             return
-        with whole_folder(path) as draft:
+        with whole_folder(path) as draft:  # is renamed to `path` when it is complete
             for folder in (JOURNALS, PIECES):
                 (draft / folder).mkdir()
-            write_new(draft / STAGE, json_bytes(msgspec.to_builtins(record)))
+            write_new(draft / STAGE, json_bytes(msgspec.to_builtins(settings)))
             lines = (encode_line({"row": row, **asdict(clip)}) for row, clip in enumerate(clips))
             write_new(draft / PLAN, b"".join(lines))
 
@@ -518,7 +565,7 @@ class _PlanLine(msgspec.Struct):
 
 
 def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], StageSettings]:
-    """Read the plan and the record of a stage.
+    """Read the plan and the settings of a stage.
 
     Raises
     ------
@@ -529,28 +576,29 @@ def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], StageSettings]:
         raise StoreError(f"{path}: there is no such stage; obygaze extract makes it")
     if not (path / PLAN).is_file() or not (path / STAGE).is_file():
         raise StoreError(f"{path}: not a staging folder (no {PLAN} or {STAGE} in it)")
-    record = _read_record(path)
-    return _read_plan(path), record
+    settings = _read_settings(path)
+    return _read_plan(path), settings
 
 
-def _read_record(path: Path) -> StageSettings:
+def _read_settings(path: Path) -> StageSettings:
     """Read the stage.json of a stage; refuse another layout, and a damaged file."""
     try:
         document = msgspec.json.decode(read_bytes(path / STAGE))
-        if document["layout"] not in (LAYOUT, RAGGED_LAYOUT):
-            raise StoreError(
-                f"{path}: a stage of layout {document['layout']}, this obygaze writes {LAYOUT} and "
-                f"{RAGGED_LAYOUT}: seal it with "
-                "the obygaze that it is from (obygaze store seal NAME --allow-missing), or remove it "
-                "(obygaze store rm) and extract again"
-            )
-        record = msgspec.convert(document, StageSettings)
-        validate_corpus(record.corpus)
+        layout = document["layout"]
+        if layout in (LAYOUT, RAGGED_LAYOUT):
+            settings = msgspec.convert(document, StageSettings)
+            validate_corpus(settings.corpus)
+            return settings
     except (*UNREADABLE, KeyError, TypeError) as error:
-        if isinstance(error, StoreError):
+        if isinstance(error, StoreError):  # its message says more
             raise
         raise StoreError(f"{path / STAGE}: damaged; begin another stage") from error
-    return record
+    raise StoreError(
+        f"{path}: a stage of layout {layout}, this obygaze writes {LAYOUT} and "
+        f"{RAGGED_LAYOUT}: seal it with "
+        "the obygaze that it is from (obygaze store seal NAME --allow-missing), or remove it "
+        "(obygaze store rm) and extract again"
+    )
 
 
 def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
@@ -578,7 +626,7 @@ _CLIP_DECODER = msgspec.json.Decoder(PlannedClip)
 
 def _decode_clip(line: bytes, row: int) -> PlannedClip | None:
     """Decode the clip in a line of the plan; None if the line is damaged, or is that of another row."""
-    entry = checked_entry(line)
+    entry = checked_entry(line)  # the JSON in it, if the line has the right checksum
     if entry is None:
         return None
     try:

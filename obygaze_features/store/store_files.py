@@ -19,7 +19,7 @@ from functools import lru_cache
 from io import FileIO
 from pathlib import Path
 from tokenize import TokenError
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 from obygaze_features.door import open_regular
@@ -447,15 +447,21 @@ def digests_bytes(digests: Mapping[str, str]) -> bytes:
     return "".join(f"{digests[path]}  {path}\n" for path in sorted(digests)).encode()
 
 
-def parse_digests(data: bytes) -> tuple[dict[str, str], bool]:
-    """Parse a manifest of digests: return path -> digest, and whether its bytes are canonical."""
-    lines = data.decode("utf-8", errors="replace").split("\n")
+class ParsedDigests(NamedTuple):
+    """A manifest of digests: path -> digest, and whether its bytes are those that sealing writes."""
+
+    digests: dict[str, str]
+    is_canonical: bool
+
+
+def parse_digests(data: bytes) -> ParsedDigests:
+    """Parse a manifest of digests, which has a line `DIGEST  PATH` for each file; other lines are ignored."""
     digests = {}
-    for line in lines:
+    for line in data.decode("utf-8", errors="replace").split("\n"):
         digest, _, path = line.partition("  ")
         if path:
             digests[path] = digest
-    return digests, digests_bytes(digests) == data
+    return ParsedDigests(digests, digests_bytes(digests) == data)
 
 
 def parse_info(data: bytes) -> dict[str, str]:

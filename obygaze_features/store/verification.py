@@ -120,8 +120,8 @@ class VerifyReport:
         }
 
 
-LONGER = "longer than the whole store"
-"""Stands for the digest of a file that was not read to its end."""
+TOO_LONG = "longer than the whole store"
+"""Stands for the digest of a file that was not read to its end, as it is longer than the whole store."""
 
 
 class FileCheck(NamedTuple):
@@ -131,8 +131,12 @@ class FileCheck(NamedTuple):
     digest: str
 
 
-BlockRows = tuple[Group, str, Sequence[int]]
-"""A group, the name of one of its arrays, and the clips whose rows are checked together."""
+class ArrayBlock(NamedTuple):
+    """A part of an array that is checked at once: its group, its name, and the rows of the clips."""
+
+    group: Group
+    array: str
+    rows: Sequence[int]
 
 
 @checked
@@ -169,38 +173,42 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     names = files.names()
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
     tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
-    problems: list[Problem] = []
-    try:
-        read_attributes(files)
-    except StoreError as error:
-        problems.append(Problem(f"{FEATURES}/{ZARR_METADATA}", str(error)))
+    problems = _check_format_version(files)
     absent: dict[str, str] = {}
     try:
         absent = absent_files(files)
     except StoreError as error:
         problems.append(Problem(FETCH, str(error)))
-    tag_checks = _check_files(files, tags, digests=True)
+    checks_of_tags = _check_files(files, tags, digests=True)
     content_problems: list[Problem] = []
     clip_counts: dict[str, int] = {}
     with shown_progress(progress, "verify", "file") as show:
         checks = _check_files(files, payload, digests=depth != "quick", progress=show)
         if depth == "full":
             content_problems, clip_counts = check_content(files, names, absent, show)
-    plain_files = [check for check in checks.values() if check is not None]
-    n_bytes = sum(check.size for check in plain_files)
-    counts = {"files": len(payload), "bytes": n_bytes}
+    sizes = [check.size for check in checks.values() if check is not None]
+    counts = {"files": len(payload), "bytes": sum(sizes)}
     if absent:
         counts["not pulled"] = len(absent)
     counts |= clip_counts
-    # A partial copy has fewer bytes and files than bag-info.txt states.
-    oxum = "" if absent else f"{n_bytes}.{len(plain_files)}"
-    problems += _check_tags(files, tag_checks, oxum)
+    problems += _check_tags(files, checks_of_tags)
+    if not absent:  # a partial copy has fewer files than bag-info.txt states
+        problems += _check_payload_size(files, checks_of_tags, n_bytes=sum(sizes), n_files=len(sizes))
     if depth != "quick":
         problems += _compare(files, DIGESTS, checks, absent)
     problems += content_problems
-    digests_check = tag_checks.get(DIGESTS)
-    fingerprint = "" if digests_check is None else digests_check.digest
+    check_of_digests = checks_of_tags.get(DIGESTS)
+    fingerprint = "" if check_of_digests is None else check_of_digests.digest
     return VerifyReport(files.where, files.name, depth, tuple(sorted(set(problems))), counts, fingerprint)
+
+
+def _check_format_version(files: StoreFiles) -> list[Problem]:
+    """Return a problem if the store's attributes are damaged, or of a newer format; else an empty list."""
+    try:
+        read_attributes(files)
+    except StoreError as error:
+        return [Problem(f"{FEATURES}/{ZARR_METADATA}", str(error))]
+    return []
 
 
 def _check_files(
@@ -210,10 +218,10 @@ def _check_files(
     digests: bool,
     progress: Progress = lambda _done, _n_files: None,
 ) -> dict[str, FileCheck | None]:
-    """Measure several files concurrently: name -> size and digest, or None for what is no plain file.
+    """Measure several files concurrently: name -> size and digest, or None for a link or a folder.
 
-    Files that a server does not have are left out. Reading a file stops at the size of the whole store,
-    because a hostile server may never stop sending.
+    Files that are not there are left out. Reading a file stops at the size of the whole store, because a
+    hostile server may never stop sending.
 
     Parameters
     ----------
@@ -226,18 +234,25 @@ def _check_files(
     progress
         Called with the number of files measured, and of all.
     """
-    most = largest_file_bytes(_read(files, BAG_INFO) or b"")
-    check_file = partial(_check_file, files, digests=digests, most=most)
+    most_bytes = largest_file_bytes(_read(files, BAG_INFO) or b"")
+
+    def check_file(name: str) -> dict[str, FileCheck | None]:
+        """Measure one file; return its result by its name, or nothing if the file is not there."""
+        try:
+            return {name: _check_file(files, name, digests=digests, most_bytes=most_bytes)}
+        except FileNotFoundError:
+            return {}
+
+    checks: dict[str, FileCheck | None] = {}
     with ThreadPoolExecutor(max(usable_cores(), files.readers)) as threads:  # none outlives the call
-        checks: dict[str, FileCheck | None] = {}
         for n_done, check_of_file in enumerate(threads.map(check_file, names), start=1):
             checks |= check_of_file
             progress(n_done, len(names))
-        return checks
+    return checks
 
 
-def _check_file(files: StoreFiles, name: str, *, digests: bool, most: int) -> dict[str, FileCheck | None]:
-    """Measure one file: its name -> size and digest, or None for what is no plain file; empty if it is gone.
+def _check_file(files: StoreFiles, name: str, *, digests: bool, most_bytes: int) -> FileCheck | None:
+    """Measure the size of one file and, with `digests`, its digest; None for a link or a folder.
 
     Parameters
     ----------
@@ -245,28 +260,30 @@ def _check_file(files: StoreFiles, name: str, *, digests: bool, most: int) -> di
         The files of the store, and the name of the file.
     digests
         Whether the file is read for its digest; else only its size is measured.
-    most
+    most_bytes
         Bytes after which reading it stops.
+
+    Raises
+    ------
+    FileNotFoundError
+        It is not there.
     """
-    try:
-        if not files.is_plain(name):
-            return {name: None}
-        if digests:
-            return {name: _digest(files, name, most)}
-        return {name: FileCheck(files.size(name), "")}
-    except FileNotFoundError:
-        return {}
+    if not files.is_plain(name):
+        return None
+    if digests:
+        return _digest(files, name, most_bytes)
+    return FileCheck(files.size(name), "")
 
 
-def _digest(files: StoreFiles, name: str, most: int) -> FileCheck:
-    """Read a file for its size and digest, but not more than `most` bytes."""
+def _digest(files: StoreFiles, name: str, most_bytes: int) -> FileCheck:
+    """Read a file for its size and digest, but not more than `most_bytes`."""
     size = 0
     digest = hashlib.sha256()
     for block in files.stream(name):
         size += len(block)
         digest.update(block)
-        if size > most:
-            return FileCheck(size, LONGER)
+        if size > most_bytes:
+            return FileCheck(size, TOO_LONG)
     return FileCheck(size, digest.hexdigest())
 
 
@@ -278,7 +295,7 @@ def _read(files: StoreFiles, name: str) -> bytes | None:
         return None
 
 
-def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None], oxum: str) -> Iterator[Problem]:
+def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None]) -> Iterator[Problem]:
     """Check the files beside `data/`: that none is missing or extra, and that each has its listed digest.
 
     The manifest that lists their digests has none itself.
@@ -289,9 +306,6 @@ def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None], oxum:
         The files of the store.
     checks
         Sizes and digests of the files beside `data/`.
-    oxum
-        Bytes and number of the files below `data/`, as BagIt states them; empty if they are not to be
-        compared.
     """
     for name in (*REQUIRED_TAGS, TAG_DIGESTS):
         if checks.get(name) is None:
@@ -300,15 +314,32 @@ def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None], oxum:
         yield Problem(BAGIT, "is not the declaration of a BagIt 1.0 bag")
     if checks.get(TAG_DIGESTS):
         listed_tags = {name: check for name, check in checks.items() if name != TAG_DIGESTS}
-        yield from _compare(files, TAG_DIGESTS, listed_tags, {})
-    if checks.get(BAG_INFO) and oxum:
+        yield from _compare(files, TAG_DIGESTS, listed_tags, absent={})
+
+
+def _check_payload_size(
+    files: StoreFiles, checks_of_tags: Mapping[str, FileCheck | None], *, n_bytes: int, n_files: int
+) -> Iterator[Problem]:
+    """Compare bytes and number of the files below `data/` with those that bag-info.txt states.
+
+    Parameters
+    ----------
+    files
+        The files of the store.
+    checks_of_tags
+        Sizes and digests of the files beside `data/`.
+    n_bytes, n_files
+        What there is.
+    """
+    if checks_of_tags.get(BAG_INFO):
+        found = f"{n_bytes}.{n_files}"  # as BagIt writes them
         declared = parse_info(files.read(BAG_INFO)).get("Payload-Oxum", "nothing")
-        if oxum != declared:
-            yield Problem(PAYLOAD, f"holds {oxum} (bytes.files), {BAG_INFO} says {declared}")
+        if found != declared:
+            yield Problem(PAYLOAD, f"holds {found} (bytes.files), {BAG_INFO} says {declared}")
 
 
 def _compare(
-    files: StoreFiles, manifest: str, present: Mapping[str, FileCheck | None], absent: Mapping[str, str]
+    files: StoreFiles, manifest: str, checks: Mapping[str, FileCheck | None], absent: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Compare the digests of files with a manifest; files that only the manifest names are not opened.
 
@@ -318,8 +349,8 @@ def _compare(
         The files of the store.
     manifest
         Name of the manifest.
-    present
-        Sizes and digests of the files that the manifest should list; None for what is no plain file.
+    checks
+        Sizes and digests of the files that the manifest should list; None for a link or a folder.
     absent
         Files that a partial copy leaves out.
     """
@@ -329,26 +360,26 @@ def _compare(
     declared, is_canonical = parse_digests(data)
     if not is_canonical:
         yield Problem(manifest, "is not written as the format demands: it was changed")
-    digests = {}
-    for name, check in present.items():
+    found = {}
+    for name, check in checks.items():
         if check is None:
             yield Problem(name, "is not a plain file")
         else:
-            digests[name] = check.digest
-    for name in digests.keys() - declared.keys():
+            found[name] = check.digest
+    for name in found.keys() - declared.keys():
         yield Problem(name, f"extra: {manifest} does not list it")
-    for name in declared.keys() - digests.keys() - absent.keys():
+    for name in declared.keys() - found.keys() - absent.keys():
         yield Problem(name, f"missing: {manifest} lists it")
     for name in absent.keys() - declared.keys():
         yield Problem(FETCH, f"leaves out {name}, which {manifest} does not list")
-    for name in digests.keys() & declared.keys():
-        if digests[name] != declared[name]:
-            yield Problem(name, _describe_changed_file(name, digests[name], manifest))
+    for name in found.keys() & declared.keys():
+        if found[name] != declared[name]:
+            yield Problem(name, _describe_changed_file(name, found[name], manifest))
 
 
 def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
     """Describe a file whose digest is wrong; of a chunk, which array it holds, and from which row on."""
-    if digest == LONGER:
+    if digest == TOO_LONG:
         return f"is longer than the whole store, by {BAG_INFO}; it was not read to its end"
     reason = f"changed: its SHA-256 is not the one in {manifest}"
     chunk = chunk_of(name)
@@ -357,7 +388,7 @@ def _describe_changed_file(name: str, digest: str, manifest: str) -> str:
     group, array, number = chunk
     ragged = array in RAGGED_ARRAYS and name == chunk_file(f"{group}/{array}", number, ragged=True)
     rows = "frames" if ragged else "rows"
-    # All chunks before this one are full: only an array with a single chunk has fewer rows in it.
+    # Every chunk has the same number of rows; only an array that has fewer rows has a smaller one, its first.
     first = number * kind_of(array, ragged=ragged).chunk
     return f"{reason}; it holds {rows} from {first} on of {group}/{array}"
 
@@ -398,7 +429,7 @@ def check_content(
     nodes = [name for name in names if name.startswith(f"{FEATURES}/") and name.endswith(f"/{ZARR_METADATA}")]
     problems = _problems_of(f"{FEATURES}/{ZARR_METADATA}", partial(_check_attributes, store))
     problems += _problems_of(TABLE, partial(_check_table, store))
-    blocks: list[BlockRows] = []
+    blocks: list[ArrayBlock] = []  # of all arrays
     for name in store.names:
         problems += _problems_of(f"{FEATURES}/{name}", partial(_check_group, store, name, nodes))
         blocks += _blocks(store, name, absent)
@@ -413,24 +444,27 @@ def check_content(
     return problems, counts
 
 
-def _problems_of_block(store: Store, block: BlockRows) -> list[Problem]:
+def _problems_of_block(store: Store, block: ArrayBlock) -> list[Problem]:
     """Return the problems of the rows of one block."""
-    group, array, rows = block
-    return _problems_of(f"{FEATURES}/{group.name}/{array}", partial(_check_rows, store, group, array, rows))
+    file = f"{FEATURES}/{block.group.name}/{block.array}"
+    return _problems_of(file, partial(_check_rows, store, block))
 
 
 def _check_attributes(store: Store) -> Iterator[Problem]:
-    """Yield problems of the store's attributes, such as an invalid licence or a too low format version."""
+    """Yield problems of the store's attributes, such as an invalid licence or a too low format version.
+
+    A corpus or a value that the format forbids is raised as a StoreError.
+    """
     file = f"{FEATURES}/{ZARR_METADATA}"
-    about = store.attributes
-    if not fits(about["licence"], Licence):
-        yield Problem(file, f"licence should be {expected(Licence)}; found {about['licence']!r}")
-    validate_corpus(about["corpus"])
-    checked_json(about, ATTRIBUTE)
-    if not isinstance(about["citation"], str):
-        yield Problem(file, f"citation should be text; found {about['citation']!r}")
-    if about["parent"] is not None and not fits(about["parent"], Hex64):
-        yield Problem(file, f"parent should be a fingerprint or null; found {about['parent']!r}")
+    attributes = store.attributes
+    if not fits(attributes["licence"], Licence):
+        yield Problem(file, f"licence should be {expected(Licence)}; found {attributes['licence']!r}")
+    validate_corpus(attributes["corpus"])
+    checked_json(attributes, ATTRIBUTE)
+    if not isinstance(attributes["citation"], str):
+        yield Problem(file, f"citation should be text; found {attributes['citation']!r}")
+    if attributes["parent"] is not None and not fits(attributes["parent"], Hex64):
+        yield Problem(file, f"parent should be a fingerprint or null; found {attributes['parent']!r}")
     if not store.names:
         yield Problem(file, "has no group")
     arrays = ["clip"]
@@ -443,8 +477,9 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
         absent=any(clip.absent for clip in store.clips),
         without_pictures=any(clip.without_pictures_s for clip in store.clips),
     )
-    if is_newer(needed, about["spec_version"]):
-        yield Problem(file, f"spec_version is {about['spec_version']}, and what it holds needs {needed}")
+    stated = attributes["spec_version"]
+    if is_newer(needed, stated):
+        yield Problem(file, f"spec_version is {stated}, and what it holds needs {needed}")
 
 
 def _check_table(store: Store) -> Iterator[Problem]:
@@ -459,20 +494,24 @@ def _check_table(store: Store) -> Iterator[Problem]:
 
 def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
     """Describe what is wrong in the line of a clip, given the names of all groups."""
-    texts = {"id": clip.clip_id, "movie": clip.movie, "status": clip.status, "reason": clip.reason}
-    for name, reason in clip.absent.items():
-        texts[f"{ABSENT_PREFIX}{name}"] = reason
-    texts["text"] = clip.text or ""
-    for column, text in texts.items():
-        why_unsuitable = unsuitable(text, lines=column == "text")
+    text_of_column = {
+        "id": clip.clip_id,
+        "movie": clip.movie,
+        "status": clip.status,
+        "reason": clip.reason,
+        **{f"{ABSENT_PREFIX}{name}": reason for name, reason in clip.absent.items()},
+        "text": clip.text or "",
+    }
+    for column, text in text_of_column.items():
+        why_unsuitable = unsuitable(text, lines=column == "text")  # only texts may have several lines
         if why_unsuitable:
             yield f"{column} {why_unsuitable}"
     if clip.status not in STATUSES:
         yield f"status {clip.status!r} is not one of {', '.join(STATUSES)}"
     if clip.status in ("partial", "failed") and not clip.reason:
         yield f"{clip.status} without a reason"
-    is_absent_everywhere = clip.absent.keys() >= groups
-    if clip.absent and (clip.status not in DONE or is_absent_everywhere):
+    has_any_features = clip.status in DONE and not clip.absent.keys() >= groups
+    if clip.absent and not has_any_features:
         yield f"{clip.status}, and absent in {', '.join(clip.absent)}"
     unknown_groups = clip.absent.keys() - groups
     if unknown_groups:
@@ -495,6 +534,7 @@ def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Prob
     where = f"{FEATURES}/{group.name}"
     file = f"{where}/{ZARR_METADATA}"
     provenance = validate_provenance(group.provenance, sealed=True)
+    # Sealing adds the fields `source`, the corpus, and `storage`, the data type of each array.
     if provenance["source"] != store.attributes["corpus"]:
         yield Problem(file, "provenance: 'source' is not the store's corpus")
     if provenance["storage"] != {array: group.dtype(array).name for array in sorted(group.arrays)}:
@@ -506,39 +546,43 @@ def _check_group(store: Store, name: str, nodes: Sequence[str]) -> Iterator[Prob
     yield from _check_arrays(store.files, group, nodes)
     if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
         yield Problem(f"{where}/clip", f"does not hold the ids of {TABLE}")
-        return
-    texts = group.text or [None] * len(group)
+        return  # rows cannot be compared with the table
+    texts = group.text or [None] * len(group)  # None in a store of clips
     for clip, text in zip(store.clips, texts, strict=True):
-        if text != clip.text or text == "":
+        is_empty_text = text == ""
+        if text != clip.text or is_empty_text:
             yield Problem(f"{where}/text", f"clip {clip.clip_id}: {text!r}, but {clip.text!r} in {TABLE}")
     for clip, code in zip(store.clips, group.status.tolist(), strict=True):
         status = clip.within(group.name).status
-        if code >= len(GROUP_STATUSES) or GROUP_STATUSES[code] != status:
+        is_known = code < len(GROUP_STATUSES)
+        if not is_known or GROUP_STATUSES[code] != status:
             yield Problem(f"{where}/status", f"clip {clip.clip_id}: code {code}, but {status} in {TABLE}")
 
 
-def _blocks(store: Store, name: str, absent: Container[str]) -> list[BlockRows]:
+def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]:
     """Divide the rows of a group into blocks that are checked one after the other.
 
     A block has the rows of one chunk or shard, or, in a ragged array, the clips whose frames begin in a run
-    of chunks. Chunks that a partial copy leaves out (`absent`) are skipped. A group that cannot be read has
-    no block; its problems are reported elsewhere.
+    of chunks. Chunks that a partial copy leaves out (`absent`) are skipped. A group that cannot be read, or
+    that has other clips than the table, has no block: `_check_group` reports that.
     """
     try:
         group = store[name]
-        if group.clip_ids != tuple(clip.clip_id for clip in store.clips):
-            return []  # reported already
+        has_clips_of_table = group.clip_ids == tuple(clip.clip_id for clip in store.clips)
     except (*UNREADABLE, OSError):
         return []
-    blocks: list[BlockRows] = []
+    if not has_clips_of_table:
+        return []
+    blocks: list[ArrayBlock] = []
     for array in (*group.arrays, *TIME_ARRAYS):
         if group.is_ragged(array):
-            blocks += [(group, array, clips) for clips in _ragged_blocks(group, array, absent)]
+            blocks += [ArrayBlock(group, array, clips) for clips in _ragged_blocks(group, array, absent)]
             continue
         size = block_rows(array, len(group))
         for start in range(0, len(group), size):
             if chunk_file(f"{name}/{array}", start // size) not in absent:
-                blocks.append((group, array, range(start, min(start + size, len(group)))))
+                rows = range(start, min(start + size, len(group)))
+                blocks.append(ArrayBlock(group, array, rows))
     return blocks
 
 
@@ -553,32 +597,26 @@ def _ragged_blocks(group: Group, array: str, absent: Container[str]) -> Iterator
     """
     n_frames = group.shape(array)[0]
     chunk_frames = block_rows(array, n_frames, ragged=True)
-    n_chunks = math.ceil(n_frames / chunk_frames)
-    absent_chunks = {
-        number
-        for number in range(n_chunks)
-        if chunk_file(f"{group.name}/{array}", number, ragged=True) in absent
-    }
-    clips: list[int] = []
-    current_run = 0
+    absent_chunks = set()
+    for number in range(math.ceil(n_frames / chunk_frames)):
+        if chunk_file(f"{group.name}/{array}", number, ragged=True) in absent:
+            absent_chunks.add(number)
+    rows_of_run: dict[int, list[int]] = {}  # number of a run -> rows of the clips that begin in it
     start = 0
     for row, end in enumerate(group.frame_ends.tolist()):
         first_chunk = start // chunk_frames
-        run = first_chunk // CHUNKS_AT_ONCE
-        if run > current_run and clips:
-            yield clips
-            clips = []
-        current_run = run
         chunks_of_clip = range(first_chunk, math.ceil(end / chunk_frames))
-        if end == start or absent_chunks.isdisjoint(chunks_of_clip):
-            clips.append(row)
+        has_frames = end > start
+        if not has_frames or absent_chunks.isdisjoint(chunks_of_clip):
+            rows_of_run.setdefault(first_chunk // CHUNKS_AT_ONCE, []).append(row)
         start = end
-    if clips:
-        yield clips
+    yield from rows_of_run.values()
 
 
-def _check_rows(store: Store, group: Group, array: str, rows: Sequence[int]) -> Iterator[Problem]:
+def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
     """Yield a problem for each clip whose values in an array contradict their digest or the clip's status."""
+    group, array, rows = block
+    # Of imported features, the times of frames may be unknown (NaN).
     is_imported = group.provenance.get("imported") is True
     may_be_unknown = is_imported and array == "time_s"
     for row, values in _clip_rows(group, array, rows):
@@ -613,7 +651,7 @@ def _problem_in_row(
     values
         The row.
     may_be_unknown
-        Whether all values may be NaN although the clip has features.
+        Whether all values may be NaN although the clip has features: times of imported features.
     """
     if status not in DONE:
         is_fill = (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
@@ -642,7 +680,7 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
         All files of metadata of the store.
     """
     folder = f"{FEATURES}/{group.name}"
-    present = set()
+    present = set()  # names of the arrays that have metadata: `FOLDER/ARRAY/zarr.json`
     for name in nodes:
         array, _, file = name.removeprefix(f"{folder}/").partition("/")
         if name.startswith(f"{folder}/") and file == ZARR_METADATA:
@@ -675,7 +713,7 @@ def _problems_of(file: str, check: Callable[[], Iterator[Problem]]) -> list[Prob
 def _reason(error: BaseException) -> str:
     """Describe an error by its message, or by its class if it has none.
 
-    What is read while all of a store is checked is not advised to be checked.
+    The advice to verify the store is left out of the message, because this is the verification.
     """
     if isinstance(error, KeyError):
         return f"{error} is missing"

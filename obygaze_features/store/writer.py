@@ -27,7 +27,15 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import force_to_disk, naming, open_binary, sync, write_all
 from obygaze_features.store.arrays import CRC_BYTES, all_finite, row_view
 from obygaze_features.store.format import ARRAYS, JOURNALS, PIECE_ROWS, PIECES, RAGGED_ARRAYS
-from obygaze_features.store.journal import NO_ROW, Journal, JournalEntry, JournalLine, PieceAttempt, is_done
+from obygaze_features.store.journal import (
+    NO_ROW,
+    FrameRange,
+    Journal,
+    JournalEntry,
+    JournalLine,
+    PieceAttempt,
+    is_done,
+)
 from obygaze_features.store.pieces import (
     RaggedArray,
     RaggedGroup,
@@ -53,14 +61,14 @@ WRITE_BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _CheckedRow:
-    """The bytes of a checked row.
+    """The bytes of a clip's row of one array, whose values were checked.
 
     Parameters
     ----------
     data
         The bytes.
     sha256
-        Their SHA-256; None if it is computed after they are written.
+        Their SHA-256; None if another process computes it from the file once they are written.
     crc32c
         Their checksum.
     """
@@ -74,7 +82,9 @@ _NO_FRAMES = _CheckedRow(b"", NO_ROW, 0)
 """The rows of a clip that is absent in a ragged group."""
 
 DigestLater = Callable[[str, int, int], Callable[[], str]]
-"""Begins to digest a part of a file (path, offset, bytes); returns a function that waits for the SHA-256."""
+"""Starts to compute the SHA-256 of a part of a file (path, offset, bytes) in another process.
+
+It returns a function that waits for the SHA-256."""
 
 
 class StageWriter:
@@ -97,8 +107,8 @@ class StageWriter:
     to_do
         Rows that this writer will do. A piece is finished when all of these that are in it are written.
     digest_later
-        Digests rows of shards with `WRITE_BLOCK` bytes and more when they are written; None digests them
-        here.
+        Computes the digests of written rows of shards that have `WRITE_BLOCK` bytes or more; None computes
+        them here, before the rows are written.
     """
 
     def __init__(
@@ -123,9 +133,10 @@ class StageWriter:
         self._best = dict(best)
         self.to_do = set(to_do)
         self._digest_later = digest_later
-        self._attempts: defaultdict[int, set[PieceAttempt]] = defaultdict(set)  # by piece
+        # Number of a piece -> the attempts at it that are in a journal.
+        self._attempts_at: defaultdict[int, set[PieceAttempt]] = defaultdict(set)
         for attempt in attempts:
-            self._attempts[attempt.piece].add(attempt)
+            self._attempts_at[attempt.piece].add(attempt)
         self._journal = Journal(self._stage / JOURNALS)
         self._open_pieces: dict[int, _OpenPiece] = {}
         self._is_open = True
@@ -157,7 +168,8 @@ class StageWriter:
             If a piece cannot be finished; names the path. The other pieces are finished.
         """
         self._is_open = False
-        with ExitStack() as to_finish:  # calls all of them, whatever fails
+        # An exit stack calls all of them, whatever fails, in reversed order: the journal is closed last.
+        with ExitStack() as to_finish:
             to_finish.callback(self._journal.close)
             for _, piece in sorted(self._open_pieces.items()):
                 to_finish.callback(self._finish, piece)
@@ -165,8 +177,8 @@ class StageWriter:
     def commit(self, results: Sequence[ClipResult]) -> None:
         """Write the results of some clips; all are checked before any is written.
 
-        A clip is durable when its piece is finished. That is when all clips of the piece that this writer is
-        to do are written, or when the writer is closed.
+        A clip is safe on the disk when its piece (16 neighbouring rows) is finished. That is when all clips
+        of the piece that this writer is to do are written, or when the writer is closed.
 
         Raises
         ------
@@ -180,24 +192,25 @@ class StageWriter:
             raise StoreError(
                 f"{self._journal.path}: this writer was closed, or stopped at an error: begin another"
             )
-        checked_results: dict[int, tuple[ClipResult, dict[str, _CheckedRow]]] = {}  # by row of the clip
+        result_of_row: dict[int, ClipResult] = {}
+        checked_rows: dict[int, dict[str, _CheckedRow]] = {}  # row of the clip -> `group/array` -> its row
         for result in results:
-            checked_rows = self._check(result)
+            arrays = self._check(result)
             row = self._row_of[result.clip_id]
-            if row in checked_results:
+            if row in result_of_row:
                 raise StoreError(f"clip {result.clip_id}: committed twice at once")
-            checked_results[row] = (result, checked_rows)
+            result_of_row[row] = result
+            checked_rows[row] = arrays
         try:
-            for row in sorted(checked_results):
-                result, checked_rows = checked_results[row]
-                self._write(row, result, checked_rows)
+            for row in sorted(result_of_row):
+                self._write(row, result_of_row[row], checked_rows[row])
         except BaseException:
             with suppress(OSError, StoreError):
                 self.close()
             raise
 
     def _write(self, row: int, result: ClipResult, checked_rows: Mapping[str, _CheckedRow]) -> None:
-        """Write the checked rows of a clip, and finish its piece if it was the last one to do."""
+        """Write the checked rows of a clip, and finish its piece if no other clip of it is to be done."""
         entry = JournalEntry(
             row=row,
             clip_id=result.clip_id,
@@ -207,75 +220,94 @@ class StageWriter:
             absent=result.absent,
             without_pictures_s=result.without_pictures_s,
         )
-        number = row // PIECE_ROWS
-        piece = self._open_piece(number)
-        piece.put(entry, checked_rows)
+        piece = row // PIECE_ROWS
+        open_piece = self._open_piece(piece)
+        open_piece.put(entry, checked_rows)
         self.to_do.discard(row)
-        if self.to_do.isdisjoint(self._layout.rows(number)):
-            self._finish(piece)
+        is_last_to_do = self.to_do.isdisjoint(self._layout.rows(piece))
+        if is_last_to_do:
+            self._finish(open_piece)
 
     def rewrite_piece(self, number: int) -> None:
         """Write a piece once more, as one attempt with the rows of all earlier attempts.
 
         Rows without features get fill values. A row whose bytes do not have its digests is marked as missing.
         """
-        piece = self._open_piece(number)
-        for damaged_entry in piece.copy_missing_rows(self._reader, self._best):
+        open_piece = self._open_piece(number)
+        for damaged_entry in open_piece.copy_missing_rows(self._reader, self._best):
             reason = "its bytes are not what they were"
             entry = JournalEntry(damaged_entry.row, damaged_entry.clip_id, "missing", reason)
-            piece.put(entry, {})
-        piece.complete()
-        self._record(piece, whole=True)
+            open_piece.put(entry, {})
+        open_piece.complete_shards()
+        self._close_piece(open_piece, whole=True)
 
     def _open_piece(self, number: int) -> "_OpenPiece":
         """Return this writer's open attempt at the piece with a number; begin one if there is none."""
         if number not in self._open_pieces:
-            last = max((attempt.number for attempt in self._attempts[number]), default=0)
-            attempt = PieceAttempt(number, self.name, last + 1)
+            earlier = [attempt.number for attempt in self._attempts_at[number]]
+            attempt = PieceAttempt(number, self.name, max(earlier, default=0) + 1)
             self._open_pieces[number] = _OpenPiece(self._stage, self._layout, attempt, self._digest_later)
         return self._open_pieces[number]
 
-    def _finish(self, piece: "_OpenPiece") -> None:
-        """Make an open piece durable.
+    def _finish(self, open_piece: "_OpenPiece") -> None:
+        """Make an open piece durable, with whole shards if all its clips are done.
 
-        If all its clips are done, rows of earlier attempts are copied into it first. Its shards are then
-        whole, and sealing can link them.
+        If the shards cannot be made whole, the rows that this writer has written are kept all the same.
+
+        Raises
+        ------
+        OSError, StoreError
+            As when the disk is full; what could be kept is kept.
         """
-        rows = self._layout.rows(piece.attempt.piece)
-        all_done = all(row in piece.entries or row in self._best for row in rows)
-        is_whole = all_done and len(self._layout.sharded_arrays) > 0
         failure: Exception | None = None
-        if is_whole:
-            try:
-                damaged_entries = piece.copy_missing_rows(self._reader, self._best)
-                is_whole = not damaged_entries
-                if is_whole:
-                    piece.complete()
-            except (OSError, StoreError) as error:  # such as a full disk: the rows that are there are kept
-                failure = error
-                is_whole = False
-        self._record(piece, whole=is_whole)
+        has_whole_shards = False
+        try:
+            has_whole_shards = self._make_shards_whole(open_piece)
+        except (OSError, StoreError) as error:
+            failure = error
+        self._close_piece(open_piece, whole=has_whole_shards)
         if failure is not None:
             raise failure
 
-    def _record(self, piece: "_OpenPiece", *, whole: bool) -> None:
+    def _make_shards_whole(self, open_piece: "_OpenPiece") -> bool:
+        """Complete the shards of a piece whose clips are all done; return whether sealing can link them now.
+
+        Rows that earlier attempts have written are copied first. If one of them is damaged, or clips are not
+        done, the shards stay incomplete.
+        """
+        rows = self._layout.rows(open_piece.attempt.piece)
+        all_done = all(row in open_piece.entries or row in self._best for row in rows)
+        if not all_done or not self._layout.sharded_arrays:
+            return False
+        damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
+        if damaged_entries:
+            return False
+        open_piece.complete_shards()
+        return True
+
+    def _close_piece(self, open_piece: "_OpenPiece", *, whole: bool) -> None:
         """Flush the files of a piece to the disk, and then write its line into the journal.
 
-        If the piece is whole, the files of earlier attempts are removed. These are only the attempts that
-        were known when this writer began, because another writer may be working on the same piece.
+        Parameters
+        ----------
+        whole
+            Whether its shards are whole. Then the files of earlier attempts are removed: only of those that
+            were known when this writer began, because another writer may be working on the same piece.
         """
-        number = piece.attempt.piece
-        # Before anything can fail: after a failed fsync, another one proves nothing.
+        number = open_piece.attempt.piece
+        # First of all, so that a piece whose flush failed is never flushed again: after a failed fsync, a
+        # second one reports success although bytes are lost.
         del self._open_pieces[number]
-        piece.flush()
-        piece.add_digests()
-        self._journal.append(JournalLine(list(piece.entries.values()), whole))
-        self._best |= piece.entries
+        open_piece.flush()
+        open_piece.add_digests()
+        self._journal.append(JournalLine(list(open_piece.entries.values()), whole))
+        self._best |= open_piece.entries
         if whole:
-            for attempt in self._attempts[number]:
-                for part in (None, *self._layout.sharded_arrays, *self._layout.ragged_groups):
+            file_of_rows = None
+            for attempt in self._attempts_at[number]:
+                for part in (file_of_rows, *self._layout.sharded_arrays, *self._layout.ragged_groups):
                     Path(attempt_file(self._stage, attempt, part)).unlink(missing_ok=True)
-        self._attempts[number].add(piece.attempt)
+        self._attempts_at[number].add(open_piece.attempt)
 
     def _check(self, result: ClipResult) -> dict[str, _CheckedRow]:
         """Check a result; return `group/array` -> its row as bytes, or an empty dict for a failed clip."""
@@ -283,13 +315,8 @@ class StageWriter:
         row = self._row_of.get(result.clip_id)
         if row is None:
             raise StoreError(f"{where}: not in the plan of this stage")
-        result.check_gaps(self._clips[row].start_s, self._clips[row].end_s)
-        open_piece = self._open_pieces.get(row // PIECE_ROWS)
-        # A clip of `to_do` that another process has done meanwhile is done again: both have the same
-        # features.
-        was_done = row in self._best and is_done(self._best[row]) and row not in self.to_do
-        is_written = open_piece is not None and row in open_piece.entries
-        if was_done or is_written:
+        result.check_gaps_within(self._clips[row].start_s, self._clips[row].end_s)
+        if self._is_done(row):
             raise StoreError(f"{where}: already done; rows of a stage are written once")
         if result.status == "failed":
             return {}
@@ -298,17 +325,30 @@ class StageWriter:
                 f"{where}: expected features of {', '.join(self._groups)}; "
                 f"found {', '.join(result.groups) or 'none'}"
             )
+        least_bytes_later = WRITE_BLOCK if self._digest_later else inf
         rows: dict[str, _CheckedRow] = {}
-        least_later = WRITE_BLOCK if self._digest_later else inf
         for name, features in result.groups.items():
-            checked = _check_features(features, self._groups[name], f"{where}, group {name}", least_later)
+            checked = _check_features(
+                features, self._groups[name], f"{where}, group {name}", least_bytes_later
+            )
             for array_name, checked_row in checked.items():
                 rows[f"{name}/{array_name}"] = checked_row
         self._add_absent(rows)
         return rows
 
+    def _is_done(self, row: int) -> bool:
+        """Return whether a row has features already, or was written by this writer.
+
+        A row that this writer is to do may be written although another process has done it meanwhile: both
+        have the same features.
+        """
+        open_piece = self._open_pieces.get(row // PIECE_ROWS)
+        is_written_here = open_piece is not None and row in open_piece.entries
+        has_features = row in self._best and is_done(self._best[row])
+        return is_written_here or (has_features and row not in self.to_do)
+
     def _add_absent(self, rows: dict[str, _CheckedRow]) -> None:
-        """Add to `rows` the rows of groups in which a clip is absent: fill values, or no frames."""
+        """Add to `rows` those of groups in which the clip is absent: fill values, or no frames."""
         for array in (*self._layout.small_arrays, *self._layout.sharded_arrays):
             if array.name not in rows:
                 rows[array.name] = _CheckedRow(array.fill_row, NO_ROW, crc32c(array.fill_row))
@@ -343,11 +383,14 @@ class _OpenPiece:
         self._layout = layout
         self.attempt = attempt
         self._digest_later = digest_later
-        self.entries: dict[int, JournalEntry] = {}
-        self._descriptors: dict[str, int] = {}  # by path
-        self._digests: dict[int, list[str | Callable[[], str]]] = {}  # by row, in the order of arrays
+        self.entries: dict[int, JournalEntry] = {}  # row -> its entry
+        self._descriptors: dict[str, int] = {}  # path of an open file -> its descriptor
+        # Row -> digest of its row in each array, in the order of `_arrays`; or a function that waits for it.
+        self._digests: dict[int, list[str | Callable[[], str]]] = {}
+        # Name of a ragged group -> number of frames that were written.
         self._n_frames = dict.fromkeys((group.name for group in layout.ragged_groups), 0)
         ragged_arrays = [array for group in layout.ragged_groups for array in group.arrays]
+        # In the order in which an entry has their digests.
         self._arrays: list[StoredArray | RaggedArray] = sorted(
             (*layout.small_arrays, *layout.sharded_arrays, *ragged_arrays), key=lambda array: array.position
         )
@@ -358,21 +401,21 @@ class _OpenPiece:
         Parameters
         ----------
         entry
-            The entry. Writer, attempt and places of frames are filled in here, and digests by `add_digests`.
+            The entry. Writer, attempt and places of frames are filled in here. Digests are added by
+            `add_digests`, unless the entry has them, as that of a row that is copied.
         rows
             `group/array` -> the checked row; empty for a failed clip.
         """
         frames = {}
         if rows:
-            record = b"".join(rows[array.name].data for array in self._layout.small_arrays)
-            self._write(None, entry.row % PIECE_ROWS * len(record), record)
+            small_rows = b"".join(rows[array.name].data for array in self._layout.small_arrays)
+            self._write(None, entry.row % PIECE_ROWS * len(small_rows), small_rows)
             for array in self._layout.sharded_arrays:
                 self._put_in_shard(array, entry.row, rows[array.name].data, rows[array.name].crc32c)
             for group in self._layout.ragged_groups:
-                n_frames = self._put_frames(group, rows)
-                if n_frames:
-                    frames[group.name] = (self._n_frames[group.name], n_frames)
-                    self._n_frames[group.name] += n_frames
+                frame_range = self._append_frames(group, rows)
+                if frame_range.n_frames:
+                    frames[group.name] = frame_range
         self.entries[entry.row] = structs.replace(
             entry, writer=self.attempt.writer, attempt=self.attempt.number, frames=frames
         )
@@ -381,27 +424,34 @@ class _OpenPiece:
                 self._digest(array, entry.row, rows[array.name]) for array in self._arrays
             ]
 
-    def _put_frames(self, group: RaggedGroup, rows: Mapping[str, _CheckedRow]) -> int:
-        """Append a clip's frames to the file of a ragged group; return the number of frames."""
+    def _append_frames(self, group: RaggedGroup, rows: Mapping[str, _CheckedRow]) -> FrameRange:
+        """Append a clip's frames to the file of a ragged group; return which frames of the file they are."""
         data = b"".join(rows[array.name].data for array in group.arrays)
+        first = self._n_frames[group.name]
+        n_frames = len(data) // group.frame_bytes
         if data:
-            self._write(group, self._n_frames[group.name] * group.frame_bytes, data)
-        return len(data) // group.frame_bytes
+            self._write(group, first * group.frame_bytes, data)
+        self._n_frames[group.name] += n_frames
+        return FrameRange(first, n_frames)
 
     def _digest(
         self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow
     ) -> str | Callable[[], str]:
         """Return the SHA-256 of a row that was written, or a function that waits for it.
 
-        The function is returned for large rows, whose digest another process computes from the file.
+        The function is returned for large rows of shards, whose digest another process computes from the
+        file.
         """
-        if checked.sha256 is not None or self._digest_later is None or isinstance(array, RaggedArray):
-            return checked.sha256 or ""
+        if checked.sha256 is not None:
+            return checked.sha256
+        # Only rows of shards are without a digest, and only if `digest_later` is given.
+        if self._digest_later is None or isinstance(array, RaggedArray):
+            return ""
         path = attempt_file(self._stage, self.attempt, array)
         return self._digest_later(path, array.offset(row % PIECE_ROWS), len(checked.data))
 
     def add_digests(self) -> None:
-        """Add the digests of all rows to their entries, and wait for those that other processes compute."""
+        """Add the digests of all rows to their entries; wait for those that another process computes."""
         for row, digests in self._digests.items():
             joined = ""
             for digest in digests:
@@ -409,7 +459,7 @@ class _OpenPiece:
             self.entries[row] = structs.replace(self.entries[row], sha256=joined)
 
     def copy_missing_rows(self, reader: StagedRows, best: Mapping[int, JournalEntry]) -> list[JournalEntry]:
-        """Copy the rows with features that this attempt lacks from earlier attempts.
+        """Copy the rows with features that this attempt lacks from earlier attempts or the parent store.
 
         Parameters
         ----------
@@ -428,14 +478,14 @@ class _OpenPiece:
             entry = best.get(row)
             if row in self.entries or entry is None or not is_done(entry):
                 continue
-            rows = _rows_of(reader, entry)
+            rows = _read_rows(reader, entry)
             if rows is None:
                 damaged_entries.append(entry)
             else:
-                self.put(entry, rows)
+                self.put(entry, rows)  # with this attempt in place of the earlier one
         return damaged_entries
 
-    def complete(self) -> None:
+    def complete_shards(self) -> None:
         """Complete the shards of the attempt: write fill values for rows without features, and the index."""
         rows = self._layout.rows(self.attempt.piece)
         for array in self._layout.sharded_arrays:
@@ -443,7 +493,8 @@ class _OpenPiece:
             for row in rows:
                 if row not in self.entries or not is_done(self.entries[row]):
                     self._put_in_shard(array, row, array.fill_row, checksum)
-            self._write(array, array.offset(len(rows)), array.shard_index(len(rows)))
+            end_of_rows = array.offset(len(rows))
+            self._write(array, end_of_rows, array.shard_index(len(rows)))
 
     def flush(self) -> None:
         """Flush the files of the attempt to the disk, and close them."""
@@ -467,15 +518,18 @@ class _OpenPiece:
     def _put_in_shard(self, array: StoredArray, row: int, data: memoryview | bytes, checksum: int) -> None:
         """Write a row and its checksum into the shard of an array."""
         offset = array.offset(row % PIECE_ROWS)
-        tail = checksum.to_bytes(CRC_BYTES, "little")
-        if len(data) < WRITE_BLOCK:
-            self._write(array, offset, b"".join((data, tail)))
+        checksum_bytes = checksum.to_bytes(CRC_BYTES, "little")
+        if len(data) < WRITE_BLOCK:  # one write; joining copies the row, which for large rows takes longer
+            self._write(array, offset, b"".join((data, checksum_bytes)))
         else:
             self._write(array, offset, data)
-            self._write(array, offset + len(data), tail)
+            self._write(array, offset + len(data), checksum_bytes)
 
     def _write(self, part: StoredArray | RaggedGroup | None, offset: int, data: memoryview | bytes) -> None:
-        """Write bytes at an offset of a file of the attempt (see `attempt_file`), which is created first."""
+        """Write bytes at an offset of a file of the attempt (see `attempt_file`).
+
+        A file is created by its first write, and must not exist before: no other attempt has its name.
+        """
         path = attempt_file(self._stage, self.attempt, part)
         with naming(Path(path)):
             if path not in self._descriptors:
@@ -486,24 +540,30 @@ class _OpenPiece:
                 write_all(descriptor, memoryview(data)[start : start + WRITE_BLOCK])
 
 
-def _rows_of(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
-    """Read all rows of a clip, by `group/array`, from earlier attempts; None if a digest is wrong."""
-    rows: list[tuple[StoredArray | RaggedArray, memoryview]] = []
+def _read_rows(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
+    """Read a clip's row of every array from the stage or the parent store; None if a digest is wrong.
+
+    Returns `group/array` -> the row.
+    """
+    row_of_array: dict[StoredArray | RaggedArray, memoryview] = {}
     for array in reader.layout.sharded_arrays:
-        row = reader.row(entry, array)
+        row = reader.sharded_row(entry, array)
         if row is None:
             return None
-        rows.append((array, row))
+        row_of_array[array] = row
     for group in reader.layout.ragged_groups:
         frames = reader.frames(entry, group)
         if frames is None:
             return None
-        rows += frames.items()
-    record = reader.record(entry)
-    if record is None:
+        row_of_array.update(frames)
+    small_rows = reader.small_rows(entry)
+    if small_rows is None:
         return None
-    rows += reader.layout.split(record)
-    return {array.name: _CheckedRow(row, entry.sha256_of(array.position), crc32c(row)) for array, row in rows}
+    row_of_array.update(reader.layout.split(small_rows))
+    rows = {}
+    for array, row in row_of_array.items():
+        rows[array.name] = _CheckedRow(row, entry.sha256_of(array.position), crc32c(row))
+    return rows
 
 
 # --- checking results
@@ -522,7 +582,7 @@ def digest_of_part(path: str, offset: int, size: int) -> str:
 
 
 def _check_features(
-    features: ClipFeatures, group: GroupSpec, where: str, least_later: float = inf
+    features: ClipFeatures, group: GroupSpec, where: str, least_bytes_later: float = inf
 ) -> dict[str, _CheckedRow]:
     """Check the arrays of a clip; return array -> its checked row.
 
@@ -534,9 +594,8 @@ def _check_features(
         What the group declares.
     where
         What messages call the clip and the group.
-    least_later
-        Size in bytes from which on the SHA-256 of a row of tokens is not computed here, but from the written
-        file in another process (`digest_later`).
+    least_bytes_later
+        Bytes of a row of tokens from which on its SHA-256 is left to another process (`digest_later`).
 
     Raises
     ------
@@ -547,27 +606,31 @@ def _check_features(
     arrays = {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
     if arrays.keys() != expected.keys():
         raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(arrays))}")
-    is_imported = group.provenance.get("imported") is True  # times and indices of frames may be unknown
+    # Of imported features, the times and indices of frames may be unknown: NaN, and -1.
+    is_imported = group.provenance.get("imported") is True
     rows: dict[str, _CheckedRow] = {}
     for name, (shape, dtype) in expected.items():
         values = arrays[name]
-        _check_type(values, dtype, f"{where}, array {name}")
+        where_array = f"{where}, array {name}"
+        _check_type(values, dtype, where_array)
         if group.ragged and name in RAGGED_ARRAYS:
-            _check_frames(values, (len(features.time_s), *shape[1:]), f"{where}, array {name}")
+            _check_frames(values, (len(features.time_s), *shape[1:]), where_array)
         elif values.shape != shape:
-            raise StoreError(
-                f"{where}, array {name}: expected shape {list(shape)}, found {list(values.shape)}"
-            )
-        is_digested_later = ARRAYS[name].sharded and values.nbytes >= least_later
+            raise StoreError(f"{where_array}: expected shape {list(shape)}, found {list(values.shape)}")
+        is_digested_later = ARRAYS[name].sharded and values.nbytes >= least_bytes_later
         rows[name], is_finite = _digest_row(values, hashes=not is_digested_later)
-        is_unknown = is_imported and name == "time_s" and bool(np.isnan(values).all())
-        if not is_finite and not is_unknown:
-            raise StoreError(f"{where}, array {name}: {_not_finite(values)}")
-    indices = features.frame_index
-    are_unknown = is_imported and (indices == -1).all()
+        may_be_unknown = is_imported and name == "time_s"
+        if not is_finite and not (may_be_unknown and np.isnan(values).all()):
+            raise StoreError(f"{where_array}: {_not_finite(values)}")
+    _check_frame_index(features.frame_index, where, may_be_unknown=is_imported)
+    return rows
+
+
+def _check_frame_index(indices: NDArray[np.int64], where: str, *, may_be_unknown: bool) -> None:
+    """Raise an error if an index of a frame is negative, unless all are -1 and may be unknown."""
+    are_unknown = may_be_unknown and (indices == -1).all()
     if (indices < 0).any() and not are_unknown:
         raise StoreError(f"{where}, array frame_index: a negative index; -1 in all frames where unknown")
-    return rows
 
 
 def _check_type(values: object, dtype: np.dtype[Any], where: str) -> None:
@@ -617,19 +680,19 @@ def _digest_row(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedR
     values
         The row.
     hashes
-        Whether to compute the SHA-256, which takes most of the time.
+        Whether to compute the SHA-256, which takes most of the time, or only the checksum.
     """
     data = row_view(values)
     numbers = np.frombuffer(data, values.dtype.newbyteorder("<"))
-    digest = hashlib.sha256()
+    sha256 = hashlib.sha256()
     checksum = 0
     is_finite = True
     for start in range(0, len(data), BLOCK):
         end = start + BLOCK
         block = data[start:end]
         if hashes:
-            digest.update(block)
+            sha256.update(block)
         checksum = crc32c(block, checksum)
         block_numbers = numbers[start // numbers.itemsize : end // numbers.itemsize]
         is_finite = is_finite and all_finite(block_numbers)
-    return _CheckedRow(data, digest.hexdigest() if hashes else None, checksum), is_finite
+    return _CheckedRow(data, sha256.hexdigest() if hashes else None, checksum), is_finite

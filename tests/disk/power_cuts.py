@@ -82,8 +82,8 @@ class Cuts:
         had = {f"had {clip}" for clip in entries}
         for clip, entry in entries.items():
             rows = [
-                reader.record(entry),
-                *(reader.row(entry, array) for array in stage.layout.sharded_arrays),
+                reader.small_rows(entry),
+                *(reader.sharded_row(entry, array) for array in stage.layout.sharded_arrays),
             ]
             if is_done(entry) and None not in rows:
                 had.add(f"had {clip} ok")

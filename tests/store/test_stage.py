@@ -228,7 +228,7 @@ def test_an_attempt_that_completes_a_piece_replaces_its_files_and_keeps_the_othe
     assert {status[clip].attempt for clip in ids[:16]} == {2}
     assert all(status[clip].sha256 == old_digests[clip] for clip in ids[:16] if clip != ids[3])
     reader = stage.reader()
-    assert all(reader.record(status[clip]) is not None for clip in ids[:16])
+    assert all(reader.small_rows(status[clip]) is not None for clip in ids[:16])
 
 
 def test_a_row_that_changed_is_not_taken_over_and_its_files_stay(stage, ids):
