@@ -180,7 +180,7 @@ def _refuse_inputs(ctx: click.Context) -> None:
     outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
     names_of_inputs = _possible_files(given)
     for out in outs:
-        # A title may be a folder's name.
+        # Only files: an option such as --title may have the name of the output folder as its text.
         if out.is_file() and any(_is_same_file(out, name) for name in names_of_inputs):
             raise OutputError(f"{out} is an input too: give another name for what is written")
         if out != STANDARD and _is_in_sealed_store(out.resolve()):

@@ -173,11 +173,11 @@ def _search_like_file(
     from obygaze_features.text_search import choose_group
 
     group = choose_group(store, backbone)
-    maker = backbone_call(group.provenance, weights)
-    network = dict(maker.options)
-    if maker.weights:
-        network |= {"weights": maker.weights, "compute": backbones.Compute(device)}
-    loaded = of.load_backbone(maker.name, group.n_frames or None, **network)
+    call = backbone_call(group.provenance, weights)  # how the backbone of the group was loaded
+    options = dict(call.options)
+    if call.weights:
+        options |= {"weights": call.weights, "compute": backbones.Compute(device)}
+    loaded = of.load_backbone(call.name, group.n_frames or None, **options)
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
         extracted = of.extract(
