@@ -40,7 +40,7 @@ class Estimates:
         Rate and interval from the judgements and the model.
     gain : ndarray, shape [B]
         Weight of the model's probabilities, 0 (unused) to 1.
-    alone_value, alone_low, alone_high : ndarray, shape [B]
+    value_without_model, low_without_model, high_without_model : ndarray, shape [B]
         Rate and interval from the judgements alone.
     """
 
@@ -48,9 +48,9 @@ class Estimates:
     low: Floats
     high: Floats
     gain: Floats
-    alone_value: Floats
-    alone_low: Floats
-    alone_high: Floats
+    value_without_model: Floats
+    low_without_model: Floats
+    high_without_model: Floats
 
 
 def estimate_rate(
@@ -121,19 +121,21 @@ def _within_the_possible(
         with_model.append(possible.estimate(estimates.value[draw], estimates.low[draw], estimates.high[draw]))
         alone.append(
             possible.estimate(
-                estimates.alone_value[draw], estimates.alone_low[draw], estimates.alone_high[draw]
+                estimates.value_without_model[draw],
+                estimates.low_without_model[draw],
+                estimates.high_without_model[draw],
             )
         )
     values, lows, highs = np.array(with_model).T
-    alone_values, alone_lows, alone_highs = np.array(alone).T
+    values_without_model, lows_without_model, highs_without_model = np.array(alone).T
     return replace(
         estimates,
         value=values,
         low=np.minimum(lows, values),
         high=np.maximum(highs, values),
-        alone_value=alone_values,
-        alone_low=alone_lows,
-        alone_high=alone_highs,
+        value_without_model=values_without_model,
+        low_without_model=lows_without_model,
+        high_without_model=highs_without_model,
     )
 
 
@@ -158,16 +160,16 @@ def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: 
     correction = _correction(parts, y, chances).at(share)
     n_independent = 1 / np.maximum(correction, 1e-9)
     exact_low, exact_high = exact_interval(share, n_independent)
-    alone_low = np.minimum(estimates.alone_low, exact_low)
-    alone_high = np.maximum(estimates.alone_high, exact_high)
-    stretch_below = _stretch(share - alone_low, share - estimates.alone_low)
-    stretch_above = _stretch(alone_high - share, estimates.alone_high - share)
+    low_without_model = np.minimum(estimates.low_without_model, exact_low)
+    high_without_model = np.maximum(estimates.high_without_model, exact_high)
+    stretch_below = _stretch(share - low_without_model, share - estimates.low_without_model)
+    stretch_above = _stretch(high_without_model - share, estimates.high_without_model - share)
     return replace(
         estimates,
         low=np.maximum(estimates.value - stretch_below * (estimates.value - estimates.low), 0),
         high=np.minimum(estimates.value + stretch_above * (estimates.high - estimates.value), 1),
-        alone_low=alone_low,
-        alone_high=alone_high,
+        low_without_model=low_without_model,
+        high_without_model=high_without_model,
     )
 
 
@@ -418,9 +420,9 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         value=counted_share + share_by_chance * others.value,
         low=counted_share + share_by_chance * others.low,
         high=counted_share + share_by_chance * others.high,
-        alone_value=counted_share + share_by_chance * others.alone_value,
-        alone_low=counted_share + share_by_chance * others.alone_low,
-        alone_high=counted_share + share_by_chance * others.alone_high,
+        value_without_model=counted_share + share_by_chance * others.value_without_model,
+        low_without_model=counted_share + share_by_chance * others.low_without_model,
+        high_without_model=counted_share + share_by_chance * others.high_without_model,
     )
 
 
@@ -496,8 +498,10 @@ def difference_estimate(
     )
     alone = replace(with_model, uses_model=False)
     value, low, high = with_model.interval()
-    alone_value, alone_low, alone_high = alone.interval()
-    return Estimates(value, low, high, with_model.gain(value), alone_value, alone_low, alone_high)
+    value_without_model, low_without_model, high_without_model = alone.interval()
+    return Estimates(
+        value, low, high, with_model.gain(value), value_without_model, low_without_model, high_without_model
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

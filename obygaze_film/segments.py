@@ -8,7 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_film.schema import ConceptRecord, ModelRecord, Run, durations, flags_in, is_counted, runs
+from obygaze_film.schema import ConceptRecord, ModelRecord, Run, distinct_flags, is_counted, runs
+
+Columns = Mapping[str, NDArray[Any]]
+"""Columns of a table by name, each an array [N]: many spans of a film are cut out of it quickly."""
 
 SEGMENT_COLUMNS = (
     "movie", "model", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "judged_s",
@@ -131,7 +134,8 @@ def is_reason(contribution: float, change: float | None) -> bool:
 def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
     """Read the concepts of a row of `SEGMENT_COLUMNS`, the largest contribution first.
 
-    A cell holds a value for each concept, such as `Body;Look`; its n-th value is of the n-th concept.
+    Its cells are lists: `Body;Look` in the column `concepts` and `0.62;0.40` in `concepts_p` say that Body
+    has the probability 0.62.
     """
     if not segment["concepts"]:
         return ()
@@ -162,10 +166,8 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     left out.
 
     If there are fewer than `top`, stretches around the highest peaks below the threshold are added: each is
-    cut out by the same rule, with its peak as the threshold.
-
-    The `number` of a segment does not depend on `top`. Those that reach the threshold are numbered by time.
-    Of the others, those in a list of `LISTED` segments are numbered by time first, then the rest by time.
+    cut out by the same rule, with its peak as the threshold. Segments that reach the threshold are numbered
+    1, 2, ... by time, the weaker ones w1, w2, ... (`_numbers_of_weaker`).
 
     Parameters
     ----------
@@ -173,6 +175,7 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
         The rows of the model, in time order.
     model : ModelRecord
     top : int
+        How many segments to list, if the film has as many; all that reach the threshold are listed.
 
     Returns
     -------
@@ -184,27 +187,39 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     has_p = is_counted(rows)
     if threshold is None or not has_p.any():
         return pd.DataFrame(columns=SEGMENT_COLUMNS)
-    p = np.where(has_p, rows["p"].to_numpy(dtype=np.float64), np.nan)
-    start_s = rows["start_s"].to_numpy(dtype=np.float64)
-    end_s = rows["end_s"].to_numpy(dtype=np.float64)
+    columns = columns_of(rows)
+    p = np.where(has_p, columns["p"], np.nan)
+    start_s = columns["start_s"]
+    end_s = columns["end_s"]
     reaching = _reaching(p, threshold, start_s, end_s)
-    is_free = p < threshold
+    is_elsewhere = p < threshold  # rows that may be in a weaker segment
     for first, after in reaching:
-        is_free[first:after] = False
-    n_in_list = max(LISTED - len(reaching), 0)
-    n_shown = max(top - len(reaching), 0)
-    weaker = _peaks(p, is_free, start_s, end_s, max(n_in_list, n_shown))
+        is_elsewhere[first:after] = False
+    n_weaker = max(top - len(reaching), 0)
+    n_in_usual_list = max(LISTED - len(reaching), 0)
+    weaker = _peaks(p, is_elsewhere, start_s, end_s, max(n_weaker, n_in_usual_list))
+    weaker_numbers = _numbers_of_weaker(weaker, n_in_usual_list)
     segments = []
     for run, number in zip(reaching, _numbers_by_time(reaching), strict=True):
-        segments.append(_row(rows, run, model) | {"reaches": 1, "number": str(number)})
-    numbers_in_list = _numbers_by_time(weaker[:n_in_list])
-    further_numbers = [n_in_list + number for number in _numbers_by_time(weaker[n_in_list:])]
-    numbers = [*numbers_in_list, *further_numbers]
-    for run, number in zip(weaker[:n_shown], numbers[:n_shown], strict=True):
-        segments.append(_row(rows, run, model) | {"reaches": 0, "number": f"w{number}"})
+        segments.append(_row(columns, has_p, run, model) | {"reaches": 1, "number": str(number)})
+    for run, number in zip(weaker[:n_weaker], weaker_numbers[:n_weaker], strict=True):
+        segments.append(_row(columns, has_p, run, model) | {"reaches": 0, "number": f"w{number}"})
     table = pd.DataFrame(segments, columns=SEGMENT_COLUMNS)
     table = table.sort_values(["reaches", "p", "start_s"], ascending=[False, False, True], ignore_index=True)
     return table.assign(rank=np.arange(1, len(table) + 1))
+
+
+def _numbers_of_weaker(weaker: Sequence[Run], n_in_usual_list: int) -> list[int]:
+    """Return the numbers of the segments below the threshold, which come with the highest peak first.
+
+    A segment keeps its number when a reader asks for a longer list: the first ones, those in a list of the
+    usual length (`LISTED`), are numbered by time among each other, and the rest by time after them.
+    """
+    further_numbers = _numbers_by_time(weaker[n_in_usual_list:])
+    return [
+        *_numbers_by_time(weaker[:n_in_usual_list]),
+        *(n_in_usual_list + number for number in further_numbers),
+    ]
 
 
 def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int:
@@ -266,7 +281,7 @@ def _joined(separate: Sequence[Run], start_s: NDArray[np.float64], end_s: NDArra
 
 def _peaks(
     p: NDArray[np.float64],
-    is_free: NDArray[np.bool_],
+    may_be_in_run: NDArray[np.bool_],
     start_s: NDArray[np.float64],
     end_s: NDArray[np.float64],
     n: int,
@@ -277,13 +292,13 @@ def _peaks(
     ----------
     p : ndarray, shape [N]
         Probabilities.
-    is_free : ndarray of bool, shape [N]
+    may_be_in_run : ndarray of bool, shape [N]
         Rows that may be in a run: they have a probability and are in no other segment.
     start_s, end_s : ndarray, shape [N]
         Of the rows.
     n : int
     """
-    is_left = is_free.copy()
+    is_left = may_be_in_run.copy()
     peaks: list[Run] = []
     while len(peaks) < n and is_left.any():
         peak = int(np.argmax(np.where(is_left, p, -1.0)))
@@ -307,30 +322,52 @@ def _run_around(row: int, is_in: NDArray[np.bool_]) -> Run:
     return first, after
 
 
-def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
-    """Make the row of one segment, a run of a model's rows, without its `number`, `rank` and `reaches`."""
+def columns_of(rows: pd.DataFrame) -> Columns:
+    """Return the columns of a table by name; numbers are floats."""
+    columns: dict[str, NDArray[Any]] = {}
+    for name in rows:
+        dtype = np.float64 if pd.api.types.is_numeric_dtype(rows[name]) else object
+        columns[str(name)] = rows[name].to_numpy(dtype=dtype)
+    return columns
+
+
+def _row(columns: Columns, has_p: NDArray[np.bool_], run: Run, model: ModelRecord) -> dict[str, object]:
+    """Make the row of one segment, without its `number`, `rank` and `reaches`.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray, each of shape [N]
+        Of the rows of a model.
+    has_p : ndarray of bool, shape [N]
+        Rows that are counted.
+    run : Run
+        First row of the segment, and the first after it.
+    model : ModelRecord
+    """
     first, after = run
-    segment = rows.iloc[first:after]
-    counted = segment[is_counted(segment)]
-    peak = counted.iloc[int(np.argmax(counted["p"].to_numpy()))]
+    counted_rows = first + np.flatnonzero(has_p[first:after])
+    counted = {name: values[counted_rows] for name, values in columns.items()}
+    seconds = counted["end_s"] - counted["start_s"]
+    peak = int(np.argmax(counted["p"]))
     return {
-        "movie": segment["movie"].iloc[0],
+        "movie": columns["movie"][first],
         "model": model.key,
-        "start_s": float(segment["start_s"].iloc[0]),
-        "end_s": float(segment["end_s"].iloc[-1]),
-        "judged_s": float(durations(counted).sum()),
-        "peak_s": float((peak["start_s"] + peak["end_s"]) / 2),
-        **means_of(counted, durations(counted), model),
-        "flags": ";".join(flags_in(segment)),
+        "start_s": float(columns["start_s"][first]),
+        "end_s": float(columns["end_s"][after - 1]),
+        "judged_s": float(seconds.sum()),
+        "peak_s": float((counted["start_s"][peak] + counted["end_s"][peak]) / 2),
+        **means_of(counted, seconds, model),
+        "flags": ";".join(distinct_flags(columns["flags"][first:after])),
     }
 
 
-def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
-    """Average rows that are counted by weights [N]; return a part of `SEGMENT_COLUMNS`.
+def means_of(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
+    """Average rows with a probability by weights [N]; return a part of `SEGMENT_COLUMNS`.
 
-    It is the probability with its band, and the concepts to name: those that are seen, those that are a
-    reason, and the `N_CONCEPTS` that contribute most.
+    It is the mean probability with its band, and lists on the concepts to name: those that are seen, those
+    that are a reason, and the three that contribute most.
     """
+    # By contribution, the largest first.
     all_reasons = _reasons_by_contribution(rows, weights, model) if model.by_concepts else []
     present = [reason for reason in all_reasons if reason.is_present]
     heaviest = [reason for reason in all_reasons[:N_CONCEPTS] if reason.contribution]
@@ -350,14 +387,12 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
     }
 
 
-def _mean(rows: pd.DataFrame, column: str, weights: NDArray[np.float64]) -> float:
+def _mean(rows: Columns, column: str, weights: NDArray[np.float64]) -> float:
     """Average a column of rows by weights [N]."""
     return float(np.average(rows[column], weights=weights))
 
 
-def _reasons_by_contribution(
-    rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord
-) -> list[Reason]:
+def _reasons_by_contribution(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> list[Reason]:
     """Average each concept over rows by weights [N]; those that contribute most, up or down, come first."""
     changes = _mean_changes(rows, weights, model)
     reasons_of_rows = []
@@ -378,7 +413,7 @@ def _reasons_by_contribution(
     return reasons_of_rows
 
 
-def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> tuple[float, float]:
+def band_of_mean(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> tuple[float, float]:
     """Compute the ends of the 80 % band of the mean probability of rows that are counted, by weights [N].
 
     Without a calibration they are the means of the ends of the rows' own bands.
@@ -386,26 +421,24 @@ def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelR
     p = _mean(rows, "p", weights)
     if model.calibration is None:
         return _mean(rows, "p_low", weights), _mean(rows, "p_high", weights)
-    logits = rows["logit"].to_numpy(dtype=np.float64)
     from obygaze_models.prediction import mean_and_band  # noqa: PLC0415 - slow, and films are opened without it
 
-    _, low, high = mean_and_band(np.array(model.calibration.draws), logits, weights)
+    _, low, high = mean_and_band(np.array(model.calibration.draws), rows["logit"], weights)
     return min(low, p), max(high, p)  # so that the band contains the mean probability itself
 
 
-def _amount(
-    rows: pd.DataFrame, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None
-) -> str:
-    """Say whether rows [N] have more or less of a concept than usual, by weights [N].
+def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None) -> str:
+    """Say whether rows [N] have ``more`` or ``less`` of a concept than usual by the mean of its values.
 
-    The mean of its values decides. If some values are above the usual one and some below, it is ``mixed``
-    where another mean says the opposite: that of its probabilities, or its `change` of the probability.
+    It is ``mixed`` if some rows have more and some less, so that means contradict each other: that of its
+    probabilities says the opposite of that of its values, or the `change` of the probability due to it has
+    another sign than its contribution to the logit.
     """
-    values = rows[f"{concept.name}_value"].to_numpy(dtype=np.float64)
+    values = rows[f"{concept.name}_value"]
     is_more = bool(np.average(values, weights=weights) > concept.usual)
     amount = "more" if is_more else "less"
-    counted_values = values[weights > 0]
-    is_on_both_sides = counted_values.min() < concept.usual < counted_values.max()
+    weighted_values = values[weights > 0]
+    is_on_both_sides = weighted_values.min() < concept.usual < weighted_values.max()
     if not is_on_both_sides:
         return amount
     p = _mean(rows, f"{concept.name}_p", weights)
@@ -436,23 +469,24 @@ def _rounded_list(cell: str) -> str:
     return ";".join(f"{float(text):.{DECIMALS}f}" if text else "" for text in cell.split(";"))
 
 
-def _mean_changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
+def _mean_changes(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
     """Average by weights [N] how much of the probability of rows [N] is due to each concept, by name."""
     changes = changes_of_rows(rows, model)
     return {name: float(np.average(change, weights=weights)) for name, change in changes.items()}
 
 
-def changes_of_rows(rows: pd.DataFrame, model: ModelRecord) -> dict[str, NDArray[np.float64]]:
+def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.float64]]:
     """Compute how much of the probability of each row [N] is due to each concept, by name.
 
-    It is the probability less the probability with the concept at its usual value, where its contribution to
-    the logit is 0. Concepts without a usual value are left out.
+    It is the row's probability minus what it would be with the concept at its usual value. There the concept
+    adds 0 to the logit: that logit is the row's minus the concept's contribution. Concepts without a usual
+    value are left out.
     """
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     if not (names and model.by_concepts and model.calibration):
         return {}
-    logits = rows["logit"].to_numpy(dtype=np.float64)
-    contributions = rows[[f"{name}_contribution" for name in names]].to_numpy(dtype=np.float64).T
+    logits = rows["logit"]
+    contributions = np.stack([rows[f"{name}_contribution"] for name in names])
     # [1 + concepts, N]: the logits as they are, then those without each concept's contribution.
     all_logits = np.concatenate([logits[None], logits - contributions])
     from obygaze_models.prediction import mean_probability  # noqa: PLC0415 - slow, and films are opened without it

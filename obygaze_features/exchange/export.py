@@ -15,7 +15,7 @@ from obygaze_features.io import write_all
 from obygaze_features.store.format import TIME_ARRAYS
 from obygaze_features.store.group import Group, rows_of
 from obygaze_features.store.provenance import FILLED_IN
-from obygaze_features.store.records import WITHOUT_PICTURES, format_stretches
+from obygaze_features.store.records import WITHOUT_PICTURES, format_gaps
 from obygaze_features.store.store import Store
 
 NUMBER_COLUMNS = ("start_s", "end_s")
@@ -142,7 +142,7 @@ def _clip_columns(
     columns["start_s"] = [clip.start_s for clip in clips]
     columns["end_s"] = [clip.end_s for clip in clips]
     if any(clip.without_pictures_s for clip in clips):
-        columns[WITHOUT_PICTURES] = [format_stretches(clip.without_pictures_s) for clip in clips]
+        columns[WITHOUT_PICTURES] = [format_gaps(clip.without_pictures_s) for clip in clips]
     return columns
 
 

@@ -33,7 +33,7 @@ from obygaze_features.store.records import (
     ClipResult,
     GroupSpec,
     PlannedClip,
-    parse_stretches,
+    parse_gaps,
 )
 from obygaze_features.store.sealing import seal, temporary_stage
 from obygaze_features.store.stage import Stage
@@ -601,7 +601,7 @@ def _make_result(
     values = {name: array for name, array in arrays.items() if name not in TIME_ARRAYS}
     features = {group.name: ClipFeatures(time_s, frame_index, values)}
     try:
-        stretches = parse_stretches(item.without_pictures)
+        stretches = parse_gaps(item.without_pictures)
     except ValueError as error:
         raise StoreError(f"{item.where}: {error}") from None
     status = cast("Status", item.status)

@@ -65,7 +65,7 @@ class ImportItem:
     status, reason
         Status of the clip, if known, and why it is not ok.
     without_pictures
-        The stretches in which its file has no pictures, as the text of `store.records.parse_stretches`.
+        The stretches in which its file has no pictures, as the text of `store.records.parse_gaps`.
     """
 
     where: str

@@ -15,8 +15,8 @@ from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS, Status
 from obygaze_features.store.group import rows_of, spec_of
 from obygaze_features.store.growth import combine_specs
-from obygaze_features.store.provenance import differences, validate_licence
-from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, one_line
+from obygaze_features.store.provenance import differing_fields, validate_licence
+from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, checked_line
 from obygaze_features.store.sealing import seal, temporary_stage
 from obygaze_features.store.store import Place, Store, files_of, open_files
 from obygaze_features.store.store_files import damaged
@@ -76,7 +76,7 @@ def merge(
     destination = store_path(destination)
     attributes = _agreed_attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     validate_licence(attributes["licence"])
-    one_line(attributes["citation"], "citation")
+    checked_line(attributes["citation"], "citation")
     groups = _merged_groups(stores)
     sources = _choose_rows(stores)
     _refuse_two_spellings(clip.movie for clip, _ in sources.values())
@@ -202,7 +202,7 @@ def _first_difference(a: StoredClip, b: StoredClip) -> str:
             return field
     if one_is_missing:
         return ""
-    return ", ".join(f"array {name}" for name in differences(a.digests, b.digests))
+    return ", ".join(f"array {name}" for name in differing_fields(a.digests, b.digests))
 
 
 def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
@@ -212,7 +212,7 @@ def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, objec
     def is_common(key: str) -> bool:
         """Return whether all stores have the same value of a field."""
         value = corpora[0][key]
-        return all(key in corpus and not differences(value, corpus[key]) for corpus in corpora)
+        return all(key in corpus and not differing_fields(value, corpus[key]) for corpus in corpora)
 
     common = {key: value for key, value in corpora[0].items() if is_common(key)}
     if name is not None:

@@ -32,7 +32,7 @@ from obygaze_features.store.group import spec_of
 from obygaze_features.store.metadata import croissant, facts_of, readme
 from obygaze_features.store.objects import begin_push
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.store import Place, Store, check_version, files_of
+from obygaze_features.store.store import Place, Store, files_of, read_attributes
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, read_digests
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
     ('toy',)
     """
     source = folder_of(store)
-    licence = check_version(source).get("licence")
+    licence = read_attributes(source).get("licence")
     if licence == NO_LICENCE or not licence:
         raise StoreError(
             f"{source.where}: its licence is {licence or 'missing'}, without one others may not use it; "

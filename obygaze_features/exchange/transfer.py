@@ -50,7 +50,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.objects import download_file
 from obygaze_features.store.records import StoredClip, parse_clips_csv
-from obygaze_features.store.store import Place, check_version, files_of, open_files
+from obygaze_features.store.store import Place, files_of, open_files, read_attributes
 from obygaze_features.store.store_files import (
     FolderFiles,
     StoreFiles,
@@ -58,9 +58,9 @@ from obygaze_features.store.store_files import (
     chunk_of,
     digests_bytes,
     fetch_bytes,
-    guarded,
     largest_file_bytes,
     read_digests,
+    read_undamaged,
 )
 
 
@@ -302,7 +302,7 @@ def download(
         If something else is at `destination`, the store of `files` is partial, damaged or cannot be reached.
     """
     digests = read_digests(files)
-    check_version(files)  # a newer format is refused before anything is written
+    read_attributes(files)  # a newer format is refused before anything is written
     if absent_files(files):
         raise StoreError(f"{files.where}: a partial copy itself ({FETCH}); copy the whole store")
     if any((folder / FEATURES).is_dir() for folder in destination.absolute().parents):
@@ -466,8 +466,7 @@ class _Transfer:
                     self._fetch(name)
             metadata = json.loads(read_bytes(self._root / folder / ZARR_METADATA, within=self._root))
             open_array = partial(SealedArray, FolderFiles(self._root), group, ROW_SIZE, metadata)
-            array = guarded(f"{self._files.where}/{folder}", open_array)  # damage becomes a StoreError
-            sizes[group] = array.read()
+            sizes[group] = read_undamaged(f"{self._files.where}/{folder}", open_array).read()
         return sizes
 
     def _finish(self, left_out: set[str]) -> None:

@@ -272,9 +272,9 @@ class Exported:
             lines.append(phrases.experts_caveat(experts, ENGLISH))
         judged = judged_time(model, self.film.time(model.key), self.film.shots)
         if judged.unlike_s > 0 and model.calibration is not None:
-            lines.append(phrases.unlike_caveat(judged, ENGLISH))
+            lines.append(phrases.unjudged_caveat(judged, ENGLISH))
         if judged.nothing_s > 0:
-            lines.append(phrases.nothing_caveat(judged, ENGLISH))
+            lines.append(phrases.black_caveat(judged, ENGLISH))
         if self.licence:
             lines.append(message("caveat_licence", licence=self.licence))
         return lines

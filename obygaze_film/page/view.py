@@ -26,7 +26,7 @@ from obygaze_film.schema import (
     is_counted,
     runs,
 )
-from obygaze_film.segments import band_of_mean
+from obygaze_film.segments import band_of_mean, columns_of
 
 if TYPE_CHECKING:
     from obygaze_film.judged_rate import FilmRates
@@ -341,7 +341,7 @@ class FilmView:
     @cached_property
     def positive(self) -> str:
         """What the model finds: its positive levels with their titles, or its concept."""
-        return str(self.words.again(positive_of(self.model).titled))
+        return str(self.words.translated(positive_of(self.model).titled))
 
     @property
     def model_title(self) -> str:
@@ -351,7 +351,7 @@ class FilmView:
     @property
     def construct(self) -> str:
         """What the codebook says its levels measure; empty if it does not say it."""
-        return str(self.words.again(self.names.construct(self.model.construct)))
+        return str(self.words.translated(self.names.construct(self.model.construct)))
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
@@ -421,7 +421,7 @@ class FilmView:
     def legend(self, kind: str) -> str:
         """Explain how a kind of span is drawn, such as `UNJUDGED`: spans with content, but no probability."""
         if kind == UNJUDGED:
-            return phrases.unlike_legend(self.judged, self.words)
+            return phrases.unjudged_legend(self.judged, self.words)
         return self.words[f"legend_{kind}"]
 
     @cached_property
@@ -453,7 +453,7 @@ class FilmView:
                 concepts.sort(key=_best_found_first)
                 shown = []
                 for concept in concepts:
-                    name: str = self.words.again(names.concept(concept.name))
+                    name: str = self.words.translated(names.concept(concept.name))
                     if model.key != self.model.key:
                         name = self.words.say("of_model", name=name, model=model.key)
                     p = rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
@@ -547,7 +547,7 @@ class FilmView:
         if not _is_enough_of_minute(weights):
             return MeanWithBand(np.nan, np.nan, np.nan)
         p = float(np.average(rows["p"], weights=weights))
-        p_low, p_high = band_of_mean(rows, weights, self.model)
+        p_low, p_high = band_of_mean(columns_of(rows), weights, self.model)
         return MeanWithBand(p, p_low, p_high)
 
 

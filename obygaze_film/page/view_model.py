@@ -178,7 +178,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
-        title = str(view.words.again(view.names.titled(decision.level)))
+        title = str(view.words.translated(view.names.titled(decision.level)))
         described.append(
             {
                 "id": f"d{number}",
@@ -187,7 +187,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "end": decision.end_s,
                 "level": decision.level,
                 "title": title,
-                "concepts": [view.words.again(view.names.concept(name)) for name in decision.concepts],
+                "concepts": [view.words.translated(view.names.concept(name)) for name in decision.concepts],
                 "note": decision.note,
                 "who": decision.annotator,
                 "judges": decision.annotator,

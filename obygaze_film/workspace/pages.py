@@ -137,7 +137,7 @@ def desk_page(
 
 def desk_texts(words: Words) -> dict[str, str]:
     """Collect the texts of the desk's script: its own, and those that the mailed page's script shows too."""
-    return {name: words[name] for name in SCRIPT} | words.starting("desk_")
+    return {name: words[name] for name in SCRIPT} | words.texts_with_prefix("desk_")
 
 
 def _scores(view: FilmView) -> dict[str, Any]:
@@ -426,13 +426,13 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
     for notice in found.notices:
         is_of_some_pairs = isinstance(notice, Message) and notice.key == "note_pairs"
         if is_of_some_pairs:  # the agreement is that of a sample of the pairs
-            sentences.append(f"{words.again(notice)}.")
+            sentences.append(f"{words.translated(notice)}.")
     return " ".join(sentences)
 
 
 def _as_sentences(notices: Sequence[str], words: Words) -> list[str]:
     """Write notices as sentences, with a capital letter and a full stop."""
-    texts = [words.again(notice) for notice in notices]
+    texts = [words.translated(notice) for notice in notices]
     return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
 

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from tests.cli.table import GENDERS, RELEASED, prepared
+from tests.cli.table import GENDERS, RELEASED, stand_in
 from tests.private import MARK
 
 TABLE = "--from table --backbone lab --licence MIT"
@@ -382,7 +382,7 @@ CASES = re.findall(r"^(\d) (.*)\n +(.*)\n", MISTAKES, re.MULTILINE)
 
 @pytest.mark.parametrize(("code", "command", "words"), CASES, ids=[command for _, command, _ in CASES])
 def test_a_mistake_ends_in_one_line_and_makes_no_file(common, run, monkeypatch, code, command, words):
-    place = prepared(common, monkeypatch)
+    place = stand_in(common, monkeypatch)
     there = sorted(place.rglob("*"))
     found, out, err = run(command, place)
     assert (found, out) == (int(code), ""), err

@@ -25,9 +25,9 @@ CHUNK = "data/features.zarr/toy/pooled/c/0/0"
 class HubHandler(Handler):
     def do_GET(self):  # noqa: N802 - the name that http.server calls
         path = urlsplit(self.path).path
-        self.server.asked.append((self.command, path, ""))
+        self.server.requests.append((self.command, path, ""))
         if path == "/mended":
-            self.server.flips = set()
+            self.server.damaged_files = set()
             self.say({})
             return
         if path.startswith("/api/datasets/lab/films/tree/"):
@@ -46,13 +46,13 @@ class HubHandler(Handler):
     def do_POST(self):  # noqa: N802 - the name that http.server calls
         path = urlsplit(self.path).path
         body = self.body()
-        self.server.asked.append(("POST", path, ""))
+        self.server.requests.append(("POST", path, ""))
         if "/preupload/" in path:
             paths = [file["path"] for file in json.loads(body)["files"]]
             as_regular = {"uploadMode": "regular", "shouldIgnore": False}
             self.say({"files": [{"path": path, **as_regular} for path in paths]})
-        elif "/commit/" in path and self.server.beaten:
-            self.server.beaten -= 1
+        elif "/commit/" in path and self.server.n_commits_to_refuse:
+            self.server.n_commits_to_refuse -= 1
             self.answer(412, X_Repo_Commit=COMMIT)
         elif "/commit/" in path:
             for line in body.splitlines():
@@ -68,18 +68,18 @@ class HubHandler(Handler):
     def take(self, key, value):
         """Take a line of a commit: write a file, and note the path, or note the commit that it follows."""
         if key == "header":
-            self.server.asked.append(("PARENT", value.get("parentCommit", ""), ""))
+            self.server.requests.append(("PARENT", value.get("parentCommit", ""), ""))
         if key == "file":
             file = self.server.root / value["path"]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(base64.b64decode(value["content"]))
-            self.server.asked.append(("FILE", value["path"], ""))
+            self.server.requests.append(("FILE", value["path"], ""))
 
     def entry(self, file):
         """Describe a file as the Hub does, with git's digest of it; of a flipped file the digest is wrong."""
         data = file.read_bytes()
         path = file.relative_to(self.server.root).as_posix()
-        stated_size = len(data) + (path in self.server.flips)
+        stated_size = len(data) + (path in self.server.damaged_files)
         oid = hashlib.sha1(b"blob %d\0" % stated_size + data, usedforsecurity=False).hexdigest()
         return {"type": "file", "path": path, "size": len(data), "oid": oid}
 
@@ -132,18 +132,18 @@ except StoreError as error:
 def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
     store = sealed(tmp_path, 20)
     (tmp_path / "hub").mkdir()
-    with serving(tmp_path / "hub", HubHandler) as site:
-        site.beaten = 2
-        site.flips = {CHUNK}
+    with serving(tmp_path / "hub", HubHandler) as server:
+        server.n_commits_to_refuse = 2
+        server.damaged_files = {CHUNK}
         settings = {
-            "HF_ENDPOINT": site.url,
+            "HF_ENDPOINT": server.url,
             "HF_HOME": str(tmp_path / "home"),
             "HF_TOKEN": "hf_dont_tell",
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1",
         }
         process = python("-c", CLIENT, store, tmp_path / "copy", env={**os.environ, **settings})
-        requests = site.asked
+        requests = server.requests
     lost, mixed, place, fingerprint, missing = process.stdout.splitlines()
     assert lost.endswith("push again, which goes on")
     assert f"{CHUNK}: another push" in mixed

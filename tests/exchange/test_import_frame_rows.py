@@ -12,12 +12,12 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store, verify
 from tests.command import obygaze
 
-from .lab_features import row
+from .lab_features import values_of
 
 D = 6
 LENGTHS = {"v_one": 5, "v_two": 1, "v_é": 9}
 """Clip -> number of its frames."""
-TRUTH = {clip: row(clip, (length, D)) for clip, length in LENGTHS.items()}
+TRUTH = {clip: values_of(clip, (length, D)) for clip, length in LENGTHS.items()}
 TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
 """Times of two frames a second."""
 NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}

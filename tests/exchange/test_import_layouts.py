@@ -27,16 +27,16 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from tests.command import obygaze
 
-from .lab_features import D, row
+from .lab_features import N_FEATURES, array_of, values_of
 
 CLIPS = ("a", "b", "c")
-SHAPE = (7, D)
+SHAPE = (7, N_FEATURES)
 COORDS = np.zeros((7, 2), np.int64)
 SUMMARY = {"gtscore": np.zeros(7, np.float32), "n_frames": np.int64(7), "video_name": np.bytes_("x")}
 
 
 def features(clip):
-    return row(clip, SHAPE)
+    return values_of(clip, SHAPE)
 
 
 def folder_of(suffix, save, **beside):
@@ -140,7 +140,8 @@ def matrices_in_parquet(path, column="x"):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    lists = pa.array([features(clip).tolist() for clip in CLIPS], pa.list_(pa.list_(pa.float32(), D)))
+    kind = pa.list_(pa.list_(pa.float32(), N_FEATURES))
+    lists = pa.array([features(clip).tolist() for clip in CLIPS], kind)
     parquet.write_table(pa.table({"id": CLIPS, "image": [b"x"] * 3, column: lists}), path)
 
 
@@ -275,13 +276,13 @@ def written(rows, **layout):
 
     def make(folder):
         with h5py.File(folder / "a.h5", "w") as file:
-            file.create_dataset("x", (3, D), np.float32, **layout)[:rows] = 1
+            file.create_dataset("x", (3, N_FEATURES), np.float32, **layout)[:rows] = 1
 
     return make
 
 
 def filter_of_others(folder):
-    written(3, chunks=(3, D), compression="gzip")(folder)
+    written(3, chunks=(3, N_FEATURES), compression="gzip")(folder)
     path = folder / "a.h5"
     at = (data := path.read_bytes()).index(b"deflate\0") - 8
     path.write_bytes(data[:at] + (32001).to_bytes(2, "little") + data[at + 2 :])
@@ -312,7 +313,7 @@ def anndata_without_x(folder):
         (saved_twice, "table", "a.npy", r"a\.npy: more bytes"),
         *((zarr_store, kind, "", "Zarr store") for kind in ("npy", "pth", "hdf5", "table")),
         (written(0), "hdf5", "", "1 of its 1 chunks"),
-        (written(2, chunks=(1, D)), "hdf5", "", "1 of its 3 chunks"),
+        (written(2, chunks=(1, N_FEATURES)), "hdf5", "", "1 of its 3 chunks"),
         (filter_of_others, "hdf5", "", "32001"),
         (anndata_without_x, "hdf5", "a.h5", "AnnData"),
     ],
@@ -361,7 +362,7 @@ def write_two_parts(folder):
 def test_a_table_in_parts_is_read_as_one(tmp_path):
     write_two_parts(tmp_path)
     with table_items(tmp_path, None) as (items, _):
-        assert {clip: item.load()[""].tolist() for clip, item in items.items()} == {
+        assert {clip: array_of(item).tolist() for clip, item in items.items()} == {
             clip: [ord(clip), 1] for clip in CLIPS
         }
 
@@ -400,14 +401,14 @@ def test_a_key_that_no_array_has_is_refused(films, tmp_path, source, kind, make)
     assert not imported(films, tmp_path / source, (kind,), "--array", "frames", "--key", "layer4")
 
 
-SAVED_COLUMNS = {f"f{n}": np.full(3, n, np.float32) for n in range(D)}
+SAVED_COLUMNS = {f"f{n}": np.full(3, n, np.float32) for n in range(N_FEATURES)}
 
 
 @pytest.mark.parametrize("asked", [(), ("f*",)], ids=["nothing asked for", "f*"])
 def test_columns_saved_as_arrays_are_columns(tmp_path, asked):
     np.savez(tmp_path / "a.npz", clip_id=np.array(CLIPS), **SAVED_COLUMNS)
     with table_items(tmp_path / "a.npz", None, columns=asked) as (items, _):
-        assert items["b"].load()[""].tolist() == list(range(D))
+        assert array_of(items["b"]).tolist() == list(range(N_FEATURES))
 
 
 def test_a_label_saved_beside_columns_is_refused_until_columns_are_asked_for(tmp_path):
@@ -417,10 +418,10 @@ def test_a_label_saved_beside_columns_is_refused_until_columns_are_asked_for(tmp
 
 
 def test_an_array_frames_of_one_number_a_clip_is_not_taken_for_features(tmp_path):
-    matrix = np.stack([row(clip) for clip in CLIPS])
+    matrix = np.stack([values_of(clip) for clip in CLIPS])
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), x=matrix, frames=np.float32([7, 8, 9]))
     with table_items(tmp_path / "a.npz", None) as (items, _):
-        assert items["b"].load()["x"].tolist() == row("b").tolist()
+        assert items["b"].load()["x"].tolist() == values_of("b").tolist()
 
 
 @pytest.mark.parametrize(
@@ -599,7 +600,7 @@ def test_features_have_one_name_in_all_files(films, tmp_path):
     folder = tmp_path / "mixed"
     folder.mkdir()
     for clip in CLIPS:
-        np.savez(folder / f"{clip}.npz", **{"label" if clip == "b" else "features": row(clip)})
+        np.savez(folder / f"{clip}.npz", **{"label" if clip == "b" else "features": values_of(clip)})
     assert not imported(films, folder, ("npy",))
 
 

@@ -14,12 +14,12 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store, verify
 from tests.command import obygaze
 
-from .lab_features import row
+from .lab_features import values_of
 
 D = 16
 LENGTHS = {"v_one": 5, "v_two": 7, "v_three": 9}
 """Clip -> number of its frames."""
-TRUTH = {clip: row(clip, (length, D)) for clip, length in LENGTHS.items()}
+TRUTH = {clip: values_of(clip, (length, D)) for clip, length in LENGTHS.items()}
 TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
 """Times of two frames a second."""
 NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
@@ -123,7 +123,7 @@ def youtube8m(folder):
     with h5py.File(folder / "yt8m.h5", "w") as file:
         for clip, values in TRUTH.items():
             file[f"{clip}/rgb"] = values
-            file[f"{clip}/audio"] = row(f"{clip}-sound", (len(values), 8))
+            file[f"{clip}/audio"] = values_of(f"{clip}-sound", (len(values), 8))
             file[f"{clip}/labels"] = np.array([3, 42])
     times = {clip: np.arange(float(length)) for clip, length in LENGTHS.items()}
     return ("yt8m.h5", "hdf5", "--key", "rgb", "--rate", "1"), times
@@ -216,7 +216,7 @@ def test_whole_numbers_become_real_ones_where_that_is_asked_for(folder):
 def test_clips_of_equal_length_make_a_store_of_format_1_0(folder):
     (folder / "npy").mkdir()
     for clip in TRUTH:
-        np.save(folder / "npy" / f"{clip}.npy", row(clip, (4, D)))
+        np.save(folder / "npy" / f"{clip}.npy", values_of(clip, (4, D)))
     assert import_frames(folder, "npy", "npy") == 0
     store = open_store(folder / "lab")
     assert (store.attributes["spec_version"], store["lab"].ragged) == ("1.0", False)
@@ -225,7 +225,7 @@ def test_clips_of_equal_length_make_a_store_of_format_1_0(folder):
 def test_only_the_last_clip_may_be_of_another_length(folder):
     """All others are read, and staged, before that is known."""
     lengths = {"v_one": 4, "v_three": 4, "v_two": 6}
-    truth = {clip: row(clip, (length, D)) for clip, length in lengths.items()}
+    truth = {clip: values_of(clip, (length, D)) for clip, length in lengths.items()}
     (folder / "npy").mkdir()
     for clip, values in truth.items():
         np.save(folder / "npy" / f"{clip}.npy", values)
@@ -286,7 +286,7 @@ def test_times_of_another_number_than_the_frames_are_refused(folder, capfd):
 
 # --- shapes of every kind: read rightly, or refused in a line that names the file
 ONE_FRAME = {clip: values[:1] for clip, values in TRUTH.items()}
-SQUARE = {clip: row(clip, (D, D)) for clip in LENGTHS}
+SQUARE = {clip: values_of(clip, (D, D)) for clip in LENGTHS}
 
 
 @dataclass

@@ -149,8 +149,8 @@ def test_diff_names_the_layers_that_another_store_lacks(films, weights, store, t
 
 def test_a_layer_is_read_from_a_zip_and_from_a_server(store, tmp_path):
     pack(store.path, tmp_path / "films.zip")
-    with serving(tmp_path) as site:
-        for place in (tmp_path / "films.zip", f"{site.url}/films.zip"):
+    with serving(tmp_path) as server:
+        for place in (tmp_path / "films.zip", f"{server.url}/films.zip"):
             pooled = of.open_store(place)["clip.1"].pooled()
             assert np.array_equal(pooled, store["clip.1"].pooled(), equal_nan=True)
 

@@ -62,10 +62,10 @@ def zoo(paths, tmp_path):
 
 
 @pytest.fixture
-def site(zoo):
+def server(zoo):
     """A server of the zoo."""
-    with serving(zoo) as site:
-        yield site
+    with serving(zoo) as server:
+        yield server
 
 
 @pytest.fixture(params=[True, False], ids=["with obstore", "without obstore"])
@@ -81,20 +81,20 @@ def problems_of(zoo):
 
 
 @pytest.mark.usefixtures("obstore")
-def test_models_are_listed_by_their_name_and_version(site):
-    assert [entry.label for entry in read_zoo(site.url)] == [
+def test_models_are_listed_by_their_name_and_version(server):
+    assert [entry.label for entry in read_zoo(server.url)] == [
         "lab-linear@1.0.0",
         "lab-mlp@0.9.0",
         "lab-mlp@0.10.0",
     ]
-    assert problems_of(site.url) == []
+    assert problems_of(server.url) == []
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_model_is_pulled_to_the_byte(paths, site, tmp_path):
+def test_a_model_is_pulled_to_the_byte(paths, server, tmp_path):
     progress = []
     path = pull_model(
-        "lab-linear", tmp_path / "theirs", zoo=site.url, progress=lambda *done: progress.append(done)
+        "lab-linear", tmp_path / "theirs", zoo=server.url, progress=lambda *done: progress.append(done)
     )
     assert path.read_bytes() == paths["linear"].read_bytes()
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
@@ -103,24 +103,24 @@ def test_a_model_is_pulled_to_the_byte(paths, site, tmp_path):
 
 
 @pytest.mark.usefixtures("obstore")
-def test_the_newest_version_of_a_model_is_pulled(site, tmp_path):
-    assert pull_model("lab-mlp", tmp_path / "theirs", zoo=site.url).name == "lab-mlp-0.10.0.model"
+def test_the_newest_version_of_a_model_is_pulled(server, tmp_path):
+    assert pull_model("lab-mlp", tmp_path / "theirs", zoo=server.url).name == "lab-mlp-0.10.0.model"
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_model_by_name_predicts_as_its_file(paths, unseen_film, site, monkeypatch):
-    monkeypatch.setenv("OBYGAZE_ZOO", site.url)
+def test_a_model_by_name_predicts_as_its_file(paths, unseen_film, server, monkeypatch):
+    monkeypatch.setenv("OBYGAZE_ZOO", server.url)
     by_name = om.predict(om.load_model("lab-linear@1.0.0"), unseen_film)
     by_path = om.predict(om.load_model(paths["linear"]), unseen_film)
     assert by_name.to_csv() == by_path.to_csv()
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_list_of_four_megabytes_is_refused(zoo, site):
+def test_a_list_of_four_megabytes_is_refused(zoo, server):
     with (zoo / LIST).open("ab") as file:
         file.write(b"#" * (1 << 22))
     with pytest.raises(ModelError, match="more than"):
-        read_zoo(site.url)
+        read_zoo(server.url)
 
 
 def test_an_entry_says_what_the_card_says(paths, zoo):
@@ -181,46 +181,46 @@ def test_a_file_has_a_page_without_a_zoo(paths):
     assert "must not be used" in describe_model(str(paths["mlp"]))[1]
 
 
-def test_a_flipped_byte_is_refused_by_pulling(site, tmp_path):
-    site.flips.add(".model")
+def test_a_flipped_byte_is_refused_by_pulling(server, tmp_path):
+    server.damaged_files.add(".model")
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
     assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
 
 
-def test_a_flipped_byte_is_refused_by_loading(site):
-    site.flips.add(".model")
+def test_a_flipped_byte_is_refused_by_loading(server):
+    server.damaged_files.add(".model")
     with pytest.raises(ModelError):
-        om.load_model("lab-linear", zoo=site.url)
+        om.load_model("lab-linear", zoo=server.url)
 
 
-def test_a_flipped_byte_is_found_by_verifying(site):
-    site.flips.add(".model")
-    assert problems_of(site.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
+def test_a_flipped_byte_is_found_by_verifying(server):
+    server.damaged_files.add(".model")
+    assert problems_of(server.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
 
 
 @pytest.mark.long
-def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, site, tmp_path, monkeypatch):
+def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, server, tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)
     content = (zoo / "lab-linear-1.0.0.model").read_bytes()
-    site.drops[".model"] = 100
+    server.n_breaks_left[".model"] = 100
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
     (partial,) = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
     n_bytes = partial.stat().st_size
     assert 0 < n_bytes < len(content)
 
-    site.drops.clear()
-    site.sent = 0
+    server.n_breaks_left.clear()
+    server.n_bytes_sent = 0
     progress = []
     path = pull_model(
-        "lab-linear", tmp_path / "theirs", zoo=site.url, progress=lambda *done: progress.append(done)
+        "lab-linear", tmp_path / "theirs", zoo=server.url, progress=lambda *done: progress.append(done)
     )
 
     assert path.read_bytes() == content
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
     assert progress[-1] == (len(content), len(content))
-    ranges = [ranges for _, path, ranges in site.asked if path.endswith(".model")]
+    ranges = [ranges for _, path, ranges in server.requests if path.endswith(".model")]
     assert ranges[-1].startswith(f"bytes={n_bytes}-")
 
 
@@ -580,12 +580,12 @@ def test_a_list_on_the_hub(paths, tmp_path):
     """Alone it runs the Hub's own client, in a process that knows no other."""
     pytest.importorskip("huggingface_hub")
     (tmp_path / "hub").mkdir()
-    with serving(tmp_path / "hub", HubHandler) as site:
-        site.beaten = 2
-        settings = {"HF_ENDPOINT": site.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
+    with serving(tmp_path / "hub", HubHandler) as server:
+        server.n_commits_to_refuse = 2
+        settings = {"HF_ENDPOINT": server.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
         process = python("-c", CLIENT, paths["linear"], env={**os.environ, **settings})
-        parents = {place for kind, place, _ in site.asked if kind == "PARENT"}
-    assert site.beaten == 0
+        parents = {place for kind, place, _ in server.requests if kind == "PARENT"}
+    assert server.n_commits_to_refuse == 0
     assert parents == {COMMIT}
     assert process.stdout.split() == ["linear@1.0.0", "linear"]
     files = {path.name for path in (tmp_path / "hub").iterdir()}

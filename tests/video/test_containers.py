@@ -11,7 +11,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video import find_shots, probe, read_frames, uniform
 from tests.video.conftest import draw, refused
 from tests.video.encoding import encode
-from tests.video.test_decoding import plainly
+from tests.video.test_decoding import decoded_by_pyav
 
 # Encoders of the installed PyAV, each in a container that takes it.
 SPARSE = "av1 ffv1 hevc libsvtav1 libvpx libvpx-vp9 libx264 libx265 mpeg1video mpeg2video mpeg4"
@@ -48,7 +48,7 @@ def test_frames_of_every_encoder_are_bit_equal_to_those_of_decoding_everything(
     pix_fmt = pix_fmt or ("yuv422p10le" if codec.startswith("prores") else "yuv420p")
     path = tmp_path / f"a.{suffix}"
     encode(path, map(draw, range(20)), codec, pix_fmt=pix_fmt, options={"g": "8"})
-    reference = plainly(path)
+    reference = decoded_by_pyav(path)
     frames = read_frames(path, uniform(7))
     assert (frames.method, frames.status, frames.total) == (method, "ok", 20)
     assert bool(frames.why_sequential) == (method == "sequential")

@@ -19,7 +19,7 @@ from obygaze_features.video import (
 from obygaze_features.video.cuts import DifferenceDetector
 from obygaze_features.video.file_facts import packed, unpacked
 from obygaze_features.video.shots import Measured
-from tests.video.test_decoding import plainly
+from tests.video.test_decoding import decoded_by_pyav
 from tests.video.test_windows import FILMS, assert_same, damaged
 
 WINDOWS = [(0.0, 1.6), (0.8, 2.4), (1.6, 3.2), (2.0, 3.2), (2.4, 4.0)]
@@ -63,7 +63,7 @@ def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, na
         assert_same(results[number], alone)
     assert joined_shots(measured) == find_shots(path)
     assert joined_shots(measured[:-1]) is None
-    n_frames = len(plainly(path))
+    n_frames = len(decoded_by_pyav(path))
     assert sum(len(part.frames) for part in measured) == n_frames
     # A frame at which decoding starts again may be decoded for those shown before it, too.
     assert n_frames <= decoded <= n_frames + 3

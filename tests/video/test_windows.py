@@ -24,7 +24,7 @@ from obygaze_features.video import index as index_room
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from tests.video.conftest import numbers_of, remux, spoiled
-from tests.video.test_decoding import SPARSE, plainly
+from tests.video.test_decoding import SPARSE, decoded_by_pyav
 
 FILMS = [
     "pyramid.mp4",
@@ -119,7 +119,7 @@ def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
         return position
 
     monkeypatch.setattr(sparse_room.Decoder, "_seek_before", note_and_seek)
-    reference = plainly(films[name])
+    reference = decoded_by_pyav(films[name])
     for targets in ([75], [2, 30, 55, 97], [60, 61, 99]):
         frames = read_frames(films[name], at(targets))
         assert (frames.method, frames.status) == ("sparse", "ok")

@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_studies import lsmdc
 from tests.command import obygaze
-from tests.extraction.clusters import EXITS_0_ON_TERM, EXITS_143_ON_TERM, Folder
+from tests.extraction.clusters import EXITS_0_ON_TERM, EXITS_143_ON_TERM, FakeSlurm
 
 MEASURES = {
     counting: {
@@ -86,9 +86,9 @@ def test_bad_shares_are_usage_errors(capsys):
 def test_the_slurm_script_asks_for_another_turn_after_a_time_limit_alone(
     tmp_path, command, signals, code, asked
 ):
-    site = Folder(tmp_path, command, name="torchrun")
+    site = FakeSlurm(tmp_path, command, name="torchrun")
     assert site.run("train.sbatch", "--out", "my run", signals=signals)[0] == code
-    assert site.asked == asked
+    assert site.asked_of_slurm == asked
     words = (tmp_path / "arguments").read_text()
     assert words == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
 
