@@ -195,13 +195,15 @@ def _is_written(parameter: click.Parameter) -> bool:
 def _possible_files(given: Iterable[object]) -> set[str]:
     """Return all texts in the values of a command's parameters that may name a file that it reads.
 
-    A value may hold several texts, as in `NAME=FILE` or `onnx:FILE`. An ONNX network is read with its
-    description, a .toml of the same name.
+    A value may hold several texts: `clip=onnx:a.onnx` gives `clip`, `onnx`, `a.onnx` and the whole. An ONNX
+    network is read with its description, a .toml of the same name, here `a.toml`.
     """
     names = set()
     for value in given:
-        for item in value if isinstance(value, tuple) else (value,):
-            names |= {str(item), *re.split("[:=]", str(item))}
+        items = value if isinstance(value, tuple) else (value,)  # a repeatable option is a tuple
+        for item in items:
+            names.add(str(item))
+            names.update(re.split("[:=]", str(item)))
     names |= {f"{name.removesuffix('.onnx')}.toml" for name in names if name.endswith(".onnx")}
     return names - {""}
 

@@ -352,6 +352,7 @@ def extract(
     from obygaze_features.extraction.extract import reads_texts
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
+    # What was typed: which clips, on which devices, of which kind.
     ctx = click.get_current_context()
     shard_of_job = _shard_or_usage_error(None if shard is None else _parse_shard(shard), store)
     gpu_indices = _parse_gpu_indices(gpus)
@@ -369,6 +370,7 @@ def extract(
     if is_device_of_site and (gpu_indices or not _only_networks(names)):
         # A site may set the device in the environment for all commands: here it is ignored, not refused.
         device = None
+    # The recipes of the backbones.
     recipes = read_recipes(
         names,
         n_frames,
@@ -387,6 +389,7 @@ def extract(
         recipes = recipes_on_cpu(recipes)
     if dry_run:
         recipes = with_untrained_networks(recipes, note)
+    # The prepared run, which is examined, estimated or done.
     work = extraction.prepare(
         manifest,
         store,

@@ -113,8 +113,9 @@ def search(
         raise click.UsageError("give a text, or --like CLIP_ID|FILE")
     if sheet is not None and manifest is not None:
         _draw_sheet(ranking, sheet, manifest)
+    document = asdict(ranking)
     if json:
-        return Answer(asdict(ranking))
+        return Answer(document)
     rows = []
     for hit in ranking:
         cells = (
@@ -127,7 +128,7 @@ def search(
         )
         rows.append(cells)
     shown = table(rows, COLUMNS, right=(0, 3, 4, 5))
-    return Answer(asdict(ranking), shown, _remarks_on_ranking(ranking))
+    return Answer(document, shown, _remarks_on_ranking(ranking))
 
 
 def _remarks_on_ranking(ranking: "Ranking") -> list[str]:

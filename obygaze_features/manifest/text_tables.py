@@ -446,9 +446,10 @@ def table_of(
     (header_line, header), *body = records[header_number:]
     # A heading of several lines, as spreadsheets have them, is one name.
     written_headings = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
-    fields = FIELDS if set(TIMES) <= set(needed) else ()
-    spelling_of = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
-    headings = [spelling_of.get(heading_name(cell), cell) for cell in written_headings]
+    is_of_clips = set(TIMES) <= set(needed)
+    fields = FIELDS if is_of_clips else ()
+    name_of_spelling = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
+    headings = [name_of_spelling.get(heading_name(cell), cell) for cell in written_headings]
     left_out = _empty_or_index(headings, body)
     columns = _cells_left(headings, left_out)
     missing = [column for column in needed if column not in columns]

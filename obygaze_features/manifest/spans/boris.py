@@ -247,7 +247,7 @@ def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
     They are the media that the observation lists for its first player, else those that its events name.
     """
     observations = _observations(file, rows)
-    all_name_media = all(any(observation.lengths) for observation in observations)
+    all_name_media = all(any(observation.lengths_of_media) for observation in observations)
     if len(observations) > 1 and not all_name_media and not file.reading.movie:
         raise file.error("of several observations, some without media: which films they are of is unclear")
     return {observation.name: _media_in_order(file, observation) for observation in observations}
