@@ -116,16 +116,22 @@ def guess(
     refuse_existing(out, force=False)
     guessed = manifests.guess_codebook(source, headings_of(columns, wide))
     write_whole(out, guessed.to_toml())
-    words = {word.name: word.frequency for word in guessed.levels}
-    concepts = {word.name: word.frequency for word in guessed.concepts}
+    count_of_level = {word.name: word.frequency for word in guessed.levels}
+    count_of_concept = {word.name: word.frequency for word in guessed.concepts}
     notices = guessed.notices()
-    then = _command_that_reads(source, columns, wide, out)
-    document = {"file": str(out), "levels": words, "concepts": concepts, "notices": notices, "then": then}
-    counts = ", ".join(f"{name} ({count:,})" for name, count in words.items())
-    n_levels = manifests.counted(len(words), "level")
-    n_concepts = manifests.counted(len(concepts), "concept")
-    levels = f"{n_levels} ({counts})" if words else "no levels"
-    lines = [f"{out}: {levels}, {n_concepts}", *notices, f"then: {then}"]
+    next_command = _command_that_reads(source, columns, wide, out)
+    document = {
+        "file": str(out),
+        "levels": count_of_level,
+        "concepts": count_of_concept,
+        "notices": notices,
+        "then": next_command,
+    }
+    counts = ", ".join(f"{name} ({count:,})" for name, count in count_of_level.items())
+    n_levels = manifests.counted(len(count_of_level), "level")
+    n_concepts = manifests.counted(len(count_of_concept), "concept")
+    levels = f"{n_levels} ({counts})" if count_of_level else "no levels"
+    lines = [f"{out}: {levels}, {n_concepts}", *notices, f"then: {next_command}"]
     return Answer(document, "\n".join(lines))
 
 

@@ -29,25 +29,30 @@ class FilmColumns:
         if self._unread.has_column_for("video") or self._file.reading.movie:
             return
         file_columns = [column for column in self._unread.remaining if are_files(self._cells[column])]
-        title_column = self._unread.column_meant_as(
+        headed_as_films = self._unread.column_meant_as(
             "movie", lambda column: column not in file_columns and self._can_be_films(column)
         )
-        has_titles = self._unread.has_column_for("movie")
+        are_titles_read = self._unread.has_column_for("movie")
         if file_columns:
             self._propose_files(file_columns)
-            if title_column and not has_titles:
+            if headed_as_films and not are_titles_read:
                 # Titles are proposed too, but the table can be read without them.
-                self._unread.propose("movie", [title_column])
-        elif not has_titles:
-            self._propose_films_without_files(title_column)
+                self._unread.propose("movie", [headed_as_films])
+        elif not are_titles_read:
+            self._propose_films_without_files(headed_as_films)
 
-    def _propose_films_without_files(self, title_column: str) -> None:
-        """Propose the column of titles, sections, names or ids, else that all rows are of one film."""
-        column = title_column or self._column_of_sections() or self._first_column_of_names()
+    def _propose_films_without_files(self, headed_as_films: str) -> None:
+        """Propose the column of titles, sections, names or ids, else that all rows are of one film.
+
+        `headed_as_films` is the column that is headed as films; "" if there is none.
+        """
+        column = headed_as_films or self._column_of_sections() or self._first_column_of_names()
         if column:
             self._unread.propose("movie", [column])
             self._proposal.must_be_read.append(f"films ({column!r})")
-        elif not self._propose_ids_as_files():
+            return
+        were_ids_proposed = self._propose_ids_as_files()
+        if not were_ids_proposed:
             self._propose_one_film()
 
     def _propose_files(self, columns: Sequence[str]) -> None:

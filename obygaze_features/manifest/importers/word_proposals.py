@@ -14,7 +14,7 @@ from obygaze_features.manifest.importers.column_contents import (
 )
 from obygaze_features.manifest.importers.columns import role_of_heading
 from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_LABEL
-from obygaze_features.manifest.importers.unread_columns import UnreadColumns, meanings_of_numbers
+from obygaze_features.manifest.importers.unread_columns import UnreadColumns, levels_by_number
 from obygaze_features.manifest.importers.word_guesses import label_near
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, columns_headed_by, without_name
 from obygaze_features.manifest.spans.names import plain, without_zeros
@@ -77,7 +77,7 @@ class WordProposals:
             *self._unread.read_levels(),
             *self._columns_of_annotators("level"),
         ]
-        unknown = Counter[str]()
+        n_rows_of_unknown = Counter[str]()
         n_known = 0
         for column in columns:
             if column in self._unread.mark_columns:
@@ -86,20 +86,31 @@ class WordProposals:
                 if self._is_known(cell):
                     n_known += 1
                 else:
-                    unknown[without_zeros(cell)] += 1
-        if not unknown:
+                    n_rows_of_unknown[without_zeros(cell)] += 1
+        if not n_rows_of_unknown:
             return
-        meanings = meanings_of_numbers(list(unknown), self._words.codebook.level_names)
-        if meanings and not n_known and not all(map(self._words.level_of, unknown)):
-            self._proposal.words |= meanings
-            self._proposal.must_be_read.append(f"levels as numbers ({', '.join(sorted(unknown))})")
-            lowest, *_, highest = meanings.items()
-            self._proposal.doubts.append(
-                f"if {lowest[0]} is {lowest[1]} and {highest[0]} is {highest[1]}; else change --word"
-            )
+        level_of_number = levels_by_number(list(n_rows_of_unknown), self._words.codebook.level_names)
+        have_guesses = all(map(self._words.level_of, n_rows_of_unknown))
+        if level_of_number and not n_known and not have_guesses:
+            self._propose_numbers(level_of_number, sorted(n_rows_of_unknown))
             return
         is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
-        self._propose_words(self._unknown_words_of_levels(unknown), is_proposed=is_proposed)
+        self._propose_words(self._unknown_words_of_levels(n_rows_of_unknown), is_proposed=is_proposed)
+
+    def _propose_numbers(self, level_of_number: Mapping[str, str], numbers: Sequence[str]) -> None:
+        """Propose numbers as levels, and ask the person whether they count from low to high.
+
+        Parameters
+        ----------
+        level_of_number
+            Number -> level, from low to high.
+        numbers
+            The numbers that the table has.
+        """
+        self._proposal.words |= level_of_number
+        self._proposal.must_be_read.append(f"levels as numbers ({', '.join(numbers)})")
+        lowest, *_, highest = [f"{number} is {level}" for number, level in level_of_number.items()]
+        self._proposal.doubts.append(f"if {lowest} and {highest}; else change --word")
 
     def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
         """Count the unknown words of cells of levels, which may hold concepts too.
