@@ -574,9 +574,9 @@ class Decisions:
             replaced_ids += [old_id for old_id in self._ids_on_span(kind, clip) if old_id not in replaced_ids]
         line = self.ledger.add(kind, row, replaced_ids)
         if changed is not None and is_of_other_kind:
-            self._acts.did(line, self._acts.take_back(changed))
+            self._acts.remember(line, self._acts.take_back(changed))
         else:
-            self._acts.did(line)
+            self._acts.remember(line)
         return line
 
     def delete(self, line_id: str, annotator: str) -> Line:
@@ -592,7 +592,7 @@ class Decisions:
         with self._lock:
             self.refresh()
             line = self._own_standing(line_id, name_of(annotator))
-            self._acts.did(self._acts.take_back(line, *self.replaced(line)))
+            self._acts.remember(self._acts.take_back(line, *self.replaced(line)))
             self._update()
             return line
 
