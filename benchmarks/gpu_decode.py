@@ -389,7 +389,7 @@ def end_to_end(bench: Bench, card: Card) -> None:
             stage, report = work.run()
         stores[decoder] = work.seal(stage)
         rates[decoder] = report.clips / report.wall_s
-        facts = {"clips_per_s": round(rates[decoder], 2), "shares": report.shares()}
+        facts = {"clips_per_s": round(rates[decoder], 2), "shares": report.time_percentages()}
         bench.row("decode", size="1080p", hand=f"extract --decoder {decoder}", **facts)
     digests = [(path / "manifest-sha256.txt").read_bytes() for path in stores.values() if path is not None]
     bench.check("stores are equal", len(digests) == 2 and digests[0] == digests[1])

@@ -115,9 +115,9 @@ def end_to_end(bench: Bench) -> None:
             clips_per_s=round(report.clips / report.wall_s, 1),
             GPU_had_work_percent=report.gpu_busy_percent(),
             host_CPU_ms_a_clip=round(1e3 * (time.process_time() - before) / report.clips, 1),
-            shares=report.shares(),
+            shares=report.time_percentages(),
             gpus=report.gpus,
-            limit=max(report.shares(), key=lambda name: report.shares()[name]),
+            limit=max(report.time_percentages(), key=lambda name: report.time_percentages()[name]),
         )
     for (precision,) in bench.plan("end to end", "precision", of=precisions, needed_s=10):
         backbones = [bench.load(name, precision=precision) for name in NAMES]

@@ -37,7 +37,7 @@ from obygaze_features.extraction.decode_clips import (
     group_into_passes,
 )
 from obygaze_features.extraction.encode import encode_batch
-from obygaze_features.extraction.keep_frames import keeping
+from obygaze_features.extraction.keep_frames import with_frame_cache
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.video import index as video_index
 from obygaze_features.video import probe
@@ -56,7 +56,10 @@ def worked(job: Job) -> list[DecodedClip]:
     """Do what a decode worker does for all clips of a job, cold."""
     video_index._tables.clear()
     ids = [clip.clip_id for clip in job.manifest]
-    every = [decode_clips(tasks, keeping(decode_with_av)) for tasks in group_into_passes(job.tasks(ids), 1)]
+    every = [
+        decode_clips(tasks, with_frame_cache(decode_with_av))
+        for tasks in group_into_passes(job.tasks(ids), 1)
+    ]
     return [clip for tasks in every for _, clip in tasks]
 
 

@@ -55,12 +55,16 @@ class WindowCounts(NamedTuple):
         Windows with content that are left to judge.
     least : int
         The smallest `sure` that gives a share, unless none is left to judge.
+    after_gap : int
+        Further windows that the judge (every judge of a panel) judged, after the first gap of the draw: they
+        do not count, and are not in `judged`.
     """
 
     judged: int
     sure: int
     left: int
     least: int
+    after_gap: int = 0
 
     @property
     def are_all_sure(self) -> bool:
@@ -82,12 +86,15 @@ class JudgedWindows:
         Cells that were judged too, and of which nobody (of a panel: not everybody) was sure.
     sampling : str
         Method by which the cells were drawn.
+    n_after_gap : int
+        Further cells that they judged, after the first gap of the draw.
     """
 
     cells: Cells
     by_cell: AnswersByCell
     unsure: tuple[int, ...]
     sampling: Sampling
+    n_after_gap: int = 0
 
     @property
     def sure_cells(self) -> Cells:
@@ -100,7 +107,13 @@ class JudgedWindows:
         with_content = np.flatnonzero(self.cells.content_s > 0).tolist()
         judged = {*self.by_cell, *self.unsure}
         n_left = sum(cell not in judged for cell in with_content)
-        return WindowCounts(len(judged), len(self.by_cell), n_left, least_sure(self.cells))
+        return WindowCounts(
+            judged=len(judged),
+            sure=len(self.by_cell),
+            left=n_left,
+            least=least_sure(self.cells),
+            after_gap=self.n_after_gap,
+        )
 
     @property
     def is_census(self) -> bool:
@@ -174,7 +187,7 @@ class JudgedFilm:
 
     def of(self, judge: str) -> JudgedWindows:
         """Return what one judge judged, up to the first window of the draw that they did not judge."""
-        return self._windows_at(_places_before_a_gap(self.judged_places[judge]), [judge])
+        return self._windows_before_a_gap(self.judged_places[judge], [judge])
 
     def panel(self) -> JudgedWindows:
         """Return the windows that all judges judged, up to the first of the draw that one of them did not.
@@ -184,7 +197,7 @@ class JudgedFilm:
         judged_by_all = frozenset[int]()
         if self.judged_places:
             judged_by_all = frozenset.intersection(*self.judged_places.values())
-        windows = self._windows_at(_places_before_a_gap(judged_by_all), self.judges)
+        windows = self._windows_before_a_gap(judged_by_all, self.judges)
         by_cell = {}
         unsure = [*windows.unsure]
         for cell, answers in windows.by_cell.items():
@@ -196,7 +209,7 @@ class JudgedFilm:
 
     def together(self) -> JudgedWindows:
         """Return the windows that any judge judged, up to the first of the draw that nobody judged."""
-        return self._windows_at(_places_before_a_gap(self._places_judged_by_any()), self.judges)
+        return self._windows_before_a_gap(self._places_judged_by_any(), self.judges)
 
     def notices_of_gaps(self, *, by_any: bool = False) -> list[str]:
         """Note for each judge how many judgements do not count, as an earlier window was not judged.
@@ -220,6 +233,13 @@ class JudgedFilm:
     def _places_judged_by_any(self) -> frozenset[int]:
         """Return the places of the draw that at least one judge judged."""
         return frozenset[int]().union(*self.judged_places.values())
+
+    def _windows_before_a_gap(self, places: Collection[int], judges: Sequence[str]) -> JudgedWindows:
+        """Gather the answers of some judges at some places of a draw, and count those after the first gap."""
+        before_gap = _places_before_a_gap(places)
+        after_gap = [place for place in places if place > len(before_gap)]
+        not_counted = self._windows_at(after_gap, judges)
+        return replace(self._windows_at(before_gap, judges), n_after_gap=not_counted.counts.judged)
 
     def _windows_at(self, places: Iterable[int], judges: Sequence[str]) -> JudgedWindows:
         """Gather the answers of some judges for the windows at some places of the draw.

@@ -1,5 +1,6 @@
 """Declare the files of a scored film: `film.json`, columns and flags of its tables, corrected rates."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -559,6 +560,8 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
     judged, sure, left, least : int
         Windows that the judge, or each of the panel, judged blindly; those that they were sure of; those that
         are left to judge; and of how many they must be sure, unless none is left (`WindowCounts`).
+    after_gap : int
+        Further windows that they judged, after the first gap of the draw: they do not count.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
     definition_name : str
@@ -570,6 +573,7 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
     sure: Count
     left: Count
     least: Count
+    after_gap: Count = 0
     definition: str = ""
     definition_name: str = ""
 
@@ -675,7 +679,18 @@ def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
 
 def flags_in(table: pd.DataFrame) -> list[str]:
     """List the flags that any row has, in the order of their first row."""
-    return list(dict.fromkeys(flag for cell in table["flags"] for flag in cell.split(";") if flag))
+    return distinct_flags(table["flags"])
+
+
+def distinct_flags(cells: Iterable[str]) -> list[str]:
+    """List the flags that any cell of the column `flags` has, in the order of their first cell.
+
+    Examples
+    --------
+    >>> distinct_flags(["", "unlike", "missing;unlike"])
+    ['unlike', 'missing']
+    """
+    return list(dict.fromkeys(flag for cell in cells for flag in cell.split(";") if flag))
 
 
 def runs(marked: NDArray[np.bool_]) -> list[Run]:

@@ -8,7 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_film.schema import ConceptRecord, ModelRecord, Run, durations, flags_in, is_counted, runs
+from obygaze_film.schema import ConceptRecord, ModelRecord, Run, distinct_flags, is_counted, runs
+
+Columns = Mapping[str, NDArray[Any]]
+"""Columns of a table by name, each an array [N]: many spans of a film are cut out of it quickly."""
 
 SEGMENT_COLUMNS = (
     "movie", "model", "number", "rank", "start_s", "end_s", "p", "p_low", "p_high", "peak_s", "judged_s",
@@ -184,9 +187,10 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     has_p = is_counted(rows)
     if threshold is None or not has_p.any():
         return pd.DataFrame(columns=SEGMENT_COLUMNS)
-    p = np.where(has_p, rows["p"].to_numpy(dtype=np.float64), np.nan)
-    start_s = rows["start_s"].to_numpy(dtype=np.float64)
-    end_s = rows["end_s"].to_numpy(dtype=np.float64)
+    columns = columns_of(rows)
+    p = np.where(has_p, columns["p"], np.nan)
+    start_s = columns["start_s"]
+    end_s = columns["end_s"]
     reaching = _reaching(p, threshold, start_s, end_s)
     is_elsewhere = p < threshold  # rows that may be in a weaker segment
     for first, after in reaching:
@@ -197,9 +201,9 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     weaker_numbers = _numbers_of_weaker(weaker, n_in_usual_list)
     segments = []
     for run, number in zip(reaching, _numbers_by_time(reaching), strict=True):
-        segments.append(_row(rows, run, model) | {"reaches": 1, "number": str(number)})
+        segments.append(_row(columns, has_p, run, model) | {"reaches": 1, "number": str(number)})
     for run, number in zip(weaker[:n_weaker], weaker_numbers[:n_weaker], strict=True):
-        segments.append(_row(rows, run, model) | {"reaches": 0, "number": f"w{number}"})
+        segments.append(_row(columns, has_p, run, model) | {"reaches": 0, "number": f"w{number}"})
     table = pd.DataFrame(segments, columns=SEGMENT_COLUMNS)
     table = table.sort_values(["reaches", "p", "start_s"], ascending=[False, False, True], ignore_index=True)
     return table.assign(rank=np.arange(1, len(table) + 1))
@@ -318,25 +322,46 @@ def _run_around(row: int, is_in: NDArray[np.bool_]) -> Run:
     return first, after
 
 
-def _row(rows: pd.DataFrame, run: Run, model: ModelRecord) -> dict[str, object]:
-    """Make the row of one segment, a run of a model's rows, without its `number`, `rank` and `reaches`."""
+def columns_of(rows: pd.DataFrame) -> Columns:
+    """Return the columns of a table by name; numbers are floats."""
+    columns: dict[str, NDArray[Any]] = {}
+    for name in rows:
+        dtype = np.float64 if pd.api.types.is_numeric_dtype(rows[name]) else object
+        columns[str(name)] = rows[name].to_numpy(dtype=dtype)
+    return columns
+
+
+def _row(columns: Columns, has_p: NDArray[np.bool_], run: Run, model: ModelRecord) -> dict[str, object]:
+    """Make the row of one segment, without its `number`, `rank` and `reaches`.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray, each of shape [N]
+        Of the rows of a model.
+    has_p : ndarray of bool, shape [N]
+        Rows that are counted.
+    run : Run
+        First row of the segment, and the first after it.
+    model : ModelRecord
+    """
     first, after = run
-    segment = rows.iloc[first:after]
-    counted = segment[is_counted(segment)]
-    peak = counted.iloc[int(np.argmax(counted["p"].to_numpy()))]
+    counted_rows = first + np.flatnonzero(has_p[first:after])
+    counted = {name: values[counted_rows] for name, values in columns.items()}
+    seconds = counted["end_s"] - counted["start_s"]
+    peak = int(np.argmax(counted["p"]))
     return {
-        "movie": segment["movie"].iloc[0],
+        "movie": columns["movie"][first],
         "model": model.key,
-        "start_s": float(segment["start_s"].iloc[0]),
-        "end_s": float(segment["end_s"].iloc[-1]),
-        "judged_s": float(durations(counted).sum()),
-        "peak_s": float((peak["start_s"] + peak["end_s"]) / 2),
-        **means_of(counted, durations(counted), model),
-        "flags": ";".join(flags_in(segment)),
+        "start_s": float(columns["start_s"][first]),
+        "end_s": float(columns["end_s"][after - 1]),
+        "judged_s": float(seconds.sum()),
+        "peak_s": float((counted["start_s"][peak] + counted["end_s"][peak]) / 2),
+        **means_of(counted, seconds, model),
+        "flags": ";".join(distinct_flags(columns["flags"][first:after])),
     }
 
 
-def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
+def means_of(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
     """Average rows with a probability by weights [N]; return a part of `SEGMENT_COLUMNS`.
 
     It is the mean probability with its band, and lists on the concepts to name: those that are seen, those
@@ -362,14 +387,12 @@ def means_of(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecor
     }
 
 
-def _mean(rows: pd.DataFrame, column: str, weights: NDArray[np.float64]) -> float:
+def _mean(rows: Columns, column: str, weights: NDArray[np.float64]) -> float:
     """Average a column of rows by weights [N]."""
     return float(np.average(rows[column], weights=weights))
 
 
-def _reasons_by_contribution(
-    rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord
-) -> list[Reason]:
+def _reasons_by_contribution(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> list[Reason]:
     """Average each concept over rows by weights [N]; those that contribute most, up or down, come first."""
     changes = _mean_changes(rows, weights, model)
     reasons_of_rows = []
@@ -390,7 +413,7 @@ def _reasons_by_contribution(
     return reasons_of_rows
 
 
-def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> tuple[float, float]:
+def band_of_mean(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> tuple[float, float]:
     """Compute the ends of the 80 % band of the mean probability of rows that are counted, by weights [N].
 
     Without a calibration they are the means of the ends of the rows' own bands.
@@ -398,23 +421,20 @@ def band_of_mean(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelR
     p = _mean(rows, "p", weights)
     if model.calibration is None:
         return _mean(rows, "p_low", weights), _mean(rows, "p_high", weights)
-    logits = rows["logit"].to_numpy(dtype=np.float64)
     from obygaze_models.prediction import mean_and_band  # noqa: PLC0415 - slow, and films are opened without it
 
-    _, low, high = mean_and_band(np.array(model.calibration.draws), logits, weights)
+    _, low, high = mean_and_band(np.array(model.calibration.draws), rows["logit"], weights)
     return min(low, p), max(high, p)  # so that the band contains the mean probability itself
 
 
-def _amount(
-    rows: pd.DataFrame, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None
-) -> str:
+def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None) -> str:
     """Say whether rows [N] have ``more`` or ``less`` of a concept than usual by the mean of its values.
 
     It is ``mixed`` if some rows have more and some less, so that means contradict each other: that of its
     probabilities says the opposite of that of its values, or the `change` of the probability due to it has
     another sign than its contribution to the logit.
     """
-    values = rows[f"{concept.name}_value"].to_numpy(dtype=np.float64)
+    values = rows[f"{concept.name}_value"]
     is_more = bool(np.average(values, weights=weights) > concept.usual)
     amount = "more" if is_more else "less"
     weighted_values = values[weights > 0]
@@ -449,13 +469,13 @@ def _rounded_list(cell: str) -> str:
     return ";".join(f"{float(text):.{DECIMALS}f}" if text else "" for text in cell.split(";"))
 
 
-def _mean_changes(rows: pd.DataFrame, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
+def _mean_changes(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
     """Average by weights [N] how much of the probability of rows [N] is due to each concept, by name."""
     changes = changes_of_rows(rows, model)
     return {name: float(np.average(change, weights=weights)) for name, change in changes.items()}
 
 
-def changes_of_rows(rows: pd.DataFrame, model: ModelRecord) -> dict[str, NDArray[np.float64]]:
+def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.float64]]:
     """Compute how much of the probability of each row [N] is due to each concept, by name.
 
     It is the row's probability minus what it would be with the concept at its usual value. There the concept
@@ -465,9 +485,9 @@ def changes_of_rows(rows: pd.DataFrame, model: ModelRecord) -> dict[str, NDArray
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     if not (names and model.by_concepts and model.calibration):
         return {}
-    logits = rows["logit"].to_numpy(dtype=np.float64)
-    contributions = rows[[f"{name}_contribution" for name in names]].to_numpy(dtype=np.float64).T
-    # [1 + concepts, N]: the rows' own logits first, then those with each concept at its usual value.
+    logits = rows["logit"]
+    contributions = np.stack([rows[f"{name}_contribution"] for name in names])
+    # [1 + concepts, N]: the logits as they are, then those without each concept's contribution.
     all_logits = np.concatenate([logits[None], logits - contributions])
     from obygaze_models.prediction import mean_probability  # noqa: PLC0415 - slow, and films are opened without it
 

@@ -240,6 +240,7 @@ def annotated(function):
     return arguments._annotations(getattr(function, "__wrapped__", function)).items()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", OFFERING)
 def test_a_function_of_any_package_refuses_each_kind_of_thing_that_it_does_not_take(package):
     pytest.importorskip("torch")  # which some packages import
@@ -278,6 +279,7 @@ def test_methods_that_take_our_types_refuse_others():
             KINDS["run"].save(wrong, ["linear"], "models")
 
 
+@pytest.mark.long
 def test_the_message_has_a_call_that_is_right(prepared, monkeypatch):
     monkeypatch.chdir(prepared)
     with pytest.raises(ArgumentError) as refused:

@@ -128,6 +128,7 @@ def test_a_store_of_failed_windows_alone_is_refused(windows, tmp_path):
         om.load_bags(of.open_store(failed), windows[1])
 
 
+@pytest.mark.long
 def test_segments_that_annotators_drew_for_themselves_are_tests_of_their_own_beside_the_length(windows):
     """The maximum of noise over a bag tells its length, so the length stands beside the models."""
     store, manifest = windows

@@ -87,6 +87,7 @@ CALLED_LATER = {
 """Module -> one that stands on it and that a method of its calls: users look for it there."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_package_has_a_circle_of_imports(package):
     graph = import_graph(ROOT / package)

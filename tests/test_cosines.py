@@ -42,6 +42,7 @@ def directly(X, vector, *, standard):
     return X @ vector / np.linalg.norm(X, axis=1) / np.linalg.norm(vector)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("standard", [False, True])
 def test_scores_are_those_of_the_whole_array(group, standard):
     X = group.pooled()[group.usable].astype(np.float64)

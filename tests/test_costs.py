@@ -111,6 +111,7 @@ def blocks_read(store):
     return [n for name, n in store.files.n_reads.items() if "/pooled/c/" in name]
 
 
+@pytest.mark.long
 def test_predict_holds_a_block_and_its_table_and_reads_each_block_once(films):
     store = counted(films.path)
     with memory() as during:
@@ -125,6 +126,7 @@ def test_predict_holds_a_block_and_its_table_and_reads_each_block_once(films):
     assert (films.path.parent / "predicted.csv").read_text("utf-8") == predicted.to_csv()
 
 
+@pytest.mark.long
 def test_blocks_on_a_server_are_asked_for_several_at_once_and_predict_the_same(films):
     there, here = open_files(ServedFiles(films.path, readers=8)), counted(films.path)
     predicted = om.predict(films.model, there)
@@ -201,6 +203,7 @@ def test_each_training_clip_is_measured_once_whatever_the_number_of_films(monkey
     assert during.peak < 4 * X.nbytes / MB
 
 
+@pytest.mark.long
 def test_concept_models_decompose_the_clips_of_each_fold_once(monkeypatch, make_planted_concepts):
     """Whatever the number of models, though the decomposition of the last fold alone is kept."""
     data = make_planted_concepts(n_movies=6, n_per_movie=24, n_features=12)
@@ -259,6 +262,7 @@ def test_items_are_ranked_by_the_pairs_that_were_judged_alone():
     assert len(ranking.items) == 2000
 
 
+@pytest.mark.long
 def test_calibration_holds_sums_of_films_and_the_probabilities_of_a_few_draws():
     """Probabilities of 8,000 clips by all 200 draws would be 13 MB, and four times that on the way."""
     n_films = 200

@@ -16,6 +16,7 @@ PACKAGES = (of, om, obygaze_film, obygaze_studies)
 PUBLIC = [(package, name) for package in PACKAGES for name in package.__all__ if name != "__version__"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("package", "name"), PUBLIC, ids=lambda part: getattr(part, "__name__", part))
 def test_a_public_name_has_an_example_that_runs(package, name, prepared, monkeypatch):
     monkeypatch.chdir(prepared)

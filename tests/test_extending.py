@@ -112,6 +112,7 @@ def test_no_other_module_names_a_group():
         assert path.name == "plugins.py" or not any(f'"{group}"' in text for group in POINTS), path
 
 
+@pytest.mark.long
 def test_a_backbone_and_a_decoder_extract_features(obygaze, tmp_path):
     np.save(tmp_path / "a.npy", np.full((20, 48, 64, 3), 90, np.uint8))
     (tmp_path / "films.csv").write_text(
@@ -125,6 +126,7 @@ def test_a_backbone_and_a_decoder_extract_features(obygaze, tmp_path):
     assert group.provenance["decoder"]["name"] == "lab-arrays"
 
 
+@pytest.mark.long
 def test_an_importer_reads_its_files(obygaze, tmp_path):
     (tmp_path / "a.log").write_text("LAB LOG\n0.5 2 S\nthe reel was changed here\n2 4.25 HN\n")
     obygaze("manifest", "import", "spans", "a.log", "--movie", "a", "--out", "spans.csv")
@@ -136,6 +138,7 @@ def test_an_importer_reads_its_files(obygaze, tmp_path):
     assert times == [("start_s", "end_s", "level"), ("0.5", "2.0", "S"), ("2.0", "4.25", "HN")]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("installed")
 def test_a_model_and_a_metric_are_in_the_tables_of_a_run(make_planted):
     run = evaluate(make_planted(direction=3.0), ["lab-nearest"], "hn_s")
@@ -145,6 +148,7 @@ def test_a_model_and_a_metric_are_in_the_tables_of_a_run(make_planted):
     assert values["always_negative", "lab-recall"] == 0
 
 
+@pytest.mark.long
 def test_an_exporter_writes_a_scored_film(obygaze, tmp_path):
     folder, film = scored_film(tmp_path, make_shelf(tmp_path / "models", ["pcbm_lr"]))
     obygaze("film", "export", folder, "--as", "lab-list", "--out", "passages.txt")
@@ -156,6 +160,7 @@ def test_an_exporter_writes_a_scored_film(obygaze, tmp_path):
     assert len(passages) == len(film.segments(top=0)) > 0
 
 
+@pytest.mark.long
 def test_an_audit_is_a_command_with_its_files(obygaze, tmp_path):
     (tmp_path / "captions.csv").write_text("image_id,caption\na,a cat\nb,a sleeping cat\n")
     obygaze("audit", "lab-longest", "--captions", "captions.csv", "--out", "longest.csv")

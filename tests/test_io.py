@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import obygaze_features.io as ours
@@ -135,7 +135,6 @@ def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
         refuse_existing(tmp_path / "a", tmp_path / "b")
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00")), min_size=2))
 def test_a_line_of_csv_reads_back(cells):
     assert list(csv.reader(io.StringIO(csv_line(cells), newline=""), strict=True)) == [cells]

@@ -70,6 +70,7 @@ def table_below(page, name):
     return head, body
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*map(marked, ROWS)])
 def test_a_row_runs_and_its_page_has_its_table(request, name):
     row = ROWS[name]

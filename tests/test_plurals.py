@@ -39,6 +39,7 @@ def numbers_before_nouns(path):
                 yield f"{path.relative_to(ROOT)}:{number.lineno}: {{{source}}}{text.value}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", ["obygaze", "obygaze_features", "obygaze_models", "obygaze_studies"])
 def test_no_message_writes_one_thing_as_several(package):
     found = []

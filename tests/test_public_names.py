@@ -62,6 +62,7 @@ def test_importing_loads_nothing_heavy(module):
     assert "obygaze_features" not in loaded or module != "obygaze.cli"
 
 
+@pytest.mark.long
 def test_every_error_for_users_has_the_one_base():
     result = 0
     for package in PACKAGES:

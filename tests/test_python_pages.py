@@ -128,6 +128,7 @@ def test_a_manifest_is_what_tables_of_features_take_for_pyright_too():
         assert not isinstance(member, cached_property)
 
 
+@pytest.mark.long
 def test_the_page_for_notebooks_runs_from_top_to_bottom_in_the_folder_of_the_first_hour(first_hour):
     pytest.importorskip("xarray")
     pytest.importorskip("torch")
@@ -169,6 +170,7 @@ def test_the_pages_loader_reads_every_labelled_clip_once_whatever_starts_its_wor
     assert "read 70 of 70" in python("train.py", start_method, cwd=Path.cwd()).stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("page", "least"),
     [("models", 15), ("predict", 30), ("leak", 20), ("film-programmers", 10), ("film-compare", 15)],

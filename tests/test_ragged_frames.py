@@ -96,6 +96,7 @@ def kept(films):
     return save_models(run, data, names, films.folder / "models", models=specs)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["attention", "mean_frames", "pcbm_time"])
 def test_a_kept_model_scores_a_clip_as_if_it_were_alone(films, kept, name):
     model = load_model(kept[name])

@@ -60,6 +60,7 @@ def test_library_calls_show_no_bar_in_a_script(shows_a_bar):
     assert not shows_a_bar()
 
 
+@pytest.mark.long
 def test_library_calls_show_a_bar_in_a_notebook_unless_asked_to_be_quiet(shows_a_bar, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Kernel))
     assert shows_a_bar()
@@ -67,6 +68,7 @@ def test_library_calls_show_a_bar_in_a_notebook_unless_asked_to_be_quiet(shows_a
     assert not shows_a_bar(progress=lambda _done, _total: None)
 
 
+@pytest.mark.long
 def test_library_calls_show_a_bar_in_a_terminal_on_request(shows_a_bar, monkeypatch):
     monkeypatch.setattr(screen.sys.stderr, "isatty", lambda: True, raising=False)
     assert not shows_a_bar()

@@ -309,6 +309,7 @@ def extracted(shared_data, tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_a_video_is_extracted_as_the_store_was(extracted, shared_data, capsys):
     video = shared_data / "videos" / "flipping_a_pancake.mkv"
     assert obygaze("search", extracted / "films-1.0.0", "--like", video, "--json") == 0

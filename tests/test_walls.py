@@ -131,6 +131,7 @@ def is_offered(module, name):
     return name is None or name in importlib.import_module(module).__all__
 
 
+@pytest.mark.long
 def test_films_and_studies_take_of_the_core_what_it_offers():
     imported = {
         (str(path.relative_to(ROOT)), module, name)
@@ -214,6 +215,7 @@ def opened_by_name(code):
             yield called
 
 
+@pytest.mark.long
 def test_what_strangers_may_have_made_is_opened_by_the_door():
     result = {
         path.relative_to(ROOT).as_posix()

@@ -98,6 +98,7 @@ def ended(events):
     return {key: (some[-1].kind, some[-1].value) for key, some in events.items()}
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_while_it_works_or_sends_costs_its_own_task_alone():
     tasks = ["die", "leave", "tear", "fine", "good"]
     with WorkerPool(2, work) as pool:

@@ -25,7 +25,7 @@ from obygaze_features.backbones.class_calls import (
     call_of,
     clip_fields,
     network_class,
-    settings_of,
+    pooler_off_arguments,
 )
 from obygaze_features.backbones.classifiers import (
     TIMM,
@@ -33,7 +33,7 @@ from obygaze_features.backbones.classifiers import (
     is_of_a_classifier,
     load_classifier,
 )
-from obygaze_features.backbones.encoder_kinds import HEADS
+from obygaze_features.backbones.encoder_specs import HEADS
 from obygaze_features.backbones.own_processor import NUMBER_BITS, OwnProcessor, call_processor
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError
@@ -88,14 +88,18 @@ class InspectedType:
     def network(self) -> nn.Module:
         """Load the network: inside its classifier, or alone and without the parts that read texts."""
         if self.in_classifier:
-            keeps_pooler = POOLER_ARGUMENT not in settings_of(self.cls)
+            keeps_pooler = POOLER_ARGUMENT not in pooler_off_arguments(self.cls)
             return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
         unused_tensors = [*HEADS]  # regular expressions of names
         if self.is_half:
             # The tensors of this half have names that begin with its prefix; all others are unused.
             unused_tensors.append(rf"(?!{re.escape(self.cls.base_model_prefix)}\.).*")
         network: nn.Module = load_pretrained(
-            self.cls, self.weights, self.config, allow_unexpected=unused_tensors, **settings_of(self.cls)
+            self.cls,
+            self.weights,
+            self.config,
+            allow_unexpected=unused_tensors,
+            **pooler_off_arguments(self.cls),
         )
         calls_vision_part_alone = self.call.method != "forward"
         if calls_vision_part_alone:
@@ -137,7 +141,7 @@ class InspectedType:
         if not takes_clips:
             return N_FRAMES
         config = self.seeing_config()
-        field = clip_fields(config).frames
+        field = clip_fields(config).frames_field
         if not field:
             return USUAL_CLIP_FRAMES
         n_frames: int = getattr(config, field)
@@ -184,7 +188,7 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
     called_class = classifier_class(weights, model_type) if in_classifier else cls
     call = call_of(called_class, backbone, weights.name)
     fields = clip_fields(getattr(config, "vision_config", None) or config)
-    if call.form == "pictures" and fields.frames:
+    if call.form == "pictures" and fields.frames_field:
         # Some networks of clips call their argument `pixel_values` too; their configuration tells them apart.
         call = replace(call, form="clips")
     return InspectedType(weights, model_type, cls, config, call, in_classifier, is_half)
@@ -197,7 +201,7 @@ def module_of(
     model = inspected.network()
     if inspected.call.form == "clips":
         return DenseClips(model, inspected.call)
-    if not inspected.call.is_packed:
+    if not inspected.call.takes_patches:
         return DensePictures(model, inspected.call)
     # The processor gives these arguments the same values for all frames, so a black one will do.
     black_frame = np.zeros((64, 64, 3), np.uint8)
@@ -345,7 +349,7 @@ class DensePictures(nn.Module):
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D]."""
         n_clips, n_frames = pixels.shape[:2]
-        output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels.flatten(0, 1)})
+        output = getattr(self.model, self.call.method)(**{self.call.pixels_argument: pixels.flatten(0, 1)})
         vectors, self.meaning = picture_vectors(output, [1] * (n_clips * n_frames))
         frames = vectors.reshape(n_clips, n_frames, -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
@@ -368,7 +372,7 @@ class DenseClips(nn.Module):
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, T, 3, h, w]`: `pooled` [B, D], and `frames` [B, T, D] if tokens are of frames."""
-        output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels})
+        output = getattr(self.model, self.call.method)(**{self.call.pixels_argument: pixels})
         vectors, self.meaning = picture_vectors(output, [1] * len(pixels))
         results = {"pooled": vectors.float()}
         hidden = getattr(output, HIDDEN, None)
@@ -424,7 +428,7 @@ class PackedPictures(nn.Module):
         arguments = {
             **self._repeated_arguments(len(pictures), prepared.device),
             **self._patch_arguments(patches, counts),
-            self.call.grid: numbers[:, 1:],
+            self.call.grid_argument: numbers[:, 1:],
         }
         output = getattr(self.model, self.call.method)(**arguments)
         vectors, self.meaning = self._vectors(output, counts.tolist())
@@ -443,12 +447,12 @@ class PackedPictures(nn.Module):
         """
         if self.call.form == "grid":
             rows = [picture[:count] for picture, count in zip(patches, counts.tolist(), strict=True)]
-            return {self.call.pixels: torch.cat(rows)}
+            return {self.call.pixels_argument: torch.cat(rows)}
         is_used = torch.arange(patches.shape[1], device=patches.device) < counts[:, None]
         # Unused patches are 0, as in the processor.
-        arguments = {self.call.pixels: patches * is_used[:, :, None]}
-        if self.call.mask:
-            arguments[self.call.mask] = is_used.long()
+        arguments = {self.call.pixels_argument: patches * is_used[:, :, None]}
+        if self.call.mask_argument:
+            arguments[self.call.mask_argument] = is_used.long()
         return arguments
 
     def used_rows(self, prepared: torch.Tensor) -> torch.Tensor:

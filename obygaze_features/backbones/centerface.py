@@ -80,13 +80,13 @@ class CenterFace:
         return SHA256
 
     @property
-    def gives(self) -> str:
+    def detects(self) -> str:
         """What the detector finds."""
         return "faces"
 
     def record(self) -> dict[str, object]:
         """Describe the detector for the provenance; the licence is that of the wheel, the only one stated."""
-        return {"name": NAME, "sha256": SHA256, "gives": self.gives, "licence": "MIT", "citation": CITATION}
+        return {"name": NAME, "sha256": SHA256, "gives": self.detects, "licence": "MIT", "citation": CITATION}
 
     def __call__(self, picture: NDArray[np.uint8]) -> Faces:
         """Find the faces of an RGB picture, uint8 `[h, w, 3]`.

@@ -12,7 +12,7 @@ from transformers.models.auto.modeling_auto import (
 
 from obygaze_features.backbones.answers import ClassifierBase
 from obygaze_features.backbones.checkpoint import load_pretrained
-from obygaze_features.backbones.encoder_kinds import TRAINING
+from obygaze_features.backbones.encoder_specs import TRAINING
 from obygaze_features.backbones.weights import Weights
 from obygaze_features.errors import BackboneError
 

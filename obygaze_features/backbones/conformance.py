@@ -165,7 +165,7 @@ def check(inspected: InspectedType, n_frames: int | None = None, *, even_if_pass
         Whether to check even if the cache has a pass.
     """
     processor, processor_finding = _load_processor(inspected)
-    if processor is None and inspected.call.is_packed:  # only its processor can make the patches
+    if processor is None and inspected.call.takes_patches:  # only its processor can make the patches
         conformance = Conformance(inspected.weights.name, inspected.model_type, "", {}, (processor_finding,))
         return Checked(conformance, module=None, processor=None)
     module = _load_module(inspected, processor)

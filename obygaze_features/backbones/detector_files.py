@@ -64,19 +64,19 @@ class DetectorFile:
         return self.network.sha256
 
     @property
-    def gives(self) -> str:
+    def detects(self) -> str:
         """What it finds: faces or joints."""
-        return self.network.described.finds
+        return self.network.description.detects
 
     def record(self) -> dict[str, object]:
         """Describe the detector for the provenance."""
-        described = self.network.described
+        description = self.network.description
         return {
-            "name": described.name or self.network.path.name,
+            "name": description.name or self.network.path.name,
             "sha256": self.network.sha256,
-            "gives": self.gives,
-            "licence": described.licence or NO_LICENCE,
-            "citation": described.citation or "",
+            "gives": self.detects,
+            "licence": description.licence or NO_LICENCE,
+            "citation": description.citation or "",
         }
 
     def __call__(self, picture: NDArray[np.uint8]) -> Faces | Persons:
@@ -88,7 +88,7 @@ class DetectorFile:
             The network gives something else.
         """
         output = self._output(picture)
-        if self.gives == "faces":
+        if self.detects == "faces":
             return self._faces(output, height_by_width=picture.shape[0] / picture.shape[1])
         return self._persons(output)
 
@@ -121,13 +121,13 @@ class DetectorFile:
 
     def _output(self, picture: NDArray[np.uint8]) -> "_Output":
         """Run the network on a picture, which is padded or squashed to its size."""
-        described = self.network.described
-        if described.fit == "pad" and isinstance(described.size, int) and described.step:
-            larger = padded(long_side_to(picture, described.size, described.resize), described.step)
+        description = self.network.description
+        if description.fit == "pad" and isinstance(description.size, int) and description.step:
+            larger = padded(long_side_to(picture, description.size, description.resize), description.step)
             frame = larger.picture
             filled = np.array([larger.width, larger.height])
         else:
-            frame = described.geometry(picture)
+            frame = description.geometry(picture)
             filled = np.ones(2)
         values = self.network.run(frame[None]).astype(np.float64)
         return _Output(values.reshape(-1, values.shape[-1]), filled)
@@ -137,8 +137,8 @@ class DetectorFile:
 
         Rows whose score is NaN stay too: `_checked_boxes` refuses them.
         """
-        scores = rows[:, BOX - 1] if self.gives == "faces" else rows[:, -1]
-        is_unsure = scores < (self.network.described.score or 0.0)
+        scores = rows[:, BOX - 1] if self.detects == "faces" else rows[:, -1]
+        is_unsure = scores < (self.network.description.score or 0.0)
         return rows[~is_unsure]
 
     def _checked_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -152,7 +152,7 @@ class DetectorFile:
         """Return the error for an output that is not in the form of a detector's."""
         network = self.network
         return BackboneError(
-            f"{network.path.name}: {network.layer} gives {list(shape)}; {EXPECTED[self.gives]}"
+            f"{network.path.name}: {network.layer} gives {list(shape)}; {EXPECTED[self.detects]}"
         )
 
 
@@ -181,7 +181,7 @@ def detector_file(source: str) -> DetectorFile:
         The network is not a detector, or fails on the black picture.
     """
     network = read_network(source.removeprefix(ONNX))
-    if not network.described.finds:
+    if not network.description.detects:
         toml = network.path.with_suffix(".toml")
         raise BackboneError(
             f'{toml}: it does not say what the network finds: gives = "faces" or "joints", and score'

@@ -17,7 +17,7 @@ from obygaze_features.backbones.checkpoint import frozen, load_exactly, load_sta
 from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoders import Pictures, output_shapes
-from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layered import WithLayers, find_layers, layer_group_fields
 from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Affine, Geometry, Preset
@@ -70,25 +70,31 @@ def efficientnet_lite0(
     pictures = Pictures(network, _read, "mean over positions, before the classifier")
     module: nn.Module = pictures
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, WIDTH), "pooled": (WIDTH,)}
-    side_fields: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
-        depths = depths_of(network, (BLOCKS,), wanted_layers, f"backbone '{NAME}'")
-        module = WithLayers(pictures, depths, frames=wanted_layers.frames, prefix=0, n_moments=n_frames)
+        stored_layers = find_layers(network, (BLOCKS,), wanted_layers, f"backbone '{NAME}'")
+        module = WithLayers(
+            pictures,
+            stored_layers,
+            with_frames=wanted_layers.frames,
+            n_prefix_tokens=0,
+            n_time_steps=n_frames,
+        )
         shapes = output_shapes(weights, module, n_frames, PRESET.geometry.size)
-        side_fields = layer_groups(depths, wanted_layers)
+        side_group_fields = layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
     classes = _classes(wanted=answers)
     if classes is not None:
         module = WithAnswers(module, _classifier(weights, len(classes)))
         shapes[f"{ANSWERS}/pooled"] = (len(classes),)
-        side_fields[ANSWERS] = answers_fields(classes, NAME)
+        side_group_fields[ANSWERS] = answers_fields(classes, NAME)
     return network_backbone(
         NAME,
         module,
         n_frames=n_frames,
         shapes=shapes,
         meanings=pictures.meanings,
-        beside=side_fields,
+        side_group_fields=side_group_fields,
         weights=weights,
         preset=PRESET,
         compute=compute or Compute(),

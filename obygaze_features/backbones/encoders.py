@@ -27,7 +27,7 @@ from obygaze_features.backbones.class_calls import clip_fields
 from obygaze_features.backbones.classifiers import is_of_a_classifier, load_classifier
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.conformance import check
-from obygaze_features.backbones.encoder_kinds import (
+from obygaze_features.backbones.encoder_specs import (
     HEADS,
     IMAGES,
     INSIDE_CLASSIFIERS,
@@ -35,11 +35,11 @@ from obygaze_features.backbones.encoder_kinds import (
     PARTS_OF_TEXTS,
     PICTURES_BY_CLASS,
     VIDEOS,
-    EncoderKind,
+    EncoderSpec,
     Read,
-    TextKind,
+    TextSpec,
 )
-from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layered import WithLayers, find_layers, layer_group_fields
 from obygaze_features.backbones.layers import Layers
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Preset, choose_preset
@@ -48,7 +48,7 @@ from obygaze_features.backbones.weights import CONFIG, HUB, Weights, find_weight
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.text import counted
 
-AnyKind = TypeVar("AnyKind", bound=EncoderKind | TextKind)
+AnySpec = TypeVar("AnySpec", bound=EncoderSpec | TextSpec)
 VISION = "vision_config"
 """Field of a configuration of pictures and texts that holds the one of the half that sees."""
 
@@ -197,8 +197,11 @@ def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
     return LoadedNetwork(half.network(), half.weights, half.preset())
 
 
-_CLIPS = {kind: IMAGES[kind] for kind in ("clip", "clip_vision_model", "siglip", "siglip_vision_model")}
-_BACKBONES: Mapping[str, tuple[Mapping[str, EncoderKind], tuple[str, ...]]] = {
+_CLIPS = {
+    model_type: IMAGES[model_type]
+    for model_type in ("clip", "clip_vision_model", "siglip", "siglip_vision_model")
+}
+_BACKBONES: Mapping[str, tuple[Mapping[str, EncoderSpec], tuple[str, ...]]] = {
     "image": (IMAGES, ()),
     "video": (VIDEOS, ()),
     "clip": (_CLIPS, ("obygaze12",)),
@@ -223,14 +226,14 @@ class ClipLength(NamedTuple):
     step: int
 
 
-class Half(Generic[AnyKind]):
-    """The vision half, or the text half, of a network: its weights, kind and configuration.
+class Half(Generic[AnySpec]):
+    """The vision half, or the text half, of a network: its weights, and how such a network is read.
 
     Parameters
     ----------
     weights
         The weights of the whole network, or of this half alone.
-    kinds
+    specs
         `model_type` -> how this half of such a network is read.
     default_type
         `model_type` of random weights that name none.
@@ -239,9 +242,9 @@ class Half(Generic[AnyKind]):
 
     Attributes
     ----------
-    kind
+    spec
         How this half is read.
-    vision_kind
+    vision_spec
         How the vision half is read; it states the paper and the loading of both halves.
     config, half_config
         The configuration of the whole network, and the part of it on this half.
@@ -251,40 +254,40 @@ class Half(Generic[AnyKind]):
     Raises
     ------
     BackboneError
-        If the network is of none of the kinds.
+        If there is no spec for the type of the network.
     """
 
     def __init__(
-        self, weights: Weights, kinds: Mapping[str, AnyKind], default_type: str, config_field: str
+        self, weights: Weights, specs: Mapping[str, AnySpec], default_type: str, config_field: str
     ) -> None:
-        """Look up the kind by the type of the weights, and read the configuration of this half."""
+        """Find the spec for the type of the weights, and read the configuration of this half."""
         self.weights = weights
         self.type = _type_of_half(weights, default_type)
-        if self.type not in kinds:
-            known = f"expected {' or '.join(kinds)}"
+        if self.type not in specs:
+            known = f"expected {' or '.join(specs)}"
             if weights.seed is not None:
                 known += f", as random:{weights.seed}:TYPE"
             raise BackboneError(f"{weights.name}: a network of type {self.type!r} is not read here: {known}")
-        self.kind = kinds[self.type]
-        self.vision_kind: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
-        self.config: Any = auto_config(weights, self.type, self.vision_kind.untrained)
+        self.spec = specs[self.type]
+        self.vision_spec: EncoderSpec = self.spec.vision if isinstance(self.spec, TextSpec) else self.spec
+        self.config: Any = auto_config(weights, self.type, self.vision_spec.untrained_config)
         # The configuration of a half that was saved alone has no such field.
         self.half_config: Any = getattr(self.config, config_field, self.config)
         if isinstance(self.half_config, dict):  # transformers converts the fields that the type has
             raise BackboneError(
                 f"{weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
             )
-        self.is_siglip2 = bool(self.vision_kind.second) and second_siglip(weights)
+        self.is_siglip2 = bool(self.vision_spec.siglip2_citation) and second_siglip(weights)
         if getattr(self.config, "projection_dim", None) and hasattr(self.half_config, "projection_dim"):
             # In some repositories the half's own copy is outdated.
             self.half_config.projection_dim = self.config.projection_dim
 
     def network(self) -> Any:
         """Load the network of this half, without the parts that only the other half uses."""
-        cls = getattr(transformers, self.kind.network)
+        cls = getattr(transformers, self.spec.network)
         # The class is that of the whole network, or that of this half.
         config = self.config if isinstance(self.config, cls.config_class) else self.half_config
-        is_vision_half = self.kind is self.vision_kind
+        is_vision_half = self.spec is self.vision_spec
         parts_of_other_half = PARTS_OF_TEXTS if is_vision_half else PARTS_OF_PICTURES
         tensors_of_other_half = [rf"{part}(\..*)?" for part in parts_of_other_half]
         model = load_pretrained(
@@ -292,7 +295,7 @@ class Half(Generic[AnyKind]):
             self.weights,
             config,
             allow_unexpected=(*HEADS, *tensors_of_other_half),
-            **self.vision_kind.settings,
+            **self.vision_spec.load_arguments,
         )
         for part in parts_of_other_half:
             if hasattr(model, part):
@@ -305,7 +308,7 @@ class Half(Generic[AnyKind]):
         if hasattr(self.config, "projection_dim"):
             architecture["projection_dim"] = self.config.projection_dim
         architecture |= plain_config(self.half_config)
-        citation = self.vision_kind.second if self.is_siglip2 else self.vision_kind.citation
+        citation = self.vision_spec.siglip2_citation if self.is_siglip2 else self.vision_spec.citation
         return {"architecture": architecture, "citation": citation}
 
 
@@ -316,7 +319,7 @@ def _type_of_half(weights: Weights, default_type: str) -> str:
     return weights.network or default_type
 
 
-class SeeingHalf(Half[EncoderKind]):
+class SeeingHalf(Half[EncoderSpec]):
     """The vision half of a network, which reads pictures or clips, with its processor."""
 
     def side(self) -> int | None:
@@ -327,12 +330,12 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If its input is not square.
         """
-        if not self.kind.side:
+        if not self.spec.size_field:
             return None
-        configured: Any = getattr(self.half_config, self.kind.side)
+        configured: Any = getattr(self.half_config, self.spec.size_field)
         height_and_width = configured if isinstance(configured, list | tuple) else [configured]
         if len(set(height_and_width)) != 1:
-            expected = f"{self.kind.side} is {configured}, expected the side of a square, in pixels"
+            expected = f"{self.spec.size_field} is {configured}, expected the side of a square, in pixels"
             raise BackboneError(f"{self.weights.name}/{CONFIG}: {expected}")
         side: int | None = height_and_width[0]
         return side
@@ -345,16 +348,17 @@ class SeeingHalf(Half[EncoderKind]):
         name
             Name of a preset; None reads the processor's configuration.
         allowed
-            Names of presets besides those of the network's kind.
+            Names of presets that may be chosen besides those of the network's type.
         named
-            Whether to name the result after the preset of the kind that does the same, if there is one.
+            Whether to name the result after the preset of the network's type that does the same, if there is
+            one.
         """
         side = self.side()
         if name is not None:
-            return choose_preset(name, (*self.kind.names, *allowed), size=side or 224)
-        usual_processor = "SigLIP2ImageProcessor" if self.is_siglip2 else self.kind.processor
+            return choose_preset(name, (*self.spec.preset_names, *allowed), size=side or 224)
+        usual_processor = "SigLIP2ImageProcessor" if self.is_siglip2 else self.spec.processor
         multiple = 1 if side else int(self.half_config.patch_size)
-        names = self.kind.names if named else ()
+        names = self.spec.preset_names if named else ()
         return preset_of_processor(self.weights, usual_processor, side=side, multiple=multiple, names=names)
 
     def frames(self, name: str, wanted: int | None) -> "ClipLength":
@@ -370,15 +374,15 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If the network does not take the number: it would mix clips, or fail later.
         """
-        if not self.kind.of_clips:
+        if not self.spec.of_clips:
             return ClipLength(wanted or N_FRAMES, 1)
         fields = clip_fields(self.half_config)
-        usual = getattr(self.half_config, fields.frames)
-        step = self._frames_of_a_step(fields.step)
+        usual = getattr(self.half_config, fields.frames_field)
+        step = self._frames_of_a_step(fields.step_field)
         frames = wanted or usual
         makes_whole_steps = frames % step == 0
-        if not makes_whole_steps or (frames != usual and not self.kind.flexible):
-            takes = f"a multiple of {step}" if self.kind.flexible else usual
+        if not makes_whole_steps or (frames != usual and not self.spec.any_length):
+            takes = f"a multiple of {step}" if self.spec.any_length else usual
             raise BackboneError(
                 f"backbone '{name}' with these weights takes {takes} frames a clip, not {frames}"
             )
@@ -410,14 +414,14 @@ class SeeingHalf(Half[EncoderKind]):
     def enter_classifier(self) -> ClassifierBase:
         """Load the network inside its classifier.
 
-        `kind` changes to the one by which networks of this type are read inside a classifier.
+        `spec` changes to the one by which networks of this type are read inside a classifier.
 
         Raises
         ------
         BackboneError
             If networks of its type have none, or the file has no classifier.
         """
-        self.kind = INSIDE_CLASSIFIERS.get(self.type, self.kind)
+        self.spec = INSIDE_CLASSIFIERS.get(self.type, self.spec)
         return load_classifier(self.weights, self.type, self.config)
 
     def module(
@@ -441,20 +445,20 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If it has no tokens of this name.
         """
-        kind = self.kind
-        if tokens not in ("none", *kind.tokens):
+        spec = self.spec
+        if tokens not in ("none", *spec.token_meanings):
             raise BackboneError(
-                f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(kind.tokens)}"
+                f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(spec.token_meanings)}"
             )
-        if kind.of_clips and not kind.mixes:
-            return Clips(classifier or self.network(), kind, step, tokens)
+        if spec.of_clips and not spec.mixing_part:
+            return Clips(classifier or self.network(), spec, step, tokens)
         model = classifier or self.network()
-        return Pictures(model, kind.reader(), kind.vector, self.prefix(), tokens, kind=kind)
+        return Pictures(model, spec.reader(), spec.vector_meaning, self.prefix(), tokens, spec=spec)
 
     def prefix(self) -> int:
         """Return the number of tokens before the patch tokens: class tokens and registers."""
         n_registers: int = getattr(self.half_config, "num_register_tokens", 0)
-        return self.kind.prefix + n_registers
+        return self.spec.n_prefix_tokens + n_registers
 
 
 def _build(
@@ -474,37 +478,39 @@ def _build(
     on, with their own name as `name`. `_backbone_of_any_type` builds networks whose type has no row.
     """
     source = find_weights(weights)
-    kinds, presets = _BACKBONES[name]
+    specs, presets = _BACKBONES[name]
     model_type = _type_without_a_row(name, source)
     if model_type:
         wanted_options = {"tokens": tokens != "none", "layers": layers is not None}
         _refuse_options_of_rows(source, model_type, wanted_options)
         return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
-    half = SeeingHalf(source, kinds, name, VISION)
+    half = SeeingHalf(source, specs, name, VISION)
     length = half.frames(name, n_frames)
     chosen_preset = half.preset(preset, presets, named=name == "clip")
     in_classifier = answers or (name == "image" and half.needs_its_classifier())
     classifier = half.enter_classifier() if in_classifier else None
-    kind = half.kind
+    spec = half.spec
     module = half.module(name, tokens, length.step, classifier)
     attention = module.model.config._attn_implementation
     network: nn.Module = module
-    side_groups: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     if classifier is not None and answers:
         network = WithClassProbabilities(module, classifier)
-        side_groups[ANSWERS] = _fields_of_answers(classifier, source, half.type, of_frames=not kind.of_clips)
+        side_group_fields[ANSWERS] = _fields_of_answers(
+            classifier, source, half.type, of_frames=not spec.of_clips
+        )
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
         model = module.model if classifier is None else classifier.inside
-        depths = depths_of(model, kind.stacks, wanted_layers, f"backbone '{name}', {source.name}")
+        stored_layers = find_layers(model, spec.stacks, wanted_layers, f"backbone '{name}', {source.name}")
         network = WithLayers(
             network,
-            depths,
-            frames=wanted_layers.frames,
-            prefix=half.prefix(),
-            n_moments=length.n_frames // length.step,
+            stored_layers,
+            with_frames=wanted_layers.frames,
+            n_prefix_tokens=half.prefix(),
+            n_time_steps=length.n_frames // length.step,
         )
-        side_groups |= layer_groups(depths, wanted_layers)
+        side_group_fields |= layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
     return network_backbone(
         name,
         network,
@@ -515,22 +521,22 @@ def _build(
         preset=chosen_preset,
         compute=compute or Compute(),
         attention=attention,
-        head=kind.head,
-        layer=kind.layer,
-        beside=side_groups,
-        **half.record(kind.family if name == "clip" else half.type),
-        **_space_fields(name, kind, source),
+        head=spec.head,
+        layer=spec.layer,
+        side_group_fields=side_group_fields,
+        **half.record(spec.family if name == "clip" else half.type),
+        **_space_fields(name, spec, source),
     )
 
 
-def _space_fields(name: str, kind: EncoderKind, source: Weights) -> dict[str, Any]:
+def _space_fields(name: str, spec: EncoderSpec, source: Weights) -> dict[str, Any]:
     """Return the provenance field `space`, which vectors share with those of texts; empty for other networks.
 
     Stores of `xclip` have no such field: the name and the weights say it (`embedding_space`).
     """
-    if not kind.family or name == "xclip":
+    if not spec.family or name == "xclip":
         return {}
-    return {"space": space_of(kind.family, source)}
+    return {"space": space_of(spec.family, source)}
 
 
 def _type_without_a_row(name: str, source: Weights) -> str:
@@ -599,11 +605,11 @@ def _backbone_of_any_type(
     else:
         meanings = {"frames": "last_hidden_state, a row a frame", "pooled": vector}
     network: nn.Module = module
-    side_groups: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     if answers:
         network = WithClassProbabilities(module, module.model)
         fields = _fields_of_answers(module.model, source, inspected.model_type, of_frames=is_of_frames)
-        side_groups[ANSWERS] = fields
+        side_group_fields[ANSWERS] = fields
         shapes[f"{ANSWERS}/pooled"] = (len(fields["architecture"]["features"]),)
     space: Any = {}
     has_text_half = not inspected.in_classifier
@@ -621,7 +627,7 @@ def _backbone_of_any_type(
         attention=module.model.config._attn_implementation,
         head=None,
         layer=vector,
-        beside=side_groups,
+        side_group_fields=side_group_fields,
         **inspected.record(),
         **space,
     )
@@ -677,7 +683,7 @@ class Pictures(nn.Module):
         Tokens before those of patches.
     tokens
         Which are given: `patches`, or `frames`, before the frames are mixed.
-    kind
+    spec
         Whose part mixes the frames of a clip, if it has one, and whose meanings its arrays have.
     """
 
@@ -685,11 +691,11 @@ class Pictures(nn.Module):
         self,
         model: Any,
         read: Read,
-        vector: str = IMAGES["clip"].vector,
+        vector: str = IMAGES["clip"].vector_meaning,
         prefix: int = 0,
         tokens: str = "",
         *,
-        kind: EncoderKind = IMAGES["clip"],
+        spec: EncoderSpec = IMAGES["clip"],
     ) -> None:
         """Hold the network, and say in words what each of its arrays is."""
         super().__init__()
@@ -697,8 +703,12 @@ class Pictures(nn.Module):
         self.read = read
         self.prefix = prefix
         self.tokens = tokens
-        self.mixes = kind.mixes
-        self.meanings = {"frames": vector, "pooled": kind.pooled, "tokens": kind.tokens.get(tokens, "")}
+        self.mixes = spec.mixing_part
+        self.meanings = {
+            "frames": vector,
+            "pooled": spec.clip_vector_meaning,
+            "tokens": spec.token_meanings.get(tokens, ""),
+        }
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D], and `tokens` if wanted."""
@@ -723,7 +733,7 @@ class Clips(nn.Module):
     ----------
     model
         Of transformers.
-    kind
+    spec
         What is known of its type.
     step
         Frames that a token spans in time.
@@ -731,18 +741,18 @@ class Clips(nn.Module):
         ``all`` if tokens are wanted too.
     """
 
-    def __init__(self, model: Any, kind: EncoderKind, step: int, tokens: str) -> None:
+    def __init__(self, model: Any, spec: EncoderSpec, step: int, tokens: str) -> None:
         """Hold the network, and say in words what each of its arrays is."""
         super().__init__()
         self.model = model
-        self.read = kind.reader()
-        self.prefix = kind.prefix
+        self.read = spec.reader()
+        self.prefix = spec.n_prefix_tokens
         self.step = step
         self.tokens = tokens
         self.meanings = {
-            "tokens": kind.tokens.get(tokens, ""),
+            "tokens": spec.token_meanings.get(tokens, ""),
             "frames": "mean of the last hidden state over the tokens of one tubelet in time",
-            "pooled": kind.vector,
+            "pooled": spec.vector_meaning,
         }
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:

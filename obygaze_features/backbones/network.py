@@ -22,7 +22,7 @@ from obygaze_features.backbones.backbone import (
 )
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained
 from obygaze_features.backbones.compute import ATTENTION, Compute
-from obygaze_features.backbones.encoder_kinds import ReadText
+from obygaze_features.backbones.encoder_specs import ReadText
 from obygaze_features.backbones.own_processor import OwnProcessor
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.backbones.runner import Runner, TextRunner
@@ -48,7 +48,7 @@ def network_backbone(
     citation: str,
     attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers"),
-    beside: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    side_group_fields: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     **other_fields: object,
 ) -> Backbone:
     """Build a backbone from a frozen network, in which `fuse_layers` replaces slow layers.
@@ -76,7 +76,7 @@ def network_backbone(
         Implementation of attention.
     libraries
         Distributions whose versions affect the numbers.
-    beside
+    side_group_fields
         Side group -> the fields in which its provenance differs, `arrays` among them.
     other_fields
         Further fields of the provenance.
@@ -101,7 +101,7 @@ def network_backbone(
         **other_fields,
     }
     side_groups = []
-    for side, fields in beside.items():
+    for side, fields in side_group_fields.items():
         side_groups.append(side_group(name, side, all_outputs, provenance, fields))
     return Backbone(
         name=name,
@@ -119,7 +119,7 @@ def network_backbone(
         outputs=outputs,
         provenance=provenance,
         libraries=libraries,
-        beside=tuple(side_groups),
+        side_groups=tuple(side_groups),
     )
 
 

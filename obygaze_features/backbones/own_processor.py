@@ -201,7 +201,7 @@ def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
         If there is no processor, it cannot be loaded, or its pictures do not fit into 8 bits.
     """
     samples = _samples(_load_processor(weights, call, cls), weights)
-    processor = _of_patches(samples) if call.is_packed else _of_pictures(samples)
+    processor = _of_patches(samples) if call.takes_patches else _of_pictures(samples)
     _refuse_if_inexact(processor, samples)
     return processor
 
@@ -317,7 +317,7 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
             f"{weights.name}: no processor beside the weights ({' or '.join(PROCESSOR_FILES)}) says how "
             "pictures are prepared"
         )
-    wants_video_processor = call.pixels == CLIPS_ARGUMENT or not _has_image_processor(weights)
+    wants_video_processor = call.pixels_argument == CLIPS_ARGUMENT or not _has_image_processor(weights)
     if "video_processor_type" in written and wants_video_processor:
         if not is_torchvision_available():
             raise BackboneError(

@@ -11,8 +11,8 @@ from obygaze_features.backbones.weights import (
     PROCESSOR_FILES,
     TOKENIZER_CONFIG,
     Weights,
-    kinds,
     object_beside,
+    read_specs,
 )
 from obygaze_features.errors import BackboneError
 from obygaze_features.schema import Flag, Number, expected, fits
@@ -53,7 +53,7 @@ class Processor(Struct, frozen=True, forbid_unknown_fields=True):
     offset: float = 0.0
 
 
-PROCESSORS = kinds("processors", Processor)
+PROCESSORS = read_specs("processors", Processor)
 """Class of transformers -> what it does."""
 CONSTANTS = {"imagenet": IMAGENET, "openai": OPENAI, "half": HALF}
 ALIASES = {"FeatureExtractor": "ImageProcessor", "ViViT": "Vivit", "Fast": "", "Pil": ""}

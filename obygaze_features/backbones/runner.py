@@ -22,7 +22,7 @@ from obygaze_features.backbones.compute import (
     inference,
     is_out_of_memory,
 )
-from obygaze_features.backbones.encoder_kinds import ReadText
+from obygaze_features.backbones.encoder_specs import ReadText
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.errors import BackboneError, first_line
 

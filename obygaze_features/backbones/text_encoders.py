@@ -8,7 +8,7 @@ from typing import Any
 
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.encoder_kinds import TEXT_VECTORS, TEXTS, TextKind
+from obygaze_features.backbones.encoder_specs import TEXT_VECTORS, TEXTS, TextSpec
 from obygaze_features.backbones.encoders import Half
 from obygaze_features.backbones.network import text_backbone
 from obygaze_features.backbones.tokenizer import Tokenizer, check_end
@@ -23,8 +23,11 @@ def text(*, weights: str, compute: Compute | None = None) -> TextBackbone:
 
 def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None) -> TextBackbone:
     """Build the text half of the network whose image half is `clip`; both map to one space."""
-    kinds = {kind: TEXTS[kind] for kind in ("clip", "clip_text_model", "siglip", "siglip_text_model")}
-    return _build("clip-text", kinds, weights, compute)
+    specs = {
+        model_type: TEXTS[model_type]
+        for model_type in ("clip", "clip_text_model", "siglip", "siglip_text_model")
+    }
+    return _build("clip-text", specs, weights, compute)
 
 
 def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = None) -> TextBackbone:
@@ -36,39 +39,39 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
     return _build("xclip-text", {"xclip": TEXTS["xclip"]}, weights, compute)
 
 
-def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Compute | None) -> TextBackbone:
+def _build(name: str, specs: Mapping[str, TextSpec], weights: str, compute: Compute | None) -> TextBackbone:
     """Build the backbone of a text half; the public functions of this module only pass their options on.
 
     Parameters
     ----------
     name
         Name of the backbone.
-    kinds
+    specs
         `model_type` -> how to read the text halves that this backbone takes.
     weights, compute
         As for the public functions.
     """
     source = find_weights(weights)
-    half = Half(source, kinds, name.removesuffix("-text"), "text_config")
-    kind = half.kind
+    half = Half(source, specs, name.removesuffix("-text"), "text_config")
+    spec = half.spec
     tokenizer = _tokenizer(half)
     model = half.network()
     return text_backbone(
         name,
         model,
-        TEXT_VECTORS[kind.reads],
+        TEXT_VECTORS[spec.pooling],
         tokenizer=tokenizer,
         weights=source,
-        space=kind.sees.family,
+        space=spec.vision.family,
         compute=compute,
         attention=model.config._attn_implementation,
-        head=kind.head,
-        meaning=kind.meaning,
-        **half.record(kind.sees.family),
+        head=spec.head,
+        meaning=spec.meaning,
+        **half.record(spec.vision.family),
     )
 
 
-def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
+def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
     """Load the weights' tokenizer and adapt it to the network; random weights take bytes of texts.
 
     Raises
@@ -77,13 +80,13 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
         The tokenizer and the network disagree on the padding token or on the end token.
     """
     source = half.weights
-    kind = half.kind
+    spec = half.spec
     config = half.half_config
     limit = config.max_position_embeddings
     if source.seed is not None:
-        return ByteTokenizer(limit, config.vocab_size, padded=kind.padded)
-    tokenizer = Tokenizer(source, limit, pad=kind.padded)
-    family = kind.sees.family
+        return ByteTokenizer(limit, config.vocab_size, padded=spec.pads_to_limit)
+    tokenizer = Tokenizer(source, limit, pad=spec.pads_to_limit)
+    family = spec.vision.family
     if family in ("siglip", "siglip2"):
         # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
         wants_lower_case = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.is_siglip2)
@@ -94,7 +97,7 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
             f"{source.name}: the tokenizer fills texts up with {tokenizer.pad_id}, and the network's "
             f"pad_token_id is {config.pad_token_id}"
         )
-    if not kind.padded:
+    if not spec.pads_to_limit:
         check_end(source, tokenizer, config.eos_token_id)
     return tokenizer
 

@@ -49,7 +49,7 @@ def show(
         return Answer(_record(codebook), "\n".join(_lines(codebook)))
     codebooks = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
     rows = [[codebook.name, codebook.version, _counts(codebook), codebook.source] for codebook in codebooks]
-    shown = table(rows, ["name", "version", "holds", "source"], full=True)
+    shown = table(rows, ["name", "version", "holds", "source"], drop_empty_columns=True)
     return Answer([_record(codebook) for codebook in codebooks], f"{shown}\n")
 
 
@@ -354,7 +354,7 @@ def _tables(codebook: "manifests.Codebook") -> list[str]:
             [level.name, level.title, _yes_or_no(level.label), ", ".join(level.synonyms)]
             for level in codebook.levels
         ]
-        tables.append(table(rows, ["level", "title", "in tasks", "also spelled"], full=True))
+        tables.append(table(rows, ["level", "title", "in tasks", "also spelled"], drop_empty_columns=True))
     if codebook.concepts:
         rows = [
             [
@@ -366,17 +366,19 @@ def _tables(codebook: "manifests.Codebook") -> list[str]:
             ]
             for concept in codebook.concepts
         ]
-        tables.append(table(rows, ["concept", "group", "visual", "also spelled", "definition"], full=True))
+        tables.append(
+            table(rows, ["concept", "group", "visual", "also spelled", "definition"], drop_empty_columns=True)
+        )
     if codebook.tasks:
         rows = [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks]
-        tables.append(table(rows, ["task", "negative", "positive"], full=True))
+        tables.append(table(rows, ["task", "negative", "positive"], drop_empty_columns=True))
     if codebook.scales:
         rows = []
         for scale in codebook.scales:
             levels = ", ".join(level.name for level in scale.levels)
             cuts = ", ".join(f"{cut:g}" for cut in scale.cuts)
             rows.append([scale.name, levels, cuts])
-        tables.append(table(rows, ["scale", "levels", "cuts"], full=True))
+        tables.append(table(rows, ["scale", "levels", "cuts"], drop_empty_columns=True))
     return tables
 
 

@@ -320,7 +320,7 @@ def import_(
                 array,
                 provenance,
                 dtype,
-                named=any(not column.startswith("!") for column in chosen),
+                are_features_named=any(not column.startswith("!") for column in chosen),
                 series=about.get("features", "").partition("\n")[0].rstrip("0123456789"),
                 axes=_choose_axes(axes, about, source),
                 per_second=rate,

@@ -15,8 +15,8 @@ from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS, Status
 from obygaze_features.store.group import rows_of, spec_of
 from obygaze_features.store.growth import combine_specs
-from obygaze_features.store.provenance import differences, validate_licence
-from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, one_line
+from obygaze_features.store.provenance import differing_fields, validate_licence
+from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, checked_line
 from obygaze_features.store.sealing import seal, temporary_stage
 from obygaze_features.store.store import Place, Store, files_of, open_files
 from obygaze_features.store.store_files import damaged
@@ -76,26 +76,27 @@ def merge(
     destination = store_path(destination)
     attributes = _agreed_attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     validate_licence(attributes["licence"])
-    one_line(attributes["citation"], "citation")
+    checked_line(attributes["citation"], "citation")
     groups = _merged_groups(stores)
     sources = _choose_rows(stores)
     _refuse_two_spellings(clip.movie for clip, _ in sources.values())
     planned = [clip.planned for clip, _ in sources.values()]
-    store_of_clip = {
+    # Position among the stores of the one that a clip is copied from.
+    position_of_source = {
         clip_id: position for clip_id, (clip, position) in sources.items() if clip.status != _MISSING
     }
     # For each store an iterator over the clips that are copied from it; clips are read one by one below.
-    results_of = [_read_results(store, position, store_of_clip) for position, store in enumerate(stores)]
-    # Streams and GPUs of clips can be added up if no clip is in two stores.
-    are_disjoint = sum(len(store.clips) for store in stores) == len(sources)
-    counted = [store.attributes for store in stores] if are_disjoint else []
+    results_of = [_read_results(store, position, position_of_source) for position, store in enumerate(stores)]
+    # What the stores count of their clips, such as GPUs, can be added up only if no clip is in two of them.
+    has_no_clip_twice = sum(len(store.clips) for store in stores) == len(sources)
+    attributes_to_add_up = [store.attributes for store in stores] if has_no_clip_twice else []
     with (
         temporary_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
     ):
         stage = open_stage(planned, groups, _common_corpus(stores, corpus))
-        with stage.writer(store_of_clip) as writer:
-            for n_copied, position in enumerate(store_of_clip.values(), start=1):
+        with stage.writer(position_of_source) as writer:
+            for n_copied, position in enumerate(position_of_source.values(), start=1):
                 writer.commit([next(results_of[position])])
                 show(n_copied, len(planned))
         return seal(
@@ -107,7 +108,7 @@ def merge(
             allow_missing=True,
             parent=stores[0].fingerprint,
             merged_with=[store.fingerprint for store in stores[1:]],
-            counted=counted,
+            counted=attributes_to_add_up,
             progress=show,
         )
 
@@ -179,9 +180,10 @@ def _choose_rows(stores: Sequence[Store]) -> dict[str, _ChosenRow]:
 
 def _refuse_two_spellings(movies: Iterable[str]) -> None:
     """Refuse films whose names differ only in spelling, such as in case: one film would become two."""
-    for movie, twin in same_names(movie for movie in movies if movie).same:
+    for movie, other_spelling in same_names(movie for movie in movies if movie).same:
         raise StoreError(
-            f"movies {twin!r} and {movie!r} are one name: one film would be two in the merged store; "
+            f"movies {other_spelling!r} and {movie!r} are one name: "
+            "one film would be two in the merged store; "
             "extract one of the stores anew, from a manifest that names both alike"
         )
 
@@ -200,7 +202,7 @@ def _first_difference(a: StoredClip, b: StoredClip) -> str:
             return field
     if one_is_missing:
         return ""
-    return ", ".join(f"array {name}" for name in differences(a.digests, b.digests))
+    return ", ".join(f"array {name}" for name in differing_fields(a.digests, b.digests))
 
 
 def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, object]:
@@ -210,7 +212,7 @@ def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, objec
     def is_common(key: str) -> bool:
         """Return whether all stores have the same value of a field."""
         value = corpora[0][key]
-        return all(key in corpus and not differences(value, corpus[key]) for corpus in corpora)
+        return all(key in corpus and not differing_fields(value, corpus[key]) for corpus in corpora)
 
     common = {key: value for key, value in corpora[0].items() if is_common(key)}
     if name is not None:
@@ -251,25 +253,27 @@ def _agreed_attributes(stores: Sequence[Store], choices: Mapping[str, str | None
     return attributes
 
 
-def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
+def _read_results(store: Store, position: int, position_of_source: Mapping[str, int]) -> Iterator[ClipResult]:
     """Read the clips that are copied from one store, and yield them as results for the stage of the merge.
 
-    Clips come in the order of the store's rows. Each row of features is checked against its digest.
+    Clips come in the order of the store's rows, and so do the rows of every array, so that the iterators over
+    the arrays advance together. Each row of features is checked against its digest.
 
     Parameters
     ----------
     store, position
         The store, and its position among all stores.
-    store_of_clip
+    position_of_source
         Clip id -> position of the store that its row is copied from, without missing clips.
     """
-    rows = [row for row, clip in enumerate(store.clips) if store_of_clip.get(clip.clip_id) == position]
+    rows = [row for row, clip in enumerate(store.clips) if position_of_source.get(clip.clip_id) == position]
     values_of = {name: _values_of_group(store, name, rows) for name in store}
     for row in rows:
         clip = store.clips[row]
         features: dict[str, ClipFeatures] = {}
         for name in store:
-            if clip.within(name).status not in DONE:
+            has_features = clip.within(name).status in DONE
+            if not has_features:
                 continue
             values = {array: next(iterator) for array, iterator in values_of[name].items()}
             _refuse_other_digests(store, clip, name, values)

@@ -144,7 +144,7 @@ def _examine_licence(work: Extraction) -> Iterator[Diagnosis]:
 def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
     """Report whether a stage or a sealed store of an earlier run fits this extraction."""
     try:
-        work.refuse_sealed()
+        work.refuse_if_sealed()
         stage = _open_existing_stage(work)
     except ObygazeError as error:
         yield Diagnosis("stage", "fault", str(error))
@@ -153,7 +153,7 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
     elsewhere = shares_elsewhere(work.stage_path, machine)
     if elsewhere:
         yield Diagnosis("shares", "fault", other_cluster_message(work.stage_path, elsewhere, machine))
-    for renamed in work.renamed_stages():
+    for renamed in work.notes_on_renamed_stages():
         # A fault, since nobody would see a note and stop a queued array that repeats finished work.
         yield Diagnosis("stage", "fault", f"{renamed}. If it is another store's, submit with CHECK=no")
     if stage is None:
@@ -176,7 +176,7 @@ def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
 
 def _open_existing_stage(work: Extraction) -> Stage | None:
     """Open the stage as a job's task would, without changing it; None if there is none to resume."""
-    if not work.stage_path.exists() or work.has_superseded_stage():
+    if not work.stage_path.exists() or work.has_replaceable_stage():
         return None
     return work.open_stage(trial=True)
 

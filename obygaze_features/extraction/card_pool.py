@@ -1,8 +1,9 @@
-"""Decode clips on a card and on cores, from one queue; yield clips as they finish.
+"""Decode clips on a GPU ("card") and on cores, from one queue; yield clips as they finish.
 
-The process of a card gets passes as long as it has a thread for them, the decode workers get the others. A
-pass that the card does not give, or has begun when its process dies, goes to the workers. Which hand decoded
-a clip is remarked, not stored: the clips are the same.
+A pass is a group of clips of one file that are decoded together. The process of the GPU gets passes as long
+as it has a thread for them, the decode workers get the others. A pass that the GPU does not decode, or had
+begun when its process died, goes to the workers. What decoded a clip is remarked, not stored: the clips are
+the same.
 """
 
 from collections import deque
@@ -25,19 +26,19 @@ from obygaze_features.extraction.card_process import (
 )
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, take_pictures
 from obygaze_features.extraction.decoders import CUDA, PYAV
-from obygaze_features.extraction.films import Films, Pass, WorkQueue
+from obygaze_features.extraction.films import FilePass, Films, WorkQueue
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.video.hardware import Card, NvidiaCard
 from obygaze_features.workers import Event, Parent, WorkerPool
 
 MOST_STARTS = 3
-"""Times that the process of a card is started: after the last death cores decode alone."""
+"""Times that the process of the GPU is started: after the last death cores decode alone."""
 
 PASSES_AHEAD = 2
-"""Passes that wait in the process of a card, so that its threads find one while this process encodes."""
+"""Passes that wait in the process of the GPU, so that its threads find one while this process encodes."""
 
 SEARCHED_PASSES = 64
-"""Passes at the front of the queue among which one for the card is looked for."""
+"""Passes at the front of the queue among which one for the GPU is looked for: the search stays short."""
 
 ON_CARD = "decoded on a card, in the bits of a core"
 BY_CORES = "decoded by cores, not on the card"
@@ -50,11 +51,11 @@ CARD_SEARCH_S = 60.0
 """Seconds that looking for a card may take."""
 
 MAKE_CARD: Callable[[int], Card] = NvidiaCard
-"""Makes the card of a number."""
+"""Returns the GPU of a number; tests put a pretended one in its place."""
 
 
 class _CardKey(NamedTuple):
-    """Key of the events of the card's process: the number of the process."""
+    """Key of the only task of the GPU's process, and so of its events, unlike those of the decode workers."""
 
     process_number: int
 
@@ -80,13 +81,14 @@ class CardPool(DecodePool):
         self._process_number = 0  # how often the process of the GPU has been started
         self._is_open = False  # whether that process can decode
         self._pass_numbers = count()
-        # Number of a pass on the GPU -> its tasks that are not decoded yet, by their position in the pass.
+        # For each pass that the GPU decodes, by the pass's number: the tasks that are not decoded yet, by
+        # their position in the pass.
         self._on_card: dict[Hashable, dict[int, DecodeTask]] = {}
         # Passes that the GPU did not decode, and why; they wait for a core.
-        self._handed_back: deque[tuple[Pass, str]] = deque()
-        # Path of a file that the GPU does not decode -> why.
+        self._handed_back: deque[tuple[FilePass, str]] = deque()
+        # File that the GPU does not decode -> why.
         self._reason_of_file: dict[Path | None, str] = {}
-        # Key of a pass that cores decode in place of the GPU -> why.
+        # Key of a pass that decode workers do in place of the GPU -> why.
         self._reason_of_pass: dict[Hashable, str] = {}
         self._process = self._start()
 
@@ -100,27 +102,29 @@ class CardPool(DecodePool):
     def _begin_next(self, queue: WorkQueue) -> bool:
         """Give one pass to the GPU or to a core that is free; return False if none could be given.
 
-        The GPU gets the first pass that it may decode; cores get passes that the GPU handed back, then the
-        first of the queue.
+        The GPU gets the first pass of the queue that it may decode; cores get passes that the GPU handed
+        back, then the first of the queue.
         """
         if self._card_has_room():
-            for position, work in enumerate(islice(queue, SEARCHED_PASSES)):
-                if self._is_for_card(work):
+            for position, file_pass in enumerate(islice(queue, SEARCHED_PASSES)):
+                if self._is_for_card(file_pass):
                     del queue[position]
-                    self._put_on_card(work)
+                    self._put_on_card(file_pass)
                     return True
-        if self._handed_back and self._has_room():
-            work, reason = self._handed_back.popleft()
-            self._put_on_cores(work, reason)
+        if not self._has_room():
+            return False
+        if self._handed_back:
+            file_pass, reason = self._handed_back.popleft()
+            self._put_on_cores(file_pass, reason)
             return True
-        if queue and self._has_room():
-            work = queue.popleft()
-            self._put_on_cores(work, self._why_not_on_card(work))
+        if queue:
+            file_pass = queue.popleft()
+            self._put_on_cores(file_pass, self._why_not_on_card(file_pass))
             return True
         return False
 
     def _is_idle(self) -> bool:
-        """Return whether no pass is being decoded or waits to be given to a core."""
+        """Return whether no pass is being decoded, nor was handed back by the GPU and waits for a core."""
         if self._on_card or self._handed_back:
             return False
         return super()._is_idle()
@@ -128,14 +132,14 @@ class CardPool(DecodePool):
     def _take(self, event: Event, queue: WorkQueue, films: Films | None = None) -> list[DecodedClip]:
         """Handle a message of the GPU's process or of a decode worker; return the clips that it finishes.
 
-        Each clip gets a remark: the GPU decoded it, or why cores did in place of the GPU.
+        Each clip gets a remark: that the GPU decoded it, or why cores did in place of the GPU.
         """
         if isinstance(event.key, _CardKey):
             return self._take_from_card(event)
         clips = super()._take(event, queue, films)
         reason = self._reason_of_pass.get(event.key, "")
-        ends_pass = event.kind != "item"
-        if ends_pass:
+        is_end_of_pass = event.kind != "item"  # items are clips
+        if is_end_of_pass:
             self._reason_of_pass.pop(event.key, None)
         if not reason:
             return clips
@@ -144,53 +148,62 @@ class CardPool(DecodePool):
     # --- the card
     # -------------------------------------------------------------------------
     def _start(self) -> WorkerPool:
-        """Start the process of the GPU, which sends `CardOpened` once it can decode."""
+        """Start the process of the GPU, which sends `CardOpened` once it can decode.
+
+        It has one task, which lasts as long as the process; passes are messages to it.
+        """
         self._process_number += 1
         self._is_open = False
         folder = Path(self._shared.name)
         serve = partial(serve_card, card=self._card, folder=folder, n_threads=CARD_THREADS)
+        # Its events come together with those of the decode workers.
         process = WorkerPool(1, serve, beside=self._pool)
         process.put(_CardKey(self._process_number), None)
         return process
 
     def _card_has_room(self) -> bool:
-        """Return whether the GPU takes another pass, and cores keep up with the passes it hands back."""
-        most_passes = CARD_THREADS + PASSES_AHEAD
-        is_free = self._is_open and len(self._on_card) < most_passes
-        return is_free and len(self._handed_back) < most_passes
+        """Return whether the GPU takes another pass: one a thread, and `PASSES_AHEAD` that wait.
 
-    def _is_for_card(self, work: Pass) -> bool:
+        It takes none while as many passes that it handed back wait for a core.
+        """
+        most_passes = CARD_THREADS + PASSES_AHEAD
+        has_place = self._is_open and len(self._on_card) < most_passes
+        return has_place and len(self._handed_back) < most_passes
+
+    def _is_for_card(self, file_pass: FilePass) -> bool:
         """Return whether the GPU may decode a pass.
 
-        Cores decode the passes that measure a stretch of a film or that use frames of such stretches, those
-        of backbones that only hear, and those for which `_why_not_on_card` gives a reason.
+        Cores decode the passes that measure a part of a film for its shots, or that use frames which were
+        decoded for that; those of backbones that only hear; and those for which `_why_not_on_card` gives a
+        reason.
         """
-        measures_stretch = work.stretch is not None
-        uses_stretches = len(work.stretch_frames) > 0
-        if measures_stretch or uses_stretches:
+        measures_shots = file_pass.stretch is not None
+        uses_measured_frames = len(file_pass.stretch_frames) > 0
+        if measures_shots or uses_measured_frames:
             return False
-        return take_pictures(work.tasks) and not self._why_not_on_card(work)
+        return take_pictures(file_pass.tasks) and not self._why_not_on_card(file_pass)
 
-    def _why_not_on_card(self, work: Pass) -> str:
+    def _why_not_on_card(self, file_pass: FilePass) -> str:
         """Return why the GPU cannot decode the files of a pass, to be remarked on its clips; "" if it can."""
-        if not work.tasks:  # a stretch of a film in which no window begins
+        if not file_pass.tasks:  # there is no clip to remark it on
             return ""
-        if work.tasks[0].strict:
+        first_task = file_pass.tasks[0]  # all are of one file, with the same settings
+        if first_task.strict:
             return STRICT
-        return self._reason_of_file.get(work.tasks[0].path, "")
+        return self._reason_of_file.get(first_task.path, "")
 
-    def _put_on_card(self, work: Pass) -> None:
+    def _put_on_card(self, file_pass: FilePass) -> None:
         """Send a pass to the process of the GPU, and remember its clips until they are decoded."""
         key = next(self._pass_numbers)
-        self._on_card[key] = dict(enumerate(work.tasks))
-        self._process.tell(_CardKey(self._process_number), NewPass(key, work, self.timeout_s))
+        self._on_card[key] = dict(enumerate(file_pass.tasks))
+        self._process.tell(_CardKey(self._process_number), NewPass(key, file_pass, self.timeout_s))
 
-    def _put_on_cores(self, work: Pass, reason: str) -> None:
-        """Give a pass to a decode worker, and remember why cores decode it; empty for no reason."""
-        self._reason_of_pass[self._put(work)] = reason
+    def _put_on_cores(self, file_pass: FilePass, reason: str) -> None:
+        """Give a pass to a decode worker, and remember why cores decode it; "" if there is no reason."""
+        self._reason_of_pass[self._put(file_pass)] = reason
 
     def _take_from_card(self, event: Event) -> list[DecodedClip]:
-        """Handle a message of the GPU's process; return the clip that it decoded, or an empty list.
+        """Handle a message of the GPU's process, or its end; return the decoded clip, or an empty list.
 
         When a pass ends, its clips that the GPU did not decode are queued for cores.
 
@@ -201,11 +214,12 @@ class CardPool(DecodePool):
         """
         if event.key != _CardKey(self._process_number):
             return []  # of a process that was ended before
+        if event.kind != "item":  # the process has ended; the value says how
+            self._end_process(str(event.value))
+            return []
         message = event.value
-        has_process_ended = event.kind != "item"
-        if has_process_ended:
-            self._end_process(str(message))
-        elif isinstance(message, CardOpened):
+        if isinstance(message, CardOpened):
+            # A process that is started again fails only by an unreliable driver: then cores decode alone.
             if message.missing and self._process_number == 1:
                 raise ExtractError(no_card(message.missing))
             self._is_open = not message.missing
@@ -214,23 +228,28 @@ class CardPool(DecodePool):
             return [_remarked(message.clip, ON_CARD)]
         elif isinstance(message, PassEnded):
             undone = list(self._on_card.pop(message.key).values())
-            if undone and message.for_whole_file:
-                self._reason_of_file[undone[0].path] = message.reason
             if undone:
-                self._handed_back.append((Pass(undone), message.reason))
+                self._handed_back.append((FilePass(undone), message.reason))
+            if undone and message.for_whole_file:  # later passes over this file go to cores at once
+                self._reason_of_file[undone[0].path] = message.reason
         return []
 
     def _end_process(self, how: str) -> None:
         """Queue the passes of the GPU's process, which has ended, for cores; start the process again.
 
-        It is started `MOST_STARTS` times at most. `how` says in the message how the process ended.
+        It is started `MOST_STARTS` times at most.
+
+        Parameters
+        ----------
+        how
+            How the process ended, for the remark on the clips. It ends itself when a clip takes too long.
         """
         self._is_open = False
         self._process.close()
         reason = f"its process ended ({how}), or a clip took longer than {self.timeout_s:g} s"
         for undone in self._on_card.values():
             if undone:
-                self._handed_back.append((Pass(list(undone.values())), reason))
+                self._handed_back.append((FilePass(list(undone.values())), reason))
         self._on_card.clear()
         if self._process_number < MOST_STARTS:
             self._process = self._start()
@@ -263,7 +282,7 @@ def decode_pool(
 
 
 def card_number(backbones: Sequence[Backbone]) -> int:
-    """Return the number of the card that a backbone runs on; 0 if none does."""
+    """Return the number of the GPU that the first of the backbones on a GPU runs on; 0 if none does."""
     for backbone in backbones:
         device: Any = getattr(backbone.encode, "device", None)
         if getattr(device, "type", "") == "cuda":
@@ -282,8 +301,10 @@ def refuse_without_card(backbones: Sequence[Backbone]) -> None:
         Saying what is missing.
     """
     with WorkerPool(1, _send_missing) as pool:
-        pool.put("look", MAKE_CARD(card_number(backbones)), CARD_SEARCH_S)
-        event = pool.get(2 * CARD_SEARCH_S)
+        pool.put("look for a GPU", MAKE_CARD(card_number(backbones)), limit_s=CARD_SEARCH_S)
+        event = pool.get(
+            timeout_s=2 * CARD_SEARCH_S
+        )  # the process, which is ended after half of it, may hang
     missing = "the driver of the card fails, or does not answer"
     if event is not None and event.kind == "item":
         missing = event.value

@@ -1,8 +1,8 @@
-"""Decode passes over films on a card, in one process with several threads.
+"""Decode passes over films on a GPU ("card"), in one process with several threads.
 
-A card's driver takes some 400 MB for each process, and may take a process down: so all threads of a card are
+A GPU's driver takes some 400 MB for each process, and may take a process down: so all threads of a GPU are
 in one process, which can be killed, and which the main process sees through messages alone (`card_pool`).
-What the card does not give in the bits of a core is handed back with the reason.
+What the GPU does not decode to the same bits as a core is handed back with the reason.
 """
 
 import faulthandler
@@ -26,8 +26,8 @@ from obygaze_features.extraction.decode_clips import (
     decode_clips,
     decode_with_av,
 )
-from obygaze_features.extraction.films import Pass
-from obygaze_features.extraction.keep_frames import keeping
+from obygaze_features.extraction.films import FilePass
+from obygaze_features.extraction.keep_frames import with_frame_cache
 from obygaze_features.video import share_in
 from obygaze_features.video.hardware import (
     MOST_COMPARED,
@@ -48,14 +48,14 @@ from obygaze_features.video.passes import FrameRequests, WindowResult, Windows
 from obygaze_features.workers import Parent
 
 CARD_THREADS = 4
-"""Passes that are decoded at once on a card: while one is decoded, frames of others are converted to RGB."""
+"""Passes that are decoded at once on a GPU: while one is decoded, frames of others are converted to RGB."""
 
 DAMAGED_CLIPS = "damage is told by cores"
-"""Reason why a pass leaves clips to cores though the card decoded all of it."""
+"""Reason why a pass leaves clips to cores though the GPU decoded all of it."""
 
 
 class CardOpened(NamedTuple):
-    """Message that the process has looked for its GPU; `missing` is what is missing, or empty."""
+    """Message that the process has looked for its GPU: what is missing to decode on it, or ""."""
 
     missing: str
 
@@ -69,7 +69,7 @@ class ClipGiven(NamedTuple):
 
 
 class PassEnded(NamedTuple):
-    """Message that a pass has ended: why clips are left, and whether that holds for the whole file."""
+    """Message that a pass has ended: why clips of it are left, and whether that holds for the whole file."""
 
     key: Hashable
     reason: str = ""
@@ -80,15 +80,17 @@ class NewPass(NamedTuple):
     """Message with a pass to decode, and the seconds that one clip may take."""
 
     key: Hashable
-    work: Pass
+    file_pass: FilePass
     limit_s: float
 
 
-def serve_card(_: object, parent: Parent, *, card: Card, folder: Path, n_threads: int) -> None:
+def serve_card(_task: object, parent: Parent, *, card: Card, folder: Path, n_threads: int) -> None:
     """Decode the passes that the main process sends, in several threads, until this process is killed.
 
     Parameters
     ----------
+    _task
+        The task of this worker, None: its work are the messages of the main process.
     parent
         The main process. It sends a `NewPass` for each pass, and gets `CardOpened`, then `ClipGiven` for each
         decoded clip and `PassEnded` for each pass.
@@ -131,14 +133,15 @@ class CardDecoder:
         self._card = card
         self._parent = parent
         self._watch = Watch()
-        # Results for files: by their headers, and those whose windows the GPU has decoded correctly.
-        self._checks: dict[Path, GpuCheck] = {}
+        # File -> whether the GPU may decode it, by its headers; and the files of which a picture was
+        # compared.
+        self._check_of_file: dict[Path, GpuCheck] = {}
         self._compared_files: set[Path] = set()
-        # Results for kinds of streams: how the GPU's pictures differ from a core's, or "" if they do not. A
-        # thread holds the lock of a kind while it compares the first stream of this kind.
-        self._differences: dict[str, str] = {}
-        self._comparing: dict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._not_decoded: set[_KindAndSize] = set()  # streams that the GPU does not decode
+        # Kind of stream -> how the GPU's pictures differ from a core's; "" if they do not.
+        self._difference_of_kind: dict[str, str] = {}
+        # Kind of stream -> lock that a thread holds while it compares the first stream of this kind.
+        self._lock_of_kind: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._not_decoded: set[_KindAndSize] = set()  # streams that the GPU does not decode at all
 
     def decode_all(self, waiting: "queue.SimpleQueue[NewPass]") -> None:
         """Decode passes from a queue, one after the other, for ever; runs in a thread."""
@@ -155,27 +158,28 @@ class CardDecoder:
     def _decode(self, new: NewPass) -> PassEnded:
         """Decode a pass and send its undamaged clips; return the message that the pass has ended.
 
-        Cores decode the damaged clips, because they describe the damage.
+        The other clips are left to cores: damaged ones, because cores describe the damage, and those after an
+        error.
         """
-        errors: list[Exception] = []
-        decode = keeping(partial(self._decode_until_error, errors=errors))
-        for number, clip in decode_clips(new.work.tasks, decode, time.thread_time):
+        errors: list[Exception] = []  # gets the error that ends the decoding, if there is one
+        decode = with_frame_cache(partial(self._decode_until_error, errors=errors))
+        for position, clip in decode_clips(new.file_pass.tasks, decode, time.thread_time):
             self._watch.expect(new.key, new.limit_s)  # each clip may take as long as the first
             if clip.status == "ok":
-                self._parent.send(ClipGiven(new.key, number, clip))
+                self._parent.send(ClipGiven(new.key, position, clip))
         if not errors:
             return PassEnded(new.key, DAMAGED_CLIPS)
-        first_error = errors[0]
-        for_whole_file = isinstance(first_error, NotOnCard) and first_error.for_whole_file
-        return PassEnded(new.key, _reason_of(first_error), for_whole_file)
+        error = errors[0]
+        for_whole_file = isinstance(error, NotOnCard) and error.for_whole_file
+        return PassEnded(new.key, _reason_of(error), for_whole_file)
 
     def _decode_until_error(
         self, tasks: Sequence[DecodeTask], errors: list[Exception]
     ) -> Iterator[tuple[int, DecodedClip]]:
         """Decode clips of one file on the GPU; yield each with its position in `tasks`, up to an error.
 
-        The error is not raised, because `decode_clips` would then try each clip alone: it is added to
-        `errors`, and a core decodes the clips that are left.
+        The error is added to `errors` instead of raised. If it were raised, `decode_clips` would try each of
+        the remaining clips alone on the GPU, but cores are to decode them.
 
         Parameters
         ----------
@@ -196,29 +200,32 @@ class CardDecoder:
         requests: FrameRequests[Pixels],
         **settings: object,
     ) -> Iterator[WindowResult[Pixels]]:
-        """Read windows of a file as `read_windows` does, but on the card.
+        """Read windows of a file as `read_windows` does, but on the GPU.
+
+        Before the first windows of a file, one of its pictures is compared with that of a core, and for the
+        first file of a kind of stream several.
 
         Raises
         ------
         NotOnCard
-            A core must read them: a setting of `read_windows` is not its default, or the card does not decode
+            A core must read them: a setting of `read_windows` is not its default, or the GPU does not decode
             this file or its kind of stream to the same bits.
         """
         has_other_settings = any(settings.values())  # `strict` and `known` are False and None by default
         if has_other_settings:
             raise NotOnCard("a core reads these windows")
-        if path not in self._checks:
-            self._checks[path] = check_for_gpu(path, self._card.least_pixels)
-        check = self._checks[path]
+        if path not in self._check_of_file:
+            self._check_of_file[path] = check_for_gpu(path, self._card.least_pixels)
+        check = self._check_of_file[path]
         if check.reason:
             raise NotOnCard(check.reason, for_whole_file=True)
         table = index_packets(path)
         stream = _KindAndSize(kind_of(table), check.width, check.height)
-        first_group = group_around(table, _first_frame(table, windows))
+        # Frames from one key frame to the next, which are decoded together.
+        frames = group_around(table, _first_frame(table, windows))
         try:
-            self._refuse_kind(path, stream, first_group[:MOST_COMPARED])
-            is_compared = path in self._compared_files
-            sample = None if is_compared else sample_of(path, first_group[0])
+            self._refuse_kind(path, stream, frames[:MOST_COMPARED])
+            sample = None if path in self._compared_files else sample_of(path, frames[0])
             yield from CardReader(path, requests, self._card, sample).read_all(windows)
         except NotDecoded:
             self._not_decoded.add(stream)
@@ -226,10 +233,10 @@ class CardDecoder:
         self._compared_files.add(path)
 
     def _refuse_kind(self, path: Path, stream: "_KindAndSize", frames: Sequence[int]) -> None:
-        """Refuse streams that the GPU decodes to other bits than a core, or does not decode at this size.
+        """Refuse a stream that the GPU decodes to other bits than a core, or does not decode at this size.
 
-        For the first file of a kind, some frames are decoded by the GPU and by a core, and the result is
-        stored. Threads with another file of this kind wait until it is known.
+        For the first file of a kind of stream, some frames are decoded by the GPU and by a core, and the
+        result is stored. Threads with another file of this kind wait until it is known.
 
         Parameters
         ----------
@@ -244,17 +251,17 @@ class CardDecoder:
             With the reason.
         """
         kind = stream.kind
-        with self._comparing[kind]:
+        with self._lock_of_kind[kind]:
             if stream in self._not_decoded:
                 raise NotOnCard(f"a card does not decode {kind} of this size", for_whole_file=True)
-            if kind not in self._differences:
+            if kind not in self._difference_of_kind:
                 try:
-                    self._differences[kind] = find_difference(path, frames, self._card)
-                except NotDecoded:
+                    self._difference_of_kind[kind] = find_difference(path, frames, self._card)
+                except NotDecoded:  # the GPU gives no pictures of this kind and size, another size may work
                     self._not_decoded.add(stream)
                     raise
-        if self._differences[kind]:
-            raise NotOnCard(self._differences[kind], for_whole_file=True)
+        if self._difference_of_kind[kind]:
+            raise NotOnCard(self._difference_of_kind[kind], for_whole_file=True)
 
 
 class _KindAndSize(NamedTuple):
@@ -266,10 +273,13 @@ class _KindAndSize(NamedTuple):
 
 
 def _first_frame(table: PacketTable, windows: Windows) -> int:
-    """Return the number of the first frame at or after the start of the windows; 0 if there is none."""
+    """Return the number of the first frame at or after the start of the earliest window; 0 if there is none.
+
+    A window is a pair of start and end in seconds; None is the start of the file.
+    """
     first_s = min(start_s or 0.0 for start_s, _ in windows)
-    later = np.flatnonzero(table.frame_times.time_s >= first_s)
-    return int(later[0]) if len(later) else 0
+    later_frames = np.flatnonzero(table.frame_times.time_s >= first_s)
+    return int(later_frames[0]) if len(later_frames) else 0
 
 
 def _reason_of(error: Exception) -> str:
@@ -305,7 +315,11 @@ class Watch:
             self._set_timer()
 
     def _set_timer(self) -> None:
-        """Set the timer, which ends this process, to the earliest time limit; stop it if there is none."""
+        """Set the timer to the earliest time limit; stop it if there is none.
+
+        Python's `faulthandler` can print tracebacks after some seconds and then end the process: here only
+        the latter is wanted.
+        """
         faulthandler.cancel_dump_traceback_later()
         if self._ends_s:
             left_s = max(min(self._ends_s.values()) - time.monotonic(), 1e-3)  # it must be above 0

@@ -17,7 +17,7 @@ from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, de
 from obygaze_features.extraction.decoders import load_decoder
 from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses_gpu
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.keep_frames import keeping
+from obygaze_features.extraction.keep_frames import with_frame_cache
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from obygaze_features.video import probe
 from obygaze_features.video.file_facts import file_state, is_here
@@ -211,7 +211,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
 
     Only as many of the decoded clips are returned as `_try_networks` needs.
     """
-    decode = keeping(load_decoder(job.decoder), writes=False)
+    decode = with_frame_cache(load_decoder(job.decoder), writes=False)
     most_clips = max(MOST_TRIALS, clips_at_once(job.backbones))
     clips: list[DecodedClip] = []
     n_passes = 0

@@ -40,7 +40,7 @@ ReadWindows = Callable[..., Iterator[tuple[int, tuple[Frames[Pixels], ...] | Vid
 
 NO_VIDEO = "the manifest names no video for this clip"
 """Reason why a clip has failed."""
-UNREAD = {
+UNREAD_REMARKS = {
     "sound": "the file has sound, which no backbone here hears",
     "subtitles": "the file has subtitles, which give no features",
 }
@@ -68,15 +68,15 @@ class Request(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """Where frames are kept between runs; `keep_frames` makes what backbones see from them.
+class FrameCache:
+    """A folder in which sampled frames are kept from run to run (`keep_frames`).
 
     Parameters
     ----------
     folder
-        Folder of the kept frames.
+        The folder.
     decoder
-        The decoder's record.
+        The decoder's record: frames of other decoders or versions are not used.
     """
 
     folder: Path
@@ -113,12 +113,13 @@ class DecodeTask:
     strict: bool = False
     hash_source: bool = False
     sounds: Mapping[str, tuple[Hearing, Request]] = field(default_factory=dict)
-    keep: Keep | None = None
+    frame_cache: FrameCache | None = None
 
     def frame_requests(self) -> dict[Hashable, tuple[Sampling, Prepare]]:
-        """Return the requests that need different frames: `request_key` -> sampling and `prepare`.
+        """Return which frames to read, and how to prepare them, for all backbones that take pictures.
 
-        Backbones that need the same frames, prepared in the same way, share one of them.
+        Backbones that need the same frames, prepared in the same way, have one entry: `request_key` of their
+        requests -> sampling and `prepare`.
         """
         distinct = {}
         for request in self.requests.values():
@@ -130,7 +131,7 @@ def request_key(request: Request) -> Hashable:
     """Return a key that is equal for requests that need the same frames, prepared in the same way."""
     try:
         hash(request.prepare)
-    except TypeError:  # a `prepare` without a hash is shared only with itself
+    except TypeError:  # without a hash, only the same object counts as equal
         return request.sampling, id(request.prepare)
     return request.sampling, request.prepare
 
@@ -168,8 +169,10 @@ def _read_sound(
     ----------
     track
         Sound track of the file.
-    hearing, request
-        What the backbone needs.
+    hearing
+        How the backbone takes samples: their rate, and what it computes from them, if anything.
+    request
+        Between which frames the sound is cut, and how the parts are prepared.
     span
         Start and end in seconds; None is that of the file.
 
@@ -178,21 +181,21 @@ def _read_sound(
     VideoError
         There is no sound track, or nothing of it in the span; or the file can't be read.
     """
-    index, time_s, end_s = sampled_times(track.path, request.sampling, *span)
+    frame_index, time_s, end_s = sampled_times(track.path, request.sampling, *span)
     start_s = span[0] or 0.0
-    edges_s = [(frame_s + next_frame_s) / 2 for frame_s, next_frame_s in pairwise(time_s.tolist())]
+    cuts_s = [(frame_s + next_frame_s) / 2 for frame_s, next_frame_s in pairwise(time_s.tolist())]
     parts, missing_s = track.parts(
         start_s,
         end_s,
-        edges_s,
+        cuts_s,
         rate=hearing.rate,
         measure=hearing.measure,
         steps_a_second=hearing.steps_a_second,
     )
-    note = ""
+    hole_note = ""
     if is_large_hole(missing_s, end_s - start_s):
-        note = f"no sound for {missing_s:.2f} of {end_s - start_s:.2f} s"
-    return _ClipSound(Prepared(request.prepare(parts), index, time_s), note)
+        hole_note = f"no sound for {missing_s:.2f} of {end_s - start_s:.2f} s"
+    return _ClipSound(Prepared(request.prepare(parts), frame_index, time_s), hole_note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +219,7 @@ class DecodedClip:
     remarks
         Notes for the user about a clip that is not at fault.
     besides
-        What the file holds besides pictures: keys of `UNREAD`.
+        What the file holds besides pictures: keys of `UNREAD_REMARKS`.
     absent
         Name of each backbone that has nothing of the clip while others have -> why, such as `no sound track`.
     without_pictures_s
@@ -251,19 +254,21 @@ def group_into_passes(tasks: Sequence[DecodeTask], workers: int) -> list[list[De
 
 
 def _pass_key(task: DecodeTask) -> object:
-    """Return a key that is equal for tasks that may share a pass: spans of a file with equal requests."""
+    """Return a key that is equal for tasks that may share a pass: spans of a file for the same backbones."""
     is_span_of_file = task.path is not None and task.start_s is not None
     if is_span_of_file:
-        return task.path, id(task.requests)
+        return task.path, id(task.requests)  # the tasks of a job share one mapping of requests
     return object()  # differs from all other keys, so that the task has a pass of its own
 
 
 def take_pictures(tasks: Sequence[DecodeTask]) -> bool:
     """Return whether the backbones of a pass take pictures; False if all of them only hear.
 
-    The tasks of a pass have the same backbones; one without tasks counts as taking pictures.
+    The tasks of a pass have the same backbones. A pass without tasks measures pictures for shots.
     """
-    return not tasks or len(tasks[0].requests) > 0
+    if not tasks:
+        return True
+    return len(tasks[0].requests) > 0
 
 
 def decode_clips(
@@ -273,8 +278,8 @@ def decode_clips(
 ) -> Iterator[tuple[int, DecodedClip]]:
     """Decode clips with a decoder, and encode them for the backbones that run in the decode worker.
 
-    If the decoder fails, the clips that it has not given are decoded one at a time, so that only those fail
-    that are at fault.
+    If the decoder raises an error, each clip that it has not given is decoded alone: a clip fails only if
+    the decoder raises an error for this clip.
 
     Parameters
     ----------
@@ -293,48 +298,47 @@ def decode_clips(
         Its result.
     """
     open_track = lru_cache(2)(SoundTrack)  # clips of a file share its sound
-    undone = set(range(len(tasks)))
+    undone = set(range(len(tasks)))  # positions of the clips that the decoder has not given
     # The built-in decoder decodes nothing for backbones that only hear; others decode pictures always.
     decode_pictures = decode if take_pictures(tasks) else decode_with_av
-    started = clock()
+    started_s = clock()
     try:
-        for number, pictures in decode_pictures(tasks):
-            clip = _with_sound_and_features(tasks[number], pictures, open_track)
-            finished = clock()
-            spent_s = finished - started
-            started = finished
-            undone.discard(number)
-            yield number, replace(clip, cpu_s=spent_s)
+        for position, pictures in decode_pictures(tasks):
+            clip = _with_sound_and_features(tasks[position], pictures, open_track)
+            finished_s = clock()
+            spent_s = finished_s - started_s
+            started_s = finished_s
+            undone.discard(position)
+            yield position, replace(clip, cpu_s=spent_s)
     except Exception as error:  # noqa: BLE001 - a custom decoder may raise anything
         if len(tasks) == 1 and undone:
-            spent_s = clock() - started
+            spent_s = clock() - started_s
             yield 0, DecodedClip(tasks[0].clip_id, "failed", _reason(error), cpu_s=spent_s)
             return
-        for number in sorted(undone):
-            only_task = [tasks[number]]
+        for position in sorted(undone):
+            only_task = [tasks[position]]
             for _, clip in decode_clips(only_task, decode, clock):
-                yield number, clip
+                yield position, clip
 
 
 def _with_sound_and_features(
     task: DecodeTask, pictures: DecodedClip, open_track: Callable[[Path, str], SoundTrack]
 ) -> DecodedClip:
-    """Complete a clip whose pictures are decoded: add its sound, features and remarks."""
+    """Complete a clip whose pictures are decoded: add its sound, features, and remarks on unread streams."""
     try:
         clip = _with_features(task, _with_sound(task, pictures, open_track))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this clip's
         return DecodedClip(pictures.clip_id, "failed", _reason(error), source=pictures.source)
-    unread = set(clip.besides)  # what the file holds besides pictures
-    if task.sounds:
-        unread.discard("sound")
-    remarks = [UNREAD[name] for name in clip.besides if name in unread]
+    hears = len(task.sounds) > 0
+    unread_streams = [stream for stream in clip.besides if not (hears and stream == "sound")]
+    remarks = [UNREAD_REMARKS[stream] for stream in unread_streams]
     return replace(clip, remarks=(*clip.remarks, *remarks))
 
 
 def _with_sound(
     task: DecodeTask, clip: DecodedClip, open_track: Callable[[Path, str], SoundTrack]
 ) -> DecodedClip:
-    """Add the sound for the backbones that hear.
+    """Add the sound for the backbones that hear; a backbone whose sound cannot be read is noted as `absent`.
 
     The clip fails if neither pictures nor sound could be read. It is partial if the sound has a large hole;
     with `strict` it then fails.
@@ -372,18 +376,18 @@ def _with_sound(
 def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     """Run the backbones that encode in the decode worker; return the clip with features instead of frames.
 
-    The clip fails if a feature is not finite.
+    The clip fails if a feature is not finite. Frames for other backbones stay: the main process encodes them.
     """
     frames = dict(clip.frames)
     features: dict[str, ClipFeatures] = {}
     encoders = {name: request.encode for name, request in task.requests.items()}
     encoders |= {name: request.encode for name, (_, request) in task.sounds.items()}
     for name, encode in encoders.items():
-        if encode is None or name not in frames:
+        if encode is None or name not in frames:  # None: the backbone does not run here
             continue
-        prepared = frames.pop(name)  # the frames of other backbones are encoded in the main process
-        batch_of_one = encode(prepared.images[None])
-        arrays = {array: values[0] for array, values in batch_of_one.items()}
+        prepared = frames.pop(name)
+        batch_of_one = prepared.images[np.newaxis]
+        arrays = {array: values[0] for array, values in encode(batch_of_one).items()}
         reason = not_finite(name, arrays)
         if reason:
             return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
@@ -416,9 +420,9 @@ def decode_stretch(
     path: Path,
     stretch: tuple[float, float],
     others: Sequence[DecodeTask],
-    measured_stretches: list[Rest[Pixels]],
+    stretch_results: list[Rest[Pixels]],
 ) -> Iterator[tuple[int, DecodedClip]]:
-    """Decode all frames of a stretch of a film with PyAV: yield its windows, and measure frames for shots.
+    """Decode all frames of a stretch of a film with PyAV: read its windows, and measure frames for shots.
 
     Nothing is raised: windows that are not yielded are decoded again elsewhere, and fail there with a reason.
 
@@ -431,10 +435,10 @@ def decode_stretch(
     stretch
         Start and end in seconds.
     others
-        Windows that are yielded elsewhere and may need frames of the stretch.
-    measured_stretches
-        A list to which the measurements of the stretch, and its frames for `others`, are added at the end.
-        Nothing is added if the stretch cannot be decoded without errors.
+        Windows that other passes yield, and that may need frames of the stretch.
+    stretch_results
+        To this list the function appends, when all of the stretch could be decoded without errors, its
+        measurements and its frames for `others`.
 
     Yields
     ------
@@ -456,11 +460,11 @@ def decode_stretch(
     with suppress(Exception):
         source = _source(path, hashed=hash_source)
         for item in read_stretch(path, stretch, windows, other_windows, frame_requests, strict=strict):
-            if isinstance(item, Rest):
-                measured_stretches.append(item)
+            if isinstance(item, Rest):  # the last item, which comes at the end of the stretch
+                stretch_results.append(item)
             else:
-                number, result = item
-                yield number, _clip(tasks[number], path, result, source)
+                position, frames = item
+                yield position, _clip(tasks[position], path, frames, source)
 
 
 def decode_with_av(
@@ -478,7 +482,8 @@ def decode_with_av(
     tasks
         Spans of one file, with the same requests; or a single task.
     known
-        Frames of the file that `decode_stretch` decoded for the same requests. Custom decoders get none.
+        Frame number -> what `decode_stretch` gave of this frame, for the same requests: such frames are not
+        decoded again. Custom decoders get none.
     read
         Reads the windows: by default on a core, else on a card. Custom decoders are not given it.
 
@@ -503,20 +508,20 @@ def decode_with_av(
     windows: Iterable[tuple[int, tuple[Frames[Pixels], ...] | VideoError]]
     if frame_requests:
         windows = read(path, spans, frame_requests, strict=first.strict, known=known)
-    else:  # nothing takes pictures
-        windows = [(number, ()) for number in range(len(tasks))]
+    else:  # no backbone takes pictures: each clip has no frames
+        windows = [(position, ()) for position in range(len(tasks))]
     source: dict[str, Any] | None = None
-    for number, result in windows:
-        # After the first frames: a small file that is read first is opened once.
+    for position, frames in windows:
+        # Not before the first frames are read: reading them opens the file, which is then in the cache.
         if source is None:
             source = _source(path, hashed=first.hash_source)
-        yield number, _clip(tasks[number], path, result, source)
+        yield position, _clip(tasks[position], path, frames, source)
 
 
 def _reason(error: Exception) -> str:
     """Return in one line why a clip failed, without the name of the file."""
     if isinstance(error, ObygazeError):
-        return str(getattr(error, "reason", error))
+        return str(getattr(error, "reason", error))  # `reason` is the message without the file's name
     if isinstance(error, OSError):
         return f"the file cannot be read: {error.strerror or error}"
     return f"the decoder failed: {type(error).__name__}: {first_line(error, 200)}"
@@ -525,7 +530,7 @@ def _reason(error: Exception) -> str:
 def _clip(
     task: DecodeTask,
     path: Path,
-    result: tuple[Frames[Pixels], ...] | VideoError,
+    frames: tuple[Frames[Pixels], ...] | VideoError,
     source: dict[str, Any],
 ) -> DecodedClip:
     """Make the result of a clip from the frames that were read for it.
@@ -534,24 +539,26 @@ def _clip(
     ----------
     task, path
         The clip's task, and its file.
-    result
+    frames
         Frames of each request, in the order of `task.frame_requests()`; or why the clip cannot be read.
     source
         Properties of the file.
     """
-    if isinstance(result, VideoError):
-        return DecodedClip(task.clip_id, "failed", result.reason)
+    if isinstance(frames, VideoError):
+        return DecodedClip(task.clip_id, "failed", frames.reason)
     prepared: dict[Hashable, Prepared] = {}
     notes: dict[str, None] = {}  # in order, each once
-    for key, frames in zip(task.frame_requests(), result, strict=True):
-        if not np.isfinite(frames.time_s).all():
+    for key, frames_of_request in zip(task.frame_requests(), frames, strict=True):
+        if not np.isfinite(frames_of_request.time_s).all():
             reason = (
                 "the file does not say when its frames are shown; "
                 "put it into a container that does, such as MKV"
             )
             return DecodedClip(task.clip_id, "failed", reason, source=source)
-        prepared[key] = Prepared(np.stack(frames.images), frames.index, frames.time_s)
-        notes.update(dict.fromkeys(frames.notes))
+        prepared[key] = Prepared(
+            np.stack(frames_of_request.images), frames_of_request.index, frames_of_request.time_s
+        )
+        notes.update(dict.fromkeys(frames_of_request.notes))
     clip = DecodedClip(
         task.clip_id,
         "ok",
@@ -559,25 +566,26 @@ def _clip(
         source=source,
         besides=probe(path).besides,
     )
-    if not result:
+    if not frames:  # no backbone takes pictures
         return clip
-    # All requests of a clip are read in one pass: they share its status, its stretches without pictures and
-    # the count of decoded frames.
-    status = result[0].status
-    n_decoded = result[0].decoded
-    if status == "ok":
-        return replace(clip, n_decoded=n_decoded, remarks=tuple(notes))
+    # All requests of a clip are read in one pass: the first has the status, gaps and count of all.
+    first = frames[0]
+    clip = replace(clip, n_decoded=first.decoded)
+    if first.status == "ok":
+        return replace(clip, remarks=tuple(notes))  # the notes are about a clip that is not at fault
     return replace(
         clip,
-        status=status,
+        status=first.status,
         reason="; ".join(notes),
-        n_decoded=n_decoded,
-        without_pictures_s=result[0].without_pictures_s,
+        without_pictures_s=first.without_pictures_s,
     )
 
 
 def _source(path: Path, *, hashed: bool) -> dict[str, Any]:
-    """Return the properties of a video file for the store: size, duration, stream and, if asked, SHA-256."""
+    """Return the properties of a video file that the store records for a clip.
+
+    They are its size, its duration, its stream of pictures as JSON and, if asked, its SHA-256.
+    """
     video = probe(path)  # this worker has indexed the file already
     source: dict[str, Any] = {"bytes": video.bytes}
     if math.isfinite(video.duration_s):

@@ -26,34 +26,36 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
     Raises
     ------
     ExtractError
-        If it takes more than one frame, gives no vector or also tokens of a frame, or hears.
+        If it takes more than one frame, gives no vector of a frame, gives tokens, or takes sound.
     """
     where = f"backbone '{backbone.name}'"
     if backbone.hears is not None:
         raise ExtractError(f"{where} hears; frames a second are of pictures (leave out --per-second)")
-    frames = [output for output in backbone.outputs if output.name == "frames"]
-    has_several_frames = backbone.n_frames != 1 or (frames and frames[0].shape[0] != 1)
-    if has_several_frames:
+    joins_frames = backbone.n_frames != 1  # its least number of frames
+    for output in backbone.outputs:
+        if output.name == "frames" and output.shape[0] != 1:
+            joins_frames = True
+    if joins_frames:
         raise ExtractError(
             f"{where} joins frames, {backbone.n_frames} at least, and with --per-second each is encoded "
             "alone: give a number of frames (--n)"
         )
     outputs = _frames_alone(backbone.outputs, where)
     side_groups = []
-    for side in backbone.beside:
+    for side in backbone.side_groups:
         side_outputs = _frames_alone(side.outputs, f"{where}, {backbone.name}.{side.name}")
         side_groups.append(replace(side, outputs=side_outputs))
     return replace(
         backbone,
-        n_frames=ANY_NUMBER,
+        n_frames=ANY_NUMBER,  # each clip has its own
         encode=EachFrame(backbone.encode),
         outputs=outputs,
-        beside=tuple(side_groups),
+        side_groups=tuple(side_groups),
     )
 
 
 def _frames_alone(outputs: Sequence[BackboneOutput], where: str) -> tuple[BackboneOutput, ...]:
-    """Return only the array `frames` of a group, with any number of rows.
+    """Return only the array `frames` of a group, whose number of rows is now any (`ANY_NUMBER`).
 
     Parameters
     ----------
@@ -101,25 +103,25 @@ class EncodedFrames(NamedTuple):
 
 @dataclass(frozen=True)
 class EachFrame:
-    """The `encode` of a backbone for one frame, called on each frame of clips; has its other attributes.
+    """The `encode` of a backbone for one frame, called on each frame of clips; has the attributes of both.
 
     Parameters
     ----------
-    inner
+    encode_clips
         Encodes clips of one frame, uint8 `[B, 1, h, w, c]`.
     """
 
-    inner: Any
+    encode_clips: Any
 
     clips_at_once = 1
     """Clips of a batch: each has frames enough for the calls of a network."""
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the inner `encode`, for one that this object does not have."""
-        # Unpickling asks for special methods and for `inner` before `inner` is set.
-        if name.startswith("__") or name == "inner":
+        """Return an attribute of `encode_clips`, for one that this object does not have."""
+        # Unpickling asks for special methods and for `encode_clips` before `encode_clips` is set.
+        if name.startswith("__") or name == "encode_clips":
             raise AttributeError(name)
-        return getattr(self.inner, name)
+        return getattr(self.encode_clips, name)
 
     def __call__(self, batch: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Encode clips with the same number of frames, `[B, F, h, w, c]`; `frames` is [B, F, D]."""
@@ -127,36 +129,40 @@ class EachFrame:
         return {name: np.stack(clip_arrays) for name, clip_arrays in arrays.items()}
 
     def start(self, clips: Sequence[NDArray[Any]]) -> "PendingFrames":
-        """Start encoding the frames of clips, uint8 `[F, h, w, c]` each, as clips of one frame."""
-        frames: list[NDArray[Any]] = []
+        """Start encoding the frames of clips, uint8 `[F, h, w, c]` each."""
+        frames: list[NDArray[Any]] = []  # of all clips, each as a clip of one frame, [1, h, w, c]
         for clip in clips:
             frames += [frame[np.newaxis] for frame in clip]
-        start = getattr(self.inner, "start", None)  # a plain function has none
+        start = getattr(self.encode_clips, "start", None)  # a plain function has none
         pending = self._encode_in_batches(frames) if start is None else start(frames)
         return PendingFrames(pending, [len(clip) for clip in clips])
 
     def _encode_in_batches(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Encode frames by a backbone that is a plain function, `FRAMES_AT_ONCE` at a time: [F, 1, D]."""
+        """Encode frames by a backbone that is a plain function, `FRAMES_AT_ONCE` at a time.
+
+        Returns `frames` of clips of one frame: [F, 1, D].
+        """
         parts = []
         for first in range(0, len(frames), FRAMES_AT_ONCE):
             batch = np.stack(frames[first : first + FRAMES_AT_ONCE])
-            parts.append(self.inner(batch)["frames"])
+            parts.append(self.encode_clips(batch)["frames"])
         return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
 class PendingFrames:
-    """Frames in progress; `result` waits for them.
+    """Frames of clips that a backbone encodes; `result` waits for them.
 
     Parameters
     ----------
-    pending
-        What the backbone returned: vectors [F, 1, D], or what waits for them.
+    returned
+        What the backbone returned: vectors [F, 1, D] of all F frames, or an object whose `result` waits for
+        the arrays.
     sizes
-        Number of frames of each clip.
+        Number of frames of each clip, at least 1.
     """
 
-    pending: Any
+    returned: Any
     sizes: Sequence[int]
 
     def result(self) -> EncodedFrames:
@@ -165,21 +171,22 @@ class PendingFrames:
         A clip is finite if all its frames are; its `at_once` is the smallest of its frames.
         """
         first_frames = np.cumsum([0, *self.sizes[:-1]])  # number of each clip's first frame, [B]
-        if isinstance(self.pending, np.ndarray):  # of a plain function, which has encoded them already
-            arrays = {"frames": self.pending}
-            is_frame_finite = np.isfinite(self.pending).reshape(len(self.pending), -1).all(axis=1)
+        if isinstance(self.returned, np.ndarray):  # of a plain function, which has encoded them already
+            arrays = {"frames": self.returned}
+            is_frame_finite = np.isfinite(self.returned).reshape(len(self.returned), -1).all(axis=1)
             at_once = None
         else:
-            encoded = self.pending.result()
+            encoded = self.returned.result()
             arrays = encoded.arrays
             is_frame_finite = encoded.finite
             at_once = encoded.at_once
             if at_once is not None:
-                at_once = np.minimum.reduceat(at_once, first_frames)
+                at_once = np.minimum.reduceat(at_once, first_frames)  # [B]
         vectors_of_clips = {}
         for name, vectors in arrays.items():
             is_of_frames = name == "frames" or name.endswith("/frames")  # a side group's is "group/frames"
             if is_of_frames:
-                vectors_of_clips[name] = np.split(vectors[:, 0], first_frames[1:])
-        is_finite = np.logical_and.reduceat(is_frame_finite, first_frames)
-        return EncodedFrames(vectors_of_clips, is_finite, at_once)
+                vectors_of_frames = vectors[:, 0]  # [F, D], of clips of one frame
+                vectors_of_clips[name] = np.split(vectors_of_frames, first_frames[1:])
+        is_clip_finite = np.logical_and.reduceat(is_frame_finite, first_frames)  # [B]
+        return EncodedFrames(vectors_of_clips, is_clip_finite, at_once)

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ from obygaze_features.store import ClipFeatures, ClipResult
 def encode_batches(
     backbones: Sequence[Backbone],
     batches: Iterable[Sequence[DecodedClip]],
-    clock: Callable[[], AbstractContextManager[object]] = nullcontext,
+    measure_time: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[list[ClipResult]]:
     """Encode batches of clips, and yield the results of each; a GPU computes while others are decoded.
 
@@ -29,22 +29,22 @@ def encode_batches(
         Backbones whose `encode` has a method `start` are all started before any is waited for.
     batches
         Decoded clips.
-    clock
+    measure_time
         Returns a context manager, within which the backbones run, so that their time can be measured.
     """
     # While a GPU computes one batch, the next one is decoded and started.
-    most_waiting = 1 if any(uses_gpu(backbone) for backbone in backbones) else 0
+    most_started = 2 if any(uses_gpu(backbone) for backbone in backbones) else 1
     started: deque[_StartedBatch] = deque()
     for batch in batches:
         results: list[ClipResult] = []
-        with clock():
+        with measure_time():
             started.append(_StartedBatch(backbones, batch))
-            if len(started) > most_waiting:
+            if len(started) == most_started:
                 results = started.popleft().results()
         if results:
             yield results
     if started:
-        with clock():
+        with measure_time():
             results = started.popleft().results()
         yield results
 
@@ -73,8 +73,8 @@ def uses_gpu(backbone: Backbone) -> bool:
     return bool(backbone.provenance.get("compute", {}).get("device", "cpu") != "cpu")
 
 
-def fallback(backbones: Sequence[Backbone]) -> str | None:
-    """Return a sentence on the networks that run on the CPU because no GPU is usable; None if none does."""
+def cpu_fallback_note(backbones: Sequence[Backbone]) -> str | None:
+    """Return a note that networks run on the CPU because no GPU is usable; None if none does."""
     reasons: dict[str, str] = {}
     for backbone in backbones:
         compute = getattr(backbone.encode, "compute", None)
@@ -99,15 +99,20 @@ def gpu_busy_s(backbones: Sequence[Backbone]) -> float | None:
 
 
 def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
-    """Describe the GPUs in use, with peak memory and the current clips at once; empty without a GPU."""
+    """Describe the GPUs in use: model -> its record with peak memory, and each backbone's clips at once.
+
+    Empty without a GPU. "Clips at once" is how many clips a backbone encodes in one call, as memory allows.
+    """
     records: dict[str, dict[str, Any]] = {}
     for backbone in backbones:
         encoder: Any = backbone.encode
         if not uses_gpu(backbone) or not hasattr(encoder, "card_record"):
             continue
-        earlier = records.get(encoder.card, {"clips_at_once": {}})
-        clips_of_backbone = {**earlier["clips_at_once"], encoder.name: encoder.clips_at_once}
-        records[encoder.card] = {**encoder.card_record(), "clips_at_once": clips_of_backbone}
+        clips_at_once_of = {}  # backbone -> its clips at once, of the backbones on this GPU
+        if encoder.card in records:
+            clips_at_once_of = records[encoder.card]["clips_at_once"]
+        clips_at_once_of[encoder.name] = encoder.clips_at_once
+        records[encoder.card] = {**encoder.card_record(), "clips_at_once": clips_at_once_of}
     return records
 
 
@@ -119,19 +124,20 @@ class _FrameTimes(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """A call of a backbone for the clips of a batch that have what it takes.
+    """A call of a backbone for those clips of a batch that have frames or sound for it.
 
     Attributes
     ----------
-    times
-        Id of each clip -> when its frames are shown.
-    pending
-        What the backbone returned: the arrays, or an object that waits for them.
+    frame_times
+        Id of each clip -> when its frames are shown; in the order of the arrays' rows.
+    returned
+        What the backbone's `start` or `encode` returned: an object whose `result` waits for the arrays, or
+        the arrays.
     """
 
     backbone: Backbone
-    times: dict[str, _FrameTimes]
-    pending: Any
+    frame_times: dict[str, _FrameTimes]
+    returned: Any
 
 
 class _StartedBatch:
@@ -139,57 +145,88 @@ class _StartedBatch:
 
     def __init__(self, backbones: Sequence[Backbone], batch: Sequence[DecodedClip]) -> None:
         """Start every backbone on the clips of the batch that have frames or sound for it."""
-        readable = [clip for clip in batch if clip.status != "failed"]
-        self._clips = {}  # clip id -> the clip without its frames, in the order of the batch
+        # Clip id -> the clip without its frames, in the order of the batch.
+        self._clips: dict[str, DecodedClip] = {}
         for clip in batch:
-            self._clips[clip.clip_id] = replace(clip, frames={}, absent=_absent(backbones, clip))
+            self._clips[clip.clip_id] = replace(clip, frames={}, absent=_absent_groups(backbones, clip))
         self._calls: list[_Call] = []
+        readable = [clip for clip in batch if clip.status != "failed"]
         for backbone in backbones:
-            times = {}
+            frame_times = {}
             images = []
             for clip in readable:
                 prepared = clip.frames.get(backbone.name)
                 if prepared is not None:
-                    times[clip.clip_id] = _FrameTimes(prepared.time_s, prepared.frame_index)
+                    frame_times[clip.clip_id] = _FrameTimes(prepared.time_s, prepared.frame_index)
                     images.append(prepared.images)
             if images:
-                self._calls.append(_Call(backbone, times, _start(backbone, images)))
+                self._calls.append(_Call(backbone, frame_times, _start(backbone, images)))
 
     def results(self) -> list[ClipResult]:
         """Wait for the backbones, and return the result of every clip in the order of the batch."""
-        features = {clip_id: dict(clip.encoded) for clip_id, clip in self._clips.items()}
-        # Clip id -> the GPUs that computed its features (the keys of a dict: in order, each once).
-        devices: dict[str, dict[str, None]] = {clip_id: {} for clip_id in self._clips}
-        # Clip id -> which values are not finite.
-        reasons: dict[str, str] = {}
+        # Decode workers may have computed some features already.
+        outcomes = {clip_id: _Outcome(dict(clip.encoded)) for clip_id, clip in self._clips.items()}
         for call in self._calls:
-            encoded = _wait_for(call)
-            arrays_of_group = call.backbone.by_group(encoded.arrays)
-            for row, (clip_id, times) in enumerate(call.times.items()):
-                if not encoded.finite[row] and clip_id not in reasons:
-                    reasons[clip_id] = not_finite(call.backbone.name, _arrays_of_clip(encoded.arrays, row))
-                for group, arrays in arrays_of_group.items():
-                    clip_arrays = _arrays_of_clip(arrays, row)
-                    features[clip_id][group] = ClipFeatures(times.time_s, times.frame_index, clip_arrays)
-                if encoded.devices:
-                    devices[clip_id][encoded.devices[row]] = None
+            _add_features(call, outcomes)
         results = []
         for clip_id, clip in self._clips.items():
-            if clip.status == "failed" or clip_id in reasons:
-                reason = reasons.get(clip_id, clip.reason)
-                results.append(ClipResult(clip_id, "failed", reason, clip.source))
+            outcome = outcomes[clip_id]
+            if clip.status == "failed":
+                results.append(ClipResult(clip_id, "failed", clip.reason, clip.source))
+            elif outcome.not_finite:
+                results.append(ClipResult(clip_id, "failed", outcome.not_finite, clip.source))
             else:
-                results.append(_result(clip, features[clip_id], list(devices[clip_id])))
+                results.append(_result(clip, outcome))
         return results
 
 
-def _result(clip: DecodedClip, features: Mapping[str, ClipFeatures], devices: Sequence[str]) -> ClipResult:
+@dataclass(slots=True)
+class _Outcome:
+    """What the backbones gave of a clip.
+
+    Attributes
+    ----------
+    features
+        Group -> features.
+    devices
+        The GPUs that computed them (the keys of a dict: in order, each once).
+    not_finite
+        Which values are not finite, for the first backbone with such values; "" if all are finite.
+    """
+
+    features: dict[str, ClipFeatures]
+    devices: dict[str, None] = field(default_factory=dict)
+    not_finite: str = ""
+
+
+def _add_features(call: _Call, outcomes: Mapping[str, _Outcome]) -> None:
+    """Wait for a call of a backbone, and add what it gave of each clip to the clip's outcome."""
+    encoded = _wait_for(call)
+    arrays_of_group = call.backbone.by_group(encoded.arrays)
+    for row, (clip_id, times) in enumerate(call.frame_times.items()):
+        outcome = outcomes[clip_id]
+        if not encoded.finite[row] and not outcome.not_finite:
+            outcome.not_finite = not_finite(call.backbone.name, _arrays_of_clip(encoded.arrays, row))
+        for group, arrays in arrays_of_group.items():
+            clip_arrays = _arrays_of_clip(arrays, row)
+            outcome.features[group] = ClipFeatures(times.time_s, times.frame_index, clip_arrays)
+        if encoded.devices:
+            outcome.devices[encoded.devices[row]] = None
+
+
+def _result(clip: DecodedClip, outcome: _Outcome) -> ClipResult:
     """Return the result of a clip that did not fail; its source names the GPUs that computed its features."""
     source = dict(clip.source)
-    if devices:
-        source["device"] = ", ".join(devices)
+    if outcome.devices:
+        source["device"] = ", ".join(outcome.devices)
     return ClipResult(
-        clip.clip_id, clip.status, clip.reason, source, features, clip.absent, clip.without_pictures_s
+        clip.clip_id,
+        clip.status,
+        clip.reason,
+        source,
+        outcome.features,
+        clip.absent,
+        clip.without_pictures_s,
     )
 
 
@@ -200,7 +237,7 @@ def _arrays_of_clip(
     return {name: values[row] for name, values in arrays.items()}
 
 
-def _absent(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
+def _absent_groups(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
     """Return group -> why it has no features of a clip; a side group has the reason of its backbone."""
     reasons = {}
     for backbone in backbones:
@@ -211,9 +248,10 @@ def _absent(backbones: Sequence[Backbone], clip: DecodedClip) -> dict[str, str]:
 
 
 def _start(backbone: Backbone, images: Sequence[NDArray[Any]]) -> Any:
-    """Start to encode the images of some clips, and return an object that waits for the arrays.
+    """Give a backbone the images of some clips; return what `_Call.returned` holds.
 
-    A backbone whose `encode` is a plain function encodes them now, and the arrays are returned.
+    If its `encode` has a method `start`, encoding goes on after this function returns. A plain function
+    encodes them now.
     """
     start = getattr(backbone.encode, "start", None)
     if start is None:
@@ -240,22 +278,36 @@ class _Encoded(NamedTuple):
 
 
 def _wait_for(call: _Call) -> _Encoded:
-    """Wait until a call of a backbone has ended, and return its arrays."""
-    if isinstance(call.pending, dict):  # a plain function has returned the arrays at once
-        finite = [_finite_rows(values) for values in call.pending.values()]
-        return _Encoded(call.pending, np.all(finite, axis=0), ())
-    encoded = call.pending.result()
-    if encoded.at_once is None or not uses_gpu(call.backbone):
-        return _Encoded(encoded.arrays, encoded.finite, ())
-    encode = cast("Any", call.backbone.encode)
+    """Wait until a call of a backbone has ended, and return what it gave."""
+    if isinstance(call.returned, dict):  # the arrays, of a plain function
+        finite = [_finite_rows(values) for values in call.returned.values()]
+        return _Encoded(call.returned, np.all(finite, axis=0), ())
+    encoded = call.returned.result()
+    has_devices = encoded.at_once is not None and uses_gpu(call.backbone)
+    devices = _devices(call.backbone, encoded.at_once.tolist()) if has_devices else []
+    return _Encoded(encoded.arrays, encoded.finite, devices)
+
+
+def _devices(backbone: Backbone, clips_at_once: Sequence[int]) -> list[str]:
+    """Return the GPU that each clip was computed on, as the store records it.
+
+    If a GPU had no memory for the usual number of clips at once, the number that it took is added, as in
+    "NVIDIA H200 (clip: 4 at once)".
+
+    Parameters
+    ----------
+    clips_at_once
+        For each clip, how many clips were computed in its call.
+    """
+    encode = cast("Any", backbone.encode)
     usual_n_clips = encode.compute.initial_batch_size()
     devices = []
-    for n_clips in encoded.at_once.tolist():  # with how many others each clip was computed
+    for n_clips in clips_at_once:
         device = encode.card
-        if n_clips != usual_n_clips:  # the card had no memory for more
-            device = f"{device} ({call.backbone.name}: {n_clips} at once)"
+        if n_clips != usual_n_clips:
+            device = f"{device} ({backbone.name}: {n_clips} at once)"
         devices.append(device)
-    return _Encoded(encoded.arrays, encoded.finite, devices)
+    return devices
 
 
 def _finite_rows(values: NDArray[Any]) -> NDArray[np.bool_]:

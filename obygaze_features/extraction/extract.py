@@ -18,7 +18,7 @@ from obygaze_features.errors import ExtractError, ManifestError
 from obygaze_features.extraction.card_pool import refuse_without_card
 from obygaze_features.extraction.cost_estimate import Estimate, estimate_clips
 from obygaze_features.extraction.decoders import CUDA, PYAV, load_decoder
-from obygaze_features.extraction.encode import clips_at_once, fallback
+from obygaze_features.extraction.encode import clips_at_once, cpu_fallback_note
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_duplicates
 from obygaze_features.extraction.loop import run_local
@@ -43,7 +43,7 @@ from obygaze_features.manifest.identity import check_identity
 from obygaze_features.screen import Progress
 from obygaze_features.store import Store, open_store, staging_path
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.sealing import versioned
+from obygaze_features.store.sealing import versioned_path
 from obygaze_features.store.shares import check_shares
 
 CLIPS_AT_ONCE = 8
@@ -111,7 +111,7 @@ def prepare(
     validate_licence(licence)
     out = store_path(out)
     check_shares(staging_path(out), shard, this_machine())
-    versioned(out, version)
+    versioned_path(out, version)
     takes_texts = reads_texts(backbones)
     without_shots = {  # option with which shots cannot be found -> whether it is given
         "--engine ray": engine == "ray",
@@ -275,7 +275,7 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
     for backbone in job.backbones:
         for absent in _unasked(backbone, job.manifest.codebook):
             note(absent)
-    reason = fallback(job.backbones)
+    reason = cpu_fallback_note(job.backbones)
     if reason:
         note(reason)
 
@@ -490,7 +490,7 @@ def extract(work: Extraction) -> Store | MaybeNone:
     >>> store["descriptors"].read("tt1-0", "frames").shape
     (4, 103)
     """
-    if not work.seals:
+    if not work.will_seal:
         raise ExtractError("extract seals a store: for one shard, or without sealing, use prepare(...).run()")
     stage, _ = work.run()
     sealed = work.seal(stage)

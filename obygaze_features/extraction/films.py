@@ -1,10 +1,11 @@
 """Find the shots of films on the frames that are decoded for their windows, each frame once.
 
-A film is cut into stretches, at the start of every `PASS_CLIPS`-th window. A worker decodes a stretch whole:
-it gives the windows inside it, the measurements of its frames, and the frames that windows across its ends
-need. Those windows are put together when all stretches they reach into are done. Measurements are kept in the
-stage, so that a run that was stopped measures only the stretches that are left. Where a stretch cannot be
-decoded exactly, its windows are read as without stretches, and the film is decoded once more for its shots.
+A window is a clip of the film. A stretch is a part of the film of `PASS_CLIPS` windows, which a worker
+decodes whole: it gives the windows inside it, the measurements of its frames, and the frames that windows
+across its ends need. Those windows are put together when all stretches that they reach into are decoded.
+Measurements are kept in the stage, so that a run that was stopped measures only the stretches that are left.
+Where a stretch cannot be decoded exactly, its windows are read as without stretches, and the film is decoded
+once more for its shots.
 """
 
 import hashlib
@@ -12,7 +13,8 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 
@@ -34,37 +36,31 @@ NEAR_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a film.
+    """A part of a film that a worker decodes whole.
 
     Parameters
     ----------
     movie, path
         The film and its file.
     number
-        Position of the stretch in the film.
-    edges
-        Seconds at which the stretches of the film begin, and at which the last one ends; the film's ends are
-        infinite.
+        Position of the stretch in the film, from 0.
+    start_s, end_s
+        Start, and end, which is the start of the next stretch, in seconds; infinite at the ends of the film.
+        Its first frame is the first at or after the start from which decoding can start.
     """
 
     movie: str
     path: Path
     number: int
-    edges: tuple[float, ...] = field(repr=False)
-
-    @property
-    def start_s(self) -> float:
-        """Start in seconds; the stretch begins with the next frame from which decoding can start."""
-        return self.edges[self.number]
-
-    @property
-    def end_s(self) -> float:
-        """End in seconds: the start of the next stretch."""
-        return self.edges[self.number + 1]
+    start_s: float
+    end_s: float
 
 
-class KeptFrames:
-    """A file with frames of a stretch that other windows need; removed when nothing refers to this object."""
+class StretchFrames:
+    """A file with frames of a stretch that windows of other stretches need.
+
+    The file is removed when nothing refers to this object any more.
+    """
 
     def __init__(self, path: Path) -> None:
         """Keep the path of the file."""
@@ -76,27 +72,29 @@ class KeptFrames:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pass:
-    """Clips that a worker decodes in one pass.
+class FilePass:
+    """Clips of one file that a worker decodes in one pass over it.
 
     Parameters
     ----------
+    tasks
+        The clips.
     stretch
-        Stretch that is decoded whole; the clips begin in it.
+        Stretch of a film that is decoded whole, in which the clips begin; None if only clips are read.
     others
-        Clips that begin elsewhere and may need frames of the stretch.
+        Clips of other passes that may need frames of the stretch.
     stretch_frames
-        Frames of decoded stretches that the clips need.
+        Frames that the clips need and that were decoded with stretches already.
     """
 
     tasks: Sequence[DecodeTask]
     stretch: Stretch | None = None
     others: Sequence[DecodeTask] = ()
-    stretch_frames: Sequence[KeptFrames] = ()
+    stretch_frames: Sequence[StretchFrames] = ()
 
 
 class Films:
-    """The films of a manifest of windows, and the measurements of their stretches.
+    """The films of a manifest of windows, and the measurements of their stretches, which give the shots.
 
     Parameters
     ----------
@@ -107,8 +105,12 @@ class Films:
 
     Attributes
     ----------
+    paths
+        Movie -> its file.
+    stretches
+        Movie -> its stretches, in order.
     n_decoded, cpu_s
-        Frames and processor seconds of workers that no clip counts.
+        Frames decoded and processor seconds spent for measurements, beyond those counted with the windows.
 
     Raises
     ------
@@ -117,17 +119,11 @@ class Films:
     """
 
     def __init__(self, manifest: Manifest, folder: Path) -> None:
-        """Find the file of each film, and divide each film into stretches that begin with a window.
-
-        Raises
-        ------
-        ExtractError
-            A clip is no window of a film, or a film lies in several files.
-        """
+        """Find the file of each film, and divide the film into stretches."""
         self._folder = folder
         self.n_decoded = 0
         self.cpu_s = 0.0
-        self.paths: dict[str, Path] = {}  # movie -> its file
+        self.paths: dict[str, Path] = {}
         starts_of_windows: dict[str, list[float]] = {}  # movie -> starts in seconds
         for clip in manifest:
             path = manifest.video_path(clip)
@@ -143,9 +139,9 @@ class Films:
                     "found in films of one file"
                 )
             starts_of_windows.setdefault(clip.movie, []).append(clip.start_s)
-        self.stretches: dict[str, list[Stretch]] = {}  # movie -> its stretches, in order
+        self.stretches: dict[str, list[Stretch]] = {}
         for movie, starts_s in starts_of_windows.items():
-            self.stretches[movie] = _stretches(movie, self.paths[movie], sorted(starts_s))
+            self.stretches[movie] = _divide_film(movie, self.paths[movie], sorted(starts_s))
 
     def unmeasured(self) -> dict[str, list[Stretch]]:
         """Return movie -> its stretches that are not measured yet; movies without any are left out."""
@@ -162,7 +158,7 @@ class Films:
         Parameters
         ----------
         measurements
-            The measurements, packed.
+            The measurements, as `video.file_facts.packed` encodes them.
         n_decoded, cpu_s
             Frames decoded and processor seconds spent for the measurements alone, without those that are
             counted with the windows of the stretch.
@@ -180,27 +176,30 @@ class Films:
         OutputError
             The file exists with other content.
         """
-        table: dict[str, list[FilmPart]] = {}
+        shots_of_movie: dict[str, list[FilmPart]] = {}
         for movie, path in self.paths.items():
-            shots = joined_shots(list(self._measured(movie)))
             try:
-                if shots is None:
-                    reason = why_not_in_stretches(path) or "it could not be decoded without errors"
-                    note(f"{path.name} is decoded a second time for its shots: {reason}")
-                    shots = find_shots(path, DETECTOR)
+                shots_of_movie[movie] = self._find_shots(movie, path, note)
             except VideoError as error:
                 note(f"{path.name}: no shots: {error.reason}")
-                continue
-            table[movie] = [FilmPart(*shot) for shot in shots]
-        written = shots_bytes(table, DETECTOR)
+        table = shots_bytes(shots_of_movie, DETECTOR)
         with suppress(FileNotFoundError):
-            if read_bytes(out) == written:
+            if read_bytes(out) == table:
                 return
         refuse_existing(out, force=False)
-        write_whole(out, written)
+        write_whole(out, table)
+
+    def _find_shots(self, movie: str, path: Path, note: Callable[[str], object]) -> list[FilmPart]:
+        """Return the shots of a film by the measurements of its stretches, or by decoding it once more."""
+        shots = joined_shots(list(self._measured(movie)))
+        if shots is None:  # the measurements of a stretch are missing
+            reason = why_not_in_stretches(path) or "it could not be decoded without errors"
+            note(f"{path.name} is decoded a second time for its shots: {reason}")
+            shots = find_shots(path, DETECTOR)
+        return [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
 
     def _measured(self, movie: str) -> Iterator[Measured]:
-        """Yield the measurements of the stretches of a movie that have been measured."""
+        """Yield the measurements of a movie's stretches, in order; those that cannot be read are left out."""
         for stretch in self.stretches[movie]:
             with suppress(OSError, ValueError):  # `joined_shots` notices that a stretch is missing
                 yield unpacked(read_bytes(self._file(stretch)), Measured)
@@ -211,7 +210,7 @@ class Films:
         return self._folder / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-class WorkQueue(deque[Pass]):
+class WorkQueue(deque[FilePass]):
     """Passes over files in the order in which workers get them.
 
     Parameters
@@ -227,25 +226,27 @@ class WorkQueue(deque[Pass]):
     def __init__(self, tasks: Sequence[DecodeTask], workers: int, films: Films | None = None) -> None:
         """Queue a pass for each stretch that is not measured yet, then passes over all other clips.
 
-        Windows that begin in such a stretch are decoded in the pass of the stretch.
+        A window that begins in such a stretch is decoded in the pass over the stretch.
         """
         super().__init__()
-        unmeasured = {} if films is None else films.unmeasured()
-        self._films = {movie: _FilmProgress(stretches) for movie, stretches in unmeasured.items()}
-        film_of_path = {film.path: film for film in self._films.values()}
+        self._progress: dict[str, _FilmProgress] = {}  # movie with stretches to measure -> its progress
+        if films is not None:
+            for movie, stretches in films.unmeasured().items():
+                self._progress[movie] = _FilmProgress(films.stretches[movie], stretches)
+        progress_of_path = {progress.path: progress for progress in self._progress.values()}
         other_tasks = []
         for task in tasks:
-            film = None if task.path is None else film_of_path.get(task.path)
-            if film is not None and film.is_in_pending_stretch(task):
-                film.add(task)
+            progress = None if task.path is None else progress_of_path.get(task.path)
+            if progress is not None and progress.begins_in_pending_stretch(task):
+                progress.add(task)
             else:
                 other_tasks.append(task)
-        for movie, stretches in unmeasured.items():
-            self.extend(self._films[movie].pass_of(stretch) for stretch in stretches)
-        self.extend(Pass(pass_tasks) for pass_tasks in group_into_passes(other_tasks, workers))
+        for progress in self._progress.values():
+            self.extend(progress.passes_over_pending())
+        self.extend(FilePass(pass_tasks) for pass_tasks in group_into_passes(other_tasks, workers))
 
     def end_stretch(
-        self, stretch: Stretch, undone: Iterable[DecodeTask], stretch_frames: KeptFrames | None
+        self, stretch: Stretch, undone: Iterable[DecodeTask], stretch_frames: StretchFrames | None
     ) -> None:
         """Mark a stretch as decoded, and put the windows that can be decoded now at the front of the queue.
 
@@ -254,116 +255,130 @@ class WorkQueue(deque[Pass]):
         stretch
             The stretch, which was decoded or could not be.
         undone
-            Its windows that its pass did not decode.
+            The windows that begin in it and that its pass did not decode.
         stretch_frames
             Its frames that other windows need; None if it could not be decoded.
         """
-        film = self._films[stretch.movie]
-        film.end_stretch(stretch.number, undone, stretch_frames)
-        ready_passes = film.take_ready_passes()
-        film.drop_unneeded_frames()
+        progress = self._progress[stretch.movie]
+        progress.end_stretch(stretch.number, undone, stretch_frames)
+        ready_passes = progress.take_ready_passes()
+        progress.drop_unneeded_frames()
         self.extendleft(reversed(ready_passes))  # in their order, as `extendleft` reverses them
 
 
 class _FilmProgress:
-    """The stretches of a film that are being decoded, and its windows.
+    """Which stretches of a film are still to be decoded, and which of its windows wait for them.
+
+    A window is first to be decoded with the stretch in which it begins. If it also needs frames of other
+    stretches, it waits until all of these are decoded.
 
     Parameters
     ----------
     stretches
-        Stretches to decode, at least one.
+        All stretches of the film, in order.
+    pending
+        Those to decode, at least one.
     """
 
-    def __init__(self, stretches: Sequence[Stretch]) -> None:
-        """Mark all stretches as pending; windows are added by `add`."""
+    def __init__(self, stretches: Sequence[Stretch], pending: Sequence[Stretch]) -> None:
+        """Begin without windows, which `add` adds."""
         self.path = stretches[0].path
-        self._pending = {stretch.number for stretch in stretches}  # stretches that are not decoded yet
-        self._edges = stretches[0].edges
-        # Clip id -> task of each window that is not decoded yet.
+        self._starts_s = [stretch.start_s for stretch in stretches]
+        # Number of each stretch that is not decoded yet -> the stretch.
+        self._pending = {stretch.number: stretch for stretch in pending}
+        # Clip id -> task of each window that no pass has decoded yet, and of those among them that wait.
         self._tasks: dict[str, DecodeTask] = {}
-        # Those of them that began in a stretch that is decoded, and need frames of a stretch that is not.
         self._waiting: dict[str, DecodeTask] = {}
         # Number of a decoded stretch -> its frames that windows of other stretches need.
-        self._frames_of_stretch: dict[int, KeptFrames] = {}
+        self._frames_of_stretch: dict[int, StretchFrames] = {}
 
-    def is_in_pending_stretch(self, task: DecodeTask) -> bool:
+    def begins_in_pending_stretch(self, task: DecodeTask) -> bool:
         """Return whether a window begins in a stretch that is to be decoded."""
-        return self._stretch_of(task) in self._pending
+        return self._first_stretch_of(task) in self._pending
 
     def add(self, task: DecodeTask) -> None:
         """Add a window to those that are decoded with the stretches."""
         self._tasks[task.clip_id] = task
 
-    def pass_of(self, stretch: Stretch) -> Pass:
-        """Return the pass over a stretch: windows that begin in it, and others that may need its frames."""
+    def passes_over_pending(self) -> list[FilePass]:
+        """Return a pass over each stretch that is to be decoded."""
+        return [self._pass_over(stretch) for stretch in self._pending.values()]
+
+    def _pass_over(self, stretch: Stretch) -> FilePass:
+        """Return the pass over a stretch: the windows that begin in it, and others that may need its frames.
+
+        A window that begins after the stretch may need them, because the stretch goes on to the first frame
+        from which decoding can start: up to about `NEAR_S` after its end.
+        """
         tasks_of_stretch = []
         other_tasks = []
         for task in self._tasks.values():
             start_s = task.start_s or 0.0
-            is_near = _end_s(task) > stretch.start_s and start_s < stretch.end_s + NEAR_S
-            if self._stretch_of(task) == stretch.number:
+            may_need_frames = _end_s(task) > stretch.start_s and start_s < stretch.end_s + NEAR_S
+            if self._first_stretch_of(task) == stretch.number:
                 tasks_of_stretch.append(task)
-            elif is_near:
+            elif may_need_frames:
                 other_tasks.append(task)
-        return Pass(tasks_of_stretch, stretch, other_tasks)
+        return FilePass(tasks_of_stretch, stretch, other_tasks)
 
     def end_stretch(
-        self, number: int, undone: Iterable[DecodeTask], stretch_frames: KeptFrames | None
+        self, number: int, undone: Iterable[DecodeTask], stretch_frames: StretchFrames | None
     ) -> None:
-        """Mark a stretch as decoded; its windows are done, or wait until other stretches are decoded too.
+        """Mark a stretch as decoded: its windows are decoded, or wait for the other stretches they need.
 
-        Parameters
-        ----------
-        number
-            Number of the stretch, which was decoded or could not be.
-        undone
-            Its windows that its pass did not decode.
-        stretch_frames
-            Its frames that other windows need; None if it could not be decoded.
+        The parameters are those of `WorkQueue.end_stretch`, with the number of the stretch.
         """
-        self._pending.discard(number)
+        del self._pending[number]
         if stretch_frames is not None:
             self._frames_of_stretch[number] = stretch_frames
-        undone_tasks = {task.clip_id: task for task in undone}
-        tasks_of_stretch = [task for task in self._tasks.values() if self._stretch_of(task) == number]
+        waiting = {task.clip_id: task for task in undone}
+        tasks_of_stretch = [task for task in self._tasks.values() if self._first_stretch_of(task) == number]
         for task in tasks_of_stretch:
-            if task.clip_id not in undone_tasks:
+            if task.clip_id not in waiting:
                 del self._tasks[task.clip_id]
-        self._waiting |= undone_tasks
+        self._waiting |= waiting
 
-    def take_ready_passes(self) -> list[Pass]:
-        """Return passes over the waiting windows whose stretches are all decoded; these wait no longer."""
-        ready = [
-            task for task in self._waiting.values() if self._pending.isdisjoint(self._stretches_of(task))
-        ]
+    def take_ready_passes(self) -> list[FilePass]:
+        """Remove the waiting windows whose stretches are all decoded; return passes that read them."""
+        ready = [task for task in self._waiting.values() if not self._needs_pending_stretch(task)]
         for task in ready:
             del self._waiting[task.clip_id]
             del self._tasks[task.clip_id]
         ready_passes = []
         for first in range(0, len(ready), PASS_CLIPS):
             pass_tasks = ready[first : first + PASS_CLIPS]
-            needed = self._stretches_of_all(pass_tasks)
-            frames = [self._frames_of_stretch[k] for k in needed if k in self._frames_of_stretch]
-            ready_passes.append(Pass(pass_tasks, stretch_frames=frames))
+            # A stretch that could not be decoded has no frames.
+            numbers = [
+                number for number in self._stretches_of_all(pass_tasks) if number in self._frames_of_stretch
+            ]
+            frames = [self._frames_of_stretch[number] for number in numbers]
+            ready_passes.append(FilePass(pass_tasks, stretch_frames=frames))
         return ready_passes
+
+    def _needs_pending_stretch(self, task: DecodeTask) -> bool:
+        """Return whether a window may have frames in a stretch that is to be decoded."""
+        return not self._pending.keys().isdisjoint(self._stretches_of(task))
 
     def drop_unneeded_frames(self) -> None:
         """Drop the frames of stretches that no window needs any more."""
         still_needed = self._stretches_of_all(self._tasks.values())
-        for ended in [*self._frames_of_stretch]:
-            if ended not in still_needed:
-                del self._frames_of_stretch[ended]
+        for number in list(self._frames_of_stretch):
+            if number not in still_needed:
+                del self._frames_of_stretch[number]
 
-    def _stretch_of(self, task: DecodeTask) -> int:
-        """Return the number of the stretch in which a window begins."""
-        return bisect_right(self._edges, task.start_s or 0.0) - 1
+    def _first_stretch_of(self, task: DecodeTask) -> int:
+        """Return the number of the stretch in which a window begins: the last that begins before it."""
+        return bisect_right(self._starts_s, task.start_s or 0.0) - 1
 
     def _stretches_of(self, task: DecodeTask) -> range:
-        """Return the numbers of the stretches that may have frames of a window."""
-        # A stretch begins at the first key frame behind its edge; the one before it has the frames between.
-        first = max(self._stretch_of(task) - 1, 0)
-        end = bisect_left(self._edges, _end_s(task))
-        return range(first, min(end, len(self._edges) - 1))
+        """Return the numbers of the stretches that may have frames of a window.
+
+        The frames at the window's start may still be in the stretch before the one in which it begins:
+        a stretch goes on until a frame comes from which decoding of the next one can start.
+        """
+        first = max(self._first_stretch_of(task) - 1, 0)
+        n_begun = bisect_left(self._starts_s, _end_s(task))  # stretches that begin before the window's end
+        return range(first, n_begun)
 
     def _stretches_of_all(self, tasks: Iterable[DecodeTask]) -> list[int]:
         """Return the numbers of the stretches that may have frames of any of the windows, in order."""
@@ -378,8 +393,18 @@ def _end_s(task: DecodeTask) -> float:
     return inf if task.end_s is None else task.end_s
 
 
-def _stretches(movie: str, path: Path, starts_s: Sequence[float]) -> list[Stretch]:
-    """Divide a film into stretches, each begun at every `PASS_CLIPS`-th of the sorted starts of windows."""
-    starts_of_stretches = dict.fromkeys(starts_s[PASS_CLIPS::PASS_CLIPS])  # each once
-    edges = (-inf, *starts_of_stretches, inf)  # the first and the last stretch hold what is before and behind
-    return [Stretch(movie, path, number, edges) for number in range(len(edges) - 1)]
+def _divide_film(movie: str, path: Path, starts_s: Sequence[float]) -> list[Stretch]:
+    """Divide a film into stretches; a new one begins with every `PASS_CLIPS`-th of its windows.
+
+    Parameters
+    ----------
+    starts_s
+        Starts of the windows in seconds, rising.
+    """
+    inner_starts_s = dict.fromkeys(starts_s[PASS_CLIPS::PASS_CLIPS])  # each once: windows may share a start
+    # The first and the last stretch reach to the film's ends, beyond the windows.
+    edges_s = [-inf, *inner_starts_s, inf]
+    return [
+        Stretch(movie, path, number, start_s, end_s)
+        for number, (start_s, end_s) in enumerate(pairwise(edges_s))
+    ]

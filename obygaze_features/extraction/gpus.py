@@ -12,7 +12,7 @@ from obygaze_features.errors import ExtractError, ObygazeError
 from obygaze_features.extraction.card_pool import decode_pool
 from obygaze_features.extraction.job import Job, Recipe
 from obygaze_features.extraction.report import Run, RunReport
-from obygaze_features.extraction.schedule import LoopWorker, share_out
+from obygaze_features.extraction.schedule import LoopWorker, extract_in_processes
 from obygaze_features.store import Stage
 from obygaze_features.workers import Parent, WorkerPool
 
@@ -47,7 +47,7 @@ def run_gpus(
     ExtractError
         If a process cannot build the backbones, would compute other features, or dies repeatedly.
     """
-    card = _Card(
+    card = _GpuWorker(
         LoopWorker(job, stage, batch_size),
         gpus,
         visible_names=[_visible_name(gpu) for gpu in gpus],
@@ -57,7 +57,7 @@ def run_gpus(
         batch_size=batch_size,
     )
     with WorkerPool(len(gpus), card) as pool:
-        yield from share_out(stage, clip_ids, pool, RunReport(encoders=len(gpus)), stopped=stopped)
+        yield from extract_in_processes(stage, clip_ids, pool, RunReport(encoders=len(gpus)), stopped=stopped)
 
 
 def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...]:
@@ -97,7 +97,7 @@ def on_gpus(recipes: Sequence[Recipe], gpus: Sequence[int]) -> tuple[Recipe, ...
 
 
 @dataclasses.dataclass(frozen=True)
-class _Card:
+class _GpuWorker:
     """Extract clips on one GPU, in the process of that GPU.
 
     Parameters

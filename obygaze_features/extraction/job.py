@@ -19,7 +19,7 @@ from obygaze_features.backbones import (
     load_backbone,
 )
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.decode_clips import DecodeTask, Keep, Request
+from obygaze_features.extraction.decode_clips import DecodeTask, FrameCache, Request
 from obygaze_features.extraction.decoders import PYAV, decoder_record
 from obygaze_features.extraction.each_frame import encode_each_frame
 from obygaze_features.extraction.keep_frames import KEEPING_RECORD
@@ -106,8 +106,7 @@ class Job:
             group_names += backbone.group_names()
         refuse_duplicates(group_names)
         for backbone in self.backbones:
-            sent_to_workers = (backbone.prepare, _encode_in_worker(backbone), backbone.hears)
-            pickled_for_workers(sent_to_workers, f"backbone '{backbone.name}'")  # refuses what cannot be sent
+            _refuse_what_workers_cannot_get(backbone)
         all_hear = all(backbone.hears is not None for backbone in self.backbones)
         if self.keep_frames is not None and all_hear:
             raise ExtractError(f"{self.keep_frames}: no backbone here takes frames that could be kept")
@@ -128,7 +127,11 @@ class Job:
                 raise ExtractError(f"backbone '{backbone.name}' hears, and the clips are still images")
 
     def sampling(self, backbone: Backbone) -> Sampling:
-        """Return the sampling of frames for a backbone."""
+        """Return the sampling of frames for a backbone.
+
+        It is a number of frames a second, if the job has one; else pairs of frames, if the backbone compares
+        neighbouring frames; else the job's policy with the backbone's number of frames.
+        """
         if self.per_second is not None:
             return fps(self.per_second)
         if backbone.pair_gap_s:
@@ -142,12 +145,15 @@ class Job:
         ]
 
     def groups(self) -> list[GroupSpec]:
-        """Describe the groups of the store that the backbones fill, with their complete provenance."""
+        """Describe the groups of the store that the backbones fill, with their complete provenance.
+
+        Each backbone has a main group, and perhaps side groups (`beside`), such as layers.
+        """
         groups = []
         for backbone in self.backbones:
             frames_record = self._frames_record(backbone)
             groups.append(group_of(backbone, specs_of(backbone.outputs), backbone.n_frames, **frames_record))
-            groups += [side_group_of(backbone, side, **frames_record) for side in backbone.beside]
+            groups += [side_group_of(backbone, side, **frames_record) for side in backbone.side_groups]
         return groups
 
     def corpus_record(self) -> dict[str, object]:
@@ -156,15 +162,17 @@ class Job:
 
     def tasks(self, clip_ids: Sequence[str]) -> list[DecodeTask]:
         """Make the decode task of each of the clips."""
-        requests: dict[str, Request] = {}
-        sounds: dict[str, tuple[Hearing, Request]] = {}
+        requests: dict[str, Request] = {}  # of backbones that take pictures
+        sounds: dict[str, tuple[Hearing, Request]] = {}  # of backbones that hear
         for backbone in self.backbones:
             request = Request(self.sampling(backbone), backbone.prepare, _encode_in_worker(backbone))
             if backbone.hears is None:
                 requests[backbone.name] = request
             else:
                 sounds[backbone.name] = (backbone.hears, request)
-        keep = None if self.keep_frames is None else Keep(self.keep_frames, self._decoder_record())
+        frame_cache = None
+        if self.keep_frames is not None:
+            frame_cache = FrameCache(self.keep_frames, self._decoder_record())
         tasks = []
         for clip_id in clip_ids:
             clip = self.manifest.by_id[clip_id]
@@ -177,7 +185,7 @@ class Job:
                 strict=self.strict,
                 hash_source=self.hash_sources,
                 sounds=sounds,
-                keep=keep,
+                frame_cache=frame_cache,
             )
             tasks.append(task)
         return tasks
@@ -191,12 +199,13 @@ class Job:
         return n_bytes
 
     def _frames_record(self, backbone: Backbone) -> dict[str, object]:
-        """Return the provenance fields on how frames of a backbone are sampled and decoded."""
+        """Return the provenance fields `sampling` and `decoder`: how frames are chosen and read."""
         sampling = self.sampling(backbone).record()
-        sampling.setdefault("n", None)  # a number of frames a second has none for a clip
+        sampling.setdefault("n", None)  # with frames a second, clips have no common number of frames
         decoder: dict[str, object] = {**self._decoder_record()}
         decoder["on_damage"] = "refuse" if self.strict else "what can be read, status partial"
-        if self.keep_frames is not None and backbone.hears is None:
+        takes_kept_frames = self.keep_frames is not None and backbone.hears is None
+        if takes_kept_frames:
             decoder["kept_frames"] = dict(KEEPING_RECORD)
         return {"sampling": sampling, "decoder": decoder}
 
@@ -208,6 +217,12 @@ class Job:
 def _encode_in_worker(backbone: Backbone) -> Any:
     """Return the `encode` of a backbone that runs in decode workers; None for others."""
     return backbone.encode if backbone.encode_in_worker else None
+
+
+def _refuse_what_workers_cannot_get(backbone: Backbone) -> None:
+    """Raise a WorkerError if what decode workers need of a backbone cannot be pickled for them."""
+    sent_to_workers = (backbone.prepare, _encode_in_worker(backbone), backbone.hears)
+    pickled_for_workers(sent_to_workers, f"backbone '{backbone.name}'")
 
 
 def specs_of(outputs: Sequence[BackboneOutput]) -> list[ArraySpec]:
@@ -227,7 +242,7 @@ def group_of(
     arrays
         The arrays of the group.
     n_frames
-        Number of frames of a clip.
+        Number of frames of a clip; `ANY_NUMBER` if each clip has its own.
     frames_record
         Fields of the provenance that say which frames or texts the backbone gets.
     """
@@ -256,14 +271,14 @@ def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) 
 
 
 def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:
-    """Return the provenance fields on software versions, commit and contact."""
+    """Return the provenance fields on software versions, and on commit and contact, which are not known."""
     names = ["obygaze", "numpy", *backbone.libraries]
     software = {name: importlib.metadata.version(name) for name in names}
     return {"software": software, "commit": None, "contact": ""}
 
 
 def refuse_duplicates(names: Sequence[str]) -> None:
-    """Raise an ExtractError if two backbones, or two groups of features, have the same name."""
+    """Raise an ExtractError if a name of a backbone, or of a group of its features, is there twice."""
     if len(set(names)) < len(names):
         raise ExtractError(f"two backbones have the same name: {', '.join(names)}")
 
@@ -328,7 +343,9 @@ def array_task(environment: Mapping[str, str]) -> ArrayTask | None:
 
 @checked
 def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> tuple[int, int] | None:
-    """Return the shard (i, n) of this task of a job array; None outside a job array.
+    """Return which share of the clips this task of a job array does, as (i, n): share i of n.
+
+    None outside of a job array.
 
     Parameters
     ----------
@@ -346,28 +363,33 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
     task = array_task(environment)
     if task is None:
         return None
-    if n_shares is not None:
-        if task.last >= n_shares:
-            raise ExtractError(
-                f"a job array with tasks up to {task.last}, and the clips are divided into {n_shares} "
-                f"shares, 0 to {n_shares - 1}: submit it again with some of these, as in "
-                f"--array=0-{n_shares - 1}"
-            )
-        return task.number, n_shares
+    if n_shares is None:
+        _refuse_first_array_with_gaps(task)
+        return task.number, task.n_tasks
+    if task.last >= n_shares:
+        raise ExtractError(
+            f"a job array with tasks up to {task.last}, and the clips are divided into {n_shares} "
+            f"shares, 0 to {n_shares - 1}: submit it again with some of these, as in "
+            f"--array=0-{n_shares - 1}"
+        )
+    return task.number, n_shares
+
+
+def _refuse_first_array_with_gaps(task: ArrayTask) -> None:
+    """Raise an ExtractError unless the tasks of a store's first array are numbered 0, 1, ... without gaps."""
     if (task.first, task.last) != (0, task.n_tasks - 1) or task.number > task.last:
         raise ExtractError(
             f"task {task.number} of a job array with {task.n_tasks} tasks from {task.first} to {task.last} "
             "cannot tell its share, since the first array of a store divides it: number it from 0 without "
             "gaps, as in --array=0-7"
         )
-    return task.number, task.n_tasks
 
 
 @checked
 def check_first_array(environment: Mapping[str, str], shard: tuple[int, int]) -> None:
-    """Refuse a --shard that does not fit the job array of this task, so that some shard would never be done.
+    """Refuse a share that does not fit the job array of this task, so that some share would never be done.
 
-    It is checked for the first job array of a store, which divides the clips. Outside a job array nothing is
+    It is called for the first job array of a store, which divides the clips. Outside a job array nothing is
     checked.
 
     Parameters
@@ -375,7 +397,7 @@ def check_first_array(environment: Mapping[str, str], shard: tuple[int, int]) ->
     environment
         Variables that Slurm sets.
     shard
-        The option --shard: shard i of n.
+        The option --shard: share i of n.
 
     Raises
     ------

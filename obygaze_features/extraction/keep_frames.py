@@ -24,7 +24,7 @@ from obygaze_features.errors import ObygazeError
 from obygaze_features.extraction.decode_clips import (
     DecodedClip,
     DecodeTask,
-    Keep,
+    FrameCache,
     Pixels,
     Prepared,
     request_key,
@@ -44,7 +44,7 @@ KEEPING_RECORD = {
     "pillow": PIL.__version__,
 }
 """How frames are kept, for the provenance."""
-VERSION = 4
+FILE_VERSION = 4
 """Version of the files of frames; files of other versions are not read."""
 MOST_BYTES = 1 << 31
 """Most bytes of the frames of a clip."""
@@ -52,10 +52,17 @@ MOST_BYTES = 1 << 31
 DAMAGED_REMARK = "kept frames were damaged, or not ours: decoded again"
 
 
-class _Kept(msgspec.Struct):
-    """What is kept of a clip: the frames that one sampling chose, as JPEG, and the clip without frames.
+class _KeptFrames(msgspec.Struct):
+    """The frames of a clip that one sampling chose, as they are kept in a file.
 
-    It is encoded by msgpack in a file whose first line is the digest of the rest.
+    A file has the digest of the rest as its first line, then this object, encoded by msgpack.
+
+    Attributes
+    ----------
+    clip
+        The clip without its frames, and without what depends on the manifest or the run.
+    index, time_s, jpegs
+        Number, time in seconds and JPEG of each frame.
     """
 
     clip: DecodedClip
@@ -65,15 +72,16 @@ class _Kept(msgspec.Struct):
 
 
 def to_jpeg(frame: Pixels) -> NDArray[Any]:
-    """Shrink a frame, uint8 [H, W, 3], and encode it as JPEG; return the bytes in an array without axes.
+    """Shrink a frame, uint8 [H, W, 3], and encode it as JPEG; return the bytes as an array of one object.
 
-    It is an array because a backbone's `prepare`, in whose place this function is called, returns one.
+    It is an array of shape () because this function stands in for a backbone's `prepare`, which returns one.
     """
     height, width = frame.shape[:2]
     short = min(height, width)
     if short > SHORT_SIDE:
         size = (height * SHORT_SIDE // short, width * SHORT_SIDE // short)
-        frame = antialiased_resize(frame, size, (0, 0, *size), "bicubic")
+        whole_picture = (0, 0, *size)  # top, left, height and width of what is kept: nothing is cropped
+        frame = antialiased_resize(frame, size, whole_picture, "bicubic")
     buffer = BytesIO()
     Image.fromarray(frame).save(buffer, "JPEG", quality=QUALITY, subsampling=0)
     return np.array(buffer.getvalue(), object)
@@ -85,165 +93,194 @@ def from_jpeg(data: bytes) -> Pixels:
         return np.array(picture)
 
 
-def keeping(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
-    """Return a decoder that first reads the frames that earlier runs kept as files, then decodes the others.
+def with_frame_cache(decode: Decode, *, always: bool = False, writes: bool = True) -> Decode:
+    """Return a decoder that takes frames from the clips' frame cache, and decodes the other clips.
 
-    The frames that it decodes are kept, too. Tasks without `keep` are decoded as usual.
+    The frames that it decodes are added to the cache. Clips without a frame cache are decoded as usual.
 
     Parameters
     ----------
     decode
-        Decodes the clips whose frames are not kept.
+        Decodes the clips whose frames are not in the cache.
     always
-        Call `decode` even if all frames are kept, because it measures more than the clips.
+        Call `decode` even if all frames are in the cache, because it measures more than the clips.
     writes
-        Whether decoded frames are written to the folder; False only reads those that are there.
+        Whether decoded frames are added to the cache.
     """
 
     def read_or_decode(tasks: Sequence[DecodeTask]) -> Iterator[tuple[int, DecodedClip]]:
-        """Yield the clips whose frames are kept, then the others, each with its position."""
-        if not tasks or tasks[0].keep is None or tasks[0].path is None:
+        """Yield the clips whose frames are in the cache, then the others, each with its position."""
+        if not tasks or tasks[0].frame_cache is None or tasks[0].path is None:
             yield from decode(tasks)
             return
-        video = _VideoFrames(tasks[0].path, tasks[0].keep)
-        remarks_on_kept: dict[int, list[str]] = {}  # position of each clip to decode -> remarks on it
-        for number, task in enumerate(tasks):
+        video = _VideoFrames(tasks[0].path, tasks[0].frame_cache)  # all tasks are of one file
+        to_decode: list[int] = []  # positions
+        damaged: set[int] = set()  # positions of those among them whose cached frames are damaged
+        for position, task in enumerate(tasks):
             try:
                 clip = video.clip(task, video.read(task))
             except FileNotFoundError:
-                remarks_on_kept[number] = []
+                to_decode.append(position)
             except Exception:  # noqa: BLE001 - damage takes many forms, and the video is there
-                remarks_on_kept[number] = [DAMAGED_REMARK]
+                to_decode.append(position)
+                damaged.add(position)
             else:
-                yield number, clip
-        if not remarks_on_kept and not always:
+                yield position, clip
+        if not to_decode and not always:
             return
-        positions = list(remarks_on_kept)
-        for index, decoded in decode([as_jpegs(tasks[position]) for position in positions]):
-            position = positions[index]
-            remarks = remarks_on_kept[position]
-            yield position, video.kept_clip(tasks[position], decoded, remarks, writes=writes)
+        for index, decoded in decode([as_jpegs(tasks[position]) for position in to_decode]):
+            position = to_decode[index]
+            remarks = [DAMAGED_REMARK] if position in damaged else []
+            yield position, video.cached_clip(tasks[position], decoded, remarks, writes=writes)
 
     return read_or_decode
 
 
 def as_jpegs(task: DecodeTask) -> DecodeTask:
     """Return a task whose frames are prepared as JPEGs to keep, if it keeps frames; else the task itself."""
-    if task.keep is None:
+    if task.frame_cache is None:
         return task
     jpegs = {name: request._replace(prepare=to_jpeg) for name, request in task.requests.items()}
     return replace(task, requests=jpegs)
 
 
 class _VideoFrames:
-    """The kept frames of one video, in a folder named after the video's digest.
+    """The frames of one video in a frame cache, in a folder named after the video's digest.
 
     Attributes
     ----------
     digest
         SHA-256 of the video; empty if it cannot be read.
+    state
+        Size and modification time of the video when the digest was computed; None if it cannot be read.
     """
 
-    def __init__(self, path: Path, keep: Keep) -> None:
+    def __init__(self, path: Path, frame_cache: FrameCache) -> None:
         """Compute the digest of the video."""
         self.path = path
-        self.keep = keep
+        self.frame_cache = frame_cache
         self.digest = ""
+        self.state: tuple[int, int] | None = None
         with suppress(OSError, ObygazeError):  # the decoder then gives the reason
-            self.state = file_state(path)  # size and modification time
+            self.state = file_state(path)
             self.digest = file_digest(path)
 
     def _file(self, task: DecodeTask, sampling: Sampling) -> Path:
         """Return the file of a clip's frames, whose name is a digest of all that the frames depend on."""
         span = (task.start_s, task.end_s)
-        settings = [VERSION, KEEPING_RECORD, self.keep.decoder, task.strict, span, sampling.record()]
+        settings = [
+            FILE_VERSION,
+            KEEPING_RECORD,
+            self.frame_cache.decoder,
+            task.strict,
+            span,
+            sampling.record(),
+        ]
         key = sha256_of(json.dumps(settings).encode())[:32]
-        return self.keep.folder / self.digest / f"{key}.frames"
+        return self.frame_cache.folder / self.digest / f"{key}.frames"
 
-    def read(self, task: DecodeTask) -> dict[Sampling, _Kept]:
-        """Read the kept frames of a clip, for each sampling that its backbones need.
+    def read(self, task: DecodeTask) -> dict[Sampling, _KeptFrames]:
+        """Read the frames of a clip from the cache, for each sampling that its backbones need.
 
         Raises
         ------
         FileNotFoundError
-            They are not kept.
+            They are not in the cache.
         Exception
             A file is damaged: of any kind.
         """
         if not self.digest:
             raise FileNotFoundError
-        kept_of_sampling = {}
+        frames_of_sampling = {}
         for sampling in _samplings(task):
-            file = self._file(task, sampling)
-            digest, _, data = read_bytes(file, MOST_BYTES, within=self.keep.folder).partition(b"\n")
-            kept = msgspec.msgpack.decode(data, type=_Kept)
-            n_expected = sampling.n or len(kept.jpegs)  # a number of frames a second has no fixed one
-            has_all = len(kept.index) == len(kept.time_s) == len(kept.jpegs) == n_expected
+            # The path must not lead out of the cache's folder, as a link could.
+            content = read_bytes(self._file(task, sampling), MOST_BYTES, within=self.frame_cache.folder)
+            digest, _, data = content.partition(b"\n")
+            frames = msgspec.msgpack.decode(data, type=_KeptFrames)
+            # A sampling of some frames a second has a number for each clip, which is not known here.
+            n_expected = sampling.n or len(frames.jpegs)
+            has_all = len(frames.index) == len(frames.time_s) == len(frames.jpegs) == n_expected
             if digest.decode() != sha256_of(data) or not has_all:
                 raise ValueError("another digest, or number of frames")
-            kept_of_sampling[sampling] = kept
-        return kept_of_sampling
+            frames_of_sampling[sampling] = frames
+        return frames_of_sampling
 
-    def kept_clip(
-        self, task: DecodeTask, decoded: DecodedClip, remarks_on_kept: Sequence[str], *, writes: bool
+    def cached_clip(
+        self, task: DecodeTask, decoded: DecodedClip, remarks: Sequence[str], *, writes: bool
     ) -> DecodedClip:
-        """Keep the frames of a clip that was decoded to JPEGs, and return the clip with the kept frames.
+        """Return a clip as it will be read from the cache, after its frames were decoded to JPEGs.
+
+        So the features do not depend on whether the frames were in the cache.
 
         Parameters
         ----------
         decoded
-            Is returned as it is if it has failed.
-        remarks_on_kept
-            Remarks on the frames of the clip that were kept before.
+            The decoded clip, which is returned as it is if it has failed.
+        remarks
+            Further remarks on the clip.
         writes
-            Whether to write the frames, or only return what would be kept.
+            Whether to add the frames to the cache.
         """
         if decoded.status == "failed":
             return decoded
-        kept = _frames_to_keep(task, decoded)
-        remarks = [*decoded.remarks, *remarks_on_kept]
+        frames_of_sampling = _frames_to_keep(task, decoded)
+        all_remarks = [*decoded.remarks, *remarks]
         if writes:
-            remarks += self.keep_frames(task, kept)
-        clip = self.clip(task, kept)
-        return replace(clip, n_decoded=decoded.n_decoded, remarks=tuple(remarks), source=decoded.source)
+            all_remarks += self.write(task, frames_of_sampling)
+        clip = self.clip(task, frames_of_sampling)
+        return replace(clip, n_decoded=decoded.n_decoded, remarks=tuple(all_remarks), source=decoded.source)
 
-    def keep_frames(self, task: DecodeTask, kept_of_sampling: Mapping[Sampling, _Kept]) -> list[str]:
-        """Write the frames of a clip, one file a sampling; return a remark if that fails."""
+    def write(self, task: DecodeTask, frames_of_sampling: Mapping[Sampling, _KeptFrames]) -> list[str]:
+        """Write the frames of a clip to the cache, one file a sampling; return a remark if that fails.
+
+        Frames of a video that cannot be read, or was replaced while it was decoded, are not written.
+        """
         if not self.digest:
             return []
         try:
-            for sampling, kept in kept_of_sampling.items():
-                if file_state(self.path) == self.state:  # else the video was replaced while it was decoded
+            for sampling, frames in frames_of_sampling.items():
+                if file_state(self.path) == self.state:
                     file = self._file(task, sampling)
                     make_folder(file.parent)
-                    data = msgspec.msgpack.encode(kept)
+                    data = msgspec.msgpack.encode(frames)
                     write_whole(file, sha256_of(data).encode() + b"\n" + data, links=False)
         except (OSError, ObygazeError) as error:
             return [f"frames could not be kept: {getattr(error, 'strerror', None) or error}"]
         return []
 
-    def clip(self, task: DecodeTask, kept_of_sampling: Mapping[Sampling, _Kept]) -> DecodedClip:
-        """Make the result of a clip from its kept frames, which are prepared for each backbone."""
-        prepared = _prepared_frames(task, kept_of_sampling)
-        clips = [kept.clip for kept in kept_of_sampling.values()]  # the same clip, by each sampling
+    def clip(self, task: DecodeTask, frames_of_sampling: Mapping[Sampling, _KeptFrames]) -> DecodedClip:
+        """Make the result of a clip from its frames in the cache, which are prepared for each backbone.
+
+        Parameters
+        ----------
+        frames_of_sampling
+            The frames, for each sampling that the backbones need; each has the clip as it was decoded for
+            this sampling.
+        """
+        prepared = _prepared_frames(task, frames_of_sampling)
+        clips = [frames.clip for frames in frames_of_sampling.values()]
         reasons = dict.fromkeys(clip.reason for clip in clips if clip.reason)  # in order, each once
         remarks: dict[str, None] = {}
-        stretches: tuple[tuple[float, float], ...] = ()  # of the span, whatever the sampling
+        gaps: tuple[
+            tuple[float, float], ...
+        ] = ()  # those of the first clip that has some: they do not differ
         for clip in clips:
-            stretches = stretches or clip.without_pictures_s
             remarks.update(dict.fromkeys(clip.remarks))
-        source = dict(clips[0].source)
+            if not gaps:
+                gaps = clip.without_pictures_s
+        first_clip = clips[0]
+        source = dict(first_clip.source)
         if task.hash_source:
             source["sha256"] = self.digest
         return replace(
-            clips[0],
+            first_clip,
             clip_id=task.clip_id,
             status="partial" if any(clip.status == "partial" for clip in clips) else "ok",
             reason="; ".join(reasons),
             frames={name: prepared[request_key(request)] for name, request in task.requests.items()},
             source=source,
             remarks=tuple(remarks),
-            without_pictures_s=stretches,
+            without_pictures_s=gaps,
         )
 
 
@@ -253,28 +290,30 @@ def _samplings(task: DecodeTask) -> dict[Sampling, str]:
 
 
 def _prepared_frames(
-    task: DecodeTask, kept_of_sampling: Mapping[Sampling, _Kept]
+    task: DecodeTask, frames_of_sampling: Mapping[Sampling, _KeptFrames]
 ) -> dict[Hashable, Prepared]:
-    """Decode the kept JPEGs of a clip, and prepare them: `request_key` -> prepared frames."""
-    pictures = {}
-    for sampling, kept in kept_of_sampling.items():
-        pictures[sampling] = [from_jpeg(data) for data in kept.jpegs]
+    """Decode the JPEGs of a clip, and prepare them for the backbones: `request_key` -> prepared frames."""
+    pictures_of_sampling = {}
+    for sampling, frames in frames_of_sampling.items():
+        pictures_of_sampling[sampling] = [from_jpeg(data) for data in frames.jpegs]
     prepared: dict[Hashable, Prepared] = {}
     for key, (sampling, prepare) in task.frame_requests().items():
-        kept = kept_of_sampling[sampling]
-        images = np.stack([prepare(picture) for picture in pictures[sampling]])
-        prepared[key] = Prepared(images, np.array(kept.index, np.int64), np.array(kept.time_s))
+        frames = frames_of_sampling[sampling]
+        images = np.stack([prepare(picture) for picture in pictures_of_sampling[sampling]])
+        prepared[key] = Prepared(images, np.array(frames.index, np.int64), np.array(frames.time_s))
     return prepared
 
 
-def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _Kept]:
+def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _KeptFrames]:
     """Return, for each sampling of a clip that was decoded to JPEGs, the frames to write."""
-    # What depends on the manifest, or on the run, is not kept.
+    # The clip's id and the request for a digest are the manifest's and the run's: they are not kept.
     source = {field: value for field, value in clip.source.items() if field != "sha256"}
-    bare = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
+    clip_to_keep = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
     frames_of_sampling = {}
     for sampling, backbone in _samplings(task).items():
         frames = clip.frames[backbone]
-        jpegs = frames.images.tolist()
-        frames_of_sampling[sampling] = _Kept(bare, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs)
+        jpegs: list[bytes] = frames.images.tolist()  # an array of bytes objects, as `to_jpeg` makes them
+        frames_of_sampling[sampling] = _KeptFrames(
+            clip_to_keep, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs
+        )
     return frames_of_sampling

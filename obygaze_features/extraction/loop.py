@@ -16,7 +16,7 @@ from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
 from obygaze_features.extraction.encode import encode_batches, gpu_busy_s, gpu_record, warm_up
 from obygaze_features.extraction.films import Films
 from obygaze_features.extraction.job import Job
-from obygaze_features.extraction.report import Run, RunReport, recording_of
+from obygaze_features.extraction.report import BATCHES_AHEAD, Run, RunReport, recording_of
 from obygaze_features.store import Stage
 
 Decode = Callable[[Sequence[DecodeTask], Callable[[], bool]], Iterator[DecodedClip]]
@@ -46,14 +46,15 @@ def run_local(
     batch_size, stopped
         As in `run_loop`.
     films
-        Measure the stretches of these films that are not measured yet.
+        Measure those stretches of these films that are not measured yet, from which their shots are found.
     """
     n_workers = workers or usable_cores()
+    report = RunReport()
     with decode_pool(n_workers, timeout_s, job.decoder, batch_size, job.backbones) as pool:
         decode = partial(pool.decode, films=films)
         for report, results in run_loop(job, stage, clip_ids, decode, batch_size=batch_size, stopped=stopped):
             yield report, results
-    if films is not None:
+    if films is not None:  # the last report is still with the caller, and gets what no clip counts
         report.n_decoded += films.n_decoded
         report.decode_cpu_s += films.cpu_s
 
@@ -85,18 +86,19 @@ def run_loop(
     report = RunReport()
     if clip_ids:
         warm_up(job.backbones)
-    busy_before = gpu_busy_s(job.backbones)
+    busy_before_s = gpu_busy_s(job.backbones)  # in earlier calls; None without a GPU
     with recording_of(stage, clip_ids, report) as recording:
         decoded = decode(job.tasks(clip_ids), stopped)
-        batches = _batches(_timed(decoded, report), batch_size)
-        for results in encode_batches(job.backbones, batches, partial(_clock, report, "infer_s")):
-            if busy_before is not None:
-                report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before
-            written = recording.commit(results)
+        batches = _batches(_counted(decoded, report), batch_size)
+        for results in encode_batches(job.backbones, batches, partial(_add_seconds, report, "infer_s")):
+            if busy_before_s is not None:
+                report.gpu_busy_s = (gpu_busy_s(job.backbones) or 0.0) - busy_before_s
+            written = recording.take_written(BATCHES_AHEAD)
+            recording.queue(results)
             if written:
                 yield report, written
         report.gpus = gpu_record(job.backbones)
-    yield report, recording.written()
+    yield report, recording.take_written()
 
 
 def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedClip]]:
@@ -115,10 +117,10 @@ def _batches(clips: Iterator[DecodedClip], size: int) -> Iterator[list[DecodedCl
         yield batch
 
 
-def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:
-    """Yield clips unchanged, and add to the report how long they were waited for and took to decode."""
+def _counted(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedClip]:
+    """Yield the clips, and add to the report how long each was waited for, and what it took to decode it."""
     while True:
-        with _clock(report, "waited_s"):
+        with _add_seconds(report, "waited_s"):
             clip = next(clips, None)
         if clip is None:
             return
@@ -129,7 +131,7 @@ def _timed(clips: Iterator[DecodedClip], report: RunReport) -> Iterator[DecodedC
 
 
 @contextmanager
-def _clock(report: RunReport, name: str) -> Iterator[None]:
+def _add_seconds(report: RunReport, name: str) -> Iterator[None]:
     """Add the seconds that a `with` block takes to a field of the report."""
     before = time.perf_counter()
     yield

@@ -21,14 +21,12 @@ from obygaze_features.extraction.decode_clips import (
     take_pictures,
 )
 from obygaze_features.extraction.decoders import PYAV, Decode, load_decoder
-from obygaze_features.extraction.films import Films, KeptFrames, Pass, Stretch, WorkQueue
-from obygaze_features.extraction.keep_frames import as_jpegs, keeping
+from obygaze_features.extraction.films import FilePass, Films, Stretch, StretchFrames, WorkQueue
+from obygaze_features.extraction.keep_frames import as_jpegs, with_frame_cache
 from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.video.file_facts import packed
 from obygaze_features.workers import Event, Parent, WorkerPool
 
-STRETCH_ITEM = -1
-"""First value of the message with the measurements of a stretch, where messages of clips have a position."""
 MOST_CRASHES = 3
 """Crashes after which a file fails; more than one, since the machine may also have killed the worker."""
 POLL_S = 0.2
@@ -66,8 +64,8 @@ class DecodePool:
         # Workers share what they compute for a large file, and frames that several of them need.
         self._shared = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
         self._pool = WorkerPool(workers, partial(_decode, decoder=decoder, folder=Path(self._shared.name)))
-        self._keys = count()
-        self._running: dict[Hashable, _Attempt] = {}  # key of a pass -> the attempt to decode it
+        self._keys = count()  # keys for attempts: 0, 1, ...
+        self._running: dict[Hashable, _PassAttempt] = {}  # key -> attempt that a worker does or is queued for
 
     def __enter__(self) -> Self:
         """Return the pool."""
@@ -117,82 +115,99 @@ class DecodePool:
         return not self._running
 
     def _take(self, event: Event, queue: WorkQueue, films: Films | None) -> list[DecodedClip]:
-        """Handle a message of a worker: return the clips that it finishes, and queue clips to retry."""
-        if event.kind == "item" and event.value[0] == STRETCH_ITEM and films is not None:
-            self._keep_measurements(event, films)
-            return []
+        """Handle a message of a worker, or the end of its task; return the clips that it finishes.
+
+        Clips to decode again are queued.
+        """
         if event.kind == "item":
-            return [self._take_clip(event)]
-        if self._running[event.key].work.stretch is not None:
+            return self._take_message(event.key, event.value, films)
+        # The worker has done its task, has died, or was killed at the time limit.
+        if self._running[event.key].file_pass.stretch is not None:
             self._end_stretch(event, queue)
             return []
         return self._end_pass(event)
 
+    def _take_message(
+        self, key: Hashable, message: "ClipMessage | StretchMessage", films: Films | None
+    ) -> list[DecodedClip]:
+        """Store the measurements that a worker has sent, or return the clip that it has sent."""
+        attempt = self._running[key]
+        if isinstance(message, ClipMessage):
+            del attempt.undone[message.number]
+            return [message.clip]
+        if films is not None:
+            self._store_measurements(attempt, message, films)
+        return []
+
     def _has_room(self) -> bool:
-        """Return whether another pass may be queued: a worker is idle, or few enough clips are queued."""
+        """Return whether another pass may be given to the workers: one is idle, or few enough clips wait."""
         n_clips = 0
         for attempt in self._running.values():
-            n_clips += max(len(attempt.undone), 1)  # a stretch without windows counts as one clip
+            n_clips += max(len(attempt.undone), 1)  # a stretch in which no window begins counts as one clip
         return len(self._running) < self.workers or n_clips < self._most_queued
 
-    def _put(self, work: Pass, n_attempts: int = 1) -> Hashable:
-        """Queue a pass for the workers, for the first time or again; return the key of its messages."""
+    def _put(self, file_pass: FilePass, n_attempts: int = 1) -> Hashable:
+        """Give a pass to the workers, and return the key of the events that it causes.
+
+        Parameters
+        ----------
+        n_attempts
+            How often it is given to them with this: 1 for the first time.
+        """
         key = next(self._keys)
         frames_file = Path(self._shared.name, f"frames-{key}")
-        self._running[key] = _Attempt(dict(enumerate(work.tasks)), work, frames_file, n_attempts)
-        stretch_files = [frames.path for frames in work.stretch_frames]
-        # A worker gets the paths alone: a copy of `KeptFrames` would remove the file when it goes.
-        task = _PassTask(replace(work, stretch_frames=()), frames_file, stretch_files)
-        n_clips = PASS_CLIPS if work.stretch else len(work.tasks)
+        self._running[key] = _PassAttempt(
+            dict(enumerate(file_pass.tasks)), file_pass, frames_file, n_attempts
+        )
+        stretch_files = [frames.path for frames in file_pass.stretch_frames]
+        # The worker gets paths, because a copy of `StretchFrames` would remove the file when it goes.
+        task = _PassTask(replace(file_pass, stretch_frames=()), frames_file, stretch_files)
+        # A stretch takes as long as its usual number of windows, however many begin in it.
+        n_clips = PASS_CLIPS if file_pass.stretch else len(file_pass.tasks)
         self._pool.put(key, task, self.timeout_s * n_clips)
         return key
 
-    def _take_clip(self, event: Event) -> DecodedClip:
-        """Return the clip that a worker has sent, and mark it as done."""
-        clip: DecodedClip
-        number, clip = event.value
-        del self._running[event.key].undone[number]
-        return clip
+    def _store_measurements(self, attempt: "_PassAttempt", message: "StretchMessage", films: Films) -> None:
+        """Store the measurements of a stretch, which its worker has sent.
 
-    def _keep_measurements(self, event: Event, films: Films) -> None:
-        """Store the measurements of a stretch, which its worker has sent, for the detection of cuts.
-
-        The frames that other windows need are in a file, which is kept until these windows are decoded.
+        The worker has also written the frames that other windows need to a file, which is kept for them.
         """
-        attempt = self._running[event.key]
-        message: _StretchMessage = event.value[1]
-        if attempt.work.stretch is not None:
-            attempt.stretch_frames = KeptFrames(attempt.frames_file)
-            films.write_measurements(
-                attempt.work.stretch, message.measurements, message.n_decoded, message.cpu_s
-            )
+        stretch = attempt.file_pass.stretch
+        if stretch is not None:
+            attempt.stretch_frames = StretchFrames(attempt.frames_file)
+            films.write_measurements(stretch, message.measurements, message.n_decoded, message.cpu_s)
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
-        """Queue the windows that a stretch did not give, or the stretch again if its worker died."""
+        """End an attempt at a stretch: decode it again if its worker died early, else end it in the queue.
+
+        The queue then reads the windows that the attempt did not give.
+        """
         attempt = self._running.pop(event.key)
         undone = list(attempt.undone.values())
-        died_unmeasured = event.kind == "died" and attempt.stretch_frames is None
-        if died_unmeasured and attempt.number < MOST_CRASHES:
-            self._put(replace(attempt.work, tasks=undone), attempt.number + 1)
-        elif attempt.work.stretch is not None:
-            queue.end_stretch(attempt.work.stretch, undone, attempt.stretch_frames)
+        has_died = event.kind == "died"
+        is_measured = attempt.stretch_frames is not None
+        if has_died and not is_measured and attempt.number < MOST_CRASHES:
+            self._put(replace(attempt.file_pass, tasks=undone), attempt.number + 1)
+        elif attempt.file_pass.stretch is not None:
+            queue.end_stretch(attempt.file_pass.stretch, undone, attempt.stretch_frames)
 
     def _end_pass(self, event: Event) -> list[DecodedClip]:
-        """Queue the clips that a pass did not give again, or return them as failed."""
+        """End an attempt at a pass: decode the clips that it did not give again, or return them as failed."""
         attempt = self._running.pop(event.key)
         undone = list(attempt.undone.values())
-        if not undone:  # every clip was yielded, even if the worker died after the last
+        if not undone:  # every clip was given, even if the worker died after the last
             return []
         if event.kind == "done":
             return _failed(undone, f"the decoder '{self.decoder}' gave nothing for this clip")
-        if len(attempt.work.tasks) > 1:  # any of them may be at fault
+        # The worker died or was late. Any of several clips may be at fault: each is decoded alone.
+        if len(attempt.file_pass.tasks) > 1:
             for task in undone:
-                self._put(Pass([task]))
+                self._put(FilePass([task]))
             return []
         if event.kind == "late":
             return _failed(undone, f"decoding took longer than the limit of {self.timeout_s:g} s")
         if attempt.number < MOST_CRASHES:
-            self._put(Pass(undone), attempt.number + 1)
+            self._put(FilePass(undone), attempt.number + 1)
             return []
         return _failed(undone, f"the decoder crashed on this file {MOST_CRASHES} times ({event.value})")
 
@@ -203,28 +218,28 @@ def _failed(tasks: Sequence[DecodeTask], reason: str) -> list[DecodedClip]:
 
 
 @dataclass(slots=True)
-class _Attempt:
-    """An attempt to decode a pass, which a worker does or is queued for.
+class _PassAttempt:
+    """An attempt to decode a pass.
 
     Attributes
     ----------
     undone
         Position in the pass of each clip that was not given yet -> its task.
-    work
+    file_pass
         The pass.
     frames_file
         File for the frames of its stretch that other windows need.
     number
         Number of the attempt, from 1.
     stretch_frames
-        These frames, once the stretch has been decoded; else None.
+        The frames in that file, once the stretch has been decoded; else None.
     """
 
     undone: dict[int, DecodeTask]
-    work: Pass
+    file_pass: FilePass
     frames_file: Path
     number: int
-    stretch_frames: KeptFrames | None = None
+    stretch_frames: StretchFrames | None = None
 
 
 class _PassTask(NamedTuple):
@@ -232,7 +247,7 @@ class _PassTask(NamedTuple):
 
     Attributes
     ----------
-    work
+    file_pass
         The pass, without `stretch_frames`.
     frames_file
         File to write: the frames of the pass's stretch that other windows need.
@@ -240,20 +255,27 @@ class _PassTask(NamedTuple):
         Such files of other stretches, which are decoded already.
     """
 
-    work: Pass
+    file_pass: FilePass
     frames_file: Path
     stretch_files: Sequence[Path]
 
 
-class _StretchMessage(NamedTuple):
-    """Message of a worker at the end of a stretch: its measurements. Its windows are messages of their own.
+class ClipMessage(NamedTuple):
+    """Message of a worker with a decoded clip, and its position in the pass."""
+
+    number: int
+    clip: DecodedClip
+
+
+class StretchMessage(NamedTuple):
+    """Message of a worker that has decoded a stretch to its end; its windows are messages of their own.
 
     Attributes
     ----------
     measurements
         Measurements of its frames, packed.
     n_decoded, cpu_s
-        Frames and processor seconds that no window counts.
+        Frames decoded and processor seconds spent that are not counted with a window.
     """
 
     measurements: bytes
@@ -262,40 +284,42 @@ class _StretchMessage(NamedTuple):
 
 
 def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> None:
-    """Decode a pass in a worker; send each clip with its position, a measured stretch as `STRETCH_ITEM`.
+    """Decode a pass in a worker: send a `ClipMessage` for each clip, and a `StretchMessage` for a stretch.
 
     Parameters
     ----------
     task
         The pass, and the files of frames that were decoded with stretches.
     parent
-        Receives the results.
+        The main process, which gets the messages.
     decoder
         Name of the decoder.
     folder
         Where the workers of a pool share what they compute for a large file.
     """
     share_in(folder)
-    started = time.process_time()
-    measured_stretches: list[Rest[Pixels]] = []
-    decode = _decoder_of_pass(task, load_decoder(decoder), measured_stretches)
-    if task.work.stretch is not None and not take_pictures(task.work.tasks):
-        _measure_stretch(task.work.stretch, measured_stretches)  # `decode` is not called for these tasks
+    started_s = time.process_time()
+    stretch_results: list[Rest[Pixels]] = []  # one at the end, if the stretch could be decoded
+    decode = _decoder_of_pass(task, load_decoder(decoder), stretch_results)
+    stretch = task.file_pass.stretch
+    if stretch is not None and not take_pictures(task.file_pass.tasks):
+        _measure_stretch(stretch, stretch_results)  # `decode` is not called for these tasks
     clips_cpu_s = 0.0
-    for number, clip in decode_clips(task.work.tasks, decode):
+    for number, clip in decode_clips(task.file_pass.tasks, decode):
         clips_cpu_s += clip.cpu_s
-        parent.send((number, clip))
-    for stretch in measured_stretches:
-        task.frames_file.write_bytes(pickle.dumps(stretch.known))
-        cpu_s = time.process_time() - started - clips_cpu_s
-        parent.send((STRETCH_ITEM, _StretchMessage(packed(stretch.measured), stretch.decoded, cpu_s)))
+        parent.send(ClipMessage(number, clip))
+    for result in stretch_results:
+        task.frames_file.write_bytes(pickle.dumps(result.known))
+        cpu_s = time.process_time() - started_s - clips_cpu_s
+        parent.send(StretchMessage(packed(result.measured), result.decoded, cpu_s))
 
 
-def _decoder_of_pass(task: _PassTask, decode: Decode, measured_stretches: list[Rest[Pixels]]) -> Decode:
+def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest[Pixels]]) -> Decode:
     """Return the function that decodes a pass.
 
-    There are three: one for a whole stretch of a film; one for windows of which some frames were decoded
-    with stretches already; and `decode` for all other clips.
+    It decodes a whole stretch of a film; or, with PyAV, windows of which some frames were decoded with
+    stretches already; or it is `decode` for all other clips. In each case frames are read from the cache of
+    frames and written to it, if the clips have one.
 
     Parameters
     ----------
@@ -303,31 +327,37 @@ def _decoder_of_pass(task: _PassTask, decode: Decode, measured_stretches: list[R
         The pass, and the files of frames that were decoded with stretches.
     decode
         The usual decoder.
-    measured_stretches
+    stretch_results
         At the end of a stretch, the returned function appends its measurements and the frames that other
         windows need.
     """
-    stretch = task.work.stretch
+    stretch = task.file_pass.stretch
     if stretch is not None:
         decode_windows = partial(
             decode_stretch,
             path=stretch.path,
             stretch=(stretch.start_s, stretch.end_s),
-            others=[as_jpegs(other) for other in task.work.others],
-            measured_stretches=measured_stretches,
+            others=[as_jpegs(other) for other in task.file_pass.others],
+            stretch_results=stretch_results,
         )
-        return keeping(decode_windows, always=True)  # the stretch is measured even if all windows are kept
-    known: dict[int, Known[Pixels]] = {}
+        # Called even if the frames of all windows are in the cache, since it measures the stretch.
+        return with_frame_cache(decode_windows, always=True)
+    known: dict[int, Known[Pixels]] = {}  # frame number -> what the windows need of the frame
     for path in task.stretch_files:
         known |= pickle.loads(path.read_bytes())  # noqa: S301 - from our own process
-    return keeping(partial(decode_with_av, known=known) if known else decode)
+    if known:
+        return with_frame_cache(partial(decode_with_av, known=known))
+    return with_frame_cache(decode)
 
 
-def _measure_stretch(stretch: Stretch, measured_stretches: list[Rest[Pixels]]) -> None:
+def _measure_stretch(stretch: Stretch, stretch_results: list[Rest[Pixels]]) -> None:
     """Decode a stretch of a film only to measure its frames for the detection of cuts; no window is read."""
-    ends = (stretch.start_s, stretch.end_s)
     windows = decode_stretch(
-        (), path=stretch.path, stretch=ends, others=(), measured_stretches=measured_stretches
+        tasks=(),
+        path=stretch.path,
+        stretch=(stretch.start_s, stretch.end_s),
+        others=(),
+        stretch_results=stretch_results,
     )
-    for _ in windows:  # there are none; the iteration decodes the stretch
+    for _window in windows:  # there are none; asking for them decodes the stretch
         pass

@@ -25,14 +25,14 @@ from obygaze_features.store.format import STAGING_SUFFIX, STATUSES
 from obygaze_features.store.growth import Plan, discard, is_replaceable, plan_growth
 from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.missing_videos import MissingVideoCheck, clips_with_returned_video
-from obygaze_features.store.sealing import versioned
+from obygaze_features.store.sealing import versioned_path
 from obygaze_features.store.shares import (
     begin_share,
     finish_share,
     number_of_shares,
     shares_elsewhere,
 )
-from obygaze_features.store.stage import shard_rows
+from obygaze_features.store.stage import rows_of_share
 from obygaze_features.store.store import sealed_versions
 from obygaze_features.video import why_not_in_stretches
 
@@ -96,10 +96,10 @@ class Extraction:
     @property
     def sealed_path(self) -> Path:
         """Folder of the sealed store."""
-        return versioned(self.out, self.version)
+        return versioned_path(self.out, self.version)
 
     @property
-    def seals(self) -> bool:
+    def will_seal(self) -> bool:
         """Whether the store is sealed when every row is done."""
         return self.sealing and self.shard[1] == 1
 
@@ -108,9 +108,9 @@ class Extraction:
         obstacle = what_forbids_writing(self.stage_path)
         if obstacle:
             self.note(obstacle)
-        self.refuse_sealed()
+        self.refuse_if_sealed()
         clips, _, _ = self.plan()
-        if self.stage_path.exists() and not self.has_superseded_stage():
+        if self.stage_path.exists() and not self.has_replaceable_stage():
             missing = self._missing(self.open_stage(trial=True))
         else:
             missing = self._missing_without_stage(clips)
@@ -134,7 +134,7 @@ class Extraction:
             parent_clips = open_store(self.append).clips
             done_ids = {clip.clip_id for clip in parent_clips if clip.status != STATUSES[0]}
         clip_ids = sorted(clip.clip_id for clip in clips)
-        ids_of_shard = [clip_ids[row] for row in shard_rows(len(clip_ids), self.shard)]
+        ids_of_shard = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
         return [clip_id for clip_id in ids_of_shard if clip_id not in done_ids]
 
     def _add_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> None:
@@ -183,11 +183,11 @@ class Extraction:
             missing = [clip for clip in missing if clip in planned]
         return missing
 
-    def has_superseded_stage(self) -> bool:
+    def has_replaceable_stage(self) -> bool:
         """Return whether the stage belongs to the sealed store that grows, so that a new one replaces it."""
         return self.append is not None and is_replaceable(self.stage_path, self.append)
 
-    def refuse_sealed(self) -> None:
+    def refuse_if_sealed(self) -> None:
         """Refuse to extract into a store that is sealed and whose stage is gone.
 
         Raises
@@ -195,7 +195,7 @@ class Extraction:
         ExtractError
             The store is sealed; the message names the option that makes the next version.
         """
-        has_stage = self.stage_path.exists() and not self.has_superseded_stage()
+        has_stage = self.stage_path.exists() and not self.has_replaceable_stage()
         if self.sealed_path.exists() and not has_stage:
             newest = quote(str(sealed_versions(self.out)[-1]))
             raise ExtractError(
@@ -232,9 +232,9 @@ class Extraction:
             The stage was created with other settings.
         """
         clips, groups, corpus = self.plan()
-        if self.has_superseded_stage():
+        if self.has_replaceable_stage():
             with locked(self.stage_path.parent, wait=True):  # other shards make the stage under this lock too
-                if self.has_superseded_stage():  # no other shard was first
+                if self.has_replaceable_stage():  # no other shard was first
                     discard(self.stage_path)
                     self.note(f"removed {self.stage_path}: all of its clips are sealed")
         return Stage.open(self.stage_path, clips, groups, corpus, parent=self.append, trial=trial)
@@ -254,12 +254,12 @@ class Extraction:
         StoreError
             The stage was created with other settings.
         """
-        self.refuse_sealed()
+        self.refuse_if_sealed()
         obstacle = what_forbids_writing(self.stage_path)
         if obstacle:
             raise ExtractError(obstacle)
         self._note_licences()
-        for renamed in self.renamed_stages():
+        for renamed in self.notes_on_renamed_stages():
             self.note(renamed)
         stage = self.open_stage()
         with _explained_if_removed(stage.path):
@@ -320,8 +320,9 @@ class Extraction:
         with shown_progress(self.progress, "extract", self.unit) as show, closing(run):
             for report, results in run:
                 video_check.check(results)
-                shares = " ".join(f"{name} {percent:.0f}%" for name, percent in report.shares().items())
-                show(report.clips, len(missing), shares)
+                percentages = report.time_percentages()
+                times = " ".join(f"{name} {percent:.0f}%" for name, percent in percentages.items())
+                show(report.clips, len(missing), times)
         return report
 
     def _note_other_writers(self, stage: Stage) -> None:
@@ -337,13 +338,13 @@ class Extraction:
 
     def _refuse_late_rows(self, n_missing: int) -> None:
         """Refuse missing rows of a store that is sealed already, if this extraction would seal it."""
-        if self.sealed_path.exists() and self.seals:
+        if self.sealed_path.exists() and self.will_seal:
             raise ExtractError(
                 f"{self.sealed_path} is already sealed; {n_missing} more {self.unit}s need a new version, "
                 f"such as --store-version {self._next_version()}"
             )
 
-    def renamed_stages(self) -> Iterator[str]:
+    def notes_on_renamed_stages(self) -> Iterator[str]:
         """Yield a note on each stage in the same folder that may be this one under an earlier name.
 
         Such a stage has the same clips and groups, some of its rows are done, and it has no sealed store.
@@ -373,7 +374,7 @@ class Extraction:
 
     def seal(self, stage: Stage) -> Path | None:
         """Seal the stage if every row is done and this extraction seals; return the store's folder."""
-        if not self.seals or stage.missing():
+        if not self.will_seal or stage.missing():
             return None
         if self.sealed_path.exists():
             self._note_terms_of_sealed()
@@ -408,7 +409,7 @@ class Extraction:
 
     def _note_licences(self) -> None:
         """Note before the work that no licence is given, or that weights have a licence with conditions."""
-        if not self.seals or self.sealed_path.exists():
+        if not self.will_seal or self.sealed_path.exists():
             return
         licence = self._terms().licence
         if licence == NO_LICENCE:

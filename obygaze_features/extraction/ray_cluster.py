@@ -9,7 +9,8 @@ import os
 import signal
 from typing import Any
 
-__all__ = ["join_or_start", "ray", "refusal"]  # import Ray from this module, so that the settings below apply
+# Ray is imported from this module, so that the settings below apply.
+__all__ = ["join_error_message", "join_or_start", "ray"]
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage reports to the developers of Ray
 os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # no call may start or join another cluster
@@ -38,7 +39,7 @@ QUIET_SETTINGS: dict[str, Any] = {"log_to_driver": False, "logging_level": loggi
 def join_or_start(address: str | None, workers: int | None, folder: str | None) -> str:
     """Join the cluster at an address, or start one here; return the address of its head.
 
-    SIGINT and SIGTERM are ignored from then on: the parent of this process decides when it ends.
+    SIGINT and SIGTERM are ignored from then on, because the main process kills this process at the end.
 
     Parameters
     ----------
@@ -72,8 +73,9 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
             ray.init(**settings, **QUIET_SETTINGS)
             break
         except Exception as error:
+            # Only a cluster of its own that did not start in time is tried again.
             if address or START_TIMED_OUT not in str(error) or attempt == MOST_STARTS:
-                raise ExtractError(refusal(address, error)) from error
+                raise ExtractError(join_error_message(address, error)) from error
             ray.shutdown()  # what it has started ends with this process
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -81,14 +83,17 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
     return head
 
 
-def refusal(address: str | None, error: Exception) -> str:
-    """Return the message for a cluster that could not be joined, or (address None) not be started here."""
-    words = " ".join(str(error).split()) or type(error).__name__
+def join_error_message(address: str | None, error: Exception) -> str:
+    """Return the message for a cluster that could not be joined, or (address None) not be started here.
+
+    Ray's error is shown in one line.
+    """
+    reason = " ".join(str(error).split()) or type(error).__name__
     if address is None:
-        return f"no Ray cluster could be started on this machine: {words}"
-    if "Version mismatch" in words:
-        return f"the Ray cluster at {address} runs other versions than this process: {words}"
+        return f"no Ray cluster could be started on this machine: {reason}"
+    if "Version mismatch" in reason:
+        return f"the Ray cluster at {address} runs other versions than this process: {reason}"
     return (
-        f"RAY_ADDRESS={address}: no Ray cluster can be joined there ({words}); "
+        f"RAY_ADDRESS={address}: no Ray cluster can be joined there ({reason}); "
         "is RAY_AUTH_TOKEN that of the cluster? Unset RAY_ADDRESS to start one on this machine"
     )

@@ -1,4 +1,4 @@
-"""Drive a Ray cluster: start an encoder per GPU or node, give it the shares that the main process sends.
+"""Drive a Ray cluster: start an encoder per GPU or node, give it the clips that the main process assigns.
 
 This runs in a child of the main process, because Ray may end its process at any time.
 """
@@ -8,6 +8,7 @@ import queue
 import re
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -29,7 +30,7 @@ NEXT_NOTES_S = 300.0
 
 
 def drive(order: Order, log_file: Path, parent: Parent) -> None:
-    """Join the cluster, run the shares of clips that the parent sends, and send back their events, for ever.
+    """Join the cluster, and run the assignments that the main process sends until it kills this process.
 
     Parameters
     ----------
@@ -38,8 +39,9 @@ def drive(order: Order, log_file: Path, parent: Parent) -> None:
     log_file
         File to which all output of Ray is appended.
     parent
-        The main process. It gets a `Head` before and after the cluster is joined, notes for the user as
-        texts, the number of encoders, and then events of shares; it kills this process at the end.
+        The main process. It gets, in this order: a `Head` without an address when joining begins, a `Head`
+        with the cluster's address, notes for the user as texts, the number of encoders, and then the events
+        of assignments.
     """
     with log_file.open("ab") as file:
         for descriptor in (1, 2):  # standard output and error, to which Ray's C++ part also prints
@@ -51,17 +53,25 @@ def drive(order: Order, log_file: Path, parent: Parent) -> None:
         parent.send(note)
     parent.send(pools.n_encoders)
     encoders = _Encoders(order, pools.n_decoders, pools.n_encoders)
+    threading.Thread(target=_pass_on_messages, args=(parent, encoders), daemon=True).start()
+    _send_events(encoders, parent)
 
-    def listen() -> None:
-        """Give the shares that the parent sends to the encoders, and pass on its request to stop."""
-        while True:
-            message = parent.receive()
-            if message == STOP:
-                encoders.stop()
-            else:
-                encoders.shares.put(message)
 
-    threading.Thread(target=listen, daemon=True).start()
+def _pass_on_messages(parent: Parent, encoders: "_Encoders") -> None:
+    """Give the encoders the assignments and the request to stop that the main process sends; never return."""
+    while True:
+        message = parent.receive()
+        if message == STOP:
+            encoders.stop()
+        else:
+            encoders.assignments.put(message)
+
+
+def _send_events(encoders: "_Encoders", parent: Parent) -> None:
+    """Send the events of assignments to the main process, and a note if none comes for long; never return.
+
+    An error that ends the run is raised.
+    """
     timeout_s = FIRST_NOTE_S
     while True:
         try:
@@ -77,7 +87,7 @@ def drive(order: Order, log_file: Path, parent: Parent) -> None:
 
 
 class Pools(NamedTuple):
-    """Numbers of decoders and encoders to start in a cluster, and notes on them for the user."""
+    """How many decoders and encoders are started in a cluster, and notes on them for the user."""
 
     n_decoders: int
     n_encoders: int
@@ -85,7 +95,7 @@ class Pools(NamedTuple):
 
 
 def choose_pools(order: Order) -> Pools:
-    """Choose the number of decoders (one per core) and of encoders (one per GPU, else one per node).
+    """Choose how many decoders (one per core) and encoders (one per GPU, else one per node) to start.
 
     Raises
     ------
@@ -114,29 +124,30 @@ def choose_pools(order: Order) -> Pools:
 
 
 class _Encoders:
-    """The encoders of the cluster, each with a thread here that restarts it if it dies.
+    """The encoders of the cluster: Ray actors, each with a thread here that restarts it if it dies.
 
     Attributes
     ----------
-    shares
-        Pairs of key and clip ids, which the encoders take.
+    assignments
+        Queue of key and clip ids, from which the encoders take their work.
     events
-        Events of the shares, or an error that ends the run.
+        Queue of events of the assignments, or of an error that ends the run.
     """
 
     def __init__(self, order: Order, n_decoders: int, n_encoders: int) -> None:
-        """Start a thread for each encoder, which starts the encoder and gives it shares of clips."""
-        self.shares: queue.SimpleQueue[tuple[int, Sequence[str]]] = queue.SimpleQueue()
+        """Start a thread for each encoder, which starts the encoder and gives it clips."""
+        self.assignments: queue.SimpleQueue[tuple[int, Sequence[str]]] = queue.SimpleQueue()
         self.events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
-        # More tasks than cores, so that none is idle while an encoder computes; unless fewer are wanted.
+        self._order = order
+        # Two decode tasks a core, so that no core is idle while an encoder computes; unless the user wants
+        # fewer. Each encoder decodes with its share of them.
         n_tasks = order.workers or 2 * n_decoders
         settings = DecodeSettings(order.timeout_s, order.decoder, decoder_record(order.decoder))
-        self._order = order
         self._decode = partial(decode_by_ray, workers=ceil(n_tasks / n_encoders), settings=settings)
         actor_options: Any = {
-            "num_cpus": 0,
+            "num_cpus": 0,  # the cores are for the decoders
             "num_gpus": 1 if order.on_gpu else 0,
-            "scheduling_strategy": "SPREAD",
+            "scheduling_strategy": "SPREAD",  # over the nodes
             "max_concurrency": 2,  # calls at once: `do`, and meanwhile `stop`
         }
         self._actor_class: Any = ray.remote(**actor_options)(RayEncoder)
@@ -145,42 +156,44 @@ class _Encoders:
             threading.Thread(target=self._serve, args=(number,), daemon=True).start()
 
     def stop(self) -> None:
-        """Tell all encoders to finish their current clips, and drop the shares that wait."""
+        """Tell all encoders to finish their current clips; assignments that none has taken end undone."""
         for actor in list(self._actors.values()):
             actor.stop.remote()
-        while not self.shares.empty():
-            key, _ = self.shares.get()
+        while not self.assignments.empty():
+            key, _ = self.assignments.get()
             self.events.put(Event(key, "done"))
 
     def _serve(self, number: int) -> None:
-        """Start an encoder and give it shares, one after the other; restart it if it dies. Runs in a thread.
+        """Start an encoder and give it assignments; restart it if it dies. Runs in a thread.
 
-        An encoder that dies `ATTEMPTS` times in a row before it has begun ends the run.
+        An encoder that dies `ATTEMPTS` times in a row before it is ready ends the run.
         """
         n_failed_starts = 0  # in a row
         try:
             while True:
                 actor = self._actor_class.remote(self._order.worker, self._order.marker, self._decode)
                 self._actors[number] = actor
-                n_failed_starts += 1  # until it has begun
                 try:
                     _raise_node_error(ray.get(actor.begin.remote()))
-                    n_failed_starts = 0
-                    self._do_shares(actor)
                 except ray.exceptions.RayActorError:
+                    n_failed_starts += 1
                     if n_failed_starts == ATTEMPTS:
                         raise
+                    continue
+                n_failed_starts = 0
+                with suppress(ray.exceptions.RayActorError):  # the encoder died: it is started again
+                    self._do_assignments(actor)
         except Exception as error:  # noqa: BLE001 - raised again in the main thread
             self.events.put(error)
 
-    def _do_shares(self, actor: Any) -> None:
-        """Give an encoder shares of clips, one after the other, until it dies (RayActorError)."""
+    def _do_assignments(self, actor: Any) -> None:
+        """Give an encoder assignments one after the other, until it dies: then a RayActorError is raised."""
         while True:
-            key, clip_ids = self.shares.get()
+            key, clip_ids = self.assignments.get()
             self._do(actor, key, clip_ids)
 
     def _do(self, actor: Any, key: int, clip_ids: Sequence[str]) -> None:
-        """Run one share of clips on an encoder, and pass on its events.
+        """Run one assignment on an encoder, and pass on its events.
 
         Raises
         ------
@@ -214,13 +227,14 @@ def _note_on_waiting() -> str:
 
 
 def without_remote_traceback(error: Exception) -> Exception:
-    """Replace an error of Ray, which contains a remote traceback, by an ExtractError with its cause."""
+    """Replace an error of Ray, whose text is a remote traceback, by an ExtractError with node and cause."""
     if not isinstance(error, ray.exceptions.RayError):
         return error
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # Lines such as "ValueError: ..."; the last error of a traceback is the one that was raised.
     causes = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
-    cause = causes[-1] if causes else lines[0]  # the last error of a traceback is the one that was raised
+    cause = causes[-1] if causes else lines[0]
     address = re.search(r"\bip=([\w.:]+)", text)
     node = f"node {address[1]}" if address else "a node"
     return ExtractError(

@@ -18,7 +18,7 @@ from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.pool import POLL_S
 from obygaze_features.extraction.ray_order import RUN, Head, Order
 from obygaze_features.extraction.report import Run, RunReport
-from obygaze_features.extraction.schedule import LoopWorker, fail, share_out
+from obygaze_features.extraction.schedule import LoopWorker, extract_in_processes, write_failed
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.store import Stage
 from obygaze_features.store.missing_videos import missing_files
@@ -66,22 +66,24 @@ def run_ray(
     ------
     ExtractError
         If the job has no recipes, no cluster is available, its head is lost, a node lacks the stage or a
-        video that this process finds, a node would compute other features than this process, or the child
-        ends.
+        video that this process finds, a node would compute other features than this process, or the process
+        that drives the cluster ends.
     """
     worker = LoopWorker(job, stage, batch_size)
     report = RunReport(engine="ray")
     videos = {clip: job.manifest.video_path(job.manifest.by_id[clip]) for clip in clip_ids}
-    absent = missing_files(path for path in videos.values() if path is not None)
-    without_video = [clip for clip, path in videos.items() if path in absent]
-    failed = fail(stage, without_video, NO_SUCH_FILE, report) if without_video else []
-    yield report, failed
-    to_do = [clip for clip, path in videos.items() if path not in absent]
+    absent_files = missing_files(path for path in videos.values() if path is not None)
+    clips_without_file = [clip for clip, path in videos.items() if path in absent_files]
+    if clips_without_file:  # they fail here: a node that does not find a video is an error
+        yield report, write_failed(stage, clips_without_file, NO_SUCH_FILE, report)
+    else:
+        yield report, []
+    to_do = [clip for clip, path in videos.items() if path not in absent_files]
     if not to_do:
         return
     address = os.environ.get("RAY_ADDRESS") or None
     if address:
-        reach(address)
+        refuse_unreachable(address)
     with _ray_folder() as folder, _marker_file(stage.path.absolute()) as marker:
         order = Order(
             worker=worker,
@@ -96,8 +98,8 @@ def run_ray(
         )
         with RayCluster(order, folder / "printed", stage, note) as cluster:
             if cluster.join(stopped):
-                report.encoders = cluster.workers
-                yield from share_out(stage, to_do, cluster, report, stopped=stopped)
+                report.encoders = cluster.workers  # they are the encoders
+                yield from extract_in_processes(stage, to_do, cluster, report, stopped=stopped)
 
 
 @contextmanager
@@ -121,8 +123,8 @@ def _ray_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        # Ray's processes end soon after their leader, and write until then: it is tried for five seconds.
-        for _ in range(50):
+        # Ray's processes end some seconds after the one that drives the cluster, and write until then.
+        for _attempt in range(50):
             shutil.rmtree(folder, ignore_errors=True)
             if not folder.exists():
                 break
@@ -156,12 +158,12 @@ class RayCluster:
     Attributes
     ----------
     workers
-        Encoders; 0 before the child has joined.
+        Number of encoders, which are the workers of a cluster; 0 before the child has joined.
     """
 
     def __init__(self, order: Order, log_file: Path, stage: Stage, note: Callable[[str], object]) -> None:
         """Prepare the child process, which starts when the `with` block is entered."""
-        self.workers = 0  # encoders of the cluster; 0 until the child has joined
+        self.workers = 0
         self._order = order
         self._log_file = log_file
         self._stage = stage
@@ -183,11 +185,11 @@ class RayCluster:
     def join(self, stopped: Callable[[], bool]) -> bool:
         """Wait until the child has joined the cluster; return False if the run was stopped before."""
         while not self.workers and not stopped():
-            self.get(POLL_S)
+            self.get(POLL_S)  # sets the number of workers when the child sends it
         return self.workers > 0
 
     def put(self, key: Hashable, task: Any) -> None:
-        """Queue a share of clips for the encoders; its events have the key."""
+        """Queue an assignment of clips for the encoders; its events have the key."""
         self._pool.tell(RUN, (key, task))
 
     def tell(self, _key: Hashable, message: Any) -> None:
@@ -195,7 +197,7 @@ class RayCluster:
         self._pool.tell(RUN, message)
 
     def get(self, timeout_s: float) -> Event | None:
-        """Wait for the next event of a share.
+        """Wait for the next event of an assignment; None after the timeout, or if another message came.
 
         Raises
         ------
@@ -206,7 +208,7 @@ class RayCluster:
         try:
             event = self._pool.get(timeout_s)
         except Exception as error:
-            self._refuse_lost_head(error)
+            self._refuse_lost_head(error)  # an error that follows from a lost head is replaced
             raise
         if event is None:
             self._refuse_late_join()
@@ -221,26 +223,33 @@ class RayCluster:
         )
 
     def _take(self, message: Event | Head | str | int) -> Event | None:
-        """Handle a message of the child; return it if it is the event of a share, else None.
+        """Handle a message of the child; return it if it is the event of an assignment, else None.
 
         Parameters
         ----------
         message
-            An event of a share; a `Head` before and after joining; a text, which is a note for the user; or
-            the number of encoders, when all is ready.
+            An event of an assignment; a `Head` before and after joining; a text, which is a note for the
+            user; or the number of encoders, when all is ready.
         """
         if isinstance(message, Event):
             return message
         if isinstance(message, Head):
-            # A machine under load may take minutes to start a cluster of its own.
-            joins_another = self._order.address is not None and not message.address
-            self._deadline = time.monotonic() + JOIN_S if joins_another else float("inf")
-            self._head = message.address
+            self._note_head(message)
         elif isinstance(message, str):
             self._note(message)
         else:
             self.workers = message
         return None
+
+    def _note_head(self, head: Head) -> None:
+        """Store the address of the cluster's head, and when the child must have joined.
+
+        There is a limit only while it joins an existing cluster: a machine under load may take minutes to
+        start one of its own.
+        """
+        self._head = head.address
+        begins_to_join = self._order.address is not None and not head.address
+        self._deadline = time.monotonic() + JOIN_S if begins_to_join else float("inf")
 
     def _refuse_late_join(self) -> None:
         """Raise an ExtractError if the child must have joined the cluster by now."""
@@ -251,9 +260,17 @@ class RayCluster:
             )
 
     def _refuse_lost_head(self, error: Exception | None = None) -> None:
-        """Raise an ExtractError if the head of the cluster does not answer any more."""
+        """Raise an ExtractError if the child has joined, and the cluster's head does not answer any more.
+
+        Parameters
+        ----------
+        error
+            The error that showed it, if any, which becomes the cause.
+        """
+        if not self._head:
+            return
         host, _, port = self._head.rpartition(":")
-        if self._head and _obstacle(host, int(port)):
+        if _why_unreachable(host, int(port)):
             raise ExtractError(
                 f"the Ray cluster at {self._where} was lost: its first node does not answer any more. "
                 + self._clips_left()
@@ -272,7 +289,7 @@ class RayCluster:
         return f"{end}: {clipped(lines[-1])}"
 
 
-def reach(address: str) -> None:
+def refuse_unreachable(address: str) -> None:
     """Raise an ExtractError if nothing answers at an address, because Ray would wait for it forever.
 
     Raises
@@ -288,15 +305,15 @@ def reach(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not port.isdecimal():  # Ray itself refuses it
         return
-    obstacle = _obstacle(host, int(port))
-    if obstacle:
+    reason = _why_unreachable(host, int(port))
+    if reason:
         raise ExtractError(
-            f"RAY_ADDRESS={address}: nobody answers there ({obstacle}); is the first node of the Ray cluster "
+            f"RAY_ADDRESS={address}: nobody answers there ({reason}); is the first node of the Ray cluster "
             "up? Unset RAY_ADDRESS to start one on this machine"
         )
 
 
-def _obstacle(host: str, port: int) -> str | None:
+def _why_unreachable(host: str, port: int) -> str | None:
     """Try to connect to an address; return why that fails, or None if a server answers."""
     try:
         socket.create_connection((host.strip("[]"), port), timeout=ANSWER_S).close()

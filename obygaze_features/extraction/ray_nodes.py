@@ -16,31 +16,37 @@ from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.schedule import LoopWorker, describe_differences
 from obygaze_features.machine import host_name
 from obygaze_features.store import ClipResult
-from obygaze_features.store.missing_videos import LOST_REASONS, missing_files
+from obygaze_features.store.missing_videos import ABSENT_VIDEO_REASONS, missing_files
 
 KEPT_CLIPS = 2
 """Clips of a decode task that wait to be taken; it then decodes no further."""
 
 
 class NodeError(ExtractError):
-    """Reason why a node cannot work; a node returns it, as Ray adds a page of traceback to what it raises.
+    """Reason why a node cannot work.
+
+    A node returns it instead of raising it, because Ray adds a page of traceback to what is raised.
 
     Parameters
     ----------
     reason
-        What is wrong.
+        What is wrong, beginning with the node; of a missing video: "node N does not find PATH".
     path
         The video that the node lacks; None if something else is wrong.
     """
 
     def __init__(self, reason: str, path: Path | None = None) -> None:
         """Keep the reason and the missing video."""
-        super().__init__(reason, path)  # both, so that the error can be pickled
+        super().__init__(reason, path)  # pickling calls this method again with what is passed here
         self.reason = reason
         self.path = path
 
     def error(self) -> ExtractError:
-        """Return the error for the user; a missing video is looked for on this machine once more."""
+        """Return the error for the user.
+
+        A video that the node lacks is looked for on this machine: either it is gone everywhere, or the node
+        does not have its file system.
+        """
         if self.path is None:
             return ExtractError(self.reason)
         if missing_files([self.path]):
@@ -86,11 +92,11 @@ class RayEncoder:
         return None
 
     def do(self, clip_ids: Sequence[str]) -> Iterator[tuple[RunReport, list[ClipResult]] | NodeError]:
-        """Extract clips as `LoopWorker.do` does; an error is yielded as the last item."""
+        """Extract clips as `LoopWorker.do` does; an error is yielded as the last item, as a NodeError."""
         try:
             yield from self.worker.do(clip_ids, self.decode)
-        except NodeError as refusal:
-            yield refusal
+        except NodeError as error:
+            yield error
         except ObygazeError as error:
             yield NodeError(f"node {_node()}: {error}")
 
@@ -133,16 +139,23 @@ def decode_by_ray(
     stopped
         Polled regularly; once true, nothing more is yielded.
     workers
-        Most tasks at once.
+        Most Ray tasks at once.
     settings
-        Settings of the tasks.
+        Settings of the Ray tasks.
+
+    Raises
+    ------
+    NodeError
+        A node cannot decode.
     """
-    # A task that was lost with its node is done again on another (`max_retries` of -1 is without limit).
+    # Ray does a task that was lost with its node again on another (`max_retries` of -1 is without limit). A
+    # task waits while `KEPT_CLIPS` of its clips were not taken yet.
     decode_remotely: Any = ray.remote(num_cpus=1, max_retries=-1)(decode_pass).options(
         num_returns="streaming", _generator_backpressure_num_objects=KEPT_CLIPS
     )
     waiting = deque(group_into_passes(tasks, workers))
-    running: dict[Any, dict[str, DecodeTask]] = {}  # stream of a Ray task -> its clips that did not come yet
+    # Stream of a running Ray task -> its clips that have not come yet, by id.
+    running: dict[Any, dict[str, DecodeTask]] = {}
     while not stopped():
         while waiting and len(running) < workers:
             pass_tasks = waiting.popleft()
@@ -154,13 +167,15 @@ def decode_by_ray(
         for stream in ready:
             undone = running[stream]
             clip = _next_of(stream)
-            if clip is None:  # the task has ended
-                del running[stream]
-                if undone:  # a task that Ray did again on another node may give the clips in another order
-                    waiting.append(list(undone.values()))
-            elif isinstance(clip, NodeError):
+            if isinstance(clip, NodeError):
                 raise clip
-            elif clip.clip_id in undone:  # else it came before, from the first node
+            if clip is None:  # the Ray task has ended
+                del running[stream]
+                # A task that Ray did again may have given clips in another order, some twice: the clips that
+                # did not come are decoded in a new task.
+                if undone:
+                    waiting.append(list(undone.values()))
+            elif clip.clip_id in undone:  # else the same clip came before, from a node that was lost
                 del undone[clip.clip_id]
                 yield clip
 
@@ -184,7 +199,8 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
         )
         return
     for clip in _pool(settings.timeout_s, settings.decoder).decode(tasks):
-        if clip.status == "failed" and clip.reason in LOST_REASONS:
+        video_is_absent_here = clip.status == "failed" and clip.reason in ABSENT_VIDEO_REASONS
+        if video_is_absent_here:
             path_of_clip = {task.clip_id: task.path for task in tasks}
             path = path_of_clip[clip.clip_id]
             yield NodeError(f"node {_node()} does not find {path}", path)

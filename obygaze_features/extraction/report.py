@@ -6,11 +6,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
-from functools import reduce
-from itertools import count
-from operator import add, or_
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -90,11 +87,11 @@ class RunReport:
             device = str(result.source.get("device", "cpu"))
             self.devices[device] += n
 
-    def shares(self) -> dict[str, float]:
-        """Return the percentages of an encoder's wall time for waiting for clips, inference and writing.
+    def time_percentages(self) -> dict[str, float]:
+        """Return which percentages of an encoder's wall time went into `decode`, `infer` and `write`.
 
-        An encoder waits and infers in turn: these two add up to at most 100. It writes in a thread beside
-        both, so that the three may add up to more.
+        "decode" is the time that it waited for decoded clips. It waits and infers in turn, so these two add
+        up to at most 100. It writes in a thread at the same time, so that the three may add up to more.
         """
         wall_s = max(self.wall_s, 1e-9)
         seconds_of = {
@@ -111,7 +108,10 @@ class RunReport:
         return round(100 * self.gpu_busy_s / max(self.wall_s * self.encoders, 1e-9), 1)
 
     def cores_per_card(self) -> float | None:
-        """Return how many decoding cores keep a card busy with these clips; None without either."""
+        """Return how many decoding cores keep a GPU busy with these clips; None without decoding or a GPU.
+
+        That many seconds of cores were spent on decoding for each second that a GPU was busy.
+        """
         if not self.gpu_busy_s or not self.decode_cpu_s:
             return None
         return round(self.decode_cpu_s / self.gpu_busy_s, 1)
@@ -124,7 +124,7 @@ class RunReport:
             "clips": self.clips,
             "clips_per_s": round(self.clips / max(self.wall_s, 1e-9), 3),
             "decoded_frames_per_core_s": round(self.n_decoded / max(self.decode_cpu_s, 1e-9), 1),
-            "shares_percent": self.shares(),
+            "shares_percent": self.time_percentages(),
             "gpu_busy_percent": self.gpu_busy_percent(),
             "cores_per_card": self.cores_per_card(),
             "devices": dict(sorted(self.devices.items())),
@@ -133,7 +133,7 @@ class RunReport:
 
     def sentence(self, unit: str = "clip") -> str:
         """Return the report as one line; `unit` names a row: clip or text (texts are not decoded)."""
-        facts = [_speed(self, unit), _shares(self, unit)]
+        facts = [_speed(self, unit), _times_in_words(self, unit)]
         busy_percent = self.gpu_busy_percent()
         if busy_percent is not None:
             facts.append(_cards(self, busy_percent))
@@ -153,17 +153,15 @@ def _speed(report: RunReport, unit: str) -> str:
     return speed
 
 
-def _shares(report: RunReport, unit: str) -> str:
-    """Return in words which shares of the time went into decoding (of clips), inference and writing.
+def _times_in_words(report: RunReport, unit: str) -> str:
+    """Return in words which percentages of the time went into decoding (of clips), inference and writing.
 
-    Writing is said to run beside the others, as its share does not add up with theirs.
+    Writing is said to run beside the others, as its percentage does not add up with theirs.
     """
-    shares = report.shares()
-    write = shares.pop("write")
-    if unit != "clip":
-        del shares["decode"]
-    in_turn = ", ".join(f"{name} {percent:g} %" for name, percent in shares.items())
-    return f"{in_turn}, and beside that write {write:g} %"
+    percentages = report.time_percentages()
+    steps = ["decode", "infer"] if unit == "clip" else ["infer"]  # texts are not decoded
+    in_turn = ", ".join(f"{step} {percentages[step]:g} %" for step in steps)
+    return f"{in_turn}, and beside that write {percentages['write']:g} %"
 
 
 def _cards(report: RunReport, busy_percent: float) -> str:
@@ -182,7 +180,8 @@ Run = Generator[tuple[RunReport, list[ClipResult]]]
 def recording_of(stage: Stage, clip_ids: Iterable[str], report: RunReport) -> Iterator["Recording"]:
     """Open a writer for the clips of a run; yield a `Recording`, whose results a thread writes to the stage.
 
-    All results are durable when the `with` block ends.
+    All results are durable when the `with` block ends. With a second core, another process computes the
+    digests of large rows.
     """
     with (
         RowDigests() as digests,
@@ -220,34 +219,32 @@ class Recording:
         self._started = time.perf_counter()
         self._waiting: deque[_WaitingBatch] = deque()  # the oldest first
 
-    def commit(self, results: list[ClipResult]) -> list[ClipResult]:
-        """Queue clips to be written; return those that were written meanwhile.
-
-        Raises
-        ------
-        StoreError, OSError
-            As in `StageWriter.commit`, for these clips or earlier ones.
-        """
-        written = self.written(BATCHES_AHEAD)
+    def queue(self, results: list[ClipResult]) -> None:
+        """Queue clips to be written by the thread; call `take_written` before, so that few batches wait."""
         self._waiting.append(_WaitingBatch(results, self._thread.submit(self._write, results)))
-        return written
 
-    def written(self, most_waiting: int | None = None) -> list[ClipResult]:
+    def take_written(self, most_waiting: int | None = None) -> list[ClipResult]:
         """Count and return the clips that were written since the last call.
 
         Parameters
         ----------
         most_waiting
-            Most batches that may wait to be written on return; None is any number.
+            Waits until at most this many batches are left to be written; None does not wait.
+
+        Raises
+        ------
+        StoreError, OSError
+            As in `StageWriter.commit`, for clips that were queued.
         """
         written: list[ClipResult] = []
         while self._waiting:
             oldest = self._waiting[0]
-            are_too_many = most_waiting is not None and len(self._waiting) > most_waiting
-            if not oldest.seconds.done() and not are_too_many:
+            is_written = oldest.seconds.done()
+            must_wait = most_waiting is not None and len(self._waiting) > most_waiting
+            if not is_written and not must_wait:
                 break
             self._waiting.popleft()
-            self.report.write_s += oldest.seconds.result()
+            self.report.write_s += oldest.seconds.result()  # waits, and raises an error of the thread
             for result in oldest.results:
                 self.report.count(result)
             written += oldest.results
@@ -262,26 +259,28 @@ class Recording:
 
 
 def sum_reports(reports: Sequence[RunReport]) -> RunReport:
-    """Add up reports field by field.
+    """Add up reports field by field; the wall time is the longest.
 
-    The wall time is the longest. Engine and encoders are left to the caller.
+    Engine and number of encoders are left as in a new report, for the caller to set.
     """
     total = RunReport()
     for field_ in fields(RunReport):
-        if field_.name in {"engine", "encoders"}:
-            continue
         values = [getattr(report, field_.name) for report in reports]
-        known = [value for value in values if value is not None]
-        if not known:
+        known = [value for value in values if value is not None]  # `gpu_busy_s` is None without a GPU
+        if not known or field_.name in {"engine", "encoders"}:
             continue
         if field_.name == "wall_s":
-            joined: Any = max(known)
+            setattr(total, field_.name, max(known))
         elif field_.name == "gpus":
-            joined = reduce(or_, known, {})
-        else:  # numbers and counters; beginning with an empty one, so that no report shares its counter
-            empty = type(known[0])()
-            joined = reduce(add, known, empty)
-        setattr(total, field_.name, joined)
+            records: dict[str, Any] = {}
+            for record_of_gpu in known:
+                records |= record_of_gpu
+            setattr(total, field_.name, records)
+        else:  # a number or a counter
+            added = type(known[0])()  # a new 0 or empty counter, so that no report's own counter is changed
+            for value in known:
+                added += value
+            setattr(total, field_.name, added)
     return total
 
 
@@ -293,11 +292,14 @@ def write_report(report: RunReport, stage: Path) -> None:
     folder = stage / REPORTS_FOLDER
     folder.mkdir(exist_ok=True)
     content = f"{json.dumps(report.record(), indent=2)}\n".encode()
-    for number in count(len(list(folder.iterdir())) + 1):
-        # A run of another shard may take the same number; then the next one is tried.
-        with suppress(FileExistsError), (folder / f"{number:04d}.json").open("xb") as file:
-            file.write(content)
-            return
+    number = len(list(folder.iterdir())) + 1
+    while True:
+        try:
+            with (folder / f"{number:04d}.json").open("xb") as file:
+                file.write(content)
+                return
+        except FileExistsError:  # another run has taken the number meanwhile
+            number += 1
 
 
 def peak_memory_mb() -> float:

@@ -13,16 +13,17 @@ LONGEST_WAIT_S = 60.0
 
 
 class RowDigests(WorkerPool):
-    """A worker process that computes the SHA-256 of parts of files, in the order of the calls.
+    """Computes the SHA-256 of large rows in one worker process, while this process goes on.
 
-    If the worker fails or is too slow, this process computes the digest itself.
+    A call starts to compute the digest of a part of a file, and returns a function that waits for it. If the
+    worker fails or is too slow, this process computes the digest itself.
     """
 
     def __init__(self) -> None:
-        """Make a pool of one worker that computes digests."""
+        """Make a pool of one worker, which computes digests by `_digest`."""
         super().__init__(1, _digest)
-        self._keys = count()
-        self._digests: dict[int, str] = {}  # key of a call -> digest; "" if the worker failed
+        self._keys = count()  # of calls: 0, 1, ...
+        self._digests: dict[int, str | None] = {}  # key of a call -> digest; None if the worker failed
 
     def __call__(self, path: str, offset: int, size: int) -> Callable[[], str]:
         """Start to compute the digest of a part of a file; return a function that waits for the result."""
@@ -33,25 +34,25 @@ class RowDigests(WorkerPool):
     def _result(self, key: int, path: str, offset: int, size: int) -> str:
         """Wait for the digest of a part of a file; compute it here if the worker does not send it."""
         digest = self._wait(key)
-        if digest == "":
+        if digest is None:
             return digest_of_part(path, offset, size)
         return digest
 
-    def _wait(self, key: int) -> str:
-        """Wait for a digest from the worker; return an empty text if it does not come."""
+    def _wait(self, key: int) -> str | None:
+        """Wait for a digest from the worker; return None if it does not come."""
         with suppress(Exception):  # whatever the worker raises, or that no worker could be started
             while key not in self._digests:
                 event = self.get(LONGEST_WAIT_S)
                 if event is None:  # the worker takes too long
                     break
-                if event.kind == "item":
+                if event.kind == "item":  # a digest
                     self._digests[event.key] = event.value  # type: ignore[index]  # our keys are numbers
-                elif event.kind != "done":  # the worker has failed
-                    self._digests[event.key] = ""  # type: ignore[index]
-        return self._digests.pop(key, "")
+                elif event.kind != "done":  # the worker has died
+                    self._digests[event.key] = None  # type: ignore[index]
+        return self._digests.pop(key, None)
 
 
 def _digest(part: tuple[str, int, int], parent: Parent) -> None:
-    """Send the digest of a part of a file, which is given as path, offset and size in bytes."""
+    """Compute the digest of a part of a file (path, offset, bytes), and send it: the work of `RowDigests`."""
     path, offset, size = part
     parent.send(digest_of_part(path, offset, size))

@@ -50,15 +50,15 @@ class WorkerProcesses(Protocol):
 
 
 @dataclass(slots=True)
-class _Share:
-    """Clips that are given to one process together.
+class _Assignment:
+    """Clips that are assigned to one process together.
 
     Attributes
     ----------
     clip_ids
         The clips.
-    deaths
-        How often processes died on just these clips.
+    n_deaths
+        How many processes died while they did just these clips.
     written
         Clip id -> its result, of the clips that are written.
     report
@@ -66,13 +66,15 @@ class _Share:
     """
 
     clip_ids: list[str]
-    deaths: int = 0
+    n_deaths: int = 0
     written: dict[str, ClipResult] = field(default_factory=dict)
     report: RunReport = field(default_factory=RunReport)
 
 
 class LoopWorker:
-    """Runs `run_loop` in another process, which keeps its networks from one share of clips to the next.
+    """Runs `run_loop` in another process, which keeps its networks from one assignment to the next.
+
+    It is made in the main process and pickled; its methods are called in the other process.
 
     Parameters
     ----------
@@ -94,8 +96,9 @@ class LoopWorker:
         if len(job.recipes) != len(job.backbones):
             raise ExtractError("several processes build the backbones: give their names, or a Recipe")
         manifest = replace(job.manifest, root=job.manifest.root.absolute())
-        # Unpickled where its GPU is set: the settings of some networks initialise CUDA.
-        self._pickled = pickled_for_workers(replace(job, backbones=(), manifest=manifest))
+        # Bytes, so that `begin` unpickles the job after its process has chosen a GPU: unpickling the settings
+        # of some networks initialises CUDA.
+        self._pickled_job = pickled_for_workers(replace(job, backbones=(), manifest=manifest))
         self._provenance = {group.name: group.provenance for group in job.groups()}
         self._stage = stage.path.absolute()
         self._batch_size = batch_size
@@ -112,17 +115,21 @@ class LoopWorker:
             A backbone cannot be built, or the stage cannot be opened.
         """
         if self._begun is None:
-            job = pickle.loads(self._pickled)  # noqa: S301 - from the main process
+            job = pickle.loads(self._pickled_job)  # noqa: S301 - from the main process
             job = replace(job, backbones=tuple(recipe.build() for recipe in job.recipes))
             provenance = {group.name: group.provenance for group in job.groups()}
             differences = describe_differences(provenance, self._provenance)
             if differences:
+                # Callers put the name of the process before it.
                 raise ExtractError(f"gives other numbers than the main process: {differences}")
             self._begun = LoopState(job, read_stage(self._stage), threading.Event())
         return self._begun
 
     def do(self, clip_ids: Sequence[str], decode: Decode) -> Run:
-        """Extract clips; yield reports and results without the features, which are in the stage."""
+        """Extract clips into the stage; yield reports, and results of clips without their features.
+
+        The features are in the stage, and need not be sent to the main process.
+        """
         state = self.begin()
         run = run_loop(
             state.job,
@@ -142,7 +149,7 @@ class LoopWorker:
 
 
 class LoopState(NamedTuple):
-    """What a process builds once, for all its shares.
+    """What a process builds once, for all its assignments.
 
     Attributes
     ----------
@@ -176,7 +183,7 @@ def describe_differences(there: object, here: object) -> str:
     return "; ".join(phrases)
 
 
-def share_out(
+def extract_in_processes(
     stage: Stage,
     clip_ids: Sequence[str],
     processes: WorkerProcesses,
@@ -202,36 +209,36 @@ def share_out(
     ExtractError
         If processes die again and again without finishing a clip.
     """
-    shares = _Shares(stage, clip_ids, report, divisor=2 * processes.workers)
-    keys = count()
+    assignments = _Assignments(stage, clip_ids, report, n_processes=processes.workers)
+    keys = count()  # of assignments: 0, 1, ...
     while True:
-        while len(shares.running) < processes.workers and not stopped():
-            share = shares.take()
-            if share is None:
+        while len(assignments.running) < processes.workers and not stopped():
+            assignment = assignments.next_one()
+            if assignment is None:
                 break
             key = next(keys)
-            shares.running[key] = share
-            processes.put(key, share.clip_ids)
-        if not shares.running:
-            yield shares.summed_report(), []
+            assignments.running[key] = assignment
+            processes.put(key, assignment.clip_ids)
+        if not assignments.running:
+            yield assignments.summed_report(), []
             return
         if stopped():
-            for running_key in shares.running:
+            for running_key in assignments.running:
                 processes.tell(running_key, "stop")
         event = processes.get(POLL_S)
         if event is None:
             continue
-        if event.kind == "item":
-            results = shares.record(event)
-            yield shares.summed_report(), results
-        else:
-            failed = shares.end(event)
+        if event.kind == "item":  # a report, and results of clips
+            results = assignments.record(event)
+            yield assignments.summed_report(), results
+        else:  # the process has done its assignment, or has died
+            failed = assignments.end(event)
             if failed:
-                yield shares.summed_report(), failed
+                yield assignments.summed_report(), failed
 
 
-class _Shares:
-    """The shares of clips that processes extract now, and the pieces that are not shared out yet.
+class _Assignments:
+    """The clips that are assigned to processes now, and those that are still to be assigned.
 
     Parameters
     ----------
@@ -239,55 +246,63 @@ class _Shares:
         The stage, and the clips to extract into it.
     report
         Report on the clips that were done before the run.
-    divisor
-        A share has the remaining pieces divided by this number, rounded up. It is twice the number of
-        processes, so that shares get smaller and all processes end at about the same time.
+    n_processes
+        Number of processes.
 
     Attributes
     ----------
     running
-        Task's key -> its share, of the shares that processes extract now.
+        Key -> assignment, of the assignments that processes do now.
     """
 
-    def __init__(self, stage: Stage, clip_ids: Sequence[str], report: RunReport, *, divisor: int) -> None:
-        """Divide the clips into pieces; no process has a share yet."""
+    def __init__(self, stage: Stage, clip_ids: Sequence[str], report: RunReport, *, n_processes: int) -> None:
+        """Group the clips by pieces of the stage; nothing is assigned yet."""
         self._stage = stage
-        self._divisor = divisor
-        self._started = time.perf_counter()
-        # What is still to do: the clip ids of each piece that was in no share yet, and parts of the shares
-        # whose process died.
+        self._n_processes = n_processes
+        self._started_s = time.perf_counter()
+        # To do: the clip ids of each piece that was not assigned yet, and parts of assignments whose process
+        # died.
         self._pieces = deque(_pieces(stage, clip_ids))
-        self._parts_to_retry = deque[_Share]()
-        # What is being done.
-        self.running: dict[Hashable, _Share] = {}
-        # What was done: before the run, and in the shares that ended.
-        self._report = report
+        self._parts_to_retry = deque[_Assignment]()
+        # In work.
+        self.running: dict[Hashable, _Assignment] = {}
+        # Done: before the run, and in assignments that ended.
+        self._report_before = report
         self._reports_of_ended = [report]
-        # Row -> its best journal entry when the run began, by which a clip that was written since shows.
-        self._best_before = stage.best()
-        self._deaths_in_a_row = 0  # of processes, without a finished clip in between
+        # Row -> its best journal entry when the run began. A row with another entry was written since.
+        self._best_before = stage.best_entries()
+        self._n_deaths_in_a_row = 0  # of processes, without a finished clip in between
 
-    def take(self) -> _Share | None:
-        """Return the next share to give to a process; None if no clips are left to give."""
+    def next_one(self) -> _Assignment | None:
+        """Take the next assignment to give to a process; None if no clips are left to give.
+
+        It has the remaining pieces divided by twice the number of processes, rounded up: assignments get
+        smaller, so that all processes end at about the same time.
+        """
         if self._parts_to_retry:
             return self._parts_to_retry.popleft()
-        n_pieces = ceil(len(self._pieces) / self._divisor)
+        n_pieces = ceil(len(self._pieces) / (2 * self._n_processes))
         if n_pieces == 0:
             return None
         pieces = [self._pieces.popleft() for _ in range(n_pieces)]
-        return _Share(_joined(pieces))
+        return _Assignment(_joined(pieces))
 
     def record(self, event: Event) -> list[ClipResult]:
-        """Store the report and results that a process has sent in its running share; return the results."""
+        """Store the report and the results that a process has sent; return the results.
+
+        Each report replaces the one before, as it is on all that the process did for its assignment.
+        """
         results: list[ClipResult]
-        share = self.running[event.key]
-        share.report, results = event.value
-        share.written |= {result.clip_id: result for result in results}
-        self._deaths_in_a_row = 0
+        assignment = self.running[event.key]
+        assignment.report, results = event.value
+        assignment.written |= {result.clip_id: result for result in results}
+        self._n_deaths_in_a_row = 0
         return results
 
     def end(self, event: Event) -> list[ClipResult]:
-        """End a share; if its process died, queue the clips that are not done, or fail a single clip.
+        """End an assignment; if its process died, assign the clips that are not done anew.
+
+        A single clip is not tried again after `ATTEMPTS` processes have died on it: it fails.
 
         Returns
         -------
@@ -299,45 +314,50 @@ class _Shares:
         ExtractError
             Too many processes in a row died without finishing a clip.
         """
-        share = self.running.pop(event.key)
-        self._reports_of_ended.append(share.report)
+        assignment = self.running.pop(event.key)
+        self._reports_of_ended.append(assignment.report)
         if event.kind != "died":
             return []
-        self._deaths_in_a_row += 1
-        if self._deaths_in_a_row == MOST_DEATHS_IN_A_ROW:
-            n_deaths = self._deaths_in_a_row
+        self._count_death(event)
+        undone = self._undone(assignment.clip_ids)
+        self._subtract_lost(assignment, undone)
+        is_last_attempt = assignment.n_deaths + 1 == ATTEMPTS
+        if len(undone) == 1 and is_last_attempt:
+            reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
+            return write_failed(self._stage, undone, reason, self._report_before)
+        self._divide(assignment, undone)
+        return []
+
+    def _count_death(self, event: Event) -> None:
+        """Count the death of a process; raise an ExtractError if it is one too many in a row."""
+        self._n_deaths_in_a_row += 1
+        n_deaths = self._n_deaths_in_a_row
+        if n_deaths == MOST_DEATHS_IN_A_ROW:
             raise ExtractError(
                 f"the processes that held the networks died {n_deaths} times in a row ({event.value}); "
                 f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the "
                 "same command goes on"
             )
-        undone = self._undone(share.clip_ids)
-        self._subtract_lost(share, undone)
-        is_last_attempt = share.deaths + 1 == ATTEMPTS
-        if len(undone) == 1 and is_last_attempt:
-            reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
-            return fail(self._stage, undone, reason, self._report)
-        self._divide(share, undone)
-        return []
 
-    def _subtract_lost(self, share: _Share, undone: Sequence[str]) -> None:
+    def _subtract_lost(self, assignment: _Assignment, undone: Sequence[str]) -> None:
         """Subtract from the report of a process that died the clips that it reported, and that are not done.
 
-        They were written to a piece of the stage that was still open when the process died.
+        They were in a piece that was still open when the process died. A piece counts only once it is closed.
         """
-        for clip in share.written.keys() & set(undone):
-            share.report.count(share.written[clip], -1)
+        for clip in assignment.written.keys() & set(undone):
+            assignment.report.count(assignment.written[clip], -1)
 
     def summed_report(self) -> RunReport:
-        """Sum the reports of all shares and of what was done before."""
-        total = sum_reports([*self._reports_of_ended, *(share.report for share in self.running.values())])
-        wall_s = time.perf_counter() - self._started
-        return replace(total, engine=self._report.engine, encoders=self._report.encoders, wall_s=wall_s)
+        """Sum the reports of all assignments and of what was done before."""
+        reports = [*self._reports_of_ended, *(assignment.report for assignment in self.running.values())]
+        before = self._report_before
+        wall_s = time.perf_counter() - self._started_s
+        return replace(sum_reports(reports), engine=before.engine, encoders=before.encoders, wall_s=wall_s)
 
-    def _divide(self, share: _Share, undone: Sequence[str]) -> None:
+    def _divide(self, assignment: _Assignment, undone: Sequence[str]) -> None:
         """Queue the undone clips of a process that died, in at most `PARTS_AFTER_DEATH` parts.
 
-        If all are of one piece, the parts are of single clips.
+        Clips of a piece stay together, unless all are of one piece: then the parts are of single clips.
         """
         units = _pieces(self._stage, undone)  # lists of clips that stay together
         if len(units) == 1:
@@ -345,19 +365,19 @@ class _Shares:
         units_per_part = max(ceil(len(units) / PARTS_AFTER_DEATH), 1)
         for first in range(0, len(units), units_per_part):
             clip_ids = _joined(units[first : first + units_per_part])
-            # Deaths are counted for the same clips: of a smaller part it is not known that it was at fault.
-            is_same_share = clip_ids == share.clip_ids
-            deaths = share.deaths + 1 if is_same_share else 0
-            self._parts_to_retry.append(_Share(clip_ids, deaths))
+            # Deaths count for the same clips only: a smaller part need not have the clip that is at fault.
+            has_same_clips = clip_ids == assignment.clip_ids
+            n_deaths = assignment.n_deaths + 1 if has_same_clips else 0
+            self._parts_to_retry.append(_Assignment(clip_ids, n_deaths))
 
     def _undone(self, clip_ids: Sequence[str]) -> list[str]:
-        """Return the clips whose row in the stage is still the one from before the run."""
-        best = self._stage.best()
+        """Return the clips that were not written since the run began: their best entry is the same."""
+        best = self._stage.best_entries()
         rows = self._stage.rows
         return [clip for clip in clip_ids if best.get(rows[clip]) == self._best_before.get(rows[clip])]
 
 
-def fail(stage: Stage, clip_ids: Sequence[str], reason: str, report: RunReport) -> list[ClipResult]:
+def write_failed(stage: Stage, clip_ids: Sequence[str], reason: str, report: RunReport) -> list[ClipResult]:
     """Write clips to the stage as failed for one reason, count them, and return their results."""
     failed = [ClipResult(clip, "failed", reason) for clip in clip_ids]
     with stage.writer(clip_ids) as writer:

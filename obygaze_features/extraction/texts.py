@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from obygaze_features.backbones import TextBackbone, Tokens
 from obygaze_features.extraction.decode_clips import not_finite
 from obygaze_features.extraction.job import group_of
-from obygaze_features.extraction.report import Run, RunReport, recording_of
+from obygaze_features.extraction.report import BATCHES_AHEAD, Run, RunReport, recording_of
 from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
 from obygaze_features.store.format import TEXTS
@@ -143,8 +143,10 @@ def run_texts(
                 before = time.perf_counter()
                 results = encode_texts(job.backbones, order[start : start + batch_size], tokens)
                 report.infer_s += time.perf_counter() - before
-                yield report, recording.commit(results)
-    yield report, recording.written()
+                written = recording.take_written(BATCHES_AHEAD)
+                recording.queue(results)
+                yield report, written
+    yield report, recording.take_written()
 
 
 def by_length(text_ids: Sequence[str], tokens: Mapping[str, Mapping[str, Tokens]]) -> list[str]:

@@ -20,7 +20,7 @@ from obygaze_features.backbones.sound_measures import BLOCKS_A_SECOND, RATE, gat
 from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_probabilities
 from obygaze_features.errors import VideoError, install_command
 from obygaze_features.extraction.decode_clips import (
-    UNREAD,
+    UNREAD_REMARKS,
     DecodedClip,
     DecodeTask,
     Request,
@@ -217,12 +217,12 @@ class _DecodedFilm(NamedTuple):
     ----------
     rows
         `camera` or `people` -> number of a window -> its rows, of the windows that could be decoded.
-    measured_stretches
+    stretch_results
         Measurements for the shots, if they were asked for and the film could be decoded as a whole.
     """
 
     rows: dict[str, dict[int, Rows]]
-    measured_stretches: list[Rest[Any]]
+    stretch_results: list[Rest[Any]]
 
 
 def _decode_windows(
@@ -249,7 +249,7 @@ def _decode_windows(
     show
         Called with the number of decoded windows, and of all.
     """
-    measured_stretches: list[Rest[Any]] = []
+    stretch_results: list[Rest[Any]] = []
     rows: dict[str, dict[int, Rows]] = {name: {} for name in requests}
     undone: dict[str, DecodeTask] = {}
     if requests:
@@ -258,7 +258,7 @@ def _decode_windows(
     decoders: list[Any] = [decode_with_av]
     if measures_shots:
         decode_film = partial(
-            decode_stretch, path=path, stretch=(-inf, inf), others=(), measured_stretches=measured_stretches
+            decode_stretch, path=path, stretch=(-inf, inf), others=(), stretch_results=stretch_results
         )
         # It stops where the film cannot be decoded exactly; the windows that are left are decoded alone.
         decoders = [decode_film, decode_with_av]
@@ -271,7 +271,7 @@ def _decode_windows(
                 rows[name][int(clip.clip_id)] = (features.arrays["frames"], features.time_s)
             del undone[clip.clip_id]
             show(len(spans) - len(undone), len(spans))
-    return _DecodedFilm(rows, measured_stretches)
+    return _DecodedFilm(rows, stretch_results)
 
 
 def _remarks_of(clip: DecodedClip) -> list[str]:
@@ -279,7 +279,7 @@ def _remarks_of(clip: DecodedClip) -> list[str]:
     remarks = [remark for remark in clip.remarks if not remark.startswith(REMARKS_ON_SHAPE)]
     if clip.reason:
         remarks.append(clip.reason)
-    not_read = UNREAD.values()
+    not_read = UNREAD_REMARKS.values()
     wanted = [remark for remark in remarks if remark and remark not in not_read]
     return list(dict.fromkeys(wanted))  # each once
 
@@ -335,7 +335,7 @@ def _measure_pictures(
 
 def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:
     """Return the shots of a film by what was measured while its windows were decoded, else find them anew."""
-    measured_shots = joined_shots([stretch.measured for stretch in decoded.measured_stretches])
+    measured_shots = joined_shots([stretch.measured for stretch in decoded.stretch_results])
     return measured_shots or find_shots(path)
 
 

@@ -190,13 +190,13 @@ class Codebook:
         >>> builtin_codebook("obygaze12").split_concepts("Body, Look; Clothes")
         ('Body', 'Look', 'Clothes')
         """
-        if self.has_commas_between:
+        if self.commas_separate_concepts:
             text = text.replace(",", ";")
         parts = [part.strip() for part in text.split(";")]
         return tuple(part for part in parts if part)
 
     @cached_property
-    def has_commas_between(self) -> bool:
+    def commas_separate_concepts(self) -> bool:
         """Whether a comma separates concepts in a list: it does if no concept's spelling has a comma."""
         return not any("," in " ".join(concept.spellings) for concept in self.concepts)
 

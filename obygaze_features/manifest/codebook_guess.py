@@ -24,7 +24,7 @@ from obygaze_features.manifest.importers.imported import slug
 from obygaze_features.manifest.importers.proposal import option, wide_option
 from obygaze_features.manifest.importers.table_layout import read_layout
 from obygaze_features.manifest.importers.word_guesses import listed_parts
-from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, names_of_heading
+from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, meanings_of_heading
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
@@ -303,7 +303,7 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
     if name in table.columns:
         return [name]
     for column in table.columns:
-        is_meant = names_of_heading(column)[:1] == (name,)
+        is_meant = meanings_of_heading(column)[:1] == (name,)
         if is_meant and (name != "level" or _are_few(cells_of(table, column))):
             return [column]
     return []
@@ -340,7 +340,7 @@ def _has_other_meaning(column: str, cells: Sequence[str]) -> bool:
 
     A heading that means times counts only if every filled cell has a digit.
     """
-    names = names_of_heading(column)
+    names = meanings_of_heading(column)
     if not names or names[0] == "level":
         return False
     if names[0] in TIMES:

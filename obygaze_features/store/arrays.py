@@ -37,8 +37,8 @@ from obygaze_features.store.store_files import (
     FolderFiles,
     StoreFiles,
     damaged,
-    guarded,
     missing_chunk_error,
+    read_undamaged,
 )
 from obygaze_features.templates import packaged_text
 
@@ -295,7 +295,7 @@ class SealedArray:
         row_numbers = range(*rows.indices(self.shape[0]))
         if out is not None:
             self._check_output(out, (len(row_numbers), *self.shape[1:]))
-        values: NDArray[Any] = guarded(
+        values: NDArray[Any] = read_undamaged(
             self._where, lambda: self._read(row_numbers, out=out), store=self._files.where
         )
         return values
@@ -330,7 +330,7 @@ class SealedArray:
             for start in range(rows.start, rows.stop, self.rows_per_read):
                 piece = range(start, min(start + self.rows_per_read, rows.stop))
                 read = partial(self._read, piece, open_once)
-                values: NDArray[Any] = guarded(self._where, read, store=self._files.where)
+                values: NDArray[Any] = read_undamaged(self._where, read, store=self._files.where)
                 yield start, values
 
     @property

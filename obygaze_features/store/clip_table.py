@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.store.format import ABSENT
-from obygaze_features.store.records import SHA256_BYTES, StoredClip, Stretches
+from obygaze_features.store.records import SHA256_BYTES, Gaps, StoredClip
 
 NO_DIGEST = bytes(SHA256_BYTES)
 """Stands for the digest of a row without features."""
@@ -45,7 +45,7 @@ class ClipTable:
     n_words: NDArray[np.int64]
     reasons: dict[int, str]
     absent: dict[str, dict[int, str]]
-    without_pictures_s: dict[int, Stretches]
+    without_pictures_s: dict[int, Gaps]
     digests: dict[str, NDArray[np.bytes_]]
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
     n_words = array("q")
     reasons: dict[int, str] = {}
     absent: dict[str, dict[int, str]] = {}
-    without_pictures_s: dict[int, Stretches] = {}
+    without_pictures_s: dict[int, Gaps] = {}
     digests: dict[str, bytearray] = {}
     for row, clip in enumerate(clips):
         clip_ids.append(clip.clip_id)

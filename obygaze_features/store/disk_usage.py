@@ -82,16 +82,16 @@ def estimate_disk(
         Whether the file system has hard links; without them, shards are copied.
     """
     layout = StageLayout(sorted(groups, key=lambda group: group.name), len(clips))
-    shards = _sizes_on_disk(layout.shards)
+    shards = _sizes_on_disk(layout.sharded_arrays)
     shard_bytes = sum(shards)
-    chunks = _sizes_on_disk(layout.small)
+    chunks = _sizes_on_disk(layout.small_arrays)
     ragged_bytes = _ragged_bytes(layout, groups, clips)
     text_bytes = sum(len(f"{clip.clip_id}{clip.text or ''}".encode()) for clip in clips)
     digest_bytes = len(clips) * len(layout.names) * SHA256_HEX
     provenance_bytes = len(json_bytes([dict(group.provenance) for group in groups]))
 
     # The stage has shards, rows of the other arrays, the plan and journals.
-    rows_bytes = layout.n_pieces * _on_disk(PIECE_ROWS * layout.record_bytes)
+    rows_bytes = layout.n_pieces * _on_disk(PIECE_ROWS * layout.small_row_bytes)
     plan_and_journal_bytes = len(clips) * _CLIP_BYTES + 2 * text_bytes  # both have the ids and texts
     stage_bytes = (
         shard_bytes + rows_bytes + ragged_bytes + plan_and_journal_bytes + digest_bytes + provenance_bytes
@@ -110,7 +110,7 @@ def estimate_disk(
         stage_bytes=stage_bytes,
         store_bytes=store_bytes,
         peak_bytes=stage_bytes + store_bytes - shared_bytes,
-        stage_files=layout.n_pieces * (1 + len(layout.shards)) + 3,
+        stage_files=layout.n_pieces * (1 + len(layout.sharded_arrays)) + 3,
         store_files=store_files,
         links=links,
     )
@@ -147,7 +147,7 @@ def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Seque
     length_s = sum(lengths) / len(lengths) if lengths else UNKNOWN_S
     sampling_of_group = {group.name: group.provenance["sampling"] for group in groups}
     n_bytes = 0.0
-    for group in layout.ragged:
+    for group in layout.ragged_groups:
         sampling = sampling_of_group[group.name]
         rate = sampling.get("rate") if isinstance(sampling, dict) else None
         if isinstance(rate, int | float):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _DONE_CODES = tuple(GROUP_STATUSES.index(status) for status in DONE)
 
 
-class Groups(Protocol):
+class StoreOfGroups(Protocol):
     """What a group needs of its store."""
 
     @property
@@ -101,7 +101,7 @@ class Group:
 
     def __init__(
         self,
-        store: Groups,
+        store: StoreOfGroups,
         name: str,
         provenance: Mapping[str, Any],
         metadata: Mapping[str, Any],
@@ -186,7 +186,7 @@ class Group:
             f"Group({self.name!r}, {counted(len(self), 'clip')}, {usable} usable, {', '.join(self.arrays)})"
         )
 
-    def __reduce__(self) -> tuple[Callable[[Groups, str], Group], tuple[Groups, str]]:
+    def __reduce__(self) -> tuple[Callable[[StoreOfGroups, str], Group], tuple[StoreOfGroups, str]]:
         """Pickle the store, which is opened again, and the group's name."""
         return operator.getitem, (self._store, self.name)
 

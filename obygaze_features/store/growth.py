@@ -18,11 +18,11 @@ from obygaze_features.store.format import (
     is_newer,
 )
 from obygaze_features.store.group import Group, spec_of
-from obygaze_features.store.provenance import NOT_NUMERICS, differences, same_numerics
+from obygaze_features.store.provenance import NOT_NUMERICS, differing_fields, same_numerics
 from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage import ParentStore, Stage, read_stage
 from obygaze_features.store.store import Store, open_store, sealed_versions
-from obygaze_features.store.store_files import guarded, parse_digests, read_required
+from obygaze_features.store.store_files import parse_digests, read_required, read_undamaged
 from obygaze_features.text import counted
 
 
@@ -88,7 +88,7 @@ def plan_growth(
         their features differ, or a clip differs from the store's clip of that id.
     """
     where = parent.path
-    if not guarded(parent.where, lambda: is_newer(version, parent.version)):
+    if not read_undamaged(parent.where, lambda: is_newer(version, parent.version)):
         raise StoreError(
             f"{parent.where}: version {version} does not follow {parent.version}; "
             "choose a higher one (--store-version)"
@@ -101,7 +101,7 @@ def plan_growth(
         if requested is None and clip.status == "missing":
             raise StoreError(f"{where}: clip {clip.clip_id} is missing in it: add it to the manifest")
         if requested is not None:
-            changed_fields = differences(asdict(planned), asdict(requested))
+            changed_fields = differing_fields(asdict(planned), asdict(requested))
             if changed_fields:
                 raise StoreError(
                     f"clip {clip.clip_id}: {', '.join(changed_fields)} is not what it is in {where}"
@@ -254,7 +254,7 @@ def _joined(field: str, values: list[Any]) -> object:
     If all are equal, that value is returned. Otherwise licences, citations and contacts are joined in one
     text; values of other fields become None, which means unknown.
     """
-    all_equal = not any(differences(values[0], value) for value in values)
+    all_equal = not any(differing_fields(values[0], value) for value in values)
     if all_equal:
         return values[0]
     separator = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)

@@ -23,7 +23,7 @@ NO_ROW: Final = "-" * SHA256_HEX
 """Stands in an entry for the digest of a row that an array does not have."""
 
 
-class Attempt(NamedTuple):
+class PieceAttempt(NamedTuple):
     """The n-th attempt at a piece by a writer; it names the files that the attempt writes."""
 
     piece: int
@@ -76,9 +76,9 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     without_pictures_s: tuple[tuple[float, float], ...] = ()
 
     @property
-    def written_in(self) -> Attempt:
+    def holding_attempt(self) -> PieceAttempt:
         """The attempt whose files hold the row."""
-        return Attempt(self.row // PIECE_ROWS, self.writer, self.attempt)
+        return PieceAttempt(self.row // PIECE_ROWS, self.writer, self.attempt)
 
     def sha256_of(self, position: int) -> str:
         """Return the digest of this clip's row in an array, given the array's position in the stage.
@@ -105,7 +105,7 @@ def is_done(entry: JournalEntry) -> bool:
     return entry.status in DONE
 
 
-class Line(msgspec.Struct, gc=False, omit_defaults=True):
+class JournalLine(msgspec.Struct, gc=False, omit_defaults=True):
     """A line of a journal: the clips that an attempt at a piece did.
 
     Attributes
@@ -157,7 +157,7 @@ def has_ended(journal: Path) -> bool:
         return is_locked_here
 
 
-def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
+def read_journals(folder: Path, n_arrays: int) -> tuple[list[JournalLine], list[str]]:
     """Read the journals of a stage; return the valid lines, and a sentence on each damaged one.
 
     Parameters
@@ -172,7 +172,7 @@ def read_journals(folder: Path, n_arrays: int) -> tuple[list[Line], list[str]]:
     lines = []
     damage = []
     for path in sorted(folder.glob("*.jsonl")):
-        for number, line in read_lines(path, Line):
+        for number, line in read_lines(path, JournalLine):
             if line is None or not _fits(line.rows, n_arrays):
                 damage.append(f"{path}, line {number}: damaged and ignored; its clips will be done again")
                 continue
@@ -192,7 +192,7 @@ def _fits(rows: Sequence[JournalEntry], n_arrays: int) -> bool:
         n_digests = n_arrays if is_done(row) else 0
         if len(row.sha256) != SHA256_HEX * n_digests:
             return False
-    return len({row.written_in for row in rows}) <= 1
+    return len({row.holding_attempt for row in rows}) <= 1
 
 
 RANKS: Final = {"ok": 0, "partial": 1, "failed": 2}

@@ -23,19 +23,19 @@ from obygaze_features.store.records import ClipResult
 from obygaze_features.store.stage import Stage
 from obygaze_features.text import counted
 
-MOUNT_ERRORS: Final = (errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EHOSTDOWN)
+LOST_MOUNT_ERRORS: Final = (errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EHOSTDOWN)
 """Errors of the system for files of a lost mount."""
 
 
-def _lost_reasons() -> Iterator[str]:
+def _absent_video_reasons() -> Iterator[str]:
     """Yield the reasons with which clips fail if their file is absent, or its file system is not mounted."""
     yield NO_SUCH_FILE
-    for number in MOUNT_ERRORS:
+    for number in LOST_MOUNT_ERRORS:
         yield f"the file cannot be reached ({os.strerror(number)})"
         yield f"the file cannot be read: {os.strerror(number)}"
 
 
-LOST_REASONS: Final = tuple(_lost_reasons())
+ABSENT_VIDEO_REASONS: Final = tuple(_absent_video_reasons())
 """Reasons of failed clips that either an absent file or a lost mount can cause."""
 
 LOOKED_UP_AT_ONCE: Final = 32
@@ -97,7 +97,7 @@ class MissingVideoCheck:
         machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
         # Clips of the parent store that failed because their video was absent, and that this manifest does
         # not have, have no video to look for.
-        without_video_path = _lost_clips(self._stage) - self._videos.keys()
+        without_video_path = _clips_failed_for_absent_video(self._stage) - self._videos.keys()
         absent = sorted(self._absent | without_video_path)
         write_whole(folder / f"{machine}.json", json.dumps(absent) + "\n")
 
@@ -115,7 +115,7 @@ class MissingVideoCheck:
             return
         for result in results:
             was_found = result.clip_id in self._videos and result.clip_id not in self._absent
-            if was_found and is_lost(result):
+            if was_found and failed_for_absent_video(result):
                 self._lost_result = result
                 return
 
@@ -159,14 +159,14 @@ def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
     return frozenset(path for path, is_there in zip(files, exists, strict=True) if not is_there)
 
 
-def is_lost(entry: JournalEntry | ClipResult) -> bool:
+def failed_for_absent_video(entry: JournalEntry | ClipResult) -> bool:
     """Return whether a clip failed for a reason that a lost mount can also cause."""
-    return entry.status == "failed" and entry.reason in LOST_REASONS
+    return entry.status == "failed" and entry.reason in ABSENT_VIDEO_REASONS
 
 
-def _lost_clips(stage: Stage) -> set[str]:
+def _clips_failed_for_absent_video(stage: Stage) -> set[str]:
     """Return the clips of a stage that failed for a reason that a lost mount can also cause."""
-    return {entry.clip_id for entry in stage.best().values() if is_lost(entry)}
+    return {entry.clip_id for entry in stage.best_entries().values() if failed_for_absent_video(entry)}
 
 
 def clips_with_returned_video(stage: Stage, videos: Mapping[str, Path | None]) -> set[str]:
@@ -180,7 +180,7 @@ def clips_with_returned_video(stage: Stage, videos: Mapping[str, Path | None]) -
         Clip id -> its video; None if the manifest names none.
     """
     videos_of_lost = {}
-    for clip in _lost_clips(stage):
+    for clip in _clips_failed_for_absent_video(stage):
         video = videos.get(clip)
         if video is not None:
             videos_of_lost[clip] = video
@@ -196,7 +196,7 @@ def refuse_missing_videos(stage: Stage) -> None:
     StoreError
         If there is such a clip; names the clip and the machine.
     """
-    lost = _lost_clips(stage)
+    lost = _clips_failed_for_absent_video(stage)
     for machine, absent in _absent_by_machine(stage):
         found_elsewhere = sorted(lost - absent)
         if found_elsewhere:

@@ -25,7 +25,7 @@ from obygaze_features.store.format import (
     block_rows,
     chunk_file,
 )
-from obygaze_features.store.journal import NO_ROW, Attempt, JournalEntry
+from obygaze_features.store.journal import NO_ROW, JournalEntry, PieceAttempt
 from obygaze_features.store.records import GroupSpec, StoredClip
 from obygaze_features.store.store_files import FolderFiles, damaged, read_digests
 
@@ -40,7 +40,7 @@ class StoredArray:
         `group/array`.
     position
         Position of the array in the digests of a journal entry.
-    fill
+    fill_row
         A row without features: fill values.
     n_clips
         Number of rows of the array.
@@ -48,7 +48,7 @@ class StoredArray:
 
     name: str
     position: int
-    fill: bytes
+    fill_row: bytes
     n_clips: int
 
     @property
@@ -67,7 +67,7 @@ class StoredArray:
 
     def offset(self, index: int) -> int:
         """Return the byte at which a row begins in its chunk or shard, given the row's index there."""
-        row_bytes = len(self.fill)
+        row_bytes = len(self.fill_row)
         if self.sharded:
             row_bytes += CRC_BYTES  # in a shard, each row has its own checksum behind it
         return index * row_bytes
@@ -104,13 +104,13 @@ class RaggedArray:
         `group/array`.
     position
         Position of the array in the digests of a journal entry.
-    fill
+    fill_row
         A row of fill values.
     """
 
     name: str
     position: int
-    fill: bytes
+    fill_row: bytes
 
     def file(self, number: int) -> str:
         """Return the relative path of a chunk."""
@@ -141,18 +141,18 @@ class RaggedGroup:
     @property
     def frame_bytes(self) -> int:
         """Bytes of one frame in all arrays."""
-        return sum(len(array.fill) for array in self.arrays)
+        return sum(len(array.fill_row) for array in self.arrays)
 
     def split(self, data: memoryview, n_frames: int) -> Iterator[tuple[RaggedArray, memoryview]]:
         """Split the stored bytes of a clip with `n_frames` frames; yield each array with its rows."""
         start = 0
         for array in self.arrays:
-            size = n_frames * len(array.fill)
+            size = n_frames * len(array.fill_row)
             yield array, data[start : start + size]
             start += size
 
 
-class ExtendedStore(NamedTuple):
+class ParentRows(NamedTuple):
     """The sealed store that a stage extends with new clips.
 
     Attributes
@@ -177,13 +177,13 @@ class StageLayout:
     ----------
     names
         The arrays, `group/array`, in the order of an entry's digests.
-    small
+    small_arrays
         The arrays whose rows lie in the file of rows, one clip's after the other's.
-    shards
+    sharded_arrays
         The arrays of which a piece is a shard.
-    ragged
+    ragged_groups
         The groups whose frames lie in a file of the group, one clip's after another's as they were written.
-    record_bytes
+    small_row_bytes
         Size of a clip's rows in the file of rows.
     """
 
@@ -212,10 +212,10 @@ class StageLayout:
             if ragged_arrays:
                 ragged.append(RaggedGroup(group.name, tuple(ragged_arrays)))
         self.names = tuple(names)
-        self.small = tuple(array for array in arrays if not array.sharded)
-        self.shards = tuple(array for array in arrays if array.sharded)
-        self.ragged = tuple(ragged)
-        self.record_bytes = sum(len(array.fill) for array in self.small)
+        self.small_arrays = tuple(array for array in arrays if not array.sharded)
+        self.sharded_arrays = tuple(array for array in arrays if array.sharded)
+        self.ragged_groups = tuple(ragged)
+        self.small_row_bytes = sum(len(array.fill_row) for array in self.small_arrays)
 
     @property
     def n_pieces(self) -> int:
@@ -230,12 +230,12 @@ class StageLayout:
     def split(self, record: memoryview) -> Iterator[tuple[StoredArray, memoryview]]:
         """Split a clip's bytes from the file of rows; yield each small array with the clip's row of it."""
         start = 0
-        for array in self.small:
-            yield array, record[start : start + len(array.fill)]
-            start += len(array.fill)
+        for array in self.small_arrays:
+            yield array, record[start : start + len(array.fill_row)]
+            start += len(array.fill_row)
 
 
-def attempt_file(stage: Path, attempt: Attempt, part: StoredArray | RaggedGroup | None = None) -> str:
+def attempt_file(stage: Path, attempt: PieceAttempt, part: StoredArray | RaggedGroup | None = None) -> str:
     """Return the path of one of the files that an attempt at a piece writes.
 
     It is a string, because making a `Path` for every row would take a third of the time of sealing.
@@ -270,11 +270,11 @@ class StagedRows:
         The store that the stage extends, if any.
     """
 
-    def __init__(self, stage: Path, layout: StageLayout, parent: ExtendedStore | None) -> None:
+    def __init__(self, stage: Path, layout: StageLayout, parent: ParentRows | None) -> None:
         """Read the digests of the parent store's files, if there is one; rows are read on demand."""
         self.stage = stage
         self.layout = layout
-        extended = parent or ExtendedStore(folder=Path(), clips=(), n_frames={})
+        extended = parent or ParentRows(folder=Path(), clips=(), n_frames={})
         self._parent = extended.folder
         self._parent_clips = extended.clips
         self._parent_frames = extended.n_frames  # of all clips, by ragged group
@@ -289,10 +289,14 @@ class StagedRows:
         no writer. None if a digest is wrong.
         """
         if entry.writer:
-            offset = entry.row % PIECE_ROWS * self.layout.record_bytes
-            record = _read_at(attempt_file(self.stage, entry.written_in), offset, self.layout.record_bytes)
+            offset = entry.row % PIECE_ROWS * self.layout.small_row_bytes
+            record = _read_at(
+                attempt_file(self.stage, entry.holding_attempt), offset, self.layout.small_row_bytes
+            )
         else:
-            record = memoryview(b"".join(self._row_of_parent(entry, array) for array in self.layout.small))
+            record = memoryview(
+                b"".join(self._row_of_parent(entry, array) for array in self.layout.small_arrays)
+            )
         if record is None:
             return None
         is_intact = all(_has_digest(entry, array, row) for array, row in self.layout.split(record))
@@ -305,8 +309,8 @@ class StagedRows:
         """
         if not entry.writer:
             return self._row_of_parent(entry, array)
-        path = attempt_file(self.stage, entry.written_in, array)
-        row = _read_at(path, array.offset(entry.row % PIECE_ROWS), len(array.fill))
+        path = attempt_file(self.stage, entry.holding_attempt, array)
+        row = _read_at(path, array.offset(entry.row % PIECE_ROWS), len(array.fill_row))
         if row is None or not _has_digest(entry, array, row):
             return None
         return row
@@ -322,7 +326,7 @@ class StagedRows:
         if not entry.writer:
             frames = range(first, first + n_frames)
             return {array: self._frames_of_parent(entry, group, array, frames) for array in group.arrays}
-        path = attempt_file(self.stage, entry.written_in, group)
+        path = attempt_file(self.stage, entry.holding_attempt, group)
         size = group.frame_bytes
         data = _read_at(path, first * size, n_frames * size)
         if data is None:
@@ -342,7 +346,7 @@ class StagedRows:
             If they do not have the clip's digest.
         """
         block = array.block(self._parent_frames[group.name])
-        size = len(array.fill)
+        size = len(array.fill_row)
         first_chunk = frames.start // block
         last_chunk = (frames.stop - 1) // block
         parts: list[memoryview] = []
@@ -397,7 +401,7 @@ class StagedRows:
         parent_array = replace(array, n_clips=len(self._parent_clips))
         block, index = divmod(self._parent_row[entry.clip_id], parent_array.block)
         path = f"{self._parent}/{parent_array.file(block)}"
-        row = _read_at(path, parent_array.offset(index), len(array.fill))
+        row = _read_at(path, parent_array.offset(index), len(array.fill_row))
         if row is None or not _has_digest(entry, array, row):
             raise self.damaged_parent(entry.clip_id, array)
         return row
@@ -407,7 +411,7 @@ def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> boo
     """Return whether a row has the digest of its entry, or is fill values if the entry has none."""
     digest = entry.sha256_of(array.position)
     if digest == NO_ROW:
-        return row == array.fill
+        return row == array.fill_row
     return sha256_of(row) == digest
 
 

@@ -179,7 +179,7 @@ FORBIDDEN_KEYS = ("host", "hostname", "user", "username", "path")
 _ABSOLUTE_PATH = re.compile(r"/[^/\s]|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\|file:")
 
 
-def plain(value: object, where: str) -> object:
+def checked_json(value: object, where: str) -> object:
     """Return a value as plain JSON: numpy scalars and tuples are converted, everything else is refused.
 
     Parameters
@@ -213,9 +213,9 @@ def plain(value: object, where: str) -> object:
             raise StoreError(f"{where}: {value!r:.200} {reason}")
         return str(value)
     if isinstance(value, Mapping):
-        return {_key(key, where): plain(item, f"{where}.{key}") for key, item in value.items()}
+        return {_key(key, where): checked_json(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item, f"{where}[{position}]") for position, item in enumerate(value)]
+        return [checked_json(item, f"{where}[{position}]") for position, item in enumerate(value)]
     raise StoreError(f"{where}: expected a plain JSON value, found {type(value).__name__}; convert it first")
 
 
@@ -237,8 +237,8 @@ def _key(key: object, where: str) -> str:
 
 
 def _plain_object(value: object, where: str) -> dict[str, object]:
-    """Return a value as a plain JSON object, checked as by `plain`; refuse anything else."""
-    checked = plain(value, where)
+    """Return a value as a plain JSON object, checked as by `checked_json`; refuse anything else."""
+    checked = checked_json(value, where)
     if not isinstance(checked, dict):
         raise StoreError(f"{where}: expected an object, found {type(value).__name__}")
     return checked
@@ -377,7 +377,7 @@ def clipped(value: str) -> str:
     return value if len(value) <= 80 else f"{value[:77]}..."
 
 
-def differences(a: object, b: object) -> list[str]:
+def differing_fields(a: object, b: object) -> list[str]:
     """Return the names (dotted) of the fields in which two JSON values differ."""
     return [contrast.field for contrast in contrasts(a, b)]
 
@@ -407,5 +407,5 @@ def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]
     The list is empty if the features may be mixed. Every field that differs counts, except those of
     `NOT_NUMERICS`, because a field that this version does not know may determine the numbers.
     """
-    differing = differences(plain(a, "provenance"), plain(b, "provenance"))
+    differing = differing_fields(checked_json(a, "provenance"), checked_json(b, "provenance"))
     return [field for field in differing if field.partition(".")[0] not in NOT_NUMERICS]

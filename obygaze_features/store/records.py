@@ -30,7 +30,7 @@ from obygaze_features.templates import packaged
 from obygaze_features.text import counted, unsuitable
 
 
-def one_line(text: str, field: str) -> str:
+def checked_line(text: str, field: str) -> str:
     """Return the text if it is one suitable line; else raise a StoreError that names the field."""
     reason = unsuitable(text)
     if reason:
@@ -187,9 +187,9 @@ class PlannedClip:
 
     def __post_init__(self) -> None:
         """Raise a StoreError for unsuitable texts and times; convert times to float."""
-        if not one_line(self.clip_id, "clip id"):
+        if not checked_line(self.clip_id, "clip id"):
             raise StoreError("clip id: an empty id")
-        one_line(self.movie, f"clip {self.clip_id}, movie")
+        checked_line(self.movie, f"clip {self.clip_id}, movie")
         if self.text is not None:
             reason = unsuitable(self.text, lines=True) if self.text.strip() else "is empty"
             if reason:
@@ -221,13 +221,11 @@ class ClipFeatures:
     arrays: Mapping[str, NDArray[Any]]
 
 
-Stretches: TypeAlias = tuple[tuple[float, float], ...]
-"""Stretches of a clip, each with its start and end in seconds of its file, in the order of time."""
+Gaps: TypeAlias = tuple[tuple[float, float], ...]
+"""Gaps of a clip, each with its start and end in seconds of its file, in the order of time."""
 
 
-def check_stretches(
-    stretches: Iterable[tuple[float, float]], start_s: float | None, end_s: float | None
-) -> None:
+def check_gaps(stretches: Iterable[tuple[float, float]], start_s: float | None, end_s: float | None) -> None:
     """Check that stretches of a clip follow one another within its span, None leaving a side open.
 
     Raises
@@ -251,18 +249,18 @@ def check_stretches(
         last_end_s = stretch_end_s
 
 
-def format_stretches(stretches: Stretches) -> str:
+def format_gaps(stretches: Gaps) -> str:
     """Write stretches as the text of a cell, such as `60.08 62.5;70.0 71.25`; empty for none."""
     return ";".join(f"{float(start_s)!r} {float(end_s)!r}" for start_s, end_s in stretches)
 
 
-def parse_stretches(text: str) -> Stretches:
+def parse_gaps(text: str) -> Gaps:
     """Read stretches from the text of a cell.
 
     Raises
     ------
     ValueError
-        It is not as `format_stretches` writes it.
+        It is not as `format_gaps` writes it.
     """
     stretches = []
     for part in text.split(";") if text else ():
@@ -312,19 +310,19 @@ class ClipResult:
     source: Mapping[str, object] = field(default_factory=dict)
     groups: Mapping[str, ClipFeatures] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
-    without_pictures_s: Stretches = ()
+    without_pictures_s: Gaps = ()
 
     def __post_init__(self) -> None:
         """Raise a StoreError if status, reason, features and absences contradict each other."""
         where = f"clip {self.clip_id}"
         if self.status not in ("ok", "partial", "failed"):
             raise StoreError(f"{where}: status should be ok, partial or failed; found {self.status!r}")
-        if not one_line(self.reason, f"{where}, reason") and self.status != "ok":
+        if not checked_line(self.reason, f"{where}, reason") and self.status != "ok":
             raise StoreError(f"{where}: status {self.status} needs a reason")
         if self.status == "failed" and self.groups:
             raise StoreError(f"{where}: a failed clip has no features, but some were given")
         for name, reason in self.absent.items():
-            if not one_line(reason, f"{where}, group {name}, why it is absent"):
+            if not checked_line(reason, f"{where}, group {name}, why it is absent"):
                 raise StoreError(f"{where}, group {name}: absent without a reason")
             if name in self.groups:
                 raise StoreError(f"{where}, group {name}: absent, but features were given")
@@ -332,13 +330,13 @@ class ClipResult:
             raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
         if self.without_pictures_s and self.status != "partial":
             raise StoreError(f"{where}: {self.status}, and without pictures in a part of it")
-        self.check_stretches(None, None)
+        self.check_gaps(None, None)
         object.__setattr__(self, "source", _checked_source(self.source, where))
 
-    def check_stretches(self, start_s: float | None, end_s: float | None) -> None:
+    def check_gaps(self, start_s: float | None, end_s: float | None) -> None:
         """Refuse stretches without pictures that do not follow one another within the clip's span."""
         try:
-            check_stretches(self.without_pictures_s, start_s, end_s)
+            check_gaps(self.without_pictures_s, start_s, end_s)
         except ValueError as error:
             raise StoreError(f"clip {self.clip_id}: {error}") from None
 
@@ -413,7 +411,7 @@ class StoredClip:
     digests: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
-    without_pictures_s: Stretches = ()
+    without_pictures_s: Gaps = ()
 
     @property
     def planned(self) -> PlannedClip:
@@ -464,15 +462,15 @@ def clips_csv_bytes(
     if digests is None:
         digests = (clip.digests for clip in clips)
     has_text = any(clip.text is not None for clip in clips)
-    has_stretches = any(clip.without_pictures_s for clip in clips)
+    has_gaps = any(clip.without_pictures_s for clip in clips)
     absent_groups = list(absent_counts(clips))
-    header = _header(arrays, absent_groups, has_stretches=has_stretches, has_text=has_text)
+    header = _header(arrays, absent_groups, has_gaps=has_gaps, has_text=has_text)
     table = io.BytesIO()  # a list of a million lines would take three times the memory
     table.write(csv_line(header).encode())
     for row, (clip, clip_digests) in enumerate(zip(clips, digests, strict=True)):
         cells = [str(row), clip.clip_id, clip.status, clip.reason]
-        if has_stretches:
-            cells.append(format_stretches(clip.without_pictures_s))
+        if has_gaps:
+            cells.append(format_gaps(clip.without_pictures_s))
         cells += [clip.absent.get(name, "") for name in absent_groups]
         cells += [clip.movie, _cell(clip.start_s), _cell(clip.end_s)]
         cells += [_cell(clip.source.get(name)) for name in ("bytes", "duration_s", "sha256")]
@@ -484,11 +482,11 @@ def clips_csv_bytes(
 
 
 def _header(
-    arrays: Sequence[str], absent_groups: Sequence[str], *, has_stretches: bool, has_text: bool
+    arrays: Sequence[str], absent_groups: Sequence[str], *, has_gaps: bool, has_text: bool
 ) -> list[str]:
     """Return the names of the columns of a table of clips, in order."""
     header = [*COLUMNS[:_AFTER_REASON]]
-    if has_stretches:
+    if has_gaps:
         header.append(WITHOUT_PICTURES)
     header += [ABSENT_PREFIX + name for name in absent_groups]
     header += COLUMNS[_AFTER_REASON:]
@@ -517,7 +515,7 @@ class _Columns(NamedTuple):
 
     Parameters
     ----------
-    has_stretches
+    has_gaps
         Whether there is a column of stretches without pictures.
     absent_groups
         Groups with a column on why they have no features of a clip.
@@ -527,7 +525,7 @@ class _Columns(NamedTuple):
         Arrays `group/array` with a column of digests.
     """
 
-    has_stretches: bool
+    has_gaps: bool
     absent_groups: list[str]
     has_text: bool
     arrays: list[str]
@@ -547,8 +545,8 @@ def _columns_of(header: list[str], where: str) -> _Columns:
         If one of the required columns is missing or in another place.
     """
     absent_groups = [name.removeprefix(ABSENT_PREFIX) for name in header if name.startswith(ABSENT_PREFIX)]
-    has_stretches = header[_AFTER_REASON : _AFTER_REASON + 1] == [WITHOUT_PICTURES]
-    optional_end = _AFTER_REASON + len(absent_groups) + (1 if has_stretches else 0)
+    has_gaps = header[_AFTER_REASON : _AFTER_REASON + 1] == [WITHOUT_PICTURES]
+    optional_end = _AFTER_REASON + len(absent_groups) + (1 if has_gaps else 0)
     usual_columns = header[:_AFTER_REASON] + header[optional_end:]
     if tuple(usual_columns[: len(COLUMNS)]) != COLUMNS:
         raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
@@ -556,7 +554,7 @@ def _columns_of(header: list[str], where: str) -> _Columns:
     has_text = last_columns[:1] == [TEXT_COLUMN]
     digest_columns = last_columns[1:] if has_text else last_columns
     arrays = [name.removeprefix(DIGEST_PREFIX) for name in digest_columns]
-    return _Columns(has_stretches, absent_groups, has_text, arrays)
+    return _Columns(has_gaps, absent_groups, has_text, arrays)
 
 
 def each_clip(
@@ -637,7 +635,7 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     ValueError
         It is not the line of this row, or a cell does not fit.
     """
-    absent_start = _AFTER_REASON + (1 if columns.has_stretches else 0)
+    absent_start = _AFTER_REASON + (1 if columns.has_gaps else 0)
     absent_end = absent_start + len(columns.absent_groups)
     absent_cells = cells[absent_start:absent_end]
     usual_cells = cells[:_AFTER_REASON] + cells[absent_end:]
@@ -660,10 +658,10 @@ def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     absent = {group: why_absent for group, why_absent in absent_reasons if why_absent}
     start_s = float(start) if start else None
     end_s = float(end) if end else None
-    stretches: Stretches = ()
-    if columns.has_stretches and cells[_AFTER_REASON]:
-        stretches = parse_stretches(cells[_AFTER_REASON])
-        check_stretches(stretches, start_s, end_s)
+    stretches: Gaps = ()
+    if columns.has_gaps and cells[_AFTER_REASON]:
+        stretches = parse_gaps(cells[_AFTER_REASON])
+        check_gaps(stretches, start_s, end_s)
         if status != "partial":
             raise ValueError(f"{WITHOUT_PICTURES} of a clip that is {status}; only a partial one has some")
     return StoredClip(

@@ -44,17 +44,17 @@ from obygaze_features.store.format import (
     STAGING_SUFFIX,
     spec_version,
 )
-from obygaze_features.store.journal import Attempt, JournalEntry, is_done
+from obygaze_features.store.journal import JournalEntry, PieceAttempt, is_done
 from obygaze_features.store.metadata import write_metadata_files
 from obygaze_features.store.missing_videos import refuse_missing_videos
 from obygaze_features.store.pieces import RaggedArray, RaggedGroup, StagedRows, StoredArray, attempt_file
-from obygaze_features.store.provenance import plain, validate_licence
-from obygaze_features.store.records import StoredClip, one_line
+from obygaze_features.store.provenance import checked_json, validate_licence
+from obygaze_features.store.records import StoredClip, checked_line
 from obygaze_features.store.shares import number_of_shares, shown_shares
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.text import counted
 
-Best = Mapping[int, JournalEntry]
+BestEntries = Mapping[int, JournalEntry]
 """Row -> its best entry; rows without one are missing."""
 
 VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
@@ -122,26 +122,26 @@ def seal(
     """
     destination = store_path(destination)
     building = destination.with_name(destination.name + BUILDING_SUFFIX)
-    final = final_path(destination, version)
+    final = new_store_path(destination, version)
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
     if parent is None and stage.parent_store is not None:
         parent = stage.parent_store.fingerprint
         counted = [stage.parent_store.attributes()]
     if parent is not None and not fits(parent, Hex64):
         raise StoreError(f"parent {parent!r}: expected a fingerprint, {expected(Hex64)}")
-    _refuse_unready(stage, stage.best(), allow_missing=allow_missing, max_failed=max_failed)
+    _refuse_unready(stage, stage.best_entries(), allow_missing=allow_missing, max_failed=max_failed)
     attributes: dict[str, object] = {
         "spec_version": "",  # known when the rows are written
         "licence": validate_licence(licence),
-        "citation": one_line(citation, "citation"),
+        "citation": checked_line(citation, "citation"),
         "corpus": stage.corpus,
         "parent": parent,
     }
     if merged_with:
         attributes["merged_with"] = list(merged_with)
-    plain(attributes, ATTRIBUTE)
+    checked_json(attributes, ATTRIBUTE)
     with alone_in(building, "sealing here"):
-        final_path(destination, version)
+        new_store_path(destination, version)
         root = building / "store"
         try:
             rows = _seal_rows(root, stage, progress or (lambda *_: None), workers or usable_cores())
@@ -166,13 +166,13 @@ def seal(
     return final
 
 
-def final_path(destination: Path, version: str) -> Path:
+def new_store_path(destination: Path, version: str) -> Path:
     """Return the path of a version of a store; refuse invalid versions and existing ones.
 
     If the version exists, a sealing may have been killed right after it renamed the store. The folder in
     which that sealing worked is then removed.
     """
-    final = versioned(destination, version)
+    final = versioned_path(destination, version)
     if final.exists():
         building = destination.with_name(destination.name + BUILDING_SUFFIX)
         if building.is_dir():
@@ -212,7 +212,7 @@ def temporary_stage(destination: Path, version: str, suffix: str) -> Iterator[Ca
     """
     work = destination.with_name(f"{destination.name}-{version}{suffix}")
     try:
-        final_path(destination, version)
+        new_store_path(destination, version)
     except StoreError:
         remove_tree(work, ignore_errors=True)
         raise
@@ -225,7 +225,7 @@ def temporary_stage(destination: Path, version: str, suffix: str) -> Iterator[Ca
             remove_tree(work, ignore_errors=True)
 
 
-def versioned(destination: Path, version: str) -> Path:
+def versioned_path(destination: Path, version: str) -> Path:
     """Return the path of a version of a store; refuse invalid versions and folders of sealed stores."""
     if not VERSION.fullmatch(version):
         raise StoreError(f"store version {version!r}: expected three numbers such as 1.0.0")
@@ -251,7 +251,7 @@ def _describe_missing_shares(stage: Stage, missing: Sequence[str]) -> str:
     return f" (shares {shares} of {n_shares}: --array={shares} does these again)"
 
 
-def _refuse_unready(stage: Stage, best: Best, *, allow_missing: bool, max_failed: int | None) -> None:
+def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max_failed: int | None) -> None:
     """Refuse to seal a stage that is not complete.
 
     It is not if clips are missing, if clips failed here whose videos another machine finds (both unless
@@ -288,7 +288,9 @@ class _StreamCount(msgspec.Struct):
     clips: int
 
 
-def _counted_attributes(stage: Stage, best: Best, counted: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _counted_attributes(
+    stage: Stage, best: BestEntries, counted: Sequence[Mapping[str, Any]]
+) -> dict[str, object]:
     """Return the store's attributes that depend on its clips.
 
     They are the version of the format that it needs, and, where these are known, the number of clips by GPU
@@ -323,12 +325,12 @@ def _counted_attributes(stage: Stage, best: Best, counted: Sequence[Mapping[str,
     return attributes
 
 
-def _version_of(stage: Stage, best: Best) -> str:
+def _version_of(stage: Stage, best: BestEntries) -> str:
     """Return the version of the format that the store needs, by its arrays and by what its clips lack."""
     arrays = {"clip", "status"}
     if stage.clips[0].text is not None:
         arrays.add("text")
-    if stage.layout.ragged:
+    if stage.layout.ragged_groups:
         arrays.add(ROW_SIZE)
     for group in stage.groups:
         arrays.update(group.clip_arrays())
@@ -339,7 +341,7 @@ def _version_of(stage: Stage, best: Best) -> str:
     )
 
 
-def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
+def _stored_clips(stage: Stage, best: BestEntries) -> list[StoredClip]:
     """Return the clips of the store, without digests; those without an entry have the status missing."""
     missing = JournalEntry(0, "", "missing")
     clips = []
@@ -361,16 +363,16 @@ def _stored_clips(stage: Stage, best: Best) -> list[StoredClip]:
     return clips
 
 
-def _digests(stage: Stage, best: Best) -> Iterator[dict[str, str]]:
+def _digests(stage: Stage, best: BestEntries) -> Iterator[dict[str, str]]:
     """Yield the digests of each row, one by one, because a million of these dictionaries take 0.5 GB."""
     names = stage.layout.names
     for row in range(len(stage.clips)):
         yield best[row].digests(names) if row in best else {}
 
 
-def _row_sizes(stage: Stage, best: Best) -> dict[str, NDArray[np.int64]]:
+def _row_sizes(stage: Stage, best: BestEntries) -> dict[str, NDArray[np.int64]]:
     """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features."""
-    sizes = {group.name: np.zeros(len(stage.clips), np.int64) for group in stage.layout.ragged}
+    sizes = {group.name: np.zeros(len(stage.clips), np.int64) for group in stage.layout.ragged_groups}
     for row, entry in best.items():
         if is_done(entry):
             for name, (_, n_frames) in entry.frames.items():
@@ -410,7 +412,7 @@ class _SealedRows(NamedTuple):
         File -> SHA-256.
     """
 
-    best: Best
+    best: BestEntries
     files: dict[str, str]
 
 
@@ -426,9 +428,9 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
     StoreError
         Rows that had features at the beginning are damaged, and no other attempt has them.
     """
-    done_at_start = {row for row, entry in stage.best().items() if is_done(entry)}
+    done_at_start = {row for row, entry in stage.best_entries().items() if is_done(entry)}
     while True:
-        best = stage.best()
+        best = stage.best_entries()
         _refuse_lost_rows(stage, best, done_at_start)
         shards, scattered_pieces = _shards(stage, best)
         written: list[_Written] = []
@@ -446,7 +448,7 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
                 writer.rewrite_piece(piece)
 
 
-def _refuse_lost_rows(stage: Stage, best: Best, done_at_start: set[int]) -> None:
+def _refuse_lost_rows(stage: Stage, best: BestEntries, done_at_start: set[int]) -> None:
     """Raise a StoreError if rows that had features when sealing began have none any more."""
     lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
     if lost:
@@ -458,7 +460,13 @@ def _refuse_lost_rows(stage: Stage, best: Best, done_at_start: set[int]) -> None
 
 
 def _write_parts(
-    root: Path, stage: Stage, best: Best, shards: Sequence["_Shard"], *, progress: Progress, workers: int
+    root: Path,
+    stage: Stage,
+    best: BestEntries,
+    shards: Sequence["_Shard"],
+    *,
+    progress: Progress,
+    workers: int,
 ) -> list[_Written]:
     """Write all chunks and link all shards into an empty folder, several at a time.
 
@@ -478,7 +486,7 @@ def _write_parts(
     """
     layout = stage.layout
     empty(root.parent)
-    for array in (*layout.small, *layout.shards):
+    for array in (*layout.small_arrays, *layout.sharded_arrays):
         for file, _ in array.blocks():
             (root / file).parent.mkdir(parents=True, exist_ok=True)
     reader = stage.reader()
@@ -487,13 +495,13 @@ def _write_parts(
     ]
     tasks += [partial(_link_shard, root, stage, shard) for shard in shards]
     row_sizes = _row_sizes(stage, best)
-    for group in layout.ragged:
+    for group in layout.ragged_groups:
         ends = np.cumsum(row_sizes[group.name])
         n_frames = int(ends[-1])
         write_frames = partial(_write_frames, root, reader, best, _FrameEnds(group, ends))
         for start in range(0, n_frames, FRAMES_AT_ONCE):
             tasks.append(partial(write_frames, range(start, min(start + FRAMES_AT_ONCE, n_frames))))
-    n_total = layout.n_clips * (1 + len(layout.shards) + len(layout.ragged))
+    n_total = layout.n_clips * (1 + len(layout.sharded_arrays) + len(layout.ragged_groups))
     n_done = 0
     written = []
     with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
@@ -504,12 +512,12 @@ def _write_parts(
     return written
 
 
-def _write_chunks(root: Path, reader: StagedRows, best: Best, start: int) -> _Written:
+def _write_chunks(root: Path, reader: StagedRows, best: BestEntries, start: int) -> _Written:
     """Write the chunks of the small arrays for `ROW_CHUNK` rows from `start` on."""
     layout = reader.layout
     written = _Written(range(start, min(start + ROW_CHUNK, layout.n_clips)))
-    chunks = [(array, bytearray(array.block * len(array.fill))) for array in layout.small]
-    fill = memoryview(b"".join(array.fill for array in layout.small))
+    chunks = [(array, bytearray(array.block * len(array.fill_row))) for array in layout.small_arrays]
+    fill = memoryview(b"".join(array.fill_row for array in layout.small_arrays))
     for row in written.rows:
         entry = best.get(row)
         record = reader.record(entry) if entry is not None and is_done(entry) else fill
@@ -526,7 +534,7 @@ def _write_chunks(root: Path, reader: StagedRows, best: Best, start: int) -> _Wr
             is_full = index + 1 == array.block
             if is_full or row == written.rows[-1]:
                 n_unused = array.block - index - 1
-                chunk[row_end:] = array.fill * n_unused
+                chunk[row_end:] = array.fill_row * n_unused
                 file = array.file(row // array.block)
                 written.digests[file] = _write_file(root / file, [with_checksum(chunk)])
     return written
@@ -544,7 +552,7 @@ class _FrameEnds(NamedTuple):
 
 
 def _write_frames(
-    root: Path, reader: StagedRows, best: Best, frame_ends: _FrameEnds, frames: range
+    root: Path, reader: StagedRows, best: BestEntries, frame_ends: _FrameEnds, frames: range
 ) -> _Written:
     """Write the chunks of a ragged group's arrays that hold some frames.
 
@@ -583,7 +591,7 @@ def _write_frames(
         start = max(frames.start, clip_start) - clip_start
         end = min(frames.stop, clip_end) - clip_start
         for chunk, (array, data) in zip(chunks, arrays.items(), strict=True):
-            n_bytes = len(array.fill)
+            n_bytes = len(array.fill_row)
             chunk.add(data[start * n_bytes : end * n_bytes])
     for chunk in chunks:
         if not written.damaged_rows:
@@ -624,7 +632,7 @@ class _Chunks:
     def add(self, rows: memoryview) -> None:
         """Add rows, and write the chunks that are full."""
         self._rows += rows
-        chunk_bytes = self._block * len(self._array.fill)
+        chunk_bytes = self._block * len(self._array.fill_row)
         while len(self._rows) >= chunk_bytes:
             self._write(self._rows[:chunk_bytes])
             del self._rows[:chunk_bytes]
@@ -632,8 +640,8 @@ class _Chunks:
     def close(self) -> None:
         """Write the last chunk, filled up with fill values, if it has any row."""
         if self._rows:
-            n_unused = self._block - len(self._rows) // len(self._array.fill)
-            self._write(self._rows + self._array.fill * n_unused)
+            n_unused = self._block - len(self._rows) // len(self._array.fill_row)
+            self._write(self._rows + self._array.fill_row * n_unused)
 
     def _write(self, rows: bytearray) -> None:
         """Write the rows of the next chunk."""
@@ -673,7 +681,7 @@ class _Shard:
     digest: str = ""
 
 
-def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
+def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
     """Find the file of every shard of a store.
 
     Returns
@@ -684,7 +692,7 @@ def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
         Numbers of the other pieces, whose rows are scattered over several attempts.
     """
     layout = stage.layout
-    if not layout.shards:
+    if not layout.sharded_arrays:
         return [], []
     reader = stage.reader()
     shards: list[_Shard] = []
@@ -699,7 +707,7 @@ def _shards(stage: Stage, best: Best) -> tuple[list[_Shard], list[int]]:
     return shards, scattered_pieces
 
 
-def _done_entry(best: Best, row: int) -> JournalEntry | None:
+def _done_entry(best: BestEntries, row: int) -> JournalEntry | None:
     """Return the best entry of a row if the row has features; None otherwise."""
     entry = best.get(row)
     return entry if entry is not None and is_done(entry) else None
@@ -719,9 +727,9 @@ def _shards_of_piece(
     entries
         The entry of each row; None for a row without features.
     """
-    arrays = stage.layout.shards
-    attempts: set[Attempt] = {entry.written_in for entry in entries if entry is not None}
-    if len(attempts) == 1 and attempts <= stage.whole:
+    arrays = stage.layout.sharded_arrays
+    attempts: set[PieceAttempt] = {entry.holding_attempt for entry in entries if entry is not None}
+    if len(attempts) == 1 and attempts <= stage.attempts_with_whole_shards:
         (attempt,) = attempts
         return [_Shard(array, rows, attempt_file(stage.path, attempt, array)) for array in arrays]
     parent_shards = []
@@ -766,7 +774,7 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
 def _write_empty_shard(path: Path, shard: _Shard) -> str:
     """Write a shard of rows without features, which have fill values; return its SHA-256."""
     n_rows = len(shard.rows)
-    fill_rows = [with_checksum(shard.array.fill)] * n_rows
+    fill_rows = [with_checksum(shard.array.fill_row)] * n_rows
     return _write_file(path, [*fill_rows, shard.array.shard_index(n_rows)])
 
 
@@ -781,7 +789,7 @@ def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:
     with open_regular(shard.path) as file:
         for row in shard.rows:
             checksum = 0
-            n_left = len(shard.array.fill)
+            n_left = len(shard.array.fill_row)
             while n_left and (n_read := file.readinto(buffer[: min(BLOCK, n_left)])):
                 checksum = crc32c(buffer[:n_read], checksum)
                 digest.update(buffer[:n_read])

@@ -43,17 +43,17 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.journal import (
     NO_ROW,
-    Attempt,
     JournalEntry,
+    PieceAttempt,
     best_entries,
     has_ended,
     is_done,
     read_journals,
 )
-from obygaze_features.store.pieces import ExtendedStore, StagedRows, StageLayout
+from obygaze_features.store.pieces import ParentRows, StagedRows, StageLayout
 from obygaze_features.store.provenance import clipped, contrasts, validate_corpus
 from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, parse_clips_csv
-from obygaze_features.store.store_files import FolderFiles, guarded, read_required
+from obygaze_features.store.store_files import FolderFiles, read_required, read_undamaged
 from obygaze_features.store.writer import DigestLater, StageWriter
 from obygaze_features.text import counted
 
@@ -103,17 +103,17 @@ class ParentStore(msgspec.Struct, frozen=True):
         sizes = {}
         for name in groups:
             node = read_required(files, f"{FEATURES}/{name}/{ROW_SIZE}/{ZARR_METADATA}")
-            metadata = guarded(f"{self.path}, {name}/{ROW_SIZE}", partial(parse_json, node))
+            metadata = read_undamaged(f"{self.path}, {name}/{ROW_SIZE}", partial(parse_json, node))
             sizes[name] = SealedArray(files, name, ROW_SIZE, metadata).read()
         return sizes
 
     def attributes(self) -> dict[str, Any]:
         """Read the attributes of the store; call `clips` first, which checks that it has not changed."""
         file = Path(self.path) / FEATURES / ZARR_METADATA
-        return guarded(str(file), lambda: dict(parse_json(read_bytes(file))["attributes"][ATTRIBUTE]))
+        return read_undamaged(str(file), lambda: dict(parse_json(read_bytes(file))["attributes"][ATTRIBUTE]))
 
 
-class _Record(msgspec.Struct, omit_defaults=True):
+class StageSettings(msgspec.Struct, omit_defaults=True):
     """What stage.json holds."""
 
     layout: int
@@ -141,12 +141,12 @@ class Stage:
         Clip id -> row.
     layout
         The pieces, and the places of rows in them.
-    whole
-        Attempts whose shards a store can have as they are; as of the last call of `best`.
+    attempts_with_whole_shards
+        Attempts whose shards a store can have as they are; as of the last call of `best_entries`.
     """
 
-    def __init__(self, path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None:
-        """Hold the plan of a stage, and read the clips of its parent store; journals are read by `best`."""
+    def __init__(self, path: Path, clips: tuple[PlannedClip, ...], record: StageSettings) -> None:
+        """Hold the plan of a stage, and read the clips of its parent store; journals are not read yet."""
         self.path = path
         self.clips = clips
         self.groups = record.groups
@@ -154,10 +154,10 @@ class Stage:
         self.parent_store = record.parent
         self.rows = {clip.clip_id: row for row, clip in enumerate(clips)}
         self.layout = StageLayout(record.groups, len(clips))
-        # Sizes of the journals when `best` read them last, by file name, and what they held then.
+        # Sizes of the journals when `best_entries` read them last, by file name, and what they held then.
         self._journal_sizes: dict[str, int] | None = None
-        self.whole: set[Attempt] = set()
-        self._attempts: set[Attempt] = set()  # all that have a line
+        self.attempts_with_whole_shards: set[PieceAttempt] = set()
+        self._attempts: set[PieceAttempt] = set()  # all that have a line
         self._best: dict[int, JournalEntry] = {}  # by row
         self._damage: tuple[str, ...] = ()  # a sentence on each damaged line
         # Clips of the parent store, and by ragged group the number of frames of each.
@@ -165,7 +165,9 @@ class Stage:
         self._parent_sizes: dict[str, NDArray[np.int64]] = {}
         if self.parent_store is not None:
             self._parent_clips = self.parent_store.clips()
-            self._parent_sizes = self.parent_store.row_sizes([group.name for group in self.layout.ragged])
+            self._parent_sizes = self.parent_store.row_sizes(
+                [group.name for group in self.layout.ragged_groups]
+            )
 
     @classmethod
     def open(
@@ -201,7 +203,7 @@ class Stage:
         sorted_groups = tuple(sorted(groups, key=lambda group: group.name))
         parent_store = None if parent is None else ParentStore.of(parent)
         layout = RAGGED_LAYOUT if any(group.ragged for group in sorted_groups) else LAYOUT
-        record = _Record(layout, sorted_groups, validate_corpus(corpus), parent_store)
+        record = StageSettings(layout, sorted_groups, validate_corpus(corpus), parent_store)
         _refuse_impossible_plan(path, sorted_clips, sorted_groups)
         if not path.is_dir() or not any(path.iterdir()):
             _create(path, sorted_clips, record)
@@ -221,7 +223,7 @@ class Stage:
         """Return whether groups are those of the stage, by the same networks with the same sampling."""
         return not contrasts(_settings(self.groups, {}, None), _settings(groups, {}, None))
 
-    def _describe_other_clips(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
+    def _describe_other_clips(self, clips: tuple[PlannedClip, ...], record: StageSettings) -> str:
         """Return in words how a list of clips differs from the stage's; empty if the ids are the same."""
         clip_ids = {clip.clip_id for clip in clips}
         only_here = sorted(self.rows.keys() - clip_ids)
@@ -240,7 +242,7 @@ class Stage:
             "list with --append STORE"
         )
 
-    def _describe_other_settings(self, clips: tuple[PlannedClip, ...], record: _Record) -> str:
+    def _describe_other_settings(self, clips: tuple[PlannedClip, ...], record: StageSettings) -> str:
         """Return in words which settings of another record differ from the stage's; empty if none do."""
         differing = contrasts(
             _settings(self.groups, self.corpus, self.parent_store),
@@ -276,7 +278,7 @@ class Stage:
         journals = (self.path / JOURNALS).glob("*.jsonl")
         return len([journal for journal in journals if not has_ended(journal)])
 
-    def best(self) -> dict[int, JournalEntry]:
+    def best_entries(self) -> dict[int, JournalEntry]:
         """Return row -> its best entry, from the journals, which are read again if they have changed.
 
         Rows without an entry are missing.
@@ -297,8 +299,10 @@ class Stage:
                         f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
                         "says; the stage was tampered with: begin another"
                     )
-            self._attempts = {line.rows[0].written_in for line in lines if line.rows}
-            self.whole = {line.rows[0].written_in for line in lines if line.rows and line.whole}
+            self._attempts = {line.rows[0].holding_attempt for line in lines if line.rows}
+            self.attempts_with_whole_shards = {
+                line.rows[0].holding_attempt for line in lines if line.rows and line.whole
+            }
             self._best = best_entries([*self._parent_entries(), *entries])
             self._damage = tuple(damage)
             self._journal_sizes = sizes
@@ -334,7 +338,7 @@ class Stage:
 
     def status(self) -> dict[str, JournalEntry]:
         """Return the current status of the clips, re-read from disk; clips without an entry are missing."""
-        return {entry.clip_id: entry for _, entry in sorted(self.best().items())}
+        return {entry.clip_id: entry for _, entry in sorted(self.best_entries().items())}
 
     def piece(self, clip_id: str) -> int:
         """Return the number of the piece that a clip belongs to."""
@@ -358,9 +362,9 @@ class Stage:
         again
             Returns for a clip's best entry whether the clip is to be done again; by default never.
         """
-        best = self.best()
+        best = self.best_entries()
         clip_ids = []
-        for row in shard_rows(len(self.clips), shard):
+        for row in rows_of_share(len(self.clips), shard):
             entry = best.get(row)
             if entry is None or (retry_failed and not is_done(entry)) or again(entry):
                 clip_ids.append(self.clips[row].clip_id)
@@ -368,7 +372,7 @@ class Stage:
 
     def damage(self) -> tuple[str, ...]:
         """List the damaged lines of the journals; their clips count as missing."""
-        self.best()
+        self.best_entries()
         return self._damage
 
     def reader(self) -> StagedRows:
@@ -377,7 +381,7 @@ class Stage:
             return StagedRows(self.path, self.layout, None)
         n_frames = {name: int(sizes.sum()) for name, sizes in self._parent_sizes.items()}
         return StagedRows(
-            self.path, self.layout, ExtendedStore(Path(self.parent_store.path), self._parent_clips, n_frames)
+            self.path, self.layout, ParentRows(Path(self.parent_store.path), self._parent_clips, n_frames)
         )
 
     def writer(
@@ -393,7 +397,7 @@ class Stage:
         digest_later
             Computes digests of large rows in another process, see `StageWriter`.
         """
-        best = self.best()
+        best = self.best_entries()
         if clip_ids is None:
             clip_ids = self.missing()
         return StageWriter(
@@ -423,7 +427,7 @@ class Stage:
         for path in (self.path / PIECES).iterdir():
             match = re.match(r"(\d+)\.(\d+)\.(\d+)\.", path.name)
             if match:  # not one of the hidden files that NFS makes
-                attempt = Attempt(int(match[1]), match[2], int(match[3]))
+                attempt = PieceAttempt(int(match[1]), match[2], int(match[3]))
                 files_of_attempt[attempt].append(path)
         writers = {attempt.writer for attempt in files_of_attempt}
         ended = {writer for writer in writers if has_ended(self.path / JOURNALS / f"{writer}.jsonl")}
@@ -445,7 +449,7 @@ def read_stage(path: Path | str) -> Stage:
     return Stage(Path(path), *_read_files(Path(path)))
 
 
-def shard_rows(n_clips: int, shard: tuple[int, int]) -> list[int]:
+def rows_of_share(n_clips: int, shard: tuple[int, int]) -> list[int]:
     """Return the rows of shard (i, n): those of the pieces k with k % n == i."""
     index, count = shard
     if not 0 <= index < count:
@@ -487,7 +491,7 @@ def _settings(
 
 # --- stage.json and the plan
 # ---------------------------------------------------------------------------
-def _create(path: Path, clips: tuple[PlannedClip, ...], record: _Record) -> None:
+def _create(path: Path, clips: tuple[PlannedClip, ...], record: StageSettings) -> None:
     """Create a stage, whole or not at all.
 
     Processes that create the same stage at the same time wait for each other; the first one creates it.
@@ -513,7 +517,7 @@ class _PlanLine(msgspec.Struct):
     row: int
 
 
-def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], _Record]:
+def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], StageSettings]:
     """Read the plan and the record of a stage.
 
     Raises
@@ -529,7 +533,7 @@ def _read_files(path: Path) -> tuple[tuple[PlannedClip, ...], _Record]:
     return _read_plan(path), record
 
 
-def _read_record(path: Path) -> _Record:
+def _read_record(path: Path) -> StageSettings:
     """Read the stage.json of a stage; refuse another layout, and a damaged file."""
     try:
         document = msgspec.json.decode(read_bytes(path / STAGE))
@@ -540,7 +544,7 @@ def _read_record(path: Path) -> _Record:
                 "the obygaze that it is from (obygaze store seal NAME --allow-missing), or remove it "
                 "(obygaze store rm) and extract again"
             )
-        record = msgspec.convert(document, _Record)
+        record = msgspec.convert(document, StageSettings)
         validate_corpus(record.corpus)
     except (*UNREADABLE, KeyError, TypeError) as error:
         if isinstance(error, StoreError):

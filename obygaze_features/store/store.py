@@ -40,9 +40,9 @@ from obygaze_features.store.records import StoredClip, each_clip, parse_clips_cs
 from obygaze_features.store.store_files import (
     FolderFiles,
     StoreFiles,
-    guarded,
     parse_info,
     read_required,
+    read_undamaged,
     required_file,
 )
 from obygaze_features.text import counted
@@ -164,7 +164,7 @@ STATED = ("licence", "citation", "corpus", "parent")
 """Attributes that every store has."""
 
 
-def check_version(store: StoreFiles | Path) -> dict[str, Any]:
+def read_attributes(store: StoreFiles | Path) -> dict[str, Any]:
     """Read a store's attributes, before any other file is trusted; refuse a newer format."""
     files = FolderFiles(store) if isinstance(store, Path) else store
     attributes, _ = _metadata(files)
@@ -188,8 +188,8 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     file = f"{files.where}/{FEATURES}/{ZARR_METADATA}"
     data = read_required(files, f"{FEATURES}/{ZARR_METADATA}")
-    root: dict[str, Any] = guarded(file, lambda: dict(json.loads(data)), store=files.where)
-    attributes = guarded(file, lambda: dict(root["attributes"][ATTRIBUTE]), store=files.where)
+    root: dict[str, Any] = read_undamaged(file, lambda: dict(json.loads(data)), store=files.where)
+    attributes = read_undamaged(file, lambda: dict(root["attributes"][ATTRIBUTE]), store=files.where)
     version = attributes.get("spec_version")
     if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}\.\d{1,6}", version):
         raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
@@ -411,7 +411,7 @@ class Store:
                 f"{self.where}: no features of {name}, but of {', '.join(self.names) or 'nothing'}"
             )
         if name not in self._groups:
-            self._groups[name] = guarded(
+            self._groups[name] = read_undamaged(
                 f"{self.where}, group {name}", lambda: self._group(name), store=self.where
             )
         return self._groups[name]
@@ -492,4 +492,6 @@ def files_of(store: Place) -> StoreFiles:
 def open_files(files: StoreFiles) -> Store:
     """Open a sealed store given its files."""
     attributes, root = _metadata(files)
-    return guarded(files.where, lambda: Store(files, attributes, root["consolidated_metadata"]["metadata"]))
+    return read_undamaged(
+        files.where, lambda: Store(files, attributes, root["consolidated_metadata"]["metadata"])
+    )

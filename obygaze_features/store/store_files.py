@@ -242,7 +242,7 @@ def required_file(files: StoreFiles, name: str) -> Iterator[None]:
         raise StoreError(f"{files.where}/{name}: missing; this is not a whole store{hint}") from None
 
 
-def guarded(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
+def read_undamaged(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
     """Call `read`, and turn any error that damaged bytes can cause into a StoreError.
 
     Parameters

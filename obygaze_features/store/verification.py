@@ -47,9 +47,14 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.group import Group, frames_of, spec_of
 from obygaze_features.store.metadata import array_nodes
-from obygaze_features.store.provenance import differences, plain, validate_corpus, validate_provenance
+from obygaze_features.store.provenance import (
+    checked_json,
+    differing_fields,
+    validate_corpus,
+    validate_provenance,
+)
 from obygaze_features.store.records import ABSENT_PREFIX, StoredClip, absent_counts
-from obygaze_features.store.store import Place, Store, check_version, files_of, open_files
+from obygaze_features.store.store import Place, Store, files_of, open_files, read_attributes
 from obygaze_features.store.store_files import (
     ADVICE,
     REQUIRED_TAGS,
@@ -166,7 +171,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
     problems: list[Problem] = []
     try:
-        check_version(files)
+        read_attributes(files)
     except StoreError as error:
         problems.append(Problem(f"{FEATURES}/{ZARR_METADATA}", str(error)))
     absent: dict[str, str] = {}
@@ -421,7 +426,7 @@ def _check_attributes(store: Store) -> Iterator[Problem]:
     if not fits(about["licence"], Licence):
         yield Problem(file, f"licence should be {expected(Licence)}; found {about['licence']!r}")
     validate_corpus(about["corpus"])
-    plain(about, ATTRIBUTE)
+    checked_json(about, ATTRIBUTE)
     if not isinstance(about["citation"], str):
         yield Problem(file, f"citation should be text; found {about['citation']!r}")
     if about["parent"] is not None and not fits(about["parent"], Hex64):
@@ -649,7 +654,9 @@ def _check_arrays(files: StoreFiles, group: Group, nodes: Sequence[str]) -> Iter
     for array in sorted(present & expected_nodes.keys()):
         file = f"{folder}/{array}/{ZARR_METADATA}"
         metadata = json.loads(files.read(file))
-        differing = differences(without_empty_fields(expected_nodes[array]), without_empty_fields(metadata))
+        differing = differing_fields(
+            without_empty_fields(expected_nodes[array]), without_empty_fields(metadata)
+        )
         fields = sorted({field.partition(".")[0] for field in differing})
         if fields:
             yield Problem(file, f"{', '.join(fields)}: not as the format demands")

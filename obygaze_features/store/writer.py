@@ -27,7 +27,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import force_to_disk, naming, open_binary, sync, write_all
 from obygaze_features.store.arrays import CRC_BYTES, all_finite, row_view
 from obygaze_features.store.format import ARRAYS, JOURNALS, PIECE_ROWS, PIECES, RAGGED_ARRAYS
-from obygaze_features.store.journal import NO_ROW, Attempt, Journal, JournalEntry, Line, is_done
+from obygaze_features.store.journal import NO_ROW, Journal, JournalEntry, JournalLine, PieceAttempt, is_done
 from obygaze_features.store.pieces import (
     RaggedArray,
     RaggedGroup,
@@ -109,7 +109,7 @@ class StageWriter:
         row_of: Mapping[str, int],
         *,
         best: Mapping[int, JournalEntry],
-        attempts: Iterable[Attempt],
+        attempts: Iterable[PieceAttempt],
         to_do: Iterable[int],
         digest_later: DigestLater | None = None,
     ) -> None:
@@ -123,11 +123,11 @@ class StageWriter:
         self._best = dict(best)
         self.to_do = set(to_do)
         self._digest_later = digest_later
-        self._attempts: defaultdict[int, set[Attempt]] = defaultdict(set)  # by piece
+        self._attempts: defaultdict[int, set[PieceAttempt]] = defaultdict(set)  # by piece
         for attempt in attempts:
             self._attempts[attempt.piece].add(attempt)
         self._journal = Journal(self._stage / JOURNALS)
-        self._open_pieces: dict[int, _Piece] = {}
+        self._open_pieces: dict[int, _OpenPiece] = {}
         self._is_open = True
 
     @property
@@ -208,7 +208,7 @@ class StageWriter:
             without_pictures_s=result.without_pictures_s,
         )
         number = row // PIECE_ROWS
-        piece = self._piece(number)
+        piece = self._open_piece(number)
         piece.put(entry, checked_rows)
         self.to_do.discard(row)
         if self.to_do.isdisjoint(self._layout.rows(number)):
@@ -219,7 +219,7 @@ class StageWriter:
 
         Rows without features get fill values. A row whose bytes do not have its digests is marked as missing.
         """
-        piece = self._piece(number)
+        piece = self._open_piece(number)
         for damaged_entry in piece.copy_missing_rows(self._reader, self._best):
             reason = "its bytes are not what they were"
             entry = JournalEntry(damaged_entry.row, damaged_entry.clip_id, "missing", reason)
@@ -227,15 +227,15 @@ class StageWriter:
         piece.complete()
         self._record(piece, whole=True)
 
-    def _piece(self, number: int) -> "_Piece":
+    def _open_piece(self, number: int) -> "_OpenPiece":
         """Return this writer's open attempt at the piece with a number; begin one if there is none."""
         if number not in self._open_pieces:
             last = max((attempt.number for attempt in self._attempts[number]), default=0)
-            attempt = Attempt(number, self.name, last + 1)
-            self._open_pieces[number] = _Piece(self._stage, self._layout, attempt, self._digest_later)
+            attempt = PieceAttempt(number, self.name, last + 1)
+            self._open_pieces[number] = _OpenPiece(self._stage, self._layout, attempt, self._digest_later)
         return self._open_pieces[number]
 
-    def _finish(self, piece: "_Piece") -> None:
+    def _finish(self, piece: "_OpenPiece") -> None:
         """Make an open piece durable.
 
         If all its clips are done, rows of earlier attempts are copied into it first. Its shards are then
@@ -243,7 +243,7 @@ class StageWriter:
         """
         rows = self._layout.rows(piece.attempt.piece)
         all_done = all(row in piece.entries or row in self._best for row in rows)
-        is_whole = all_done and len(self._layout.shards) > 0
+        is_whole = all_done and len(self._layout.sharded_arrays) > 0
         failure: Exception | None = None
         if is_whole:
             try:
@@ -258,7 +258,7 @@ class StageWriter:
         if failure is not None:
             raise failure
 
-    def _record(self, piece: "_Piece", *, whole: bool) -> None:
+    def _record(self, piece: "_OpenPiece", *, whole: bool) -> None:
         """Flush the files of a piece to the disk, and then write its line into the journal.
 
         If the piece is whole, the files of earlier attempts are removed. These are only the attempts that
@@ -269,11 +269,11 @@ class StageWriter:
         del self._open_pieces[number]
         piece.flush()
         piece.add_digests()
-        self._journal.append(Line(list(piece.entries.values()), whole))
+        self._journal.append(JournalLine(list(piece.entries.values()), whole))
         self._best |= piece.entries
         if whole:
             for attempt in self._attempts[number]:
-                for part in (None, *self._layout.shards, *self._layout.ragged):
+                for part in (None, *self._layout.sharded_arrays, *self._layout.ragged_groups):
                     Path(attempt_file(self._stage, attempt, part)).unlink(missing_ok=True)
         self._attempts[number].add(piece.attempt)
 
@@ -283,7 +283,7 @@ class StageWriter:
         row = self._row_of.get(result.clip_id)
         if row is None:
             raise StoreError(f"{where}: not in the plan of this stage")
-        result.check_stretches(self._clips[row].start_s, self._clips[row].end_s)
+        result.check_gaps(self._clips[row].start_s, self._clips[row].end_s)
         open_piece = self._open_pieces.get(row // PIECE_ROWS)
         # A clip of `to_do` that another process has done meanwhile is done again: both have the same
         # features.
@@ -309,15 +309,15 @@ class StageWriter:
 
     def _add_absent(self, rows: dict[str, _CheckedRow]) -> None:
         """Add to `rows` the rows of groups in which a clip is absent: fill values, or no frames."""
-        for array in (*self._layout.small, *self._layout.shards):
+        for array in (*self._layout.small_arrays, *self._layout.sharded_arrays):
             if array.name not in rows:
-                rows[array.name] = _CheckedRow(array.fill, NO_ROW, crc32c(array.fill))
-        for group in self._layout.ragged:
+                rows[array.name] = _CheckedRow(array.fill_row, NO_ROW, crc32c(array.fill_row))
+        for group in self._layout.ragged_groups:
             for ragged_array in group.arrays:
                 rows.setdefault(ragged_array.name, _NO_FRAMES)
 
 
-class _Piece:
+class _OpenPiece:
     """An attempt at a piece that is being written.
 
     It keeps the entries of the clips, the open files, how many frames of each ragged group were written, and
@@ -336,7 +336,7 @@ class _Piece:
     """
 
     def __init__(
-        self, stage: Path, layout: StageLayout, attempt: Attempt, digest_later: DigestLater | None
+        self, stage: Path, layout: StageLayout, attempt: PieceAttempt, digest_later: DigestLater | None
     ) -> None:
         """Begin an attempt at a piece; its files are created when rows are written."""
         self._stage = stage
@@ -346,10 +346,10 @@ class _Piece:
         self.entries: dict[int, JournalEntry] = {}
         self._descriptors: dict[str, int] = {}  # by path
         self._digests: dict[int, list[str | Callable[[], str]]] = {}  # by row, in the order of arrays
-        self._n_frames = dict.fromkeys((group.name for group in layout.ragged), 0)
-        ragged_arrays = [array for group in layout.ragged for array in group.arrays]
+        self._n_frames = dict.fromkeys((group.name for group in layout.ragged_groups), 0)
+        ragged_arrays = [array for group in layout.ragged_groups for array in group.arrays]
         self._arrays: list[StoredArray | RaggedArray] = sorted(
-            (*layout.small, *layout.shards, *ragged_arrays), key=lambda array: array.position
+            (*layout.small_arrays, *layout.sharded_arrays, *ragged_arrays), key=lambda array: array.position
         )
 
     def put(self, entry: JournalEntry, rows: Mapping[str, _CheckedRow]) -> None:
@@ -364,11 +364,11 @@ class _Piece:
         """
         frames = {}
         if rows:
-            record = b"".join(rows[array.name].data for array in self._layout.small)
+            record = b"".join(rows[array.name].data for array in self._layout.small_arrays)
             self._write(None, entry.row % PIECE_ROWS * len(record), record)
-            for array in self._layout.shards:
+            for array in self._layout.sharded_arrays:
                 self._put_in_shard(array, entry.row, rows[array.name].data, rows[array.name].crc32c)
-            for group in self._layout.ragged:
+            for group in self._layout.ragged_groups:
                 n_frames = self._put_frames(group, rows)
                 if n_frames:
                     frames[group.name] = (self._n_frames[group.name], n_frames)
@@ -438,11 +438,11 @@ class _Piece:
     def complete(self) -> None:
         """Complete the shards of the attempt: write fill values for rows without features, and the index."""
         rows = self._layout.rows(self.attempt.piece)
-        for array in self._layout.shards:
-            checksum = crc32c(array.fill)
+        for array in self._layout.sharded_arrays:
+            checksum = crc32c(array.fill_row)
             for row in rows:
                 if row not in self.entries or not is_done(self.entries[row]):
-                    self._put_in_shard(array, row, array.fill, checksum)
+                    self._put_in_shard(array, row, array.fill_row, checksum)
             self._write(array, array.offset(len(rows)), array.shard_index(len(rows)))
 
     def flush(self) -> None:
@@ -489,12 +489,12 @@ class _Piece:
 def _rows_of(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
     """Read all rows of a clip, by `group/array`, from earlier attempts; None if a digest is wrong."""
     rows: list[tuple[StoredArray | RaggedArray, memoryview]] = []
-    for array in reader.layout.shards:
+    for array in reader.layout.sharded_arrays:
         row = reader.row(entry, array)
         if row is None:
             return None
         rows.append((array, row))
-    for group in reader.layout.ragged:
+    for group in reader.layout.ragged_groups:
         frames = reader.frames(entry, group)
         if frames is None:
             return None

@@ -14,7 +14,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from obygaze_features.errors import StoreError
 from obygaze_features.store.format import FEATURES
-from obygaze_features.store.group import Groups
+from obygaze_features.store.group import StoreOfGroups
 from obygaze_features.store.store_files import chunk_of, missing_chunk_error
 
 
@@ -28,11 +28,11 @@ class SealedZarr(Store):
     supports_deletes = False
     supports_listing = True
 
-    def __init__(self, store: Groups) -> None:
+    def __init__(self, store: StoreOfGroups) -> None:
         super().__init__(read_only=True)
         self.store = store
 
-    def __reduce__(self) -> tuple[type["SealedZarr"], tuple[Groups]]:
+    def __reduce__(self) -> tuple[type["SealedZarr"], tuple[StoreOfGroups]]:
         return SealedZarr, (self.store,)
 
     def __eq__(self, other: object) -> bool:
@@ -128,6 +128,6 @@ def _range_of(part: ByteRequest | None) -> tuple[int, int | None]:
     return 0, None
 
 
-def as_zarr(store: Groups) -> zarr.Group:
+def as_zarr(store: StoreOfGroups) -> zarr.Group:
     """Open the arrays of a sealed store as a read-only group of zarr-python."""
     return zarr.open_group(SealedZarr(store), mode="r")

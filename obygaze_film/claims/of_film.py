@@ -75,6 +75,7 @@ from obygaze_film.segments import (
     LEAST_CHANGE,
     LEAST_CONTRIBUTION,
     changes_of_rows,
+    columns_of,
     n_reaching,
     reasons,
 )
@@ -432,7 +433,7 @@ def _frequent_concepts(model: ModelRecord, marked_rows: pd.DataFrame) -> tuple[F
     if not model.by_concepts:
         return ()
     seconds = durations(marked_rows)
-    changes = changes_of_rows(marked_rows, model)
+    changes = changes_of_rows(columns_of(marked_rows), model)
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     found: list[tuple[float, FrequentConcept]] = []  # with each concept's effect over all its time

@@ -76,7 +76,7 @@ from obygaze_film.claims.kinds import (
 from obygaze_film.claims.of_film import HALF, NOTHING_JUDGED
 from obygaze_film.claims.words import Words, clock, clock_span
 from obygaze_film.film_time import LEAST_SAID_S
-from obygaze_film.judged_windows import LEAST_SURE, needed_windows
+from obygaze_film.judged_windows import LEAST_SURE, WindowCounts, needed_windows
 from obygaze_film.positive import Positive, people_besides_program, positive_of
 from obygaze_film.schema import MOST_UNRELIABLE, ModelRecord
 from obygaze_film.segments import DECIMALS, LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
@@ -1399,6 +1399,7 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
         counted = words[f"first_elsewhere_{who}"]
     else:
         counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
+    counted = _with_windows_after_gap(counted, claim.after_gap, words)
     if claim.left:
         missing = words.translated(needed_windows(claim.judged, claim.left, claim.least))
     else:
@@ -1415,6 +1416,11 @@ def counted_phrase(judged: int, sure: int, words: Words, *, is_of_panel: bool) -
     if sure < judged:
         key += "_sure"
     return words.counted(key, judged, judged=judged, sure=sure)
+
+
+def _with_windows_after_gap(counted: str, n: int, words: Words) -> str:
+    """Add to a number of windows how many more were judged, after the first gap of the draw; if any."""
+    return words.counted("with_after_gap", n, counted=counted) if n else counted
 
 
 def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
@@ -1505,8 +1511,16 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     if claim.interval is not None:
         level = words.share(claim.interval.level)
         kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
-    of_films = words.counted("mean_of_films", claim.n_films)
-    return words.say("agrees", model=claim.who[0], annotator=claim.what, kappa=kappa, of=of_films)
+    judged, whole = words.durations(claim.time.seconds or 0.0, claim.whole_s)
+    return words.say(
+        "agrees",
+        model=claim.who[0],
+        annotator=claim.what,
+        kappa=kappa,
+        of=words.counted("mean_of_films", claim.n_films),
+        judged=judged,
+        whole=whole,
+    )
 
 
 # --- of several films
@@ -1611,7 +1625,10 @@ def _judged_film_note(claim: JudgedShare, words: Words) -> str:
     if claim.left_out:
         everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
         key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
-        notes.append(words.say(key, who=everybody))
+        too_few = words.say(key, who=everybody)
+        if claim.after_gap:
+            too_few = words.counted("judged_together_gap", claim.after_gap, too_few=too_few)
+        notes.append(too_few)
     return words["semicolon"].join([*notes, *_corrected_by(claim, words), *panel_doubts(claim, words)])
 
 
@@ -1636,12 +1653,10 @@ def _as_clause(sentence: str) -> str:
     return f"{text[:1].lower()}{text[1:]}"
 
 
-def few_windows_note(claim: ExpectedShare, judged: int, sure: int, words: Words) -> str:
-    """Say what share the model expects of a film, and that too few of its windows were judged for a rate.
-
-    `judged` windows of the film were judged, and `sure` of them with certainty.
-    """
-    counted = counted_phrase(judged, sure, words, is_of_panel=False)
+def few_windows_note(claim: ExpectedShare, counts: WindowCounts, words: Words) -> str:
+    """Say what share the model expects of a film, and that too few of its windows were judged for a rate."""
+    counted = counted_phrase(counts.judged, counts.sure, words, is_of_panel=False)
+    counted = _with_windows_after_gap(counted, counts.after_gap, words)
     return words.say("model_only_few", alone=film_share_note(claim, words), counted=counted)
 
 

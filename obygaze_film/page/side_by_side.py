@@ -179,5 +179,5 @@ def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> Fil
     counts = film.counts
     has_judged_share = film.sample.n > 0
     if counts is not None and counts.judged and not has_judged_share and isinstance(claim, ExpectedShare):
-        note = phrases.few_windows_note(claim, counts.judged, counts.sure, words)
+        note = phrases.few_windows_note(claim, counts, words)
     return FilmRow(film, phrases.film_share_value(claim, words), note)

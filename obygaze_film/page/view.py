@@ -26,7 +26,7 @@ from obygaze_film.schema import (
     is_counted,
     runs,
 )
-from obygaze_film.segments import band_of_mean
+from obygaze_film.segments import band_of_mean, columns_of
 
 if TYPE_CHECKING:
     from obygaze_film.judged_rate import FilmRates
@@ -547,7 +547,7 @@ class FilmView:
         if not _is_enough_of_minute(weights):
             return MeanWithBand(np.nan, np.nan, np.nan)
         p = float(np.average(rows["p"], weights=weights))
-        p_low, p_high = band_of_mean(rows, weights, self.model)
+        p_low, p_high = band_of_mean(columns_of(rows), weights, self.model)
         return MeanWithBand(p, p_low, p_high)
 
 

@@ -20,7 +20,7 @@ from obygaze_film.page.translated import model_title
 from obygaze_film.page.view import FilmView
 from obygaze_film.rows import windows_of
 from obygaze_film.schema import ModelRecord, is_counted
-from obygaze_film.segments import means_of
+from obygaze_film.segments import columns_of, means_of
 
 if TYPE_CHECKING:
     from obygaze_film.workspace.open_film import OpenFilm
@@ -134,7 +134,7 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
     time : ClaimTime
         The span.
     """
-    means: dict[str, Any] = means_of(rows, weights, view.model)
+    means: dict[str, Any] = means_of(columns_of(rows), weights, view.model)
     # As for passages: a span reaches the threshold if its highest row does; its mean may be below.
     reaches = rows["p"].max() >= (view.model.threshold_p or 0.0)
     # The span as a row of the table of passages, in which it has no number.

@@ -28,9 +28,9 @@ transformers = later("transformers")
 AutoConfig = later("transformers", "AutoConfig")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
-VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
-HEARING = later("obygaze_features.backbones.waveform", "KINDS")
+IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
+VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
+HEARING = later("obygaze_features.backbones.waveform", "SOUNDS")
 
 SAME = network_rounding(3 * 2 * 16 * 16)
 NAMES = ("a kiss", "a barbell", "a stove")
@@ -128,7 +128,7 @@ def test_answers_are_a_side_group_whose_provenance_names_the_classes(folders, ki
     with_answers = load(kind, folders[kind], answers=True, layers=Layers((1,)))
     assert with_answers.provenance == plain.provenance
     assert with_answers.group_names() == (plain.name, f"{plain.name}.answers", f"{plain.name}.1")
-    (answers,) = [side for side in with_answers.beside if side.name == "answers"]
+    (answers,) = [side for side in with_answers.side_groups if side.name == "answers"]
     assert answers.provenance["architecture"]["features"] == list(NAMES)
     assert answers.provenance["head"] == "classifier"
 
@@ -149,7 +149,7 @@ def probabilities_of_class(kind, folder, backbone, batch):
         pixels = pixels.flatten(0, 1)
     with quiet():
         classifier = auto_class(kind).from_pretrained(folder).eval()
-    probabilities = classifier(**{row.pixels(): pixels}).logits.softmax(dim=-1)
+    probabilities = classifier(**{row.pixels_argument(): pixels}).logits.softmax(dim=-1)
     return probabilities.view(len(batch), -1, len(NAMES)).mean(dim=1)
 
 
@@ -178,7 +178,7 @@ def test_types_without_a_row_have_the_answers_of_transformers(tmp_path, kind):
     for name, array in plain.encode(batch).items():
         assert np.array_equal(arrays[name], array)
     assert with_answers.provenance == plain.provenance
-    (answers,) = with_answers.beside
+    (answers,) = with_answers.side_groups
     assert answers.provenance["architecture"] == {"type": kind, "features": list(NAMES)}
     assert perceived(answers.provenance) == ("visual",)
 
@@ -283,7 +283,7 @@ def test_names_of_imagenet_are_read_from_a_file_that_lists_all(tmp_path, monkeyp
 
 def test_the_second_class_of_one_name_gets_a_number(folders, tmp_path):
     folder = relabelled(folders["vit"], tmp_path, ("crane", "stove", "crane"))
-    (answers,) = load("vit", folder, answers=True).beside
+    (answers,) = load("vit", folder, answers=True).side_groups
     assert answers.provenance["architecture"]["features"] == ["crane", "stove", "crane (2)"]
 
 
@@ -335,7 +335,7 @@ def test_answers_of_sound_are_those_of_the_class_window_by_window(tmp_path, kind
         for name, array in plain.encode([parts]).items():
             assert_close(result[name], array, SAME)
         assert both.provenance == plain.provenance
-    answers = next(side for side in both.beside if side.name == "answers")
+    answers = next(side for side in both.side_groups if side.name == "answers")
     assert answers.provenance["architecture"]["features"] == list(NAMES)
     assert [output.name for output in answers.outputs] == ["pooled"]
     assert perceived(answers.provenance) == ("heard",)

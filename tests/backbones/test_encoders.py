@@ -24,9 +24,9 @@ Compute = later("obygaze_features.backbones", "Compute")
 clip_fields = later("obygaze_features.backbones.class_calls", "clip_fields")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
-TEXTS = later("obygaze_features.backbones.encoder_kinds", "TEXTS")
-VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
+IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
+TEXTS = later("obygaze_features.backbones.encoder_specs", "TEXTS")
+VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
 
 BODY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 SMALL = BODY | {"patch_size": 16, "image_size": 32}
@@ -458,7 +458,7 @@ def test_random_weights_work_for_every_network_that_reads_texts(kind):
     assert (one.is_cut, long.is_cut) == (False, True)
     record = backbone.provenance
     assert record["untrained"] is True
-    if TEXTS[kind].sees.family:
+    if TEXTS[kind].vision.family:
         name = "image" if kind in IMAGES else "video"
         seen = load_backbone(name, weights=f"random:7:{kind}", compute=cpu()).provenance
         assert seen["space"] == record["space"]
@@ -491,9 +491,9 @@ def test_the_work_of_a_clip_is_that_of_the_published_network(kind):
     known = (IMAGES | VIDEOS)[kind]
     seeing = getattr(config, "vision_config", config)
     with torch.device("meta"):
-        network = getattr(transformers, known.network)(seeing, **known.settings).eval()
-    side = getattr(seeing, known.side or "image_size")
-    frames = (getattr(seeing, clip_fields(seeing).frames),) if known.of_clips else ()
+        network = getattr(transformers, known.network)(seeing, **known.load_arguments).eval()
+    side = getattr(seeing, known.size_field or "image_size")
+    frames = (getattr(seeing, clip_fields(seeing).frames_field),) if known.of_clips else ()
     pixels = torch.empty(1, *frames, 3, side, side, device="meta")
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
         known.reader()(network, pixels)

@@ -16,9 +16,9 @@ transformers = later("transformers")
 AutoConfig = later("transformers", "AutoConfig")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
-VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
-KINDS = later("obygaze_features.backbones.waveform", "KINDS")
+IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
+VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
+KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
 
 EXACT = 1e-6
 """Of the largest value: what float32 rounds."""
@@ -72,7 +72,7 @@ def hidden_states(kind, model, pixels):
     has_halves = kind in {"clip", "metaclip_2", "siglip", "aimv2", "xclip"}
     network = model.vision_model if has_halves else model
     sees_frames = kind in IMAGES or kind == "xclip"
-    inputs = {(IMAGES | VIDEOS)[kind].pixels(): pixels.flatten(0, 1) if sees_frames else pixels}
+    inputs = {(IMAGES | VIDEOS)[kind].pixels_argument(): pixels.flatten(0, 1) if sees_frames else pixels}
     if kind == "vjepa2":
         inputs["skip_predictor"] = True
     states = network(**inputs, output_hidden_states=True).hidden_states
@@ -113,7 +113,7 @@ def test_a_layer_is_the_mean_over_the_patches_of_transformers_own_hidden_state(f
     batch = prepared(backbone)
     result = backbone.encode(batch)
     states = hidden_states(kind, whole(kind, folders[kind]), pixels_of(backbone, batch))
-    assert [side.name for side in backbone.beside] == ["1", "2"]
+    assert [side.name for side in backbone.side_groups] == ["1", "2"]
     for number in (1, 2):
         expected = of_moments(kind, states[number - 1], len(batch)).numpy()
         assert_exact(result[f"{number}/frames"], expected)
@@ -128,7 +128,7 @@ def test_a_layer_may_go_through_the_networks_own_final_normalisation(folders, ki
     model = whole(kind, folders[kind])
     state = hidden_states(kind, model, pixels_of(backbone, batch))[0]
     assert_exact(backbone.encode(batch)["1/frames"], of_moments(kind, NORMS[kind](model)(state), len(batch)))
-    (side,) = backbone.beside
+    (side,) = backbone.side_groups
     assert side.provenance["norm"]
     assert side.provenance["layer"] == "1"
 
@@ -220,7 +220,7 @@ def test_what_a_backbone_gives_does_not_change_by_its_layers(folders, kind):  # 
 def test_a_layer_says_which_it_is_and_has_no_space_that_texts_share(folders):  # noqa: F811
     backbone = backbone_of("clip", folders["clip"], layers=Layers((2,)))
     assert backbone.provenance["space"]
-    (side,) = backbone.beside
+    (side,) = backbone.side_groups
     record = side.provenance
     assert backbone.group_names() == ("image", "image.2")
     assert (record["layer"], record["norm"], record["head"]) == ("2", None, None)
@@ -232,7 +232,7 @@ def test_a_layer_says_which_it_is_and_has_no_space_that_texts_share(folders):  #
 
 def test_stages_of_unlike_width_have_each_their_own(folders):  # noqa: F811
     backbone = backbone_of("hiera", folders["hiera"], layers=Layers())
-    assert [side.outputs[0].shape for side in backbone.beside] == [(8,), (16,)]
+    assert [side.outputs[0].shape for side in backbone.side_groups] == [(8,), (16,)]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_layers_of_clap_are_its_stages_over_each_window_of_sound(clap):
         network = transformers.ClapModel.from_pretrained(clap).eval()
     inputs = extractor(SOUND, sampling_rate=SAMPLES_A_SECOND, return_tensors="pt")
     states = network.audio_model(**inputs, output_hidden_states=True).hidden_states
-    assert [side.outputs[-1].shape for side in backbone.beside] == [(32,), (64,), (128,), (128,)]
+    assert [side.outputs[-1].shape for side in backbone.side_groups] == [(32,), (64,), (128,), (128,)]
     for number, state in enumerate(states[1:], start=1):
         expected = state.mean(dim=(2, 3))[0]  # over the map's height and width
         assert_exact(result[f"{number}/pooled"][0], expected)
@@ -290,7 +290,7 @@ def test_what_is_no_list_of_layers_is_refused(typed):
 
 def test_layers_may_be_given_as_they_are_typed_and_are_nothing_else(folders):  # noqa: F811
     backbone = load_backbone("image", 1, weights=str(folders["vit"]), layers="2", compute=cpu())
-    assert [side.name for side in backbone.beside] == ["2"]
+    assert [side.name for side in backbone.side_groups] == ["2"]
     with pytest.raises(BackboneError):
         load_backbone("image", 1, weights=str(folders["vit"]), layers=2, compute=cpu())
 

@@ -93,7 +93,7 @@ def test_a_layer_is_the_mean_over_what_a_block_of_openclips_network_gives(folder
     outputs = kept_outputs(blocks)
     with torch.inference_mode():
         visual(pixels(frames).flatten(0, 1))
-    assert [side.name for side in layered.beside] == [str(n) for n in range(1, len(blocks) + 1)]
+    assert [side.name for side in layered.side_groups] == [str(n) for n in range(1, len(blocks) + 1)]
     for number, output in enumerate(outputs, start=1):
         places = output[:, 1:].mean(dim=1) if kind == "vit" else output.mean(dim=(2, 3))
         expected = places.view(2, 3, -1).numpy()
@@ -108,7 +108,7 @@ def test_a_layer_is_the_mean_over_what_a_block_of_openclips_network_gives(folder
 def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folders):
     options = {"weights": str(folders["resnet"]), "compute": cpu()}
     backbone = load_backbone("openclip", 3, layers=Layers(), **options)
-    widths = [side.outputs[0].shape[0] for side in backbone.beside]
+    widths = [side.outputs[0].shape[0] for side in backbone.side_groups]
     assert widths == sorted(widths)
     assert widths[-1] == 8 * widths[0]  # each of the three later stages is twice as wide as the one before
     with pytest.raises(BackboneError):
@@ -116,7 +116,7 @@ def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folde
     normed = load_backbone(
         "openclip", 3, weights=str(folders["vit"]), layers=Layers((1,), norm=True), compute=cpu()
     )
-    assert normed.beside[0].provenance["norm"] == "ln_post"
+    assert normed.side_groups[0].provenance["norm"] == "ln_post"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -73,7 +73,7 @@ def test_a_classifier_of_timm_has_answers_and_the_vectors_that_it_has_without(tm
     assert np.abs(given["answers/pooled"][0] - expected.numpy()).max() <= 1e-6
     for name, array in plain.encode(batch).items():
         assert np.array_equal(given[name], array)
-    (answers,) = with_answers.beside
+    (answers,) = with_answers.side_groups
     assert answers.provenance["architecture"]["features"] == names
 
 

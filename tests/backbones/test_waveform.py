@@ -16,7 +16,7 @@ torch = later("torch")
 transformers = later("transformers")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 waveform = later("obygaze_features.backbones.waveform")
-KINDS = later("obygaze_features.backbones.waveform", "KINDS")
+KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
 
 RATE = 16_000
 SAME = network_rounding(7 * 16 * 3, layers=4)  # behind seven convolutions

@@ -81,7 +81,10 @@ class Cuts:
         reader, entries = stage.reader(), stage.status()
         had = {f"had {clip}" for clip in entries}
         for clip, entry in entries.items():
-            rows = [reader.record(entry), *(reader.row(entry, array) for array in stage.layout.shards)]
+            rows = [
+                reader.record(entry),
+                *(reader.row(entry, array) for array in stage.layout.sharded_arrays),
+            ]
             if is_done(entry) and None not in rows:
                 had.add(f"had {clip} ok")
         rmtree(self._trial)

@@ -217,6 +217,7 @@ def rows_of(annotator, codes, films, *, clip_id, model=""):
     return clips
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "clip_id", ["c{k}", "{annotator}-c{k}"], ids=["same ids for all", "ids of each annotator"]
 )

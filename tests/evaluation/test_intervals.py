@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
@@ -111,7 +111,6 @@ def test_one_movie_with_all_the_errors_leaves_the_interval_defined():
     assert result.mean < result.high < 1
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=12))
 def test_an_interval_with_bounds_stays_between_them_around_the_mean_or_is_undefined_at_them(values):
     result = t_interval(values, bounds=UNIT)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
@@ -34,7 +34,6 @@ def name_of(value):
     return value.name if isinstance(value, Metric) else ""
 
 
-@settings(deadline=None)
 @given(CLIPS)
 def test_quadratic_kappa_is_scikit_learns_and_undefined_where_one_level_is_all_there_is(clips):
     levels, called = columns(clips)
@@ -44,7 +43,6 @@ def test_quadratic_kappa_is_scikit_learns_and_undefined_where_one_level_is_all_t
     assert quadratic_kappa(levels, called) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-@settings(deadline=None)
 @given(CLIPS)
 def test_the_rank_correlation_is_scipys_and_undefined_where_either_side_is_constant(clips):
     levels, scores = columns(clips)
@@ -54,7 +52,6 @@ def test_the_rank_correlation_is_scipys_and_undefined_where_either_side_is_const
     assert spearman(levels, scores.astype(float)) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
-@settings(deadline=None)
 @given(CLIPS)
 def test_the_mean_absolute_error_is_scikit_learns(clips):
     levels, called = columns(clips)

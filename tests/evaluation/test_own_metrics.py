@@ -65,6 +65,7 @@ def test_own_metrics_are_computed_for_every_model(run_with_own_metrics):
     assert values["always_negative", "lab_recall"] == 0
 
 
+@pytest.mark.long
 def test_the_report_shows_own_metrics_unless_they_are_hidden(run_with_own_metrics):
     headers = {header for block in run_report(run_with_own_metrics).blocks for header in block.headers}
     assert {"accuracy", "lab's recall"} <= headers

@@ -107,6 +107,7 @@ def test_where_no_refit_can_be_trained_there_is_no_p(data):
         with_refits(run, of_two_films, [LINEAR], 2, task="hn_s")
 
 
+@pytest.mark.long
 def test_where_every_film_has_one_class_there_is_no_p():
     """The AUC of each film is undefined: no refit does as well, and none does worse."""
     movies = np.repeat([f"film{number}" for number in range(8)], 12)
@@ -126,6 +127,7 @@ def command_line(toy_films):
     return [str(toy_films / "films.csv"), str(toy_films / "stores" / "films"), "--task", "hn_s"]
 
 
+@pytest.mark.long
 def test_the_command_says_what_refits_take_and_their_p(command_line):
     words = [*command_line, "--model", "bayes=sklearn.naive_bayes:GaussianNB", "--refits", "19"]
     result = CliRunner().invoke(command, words)
@@ -144,6 +146,7 @@ def test_the_command_refuses_refits_too_few_for_a_p_of_005(command_line):
     assert "19" in result.output
 
 
+@pytest.mark.long
 def test_the_report_says_what_concepts_explain(data):
     run = om.evaluate(data, ["linear", "concept_labels", "pcbm_lr"], "hn_s")
     (line,) = [line for line in om.run_report(run).answers if "completeness" in line]

@@ -20,7 +20,7 @@ def test_a_report_divides_the_decoders_seconds_by_the_cards():
 
 def test_a_report_divides_the_wall_time_by_what_it_was_spent_on():
     report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=40.0, write_s=8.0, encoders=2)
-    assert report.shares() == {"decode": 37.5, "infer": 50.0, "write": 10.0}
+    assert report.time_percentages() == {"decode": 37.5, "infer": 50.0, "write": 10.0}
 
 
 def test_a_report_says_that_writing_goes_on_beside_decoding_and_inference():

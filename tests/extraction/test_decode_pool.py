@@ -21,7 +21,7 @@ from obygaze_features.extraction.decode_clips import (
     decode_with_av,
     group_into_passes,
 )
-from obygaze_features.extraction.pool import DecodePool
+from obygaze_features.extraction.pool import ClipMessage, DecodePool
 from obygaze_features.video import file_facts, uniform
 from obygaze_features.workers import Event
 
@@ -189,7 +189,7 @@ class PretendedWorkers:
         self._numbers = count()
 
     def put(self, key, task, _limit_s):
-        (decode_task,) = task.work.tasks
+        (decode_task,) = task.file_pass.tasks
         self._waiting.append((key, decode_task.clip_id))
 
     def get(self, _timeout_s):
@@ -201,7 +201,7 @@ class PretendedWorkers:
                 self._n_idle -= 1
             self.clock_s, _, key, clip = heapq.heappop(self._running)
             self._n_idle += 1
-            self._events.append(Event(key, "item", (0, DecodedClip(clip, "ok"))))
+            self._events.append(Event(key, "item", ClipMessage(0, DecodedClip(clip, "ok"))))
             self._events.append(Event(key, "done"))
         return self._events.popleft()
 

@@ -14,7 +14,13 @@ from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import Job, extract, prepare
 from obygaze_features.extraction.decode_clips import decode_clips, decode_with_av, group_into_passes
-from obygaze_features.extraction.keep_frames import DAMAGED_REMARK, SHORT_SIDE, from_jpeg, keeping, to_jpeg
+from obygaze_features.extraction.keep_frames import (
+    DAMAGED_REMARK,
+    SHORT_SIDE,
+    from_jpeg,
+    to_jpeg,
+    with_frame_cache,
+)
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store.provenance import same_numerics
 from tests.video.encoding import encode
@@ -56,7 +62,7 @@ def decoded(manifest, folder, backbones=("descriptors",), n_frames=N, **settings
     clip_ids = [clip.clip_id for clip in manifest]
     clip_of_id = {}
     for pass_tasks in group_into_passes(job.tasks(clip_ids), 1):
-        for _, clip in decode_clips(pass_tasks, keeping(decode_with_av)):
+        for _, clip in decode_clips(pass_tasks, with_frame_cache(decode_with_av)):
             clip_of_id[clip.clip_id] = clip
     return [clip_of_id[clip_id] for clip_id in clip_ids]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.report import RunReport
-from obygaze_features.extraction.schedule import MOST_DEATHS_IN_A_ROW, share_out
+from obygaze_features.extraction.schedule import MOST_DEATHS_IN_A_ROW, extract_in_processes
 from obygaze_features.store import Stage
 from obygaze_features.workers import Event
 from tests.store.toy_stores import CORPUS, group, plan, result
@@ -100,7 +100,7 @@ def begin(tmp_path_factory):
 def share(stage, processes, stopped=lambda: False):
     """Do what is missing of a stage with processes; return each report with its results."""
     report = RunReport(engine="ray", encoders=2)
-    return list(share_out(stage, stage.missing(), processes, report, stopped=stopped))
+    return list(extract_in_processes(stage, stage.missing(), processes, report, stopped=stopped))
 
 
 def test_every_clip_is_done_once_and_the_reports_add_up(begin):
@@ -155,7 +155,7 @@ def test_a_clip_that_failed_in_an_earlier_run_is_done_again(begin):
         writer.commit([result(clip, [TOY], "failed") for clip in clips])
     third_clip_of_first_share = (2, 1)
     processes = PretendedProcesses(stage, 1, unlucky={third_clip_of_first_share})
-    assert list(share_out(stage, clips, processes, RunReport(), stopped=lambda: False))
+    assert list(extract_in_processes(stage, clips, processes, RunReport(), stopped=lambda: False))
     assert {entry.status for entry in stage.status().values()} == {"ok"}
 
 

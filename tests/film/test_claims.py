@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace as changed
 
@@ -492,7 +492,6 @@ def seconds_by_hand(film):
     return [float(seconds_of(rows)[mask].sum()) for mask in (is_judged(rows), is_unjudged, is_nothing(rows))]
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_judged_unjudged_and_empty_seconds_are_those_of_the_rows_and_add_up(film, language):
     words = Words(language)
@@ -507,7 +506,6 @@ def test_judged_unjudged_and_empty_seconds_are_those_of_the_rows_and_add_up(film
         assert duration in sentence
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_shares_of_the_time_add_up_to_100_percent_as_they_are_written(film, language):
     words = Words(language)
@@ -519,14 +517,12 @@ def test_the_shares_of_the_time_add_up_to_100_percent_as_they_are_written(film, 
         assert sum(int(found) for share in shares for found in re.findall(r"\d+", share)) == 100
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_film_has_a_first_sentence_where_any_of_it_is_judged(film, language):
     judged_s, _, _ = seconds_by_hand(film)
     assert bool(first_sentence(film, language=language)) == (judged_s > 0)
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_first_sentence_speaks_of_the_judged_time_alone_where_over_a_fifth_is_not_judged(film, language):
     """The fifth is of what has content: what is black or credits does not count."""
@@ -579,7 +575,6 @@ def without_concepts(sentence, claim, words):
     return sentence[: max(starts)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_first_sentence_has_the_numbers_of_time_and_passages_and_no_others(film, language):
     """As in "In 8 min of 10 min (80%) ... 2 min, in 3 passages": each is computed from the rows again."""
@@ -637,7 +632,6 @@ def side_of(change, contribution):
     return "why_for" if change > 0 else "why_against"
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_passage_has_the_mean_probability_of_its_judged_rows(film, language):
     words = Words(language)
@@ -646,7 +640,6 @@ def test_a_passage_has_the_mean_probability_of_its_judged_rows(film, language):
         assert words.probability(raw.p) in phrases.passage_p(raw.claim, words)
 
 
-@settings(max_examples=40, deadline=None)
 @given(films())
 def test_a_reason_has_what_its_concept_adds_to_the_logit_and_changes_of_the_probability(film):
     for raw in raw_passages(film):
@@ -657,7 +650,6 @@ def test_a_reason_has_what_its_concept_adds_to_the_logit_and_changes_of_the_prob
             assert change == pytest.approx(raw.change(reason.what), abs=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(films())
 def test_the_amount_of_a_reason_is_more_less_or_mixed(film):
     """Means over a passage of the concept's value and of its probability are compared with the usual ones.
@@ -699,7 +691,6 @@ def beginning_of(text_key, words):
     return words.say(text_key, reasons="|").split("|")[0]
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_concept_that_changes_the_probability_by_less_than_a_percent_is_not_named(film, language):
     words = Words(language)
@@ -709,7 +700,6 @@ def test_a_concept_that_changes_the_probability_by_less_than_a_percent_is_not_na
                 assert words.translated(reason.what) not in phrases.sentence(reason, words)
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_reason_is_said_with_its_side_and_its_amount(film, language):
     """As in "For it: more Body": the side is for, the amount more."""
@@ -723,7 +713,6 @@ def test_a_reason_is_said_with_its_side_and_its_amount(film, language):
                 assert words.say(f"why_{reason.amount}", concept=reason.what) in sentence
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_reason_says_that_its_concept_was_found_no_better_than_by_chance(film, language):
     words, concepts = Words(language), concepts_by_name(film)
@@ -735,7 +724,6 @@ def test_a_reason_says_that_its_concept_was_found_no_better_than_by_chance(film,
                 assert (words["why_near_chance"] in phrases.sentence(reason, words)) == is_near_chance
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_every_concept_that_changes_the_probability_by_a_percent_is_named(film, language):
     words = Words(language)
@@ -748,7 +736,6 @@ def test_every_concept_that_changes_the_probability_by_a_percent_is_named(film, 
                 assert words.say(f"why_{reason.amount}", concept=reason.what) in sentence
 
 
-@settings(max_examples=40, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_sentence_that_names_one_concept_of_each_side_counts_the_others(film, language):
     """As in "For it: more Body; and 2 others. Against it: less Look."."""
@@ -781,7 +768,6 @@ def test_a_sentence_that_names_one_concept_names_the_heaviest():
     assert "Look" not in sentence
 
 
-@settings(max_examples=40, deadline=None)
 @given(films())
 def test_a_concept_is_seen_in_a_passage_where_its_mean_probability_reaches_its_threshold(film):
     for raw in raw_passages(film):
@@ -793,7 +779,6 @@ def test_a_concept_is_seen_in_a_passage_where_its_mean_probability_reaches_its_t
                 assert reasons[concept.name].is_present
 
 
-@settings(max_examples=20, deadline=None)
 @given(films(), st.sampled_from(LANGUAGES))
 def test_a_passages_length_is_computed_from_its_unrounded_ends(film, language):
     """A passage from 0.6 to 4.4 s is shown as one from 1 to 4 s, and is 4 s long, not 3."""
@@ -898,7 +883,6 @@ def claims_of_two(one, other):
     return ClaimsOfTwo(share, agreement)
 
 
-@settings(max_examples=60, deadline=None)
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
 def test_a_share_of_two_judges_is_the_mean_of_theirs_with_the_counts_of_both(calls, language):
     by_ab, by_cd = calls
@@ -908,7 +892,6 @@ def test_a_share_of_two_judges_is_the_mean_of_theirs_with_the_counts_of_both(cal
     assert {str(by_ab.sum()), str(by_cd.sum()), str(len(by_ab))} <= set(numbers_in(sentence, words))
 
 
-@settings(max_examples=60, deadline=None)
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
 def test_the_agreement_of_two_judges_has_their_counts_and_their_kappa(calls, language):
     one, other = calls
@@ -919,7 +902,6 @@ def test_the_agreement_of_two_judges_has_their_counts_and_their_kappa(calls, lan
     assert (words["undefined"] if np.isnan(kappa) else words.number(kappa)) in said
 
 
-@settings(max_examples=60, deadline=None)
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
 def test_share_and_agreement_of_two_judges_say_when_kappa_is_not_surely_above_0(calls, language):
     """It is undefined, surely below 0, or 0 may be true: of a share and of the agreement in words of each."""
@@ -937,7 +919,6 @@ def test_share_and_agreement_of_two_judges_say_when_kappa_is_not_surely_above_0(
         assert (words[phrases.PAIR_DOUBTS[doubt]] in phrases.sentence(agreement, words)) == holds
 
 
-@settings(max_examples=60, deadline=None)
 @given(calls_of_two(), st.sampled_from(LANGUAGES))
 def test_the_pages_note_on_a_share_of_two_judges_has_the_sentence_on_their_agreement(calls, language):
     words = Words(language)
@@ -947,7 +928,6 @@ def test_the_pages_note_on_a_share_of_two_judges_has_the_sentence_on_their_agree
 
 # --- counts of passages, and concepts named for them
 # ---------------------------------------------------------------------------
-@settings(max_examples=20, deadline=None)
 @given(films())
 def test_passages_are_counted_by_the_probability_and_by_both_edges_of_its_band(film):
     """The band is p_low to p_high; the count has no interval of its own, for these counts stand beside it."""
@@ -1081,7 +1061,6 @@ def shares_and_changes(film):
     return computed
 
 
-@settings(max_examples=30, deadline=None)
 @given(films())
 def test_concepts_are_named_that_are_seen_and_for_a_film_in_half_of_its_marked_time_and_no_others(film):
     claim = reaching_passages(film, film.model(), film.segments())

@@ -129,6 +129,7 @@ def test_passages_with_a_gun_name_the_revolver_and_not_the_stage_of_all_the_film
         assert as_json["classes"][0]["what"] == "revolver"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", ["en", "fr"])
 def test_a_page_names_the_classes_that_are_seen_in_a_passage(film, language):
     passages = [claim for claim in film_claims(film) if isinstance(claim, kinds.Passage)]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 
@@ -335,7 +335,6 @@ SEEDS = st.integers(0, 50)
 ORDERS = st.permutations(range(30))
 
 
-@settings(max_examples=25, deadline=None)
 @given(SEEDS, ORDERS)
 def test_the_order_of_films_does_not_change_a_groups_rate(seed, order):
     films = planted_films(seed).samples
@@ -344,7 +343,6 @@ def test_the_order_of_films_does_not_change_a_groups_rate(seed, order):
     assert numbers_of(rate_in_other_order) == pytest.approx(numbers_of(rate), abs=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
 @given(SEEDS, ORDERS, st.floats(0.01, 100), st.floats(-1e3, 1e3))
 def test_neither_the_order_of_films_nor_the_scale_of_x_changes_a_trend(seed, order, factor, origin):
     """A slope on factor * x + origin is that on x over the factor."""
@@ -355,7 +353,6 @@ def test_neither_the_order_of_films_nor_the_scale_of_x_changes_a_trend(seed, ord
     assert scaled * factor == pytest.approx(slope, abs=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
 @given(SEEDS)
 def test_two_groups_of_the_same_films_do_not_differ(seed):
     films = planted_films(seed).samples

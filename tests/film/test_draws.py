@@ -5,7 +5,7 @@ from itertools import permutations
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_film.draws import (
@@ -20,7 +20,6 @@ from tests.film.films import planted_cells
 SECONDS_OF_WINDOWS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
 
 
-@settings(deadline=None, max_examples=100)
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
 def test_chances_of_a_successive_draw_add_up_to_n_and_follow_from_one_threshold(seconds, n):
     """A window of s seconds is drawn with the chance 1 - exp(-s t), with the same t for all windows."""
@@ -34,7 +33,6 @@ def test_chances_of_a_successive_draw_add_up_to_n_and_follow_from_one_threshold(
         assert thresholds == pytest.approx(thresholds[0], rel=1e-5)
 
 
-@settings(deadline=None, max_examples=100)
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
 def test_chances_of_a_sequential_poisson_draw_are_proportional_to_content_below_1(seconds, n):
     """Long windows, of which the chance would be over 1, have 1."""

@@ -199,6 +199,7 @@ def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
     check_snapshot("judgements", numbers_of_lines(text))
 
 
+@pytest.mark.long
 def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
     films, judged, trained, tmp_path, monkeypatch, capsys
 ):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from obygaze.cli import main
@@ -160,7 +160,6 @@ CONTENT_S = cells_of(FILM).content_s.sum()
 """Seconds of the film that are neither black nor credits."""
 
 
-@settings(max_examples=60, deadline=None)
 @given(levels())
 def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(given_levels):
     """At least what is judged positive is positive, and at most all that is not judged negative.
@@ -181,7 +180,6 @@ def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(gi
         assert rate.high - rate.low >= longest_s / sure_s - 1e-6
 
 
-@settings(max_examples=60, deadline=None)
 @given(levels())
 def test_a_share_is_worth_more_windows_than_were_judged_and_no_more_than_there_are(given_levels):
     """A model that helps is worth further judgements; one that does not has no number."""
@@ -190,7 +188,6 @@ def test_a_share_is_worth_more_windows_than_were_judged_and_no_more_than_there_a
         assert rate.n < round(rate.worth) <= N - given_levels.count(NOT_SURE)
 
 
-@settings(max_examples=40, deadline=None)
 @given(levels())
 def test_a_share_leaves_out_the_windows_and_the_seconds_of_which_its_judge_was_not_sure(given_levels):
     (claim,) = shares_in(rates_by(AB=given_levels))
@@ -203,7 +200,6 @@ def test_a_share_leaves_out_the_windows_and_the_seconds_of_which_its_judge_was_n
     assert claim.has(kinds.ALL_JUDGED) == (len(given_levels) == N)
 
 
-@settings(max_examples=40, deadline=None)
 @given(levels())
 def test_the_json_of_a_share_says_that_windows_were_left_out_and_that_it_is_of_the_sure_time(given_levels):
     (claim,) = shares_in(rates_by(AB=given_levels))
@@ -213,7 +209,6 @@ def test_the_json_of_a_share_says_that_windows_were_left_out_and_that_it_is_of_t
     assert (as_json["time"]["part"] == "sure") == is_left_out
 
 
-@settings(max_examples=40, deadline=None)
 @given(levels(), st.sampled_from(LANGUAGES))
 def test_sentence_and_figure_of_a_share_say_what_time_it_is_of(given_levels, language):
     """Of all content, or of all but some windows; where over a fifth is left out, of so many seconds."""
@@ -306,7 +301,6 @@ def test_judges_of_whom_none_was_sure_of_ten_windows_have_no_rates():
         rates_by(AB=nine_of_twelve, CD=nine_of_twelve)
 
 
-@settings(max_examples=60, deadline=None)
 @given(some_judges())
 def test_a_share_counts_the_windows_that_all_its_judges_were_sure_of(levels_by_judge):
     for claim in shares_in(rates_of_some(levels_by_judge)):
@@ -314,7 +308,6 @@ def test_a_share_counts_the_windows_that_all_its_judges_were_sure_of(levels_by_j
         assert (claim.n, claim.n_unsure) == (counts.sure, counts.unsure)
 
 
-@settings(max_examples=60, deadline=None)
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_kappa_counts_the_windows_that_both_judges_were_sure_of(levels_by_judge, language):
     for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.PairKappa):
@@ -324,7 +317,6 @@ def test_kappa_counts_the_windows_that_both_judges_were_sure_of(levels_by_judge,
             assert str(counts.unsure) in integers_in(phrases.sentence(claim, Words(language)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by_judge, language):
     for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.PanelAgreement):
@@ -334,7 +326,6 @@ def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by
             assert str(counts.unsure) in integers_in(phrases.sentence(claim, Words(language)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_who_has_no_share_is_told_how_many_windows_were_judged_surely_and_how_many_are_left(
     levels_by_judge, language
@@ -347,7 +338,6 @@ def test_who_has_no_share_is_told_how_many_windows_were_judged_surely_and_how_ma
         assert {str(counts.judged), str(counts.sure)} <= integers_in(sentence)
 
 
-@settings(max_examples=60, deadline=None)
 @given(some_judges())
 def test_shares_and_kappas_of_which_windows_were_left_out_say_so_and_are_of_the_sure_time(levels_by_judge):
     rates = rates_of_some(levels_by_judge)
@@ -568,7 +558,6 @@ def calls_of_three(draw):
     return {"AB": by_ab, "CD": by_cd, "EF": by_ef}
 
 
-@settings(max_examples=30, deadline=None)
 @given(calls_of_three(), st.sampled_from(LANGUAGES))
 def test_a_panels_share_says_which_of_its_judges_agree_no_better_than_chance(calls, language):
     """If all three pairs have a doubt, the share has it; if one or two have it, they are named."""
@@ -669,7 +658,6 @@ def rates_of_many(n_judges, seed):
     return rates_by(**levels_by_judge)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
 def test_a_judges_share_is_in_the_figure_or_between_the_ends_that_it_gives_of_the_others(
     n_judges, seed, language
@@ -690,7 +678,6 @@ def test_a_judges_share_is_in_the_figure_or_between_the_ends_that_it_gives_of_th
         assert words.share(max(claim.number for claim in others)) in sentence
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 9), st.integers(0, 10**6), st.sampled_from(LANGUAGES))
 def test_a_judges_share_is_called_by_the_judges_name(n_judges, seed, language):
     """It is what this person would call positive, not the film's share."""
@@ -963,7 +950,7 @@ def test_a_page_says_of_films_without_a_share_how_many_windows_were_judged(few_f
     for film in compared.films:
         if film.timeline.movie in (few_films_judged.judged_wholly, few_films_judged.judged_in_part):
             claim, counts = compared_share(film, compared), film.counts
-            note = phrases.few_windows_note(claim, counts.judged, counts.sure, words)
+            note = phrases.few_windows_note(claim, counts, words)
             assert str(counts.judged) in note
             assert note in page
 

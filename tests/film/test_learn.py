@@ -242,6 +242,7 @@ def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained,
     )
 
 
+@pytest.mark.long
 def test_a_model_of_concepts_does_not_learn_from_judgements_that_only_confirm_its_level(trained, tmp_path):
     """Who presses the key "agree" was not asked which concepts are there: none named is not none seen."""
     folder, timeline = scored_film(tmp_path, trained)
@@ -348,6 +349,7 @@ def test_judgements_under_another_text_of_the_codebook_are_refused(trained, film
         learn_from_judgements([timeline], judgements, [store], trained.manifest, trained.store)
 
 
+@pytest.mark.long
 def test_judgements_under_a_text_that_is_said_to_mean_the_same_are_under_that_of_the_corpus(trained, film):
     timeline, store = film
     judgements = judgements_under(trained, REWORDED)

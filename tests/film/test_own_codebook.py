@@ -133,6 +133,7 @@ def judged_blindly(film):
     return clips
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_page_of_an_own_codebook_has_its_words_in_one_language_alone(scored, language):
     decided = [

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, hypergeom
 
@@ -53,7 +53,6 @@ def test_the_most_that_no_positive_leaves_possible_is_too_little_in_one_of_forty
     assert n_too_little / 2000 <= 1 / 40 + 3 * 0.0035
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from([6.0, 23.0, 46.0, 11.5]), min_size=1, max_size=6))
 def test_sums_of_whole_windows_are_those_of_all_subsets(sizes):
     subsets = {round(sum(part), 3) for k in range(len(sizes) + 1) for part in combinations(sizes, k)}
@@ -67,7 +66,6 @@ def test_too_many_sums_are_not_listed():
     assert len(sums_of_whole(np.full(MOST_SUMS - 1, 46.0))) == MOST_SUMS
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
     seconds=st.sampled_from([[46.0], [23.0, 46.0], [6.0, 46.0]]),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
@@ -457,7 +457,6 @@ SLACK_S = 0.001
 """Times are in milliseconds, and windows that overlap by less do not."""
 
 
-@settings(deadline=None, max_examples=60)
 @given(film=windows_and_shots())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
 def test_rows_do_not_overlap_and_cover_the_film_whatever_its_windows_and_shots(film):
@@ -471,7 +470,6 @@ def test_rows_do_not_overlap_and_cover_the_film_whatever_its_windows_and_shots(f
     assert covered_s == pytest.approx(windows.spans[:, 1] - windows.spans[:, 0], abs=0.01)
 
 
-@settings(deadline=None, max_examples=60)
 @given(film=windows_and_shots())
 @example(film=(windows_of_film(30.0, 10.0, 10.0), []))
 def test_rows_are_parts_of_shots_or_else_the_windows_or_steps_of_those_that_overlap(film):

@@ -96,6 +96,7 @@ def test_a_film_without_frames_removes_the_file_of_frames_that_was_written_befor
     assert not (tmp_path / "frames.csv").exists()
 
 
+@pytest.mark.long
 def test_a_page_with_frames_is_the_same_bytes_each_time(traced):
     assert film_page([traced]) == film_page([traced])
 
@@ -112,6 +113,7 @@ def test_the_page_has_no_frames_of_a_film_without_traces():
     assert not any(passage["frames"] for passage in untraced)
 
 
+@pytest.mark.long
 def test_the_page_names_the_second_in_which_a_concept_is_likeliest(traced):
     named_times = set()
     for passage in data_of(film_page([traced]))["passages"]:

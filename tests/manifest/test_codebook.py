@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import obygaze_features.manifest
@@ -96,7 +96,6 @@ def test_what_is_no_codebook_is_refused_with_file_and_key(tmp_path, old, new, pl
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
 def test_a_damaged_file_is_a_codebook_or_refused(data):
     at = data.draw(st.integers(0, len(VIOLENCE)))
     until = data.draw(st.integers(at, min(len(VIOLENCE), at + 12)))
@@ -200,7 +199,6 @@ def codebooks(draw):
 
 
 @given(codebooks())
-@settings(max_examples=60, deadline=None)
 def test_what_is_written_is_read_back_as_equal(codebook):
     again = Codebook(**codebook_parameters(codebook.to_toml()))
     assert again == codebook

@@ -10,7 +10,7 @@ import av
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze.cli import root_command
@@ -91,7 +91,6 @@ def test_a_scene_that_begins_after_its_film_is_refused():
         import_scenes((0, 4), (10, 12))
 
 
-@settings(deadline=None)
 @given(st.floats(0.5, 300), st.floats(0.5, 60), st.floats(0.05, 1))
 def test_windows_have_one_length_and_leave_nothing_out(end_s, window_s, share):
     windows = np.array(spans(end_s, window_s, window_s * share))

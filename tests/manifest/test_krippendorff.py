@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
@@ -77,7 +77,6 @@ def by_pairs(table, metric):
     return 1 - observed / np.mean(pairs(every))
 
 
-@settings(deadline=None, max_examples=60)
 @given(TABLES, st.sampled_from(METRICS))
 def test_it_counts_every_pair_of_labels_of_a_clip_against_every_pair_of_all(table, metric):
     alpha = krippendorff_alpha(table, metric)
@@ -85,7 +84,6 @@ def test_it_counts_every_pair_of_labels_of_a_clip_against_every_pair_of_all(tabl
         assert alpha == pytest.approx(by_pairs(table, metric), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
 @given(TABLES, st.sampled_from(METRICS), st.permutations(range(4)))
 def test_it_does_not_change_with_the_order_of_annotators_or_a_clip_of_one_label(table, metric, order):
     """Rows are annotators, columns clips."""
@@ -166,7 +164,6 @@ def free_segments(draw):
     return annotations
 
 
-@settings(deadline=None, max_examples=60)
 @given(free_segments())
 def test_segments_are_compared_as_all_pairs_of_pieces_that_are_not_of_one_segment(annotations):
     found = unitised_alpha(annotations, 0, 12)
@@ -175,14 +172,12 @@ def test_segments_are_compared_as_all_pairs_of_pieces_that_are_not_of_one_segmen
         assert value is None or value == pytest.approx(expected, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
 @given(free_segments())
 def test_annotators_who_marked_the_same_agree_wholly(annotations):
     found = unitised_alpha([annotations[0]] * 3, 0, 12)
     assert {found.segments, found.marked, found.values} <= {None, 1.0}
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 10), st.integers(1, 5), st.integers(1, 3)), max_size=6))
 def test_of_segments_that_overlap_the_highest_value_is_left(spans):
     segments = [Segment(start, start + length, value) for start, length, value in spans]

@@ -7,7 +7,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
@@ -93,7 +93,6 @@ def are_apart(clips):
 
 @pytest.mark.long
 @given(manifests())
-@settings(max_examples=150, deadline=None)
 def test_what_is_written_is_read_back_and_written_again_byte_for_byte(clips):
     assume(are_apart(clips))
     with tempfile.TemporaryDirectory() as name:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
@@ -123,7 +123,6 @@ thresholds = st.floats(0, 1)
 
 
 @given(annotations(), thresholds, thresholds)
-@settings(deadline=None)
 def test_a_level_never_rises_as_the_threshold_grows(marks, lower, higher):
     low = project(marks, TEN, min(lower, higher)).manifest
     high = project(marks, TEN, max(lower, higher)).manifest
@@ -131,7 +130,6 @@ def test_a_level_never_rises_as_the_threshold_grows(marks, lower, higher):
 
 
 @given(annotations(), thresholds)
-@settings(deadline=None)
 def test_projecting_everybody_is_projecting_each_and_merging(marks, threshold):
     together = project(marks, TEN, threshold).manifest
     apart = project(marks, TEN, threshold, per_annotator=True).manifest

@@ -20,7 +20,7 @@ from obygaze_features.store.format import ARRAYS, ATTRIBUTE, RAGGED_ARRAYS, bloc
 from obygaze_features.store.journal import SHA256_HEX, read_journals
 from obygaze_features.store.provenance import validate_corpus, validate_licence
 from obygaze_features.store.records import COLUMNS
-from obygaze_features.store.store import check_version
+from obygaze_features.store.store import read_attributes
 from obygaze_features.store.testing import seal_arrays
 from tests.files import rows_of
 
@@ -172,7 +172,7 @@ def test_the_attributes_in_the_document_are_read_by_the_code(text, tmp_path):
     node = tmp_path / "data/features.zarr"
     node.mkdir(parents=True)
     (node / "zarr.json").write_text(json.dumps({"attributes": {ATTRIBUTE: document}}), encoding="utf-8")
-    assert check_version(tmp_path) == document
+    assert read_attributes(tmp_path) == document
     validate_corpus(document["corpus"])
     validate_licence(document["licence"])
 

@@ -239,7 +239,7 @@ def test_a_row_that_changed_after_its_commit_is_refused_and_only_its_clip_done_a
     stage = staged(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob(f"0.*.{what}")
     clip = stage.clips[1].clip_id
-    size = stage.layout.record_bytes if what == "rows" else stage.layout.shards[0].offset(1)
+    size = stage.layout.small_row_bytes if what == "rows" else stage.layout.sharded_arrays[0].offset(1)
     data = file.read_bytes()
     row = HARMS[harm](data[size : 2 * size], data[2 * size : 3 * size])
     file.write_bytes(data[:size] + row + data[2 * size :])
@@ -267,7 +267,7 @@ def test_ragged_frames_that_changed_after_their_commit_are_refused_and_done_agai
 
 def change_frames(file, stage, clip, next_clip, harm):
     """Change the bytes of a clip's frames in the file of a piece; `harm` gets those of the next clip too."""
-    (of_toy,) = stage.layout.ragged
+    (of_toy,) = stage.layout.ragged_groups
     first_frame, n_frames = stage.status()[clip].frames["toy"]
     first_of_next, n_of_next = stage.status()[next_clip].frames["toy"]
     begin, end = (frame * of_toy.frame_bytes for frame in (first_frame, first_frame + n_frames))

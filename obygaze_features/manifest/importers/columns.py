@@ -24,7 +24,7 @@ from obygaze_features.manifest.spans.headings import (
     LABEL_COLUMNS,
     Headings,
     columns_headed_by,
-    names_of_heading,
+    meanings_of_heading,
     seconds_of_unit,
     without_name,
 )
@@ -258,7 +258,7 @@ def role_of_heading(heading: str) -> str:
     >>> role_of_heading("Konzepte"), role_of_heading("Stufe"), role_of_heading("")
     ('concepts', 'level', 'level')
     """
-    roles = [name for name in names_of_heading(heading) if name in LABEL_COLUMNS]
+    roles = [name for name in meanings_of_heading(heading) if name in LABEL_COLUMNS]
     return roles[0] if roles else "level"
 
 

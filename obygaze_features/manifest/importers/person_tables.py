@@ -376,7 +376,7 @@ def _holds_spans(file: SpanFile, layout: Layout, words: LabelWords) -> bool:
     """Return whether a table has columns that hold times or labels, whatever their headings."""
     layout = layout._replace(table=clip_rows(layout.table, file.reading.headings, words).table)
     proposal = propose(file, layout, NAMED_COLUMNS, words)
-    return bool(proposal.columns or proposal.wide)
+    return bool(proposal.columns or proposal.annotators_with_columns)
 
 
 def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
@@ -396,11 +396,11 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     """
     refused: list[tuple[SpanFile, Proposal]] = []
     for file, proposal in tables:
-        if proposal.unread_contents:
+        if proposal.must_be_read:
             refused.append((file, proposal))
-        elif proposal.optional:
+        elif proposal.could_be_read:
             options = " ".join(proposal.options(Headings()))
-            parts = [part for part in (*proposal.optional, options) if part]
+            parts = [part for part in (*proposal.could_be_read, options) if part]
             file.account.note(f"not read, though it fits: {'; '.join(parts)}")
     if not refused:
         return
@@ -414,9 +414,13 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
         shown = first_few(needing_other_options, 3)
         proposal.doubts.append(f"import apart, as they need other options: {shown}")
     raise UnreadColumnsError(
-        f"{file.path}: it holds {', '.join(proposal.unread_contents)}, which no heading of a manifest names",
+        f"{file.path}: it holds {', '.join(proposal.must_be_read)}, which no heading of a manifest names",
         proposal.options(file.reading.headings),
-        [*proposal.untyped_words(file.path, file.reading.headings), *proposal.doubts, *proposal.optional],
+        [
+            *proposal.untyped_words(file.path, file.reading.headings),
+            *proposal.doubts,
+            *proposal.could_be_read,
+        ],
     )
 
 

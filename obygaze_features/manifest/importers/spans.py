@@ -255,7 +255,7 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
         return content
     words = LabelWords(options.codebook or _codebook_named_first(_codebook_names(content)), options.words)
     proposal = proposal_for(file, layout, words, options.annotator)
-    if proposal.unread_contents:
+    if proposal.must_be_read:
         # The import is refused, whatever the rows are, so they are not sent.
         content = replace(content, table=_rows_naming_codebooks(layout.table))
     return replace(content, findings=proposal.to_json())

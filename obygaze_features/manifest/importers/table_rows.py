@@ -25,7 +25,7 @@ from obygaze_features.manifest.spans.headings import (
     FILM_COLUMNS,
     LABEL_COLUMNS,
     Headings,
-    names_of_heading,
+    meanings_of_heading,
 )
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain, without_zeros
@@ -141,7 +141,7 @@ def _is_column_of_kinds(table: Table, column: str) -> bool:
 
 def _means_labels(kind: str) -> bool:
     """Return whether the name of a kind of rows is a word for levels or concepts."""
-    return not {"level", "concepts"}.isdisjoint(names_of_heading(kind))
+    return not {"level", "concepts"}.isdisjoint(meanings_of_heading(kind))
 
 
 def _kinds_without_labels(table: Table, kind_column: str, value_column: str, words: LabelWords) -> set[str]:
@@ -253,7 +253,7 @@ def _columns_of_starts(time_columns: Sequence[str]) -> list[str]:
     start, _ = TIMES
     if start in time_columns:
         return [start]
-    headed_as_starts = [column for column in time_columns if start in names_of_heading(column)]
+    headed_as_starts = [column for column in time_columns if start in meanings_of_heading(column)]
     if headed_as_starts:
         return headed_as_starts[:1]
     return list(time_columns)
@@ -314,7 +314,7 @@ def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
     """
     films = []
     for column in row.cells:
-        is_headed_as_film = "movie" in names_of_heading(column)[:1]
+        is_headed_as_film = "movie" in meanings_of_heading(column)[:1]
         if is_headed_as_film or column in FILM_COLUMNS:
             films.append(column)
     if not starts or not films:

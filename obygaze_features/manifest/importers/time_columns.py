@@ -16,7 +16,7 @@ from obygaze_features.manifest.importers.column_contents import (
 )
 from obygaze_features.manifest.importers.proposal import END, START, UNKNOWN_HEADING
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns
-from obygaze_features.manifest.spans.headings import DURATION, names_of_heading, seconds_of_unit
+from obygaze_features.manifest.spans.headings import DURATION, meanings_of_heading, seconds_of_unit
 from obygaze_features.manifest.spans.instant import FRAME_CODE
 
 _RATE = re.compile(
@@ -58,7 +58,7 @@ class TimeColumns:
             if not self._unread.has_column_for(name):
                 self._unread.propose(name, [column])
         shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
-        self._proposal.unread_contents.append(f"times ({shown})")
+        self._proposal.must_be_read.append(f"times ({shown})")
         self._propose_rate(list(columns.values()))
 
     def _propose_rate(self, columns: Sequence[str]) -> None:
@@ -165,7 +165,7 @@ class TimeColumns:
 
     def _headed_times_of(self, name: str) -> list[str]:
         """Return the unread columns of times whose heading most likely means the manifest's column `name`."""
-        headed = [column for column in self._unread.remaining if name in names_of_heading(column)[:1]]
+        headed = [column for column in self._unread.remaining if name in meanings_of_heading(column)[:1]]
         return [column for column in headed if self._unread.is_of_times(column)]
 
     def _can_be_times(self, column: str) -> bool:
@@ -237,7 +237,7 @@ class TimeColumns:
                 if column != name:
                     self._unread.propose(name, [column])
                 self._proposal.columns[other] = [UNKNOWN_HEADING]
-                self._proposal.unread_contents.append(f"times ({column!r}), and no column {other}")
+                self._proposal.must_be_read.append(f"times ({column!r}), and no column {other}")
                 self._proposal.doubts.append(
                     f"--column {other}=HEADING, or --column {DURATION}=HEADING, says where spans end"
                 )

@@ -23,7 +23,7 @@ from obygaze_features.manifest.importers.word_guesses import (
     legend_rows,
     listed_parts,
 )
-from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading, names_of_heading
+from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading, meanings_of_heading
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import SpanFile
@@ -148,7 +148,7 @@ class UnreadColumns:
         ranked = []
         for column in self.remaining:
             # A heading may mean several of a manifest's columns, the likeliest first.
-            meanings = names_of_heading(column)
+            meanings = meanings_of_heading(column)
             if name in meanings and fits(column):
                 # Of equally likely headings a whole one, such as `Film`, comes before `Film (my list)`.
                 is_inexact = not _is_exact(column, name)

@@ -59,7 +59,7 @@ class WordProposals:
         columns = [column for column in levels if label_of_heading(column, self._words)]
         columns += self._proposal.columns.get("concepts", ())
         headings = [column for column in columns if are_marks(self._cells[column])]
-        for annotator in self._proposal.wide:
+        for annotator in self._proposal.annotators_with_columns:
             named_columns = columns_headed_by(annotator, self._table.columns)
             marked_columns = [column for column in named_columns if self._is_of_marks_by(annotator, column)]
             headings += [without_name(annotator, column) for column in marked_columns]
@@ -92,13 +92,13 @@ class WordProposals:
         meanings = meanings_of_numbers(list(unknown), self._words.codebook.level_names)
         if meanings and not n_known and not all(map(self._words.level_of, unknown)):
             self._proposal.words |= meanings
-            self._proposal.unread_contents.append(f"levels as numbers ({', '.join(sorted(unknown))})")
+            self._proposal.must_be_read.append(f"levels as numbers ({', '.join(sorted(unknown))})")
             lowest, *_, highest = meanings.items()
             self._proposal.doubts.append(
                 f"if {lowest[0]} is {lowest[1]} and {highest[0]} is {highest[1]}; else change --word"
             )
             return
-        is_proposed = bool(self._proposal.columns.get("level") or self._proposal.wide)
+        is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
         self._propose_words(self._unknown_words_of_levels(unknown), is_proposed=is_proposed)
 
     def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
@@ -127,7 +127,7 @@ class WordProposals:
                 words.update(self._unknown_marks(column))
             else:
                 words.update(self._unknown_concepts(column))
-        is_proposed = bool(self._proposal.columns.get("concepts") or self._proposal.wide)
+        is_proposed = bool(self._proposal.columns.get("concepts") or self._proposal.annotators_with_columns)
         self._propose_words(words, is_proposed=is_proposed)
 
     def _columns_of_concepts(self) -> list[str]:
@@ -161,7 +161,7 @@ class WordProposals:
             `level` or `concepts`.
         """
         columns = []
-        for name in (*self._proposal.wide, *self._headings.wide):
+        for name in (*self._proposal.annotators_with_columns, *self._headings.wide):
             for column in columns_headed_by(name, self._table.columns):
                 heading = without_name(name, column)
                 if role_of_heading(heading) == role and not label_of_heading(heading, self._words):
@@ -181,7 +181,7 @@ class WordProposals:
         """
         texts = [text for text, _ in words.most_common()]
         guesses = {text: self._words.level_of(text) or self._words.concept_of(text) for text in texts}
-        has_proposal = is_proposed or bool(self._proposal.unread_contents) or any(guesses.values())
+        has_proposal = is_proposed or bool(self._proposal.must_be_read) or any(guesses.values())
         are_reported_by_line = not has_proposal and words.total() <= SHOWN_PROBLEMS
         if not texts or are_reported_by_line:
             return
@@ -202,8 +202,8 @@ class WordProposals:
             self._proposal.doubts.append(f"mistyped, it seems: {shown}; else change --word")
         if unexplained:
             self._ask_for_words(words, unexplained)
-        elif not self._proposal.unread_contents:
-            self._proposal.unread_contents.append(f"labels in other words ({_shown_words(words, texts)})")
+        elif not self._proposal.must_be_read:
+            self._proposal.must_be_read.append(f"labels in other words ({_shown_words(words, texts)})")
 
     def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
         """Add to the proposal that the person has to say what some words mean.
@@ -217,7 +217,7 @@ class WordProposals:
         """
         codebook = self._words.codebook
         shown = _shown_words(words, unexplained)
-        self._proposal.unread_contents.append(
+        self._proposal.must_be_read.append(
             f"words that the codebook {codebook.name!r} does not have ({shown})"
         )
         labels = ", ".join([*codebook.level_names, *codebook.concept_names])
@@ -241,7 +241,7 @@ class WordProposals:
                 cell = row.cells[column].strip()
                 if is_unreadable(cell):
                     places.setdefault(cell, f"line {row.line}, column {column}")
-        if not places or not self._proposal.unread_contents:
+        if not places or not self._proposal.must_be_read:
             return
         for cell, place in places.items():
             self._proposal.words[cell] = ""
@@ -252,7 +252,7 @@ class WordProposals:
         columns: list[str] = []
         for role in LABEL_COLUMNS:
             columns += self._proposal.columns.get(role, ())
-        for annotator in self._proposal.wide:
+        for annotator in self._proposal.annotators_with_columns:
             columns += columns_headed_by(annotator, self._table.columns)
         return columns
 

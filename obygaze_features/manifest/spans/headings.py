@@ -191,7 +191,7 @@ def bare_heading(heading: str) -> str:
 
 
 @lru_cache(1 << 12)  # of few tables at a time
-def names_of_heading(heading: str) -> tuple[str, ...]:
+def meanings_of_heading(heading: str) -> tuple[str, ...]:
     """Return the columns of a manifest that people may mean by a heading, the likeliest first.
 
     Columns of which the whole heading is a known one come before those of which it only holds one:

@@ -226,7 +226,7 @@ class LabelWords:
 
     def _divided_at_commas(self, text: str) -> list[str]:
         """Split a text at its commas, except those inside a label; the longest possible label is taken."""
-        if not text or self._is_label(text) or not self.codebook.has_commas_between:
+        if not text or self._is_label(text) or not self.codebook.commas_separate_concepts:
             return [text] if text else []
         if "," not in text:
             return [text]

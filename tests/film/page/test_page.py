@@ -878,6 +878,7 @@ def test_a_figure_without_the_film_has_no_stills():
     assert "<image" not in film_figure(view_of(ten_minute_film()), 100.0, 160.0)
 
 
+@pytest.mark.long
 def test_a_figure_is_written_as_pdf_of_its_size_with_its_fonts():
     pytest.importorskip("matplotlib")
     figure = str(film_figure(view_of(ten_minute_film(), "fr"), 100.0, 160.0, stills=GreyStills()))

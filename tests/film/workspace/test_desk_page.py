@@ -156,6 +156,7 @@ def test_a_citation_of_a_span_that_is_all_judged_does_not_say_how_much_is(tmp_pa
     assert citation.note == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [

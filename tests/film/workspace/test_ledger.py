@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features import io, lines
@@ -95,7 +95,6 @@ def tear_last_lines(folder, n_bytes):
         path.write_bytes(path.read_bytes() + encode_line({"id": "torn"})[:n_bytes])
 
 
-@settings(max_examples=25, deadline=None)
 @given(acts=ACTS, order=st.permutations(range(3)), torn=st.integers(0, 40))
 def test_the_union_of_random_sittings_is_the_same_in_any_order_of_merging(acts, order, torn):
     """Three machines decide and fetch from each other; then their files are merged one by one."""

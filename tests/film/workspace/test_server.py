@@ -790,6 +790,7 @@ def test_a_film_of_which_no_file_was_given_is_not_streamed(serve, copied, time_s
     assert serve(*copied).ask("GET", f"/film/0/stream?t={time_s}")[0].status == 404
 
 
+@pytest.mark.long
 def test_the_desk_begins_without_what_trains_models():
     """Its address waits for what it imports, and scikit-learn takes longer than a film of twelve hours."""
     code = "import sys, obygaze_film.workspace.server; print({'sklearn', 'scipy.stats'} & set(sys.modules))"

@@ -213,6 +213,7 @@ def unfinished(decisions):
     return decisions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("viewer", "n_differ", "n_hidden"),
     [("AB", 6, 0), ("CD", 0, 10), ("", 0, 16)],

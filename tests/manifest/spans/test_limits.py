@@ -153,6 +153,7 @@ def ask(child: Child, work, path: Path) -> bytes:
     return b"".join(child.call(work, path=path))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("work", "message"),
     [
@@ -172,6 +173,7 @@ def test_what_takes_more_than_its_limits_is_given_up_in_a_line(child, work, mess
     assert ask(child, pid, tmp_path)  # the next file has a child again
 
 
+@pytest.mark.long
 def test_all_this_holds_for_forks_of_a_process_without_other_threads():
     words = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-W", "error", __file__]
     words += ["-k", "fork and not forked and not forks"]  # what the fixture has named so
@@ -206,6 +208,7 @@ with apart.reader_process() as child:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("system", ["windows", "macos"])
 def test_the_parent_watches_where_the_system_keeps_no_limits(system):
     """Both systems are simulated: which calls they have, what these say, and what the system does itself."""
@@ -294,6 +297,7 @@ def test_a_codebook_of_many_words_is_guessed_in_time_in_proportion(tmp_path, mon
     assert len(guess_codebook(path).concepts) == 20_000
 
 
+@pytest.mark.long
 def test_a_track_of_cvat_with_a_value_in_each_frame_is_read_in_time_in_proportion(tmp_path, monkeypatch):
     monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
     value = '<attribute name="pose">pose {0}</attribute>'
@@ -383,6 +387,7 @@ NO_SPANS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read as Linux says it")
 @pytest.mark.parametrize("case", NO_SPANS)
 def test_records_that_are_no_spans_are_counted_and_take_no_memory_here(tmp_path, case):
@@ -754,6 +759,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", HOSTILE)
 def test_files_that_are_made_to_take_long_take_time_and_memory_in_proportion(tmp_path, monkeypatch, case):
     monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=5))
@@ -794,6 +800,7 @@ def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
     assert cpu_s_of_import(path, rate=Fraction(25)) < 5
 
 
+@pytest.mark.long
 def test_rows_of_one_span_are_joined_at_once(tmp_path):
     names = [f"thing {number}" for number in range(10_000)]
     book = tmp_path / "codebook.toml"

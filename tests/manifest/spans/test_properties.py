@@ -5,7 +5,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
@@ -41,7 +41,6 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(spans=SPANS)
 def test_what_is_written_is_read_back_to_the_millisecond(tmp_path, kind, spans):
     path = tmp_path / "tt1.x"
@@ -67,7 +66,6 @@ def test_each_span_is_on_the_first_tier_that_is_free(times):
     assert not any(tiers)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 @given(spans=SPANS)
 def test_praatio_and_pympi_read_the_textgrids_that_are_written(tmp_path, spans):
     praatio = pytest.importorskip("praatio.textgrid")
@@ -83,7 +81,6 @@ def test_praatio_and_pympi_read_the_textgrids_that_are_written(tmp_path, spans):
     assert sorted((round(1000 * a), round(1000 * b), text) for a, b, text in read) == times
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 @given(spans=SPANS)
 def test_pysubs2_reads_the_subtitles_that_are_written(spans):
     pysubs2 = pytest.importorskip("pysubs2")
@@ -94,7 +91,6 @@ def test_pysubs2_reads_the_subtitles_that_are_written(spans):
         assert times == sorted((round(1000 * a), round(1000 * b)) for a, b, _ in spans)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20)
 @given(spans=SPANS)
 def test_pyannote_reads_the_turns_that_are_written(spans):
     core = pytest.importorskip("pyannote.core")
@@ -219,7 +215,6 @@ def test_every_kind_is_known_and_read_in_every_encoding_with_a_mark_and_with_eve
             assert len(words_of(imported.manifest)) == 6
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(
     changed_row=st.integers(0, 5),
     column=st.integers(0, 4),
@@ -249,7 +244,6 @@ def test_a_change_of_one_cell_of_a_workbook_costs_its_row_alone_or_is_refused_by
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(number=st.integers(0, 5), data=st.data())
 def test_a_change_of_one_record_costs_that_record_alone_or_is_said(tmp_path, kind, number, data):
     """In one of six records, another sign, or none, is put in place of one sign or more."""

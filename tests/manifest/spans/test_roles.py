@@ -4,7 +4,7 @@ import re
 import shlex
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
@@ -294,7 +294,6 @@ TEXTS = st.sampled_from(["S", "EN", "Body", "Look", "kiss", "S;Body", "words"])
 PLACES = st.integers(0, 5)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 @given(
     rest=st.lists(st.tuples(st.sampled_from(["gaze", "words"]), TEXTS), max_size=5),
     declared=st.lists(st.tuples(st.just("level"), st.sampled_from(["S", "EN"])), max_size=3),
