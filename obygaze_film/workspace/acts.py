@@ -54,9 +54,9 @@ class Acts:
     def _move_latest(self, annotator: str, source: list[Act], target: list[Act]) -> Line | None:
         """Take back a person's latest act in one list; the line that does so is an act in the other list.
 
-        A redo takes back an undo, and another undo takes back the redo. The ledger has the lines "S here", "take
-        back line 1" (undo), "take back line 2" (redo), and so on. Returns the decision that all of these are
-        about, here line 1; None if the person has no act in the list.
+        A redo takes back an undo, and another undo takes back the redo. The ledger has the lines "S here",
+        "take back line 1" (undo), "take back line 2" (redo), and so on. Returns the decision that all of them
+        are about, here line 1; None if the person has no act in the list.
         """
         own_acts = [act for act in source if _annotator_of(act) == name_of(annotator)]
         if not own_acts:
