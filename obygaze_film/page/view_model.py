@@ -77,8 +77,8 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
     rows = view.rows
     concepts = []
     for concept, p, name in view.concepts:
-        # The script knows only whole percentages. With a threshold of .5, it must be told which of the rows with
-        # 50 % are below it, as .497 is.
+        # The script knows only whole percentages: with a threshold of .5, it must be told which of the rows
+        # with 50 % are below it, as .497 is.
         seen_percent = int(whole_percentages(concept.threshold_p))
         has_percentage_of_threshold = whole_percentages(p) == seen_percent
         unseen = np.flatnonzero(has_percentage_of_threshold & (np.asarray(p) < concept.threshold_p))
