@@ -391,38 +391,44 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
     """
     chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
     is_by_chance = chances < 1
-    # Shares of the film's content: of each judged cell that was certain to be drawn, of those among them that
-    # are positive, and of all cells that were not certain.
+    seconds_by_chance = cells.content_s[is_by_chance]
+    # Share of the film's content of each judged cell that was certain to be drawn; 0 of the others.
     certain_share = np.where(is_by_chance, 0.0, cells.content_s / cells.content_s.sum())[judged]
     counted_share = (certain_share * y).sum(axis=1)
     share_by_chance = 1 - certain_share.sum(axis=1)
-    if not cells.content_s[is_by_chance].any():
+    if not seconds_by_chance.any():
         rate = counted_share / (1 - share_by_chance)  # exactly 1 where all are positive
         no_gain = np.zeros(len(y))
         return Estimates(rate, rate, rate, no_gain, rate, rate, rate)
-    p = cells.p[is_by_chance]
-    seconds = cells.content_s[is_by_chance]
-    mean_p = float(np.average(p, weights=seconds))
-    weights = is_by_chance[judged].astype(np.float64)
+    p_by_chance = cells.p[is_by_chance]
+    mean_p = float(np.average(p_by_chance, weights=seconds_by_chance))
+    weights = is_by_chance[judged].astype(
+        np.float64
+    )  # 1 of a cell drawn by chance; certain ones are left out
     others = difference_estimate(
         y,
         cells.p[judged],
         weights,
         chances[judged],
         film_p=mean_p,
-        film_variance=float(np.average((p - mean_p) ** 2, weights=seconds)),
+        film_variance=float(np.average((p_by_chance - mean_p) ** 2, weights=seconds_by_chance)),
         is_chance_by_label=False,
     )
     if y.shape[1] < LEAST_SURE:  # earlier versions gave no interval of so few, which would have to stay
         others = widened_to_exact(others, y, weights, chances[judged])
+    return _rescaled(others, counted_share, share_by_chance)
+
+
+def _rescaled(estimates: Estimates, offset: Floats, factor: Floats) -> Estimates:
+    """Return the estimates of offset + factor * rate [B] from those of the rate."""
     return replace(
-        others,
-        value=counted_share + share_by_chance * others.value,
-        low=counted_share + share_by_chance * others.low,
-        high=counted_share + share_by_chance * others.high,
-        value_without_model=counted_share + share_by_chance * others.value_without_model,
-        low_without_model=counted_share + share_by_chance * others.low_without_model,
-        high_without_model=counted_share + share_by_chance * others.high_without_model,
+        estimates,
+        value=offset + factor * estimates.value,
+        low=offset + factor * estimates.low,
+        high=offset + factor * estimates.high,
+        value_without_model=offset + factor * estimates.value_without_model,
+        low_without_model=offset + factor * estimates.low_without_model,
+        high_without_model=offset + factor * estimates.high_without_model,
     )
 
 

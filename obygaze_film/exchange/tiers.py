@@ -242,7 +242,7 @@ class Exported:
             message("caveat_faces"),
             *self._caveats_of_p(),
             *self._caveats_of_tests(),
-            *self._caveats_of_time(),
+            *self._further_caveats(),
         ]
 
     def _caveats_of_labels(self, *, has_people: bool) -> list[str]:
@@ -263,7 +263,7 @@ class Exported:
             lines.append(planted)
         return lines
 
-    def _caveats_of_time(self) -> list[str]:
+    def _further_caveats(self) -> list[str]:
         """Say how far experts agree, which part of the film has no score and why, and the licence."""
         model = self.model
         lines: list[str] = []
