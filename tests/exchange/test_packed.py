@@ -152,17 +152,7 @@ def member_called(name, mode=stat.S_IFREG | 0o644, **changes):
     return member
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
-def test_a_zip_with_a_member_that_no_store_has_is_refused_in_one_line(packed, tmp_path, change):
-    path = write_zip(tmp_path / "x.zip", packed, change)
-    with pytest.raises(StoreError) as error:
-        open_store(path)
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
-
-
-FOREIGN = {
+FOREIGN_MEMBERS = {
     "leads out": lambda members: members.append((member_called("toy-1.0.0/../../evil"), b"x")),
     "leads out by data": lambda members: members.append((member_called("toy-1.0.0/data/../../evil"), b"x")),
     "absolute": lambda members: members.append((member_called("/etc/passwd"), b"x")),
@@ -178,10 +168,21 @@ FOREIGN = {
     "empty": lambda members: [] or members.clear(),
     "twice": lambda members: members.append((copy.copy(members[3][0]), b"x")),
 }
+"""How a zip has members that no store has -> what changes its members so."""
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
+@pytest.mark.parametrize("change", FOREIGN_MEMBERS.values(), ids=FOREIGN_MEMBERS)
+def test_a_zip_with_a_member_that_no_store_has_is_refused_in_one_line(packed, tmp_path, change):
+    path = write_zip(tmp_path / "x.zip", packed, change)
+    with pytest.raises(StoreError) as error:
+        open_store(path)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("change", FOREIGN_MEMBERS.values(), ids=FOREIGN_MEMBERS)
 def test_a_zip_with_a_member_that_no_store_has_is_not_unpacked(packed, tmp_path, change):
     path = write_zip(tmp_path / "x.zip", packed, change)
     with pytest.raises(StoreError):
