@@ -185,7 +185,7 @@ def test_the_table_and_digest_of_a_large_file_are_read_once_for_all_processes(
 
 def test_shared_facts_of_another_version_are_not_used(films, shared_facts):
     table = index_packets(films["asp.avi"])
-    for fact in shared_facts.iterdir():
+    for fact in shared_facts.glob("?" * 64):  # each is named by a digest
         fact.write_bytes(b"of another version")
     begin_another_process()
     np.testing.assert_equal(asdict(index_packets(films["asp.avi"])), asdict(table))
