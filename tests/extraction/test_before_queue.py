@@ -41,10 +41,10 @@ def write_manifest_of(folder: Path, n_clips: int, corpus: str = "films") -> Path
     return folder
 
 
-def prepare_extraction(films: Path, corpus: str = "films", **settings):
-    """Prepare the extraction of the clips of CORPUS.csv into the store `s`."""
+def prepare_extraction(films: Path, manifest: str = "films", **settings):
+    """Prepare the extraction of the clips of MANIFEST.csv into the store `s`."""
     defaults = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "note": lambda _: None, "progress": False}
-    return prepare(films / f"{corpus}.csv", films / "s", ["descriptors"], **(defaults | settings))
+    return prepare(films / f"{manifest}.csv", films / "s", ["descriptors"], **(defaults | settings))
 
 
 def findings_of(extraction) -> dict[str, Diagnosis]:

@@ -184,7 +184,8 @@ def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films
 def test_sparse_decoding_is_refused_where_the_file_is_not_the_one_that_was_indexed(films, tmp_path):
     path = tmp_path / "film.mp4"
     shutil.copy(films["pyramid.mp4"], path)
-    decoder = Decoder(path)  # which knows where its packets lie
+    index_packets(path)
+    decoder = Decoder(path)  # which takes the table of packets from the cache, and opens the file later
     shutil.copy(films["uneven.mp4"], path)
     with pytest.raises(NotSafe, match="other packets"):
         list(decoder.decode_sparsely([50]))

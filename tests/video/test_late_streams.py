@@ -275,8 +275,8 @@ def test_sound_that_begins_behind_what_may_be_probed_is_refused_with_its_byte(
     flash_with_late_sound, monkeypatch
 ):
     _, film = flash_with_late_sound
-    (stream,) = index_packets(film).late
     monkeypatch.setattr(late_streams, "MOST_PROBED", 2 * PROBED_BYTES)
+    (stream,) = index_packets(film).late
     assert stream.byte > 2 * PROBED_BYTES
     with pytest.raises(VideoError, match=f"{stream.byte:,}"):
         SoundTrack(film)
