@@ -259,22 +259,24 @@ def evaluate(
     if refits and not (models or fuse):
         raise click.UsageError("--refits trains models again and again: name them by --model")
     has_other_model = fuse == "concepts" and models not in ((), (IN_TIME,))
+    # Option -> what was given for it; with --fuse all must be empty.
     not_with_fuse = {"--texts": texts, f"--model other than {IN_TIME}": has_other_model, "--reduce": reduce}
     several_layers = _read_several_layers(layer, {"--fuse": fuse, "--reduce": reduce, "--texts": texts})
     inputs = read_modalities(manifest, stores, fuse, not_with_fuse)
     labelled, policy_notes = under_policy(inputs.clips, policy)
     train, tested = choose_targets(inputs.clips.codebook, task, test, sides=(negative, positive))
-    # Models of one vector per clip: those of --model; else linear, if models are made of it; else the zoo.
-    requested = models or (("linear",) if fuse or several_layers else None)
-    specs_of_vectors = models_for(train.kind, requested, imbalance=imbalance)
-    _check_models(specs_of_vectors, save, reduce, several_layers)
+    # The models of which others are made, of layers or modalities, or that are evaluated themselves: those of
+    # --model; else linear, if others are made of it; else the zoo.
+    model_names = models or (("linear",) if fuse or several_layers else None)
+    base_specs = models_for(train.kind, model_names, imbalance=imbalance)
+    _check_models(base_specs, save, reduce, several_layers)
 
     # --- read the features, and make the models
     data = _load_features(inputs, labelled, fuse, reduce, layer)
-    specs = _models_to_evaluate(specs_of_vectors, data, fuse, several_layers, in_time=bool(models))
+    specs = _models_to_evaluate(base_specs, data, fuse, several_layers, in_time=bool(models))
     # The requested models come first, before the baselines.
     n_requested = len(set(models)) if models else 1
-    names_to_refit = _names_to_refit(specs_of_vectors[:n_requested], specs, several_layers)
+    names_to_refit = _names_to_refit(base_specs[:n_requested], specs, several_layers)
     data, table_notes, digests = _with_tables(data, labelled, variables, answers, train)
     _announce_hours(data, {spec.reads for spec in specs})
     _announce_folds(data, folds, seen=seen)
@@ -385,8 +387,8 @@ def _names_to_refit(
     Parameters
     ----------
     requested_specs
-        The requested models of vectors. A fused model is called as the model that it is made of, but for
-        those of `FUSED_BY_CONCEPTS`.
+        The requested models. A model that is fused of one of them has its name, such as "linear"; only those
+        fused by concepts have names of their own, `FUSED_BY_CONCEPTS`.
     specs
         All models that are evaluated, and baselines.
     layers

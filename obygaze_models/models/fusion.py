@@ -136,7 +136,7 @@ def sets_of_modalities(data: Dataset) -> list[ModalitySet]:
         raise ModelError(f"to fuse takes two modalities of different names; found {listed}")
 
     def make_set(suffix: str, pattern: Pattern) -> ModalitySet:
-        """Make a set of modalities, with their names as its title."""
+        """Make a set of the modalities with these indices; `suffix` is what its models' names end with."""
         title = " + ".join(names[index] for index in pattern)
         return ModalitySet(suffix, title, pattern)
 
@@ -245,7 +245,7 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
         movies = np.asarray(groups)
         self.classes_, labels = encode_labels(np.asarray(y), type(self).__name__)
         present = present_modalities(features, self.columns)  # [N, M]
-        # The sets of modalities that clips have, and that of all modalities.
+        # The sets of modalities, as their indices, that clips have; and that of all modalities.
         patterns = {pattern_of(modalities_of_clip) for modalities_of_clip in present}
         patterns.add(self._all_modalities)
         # Clips without any modality have no features to fit a model on.

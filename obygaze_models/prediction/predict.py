@@ -172,7 +172,7 @@ def predict(
     columns_of_blocks = [
         _prediction_columns(model, block, recognition) for block in readable.blocks(progress)
     ]
-    order = readable.clips.order()
+    order = readable.clips.order()  # blocks come store by store, and the table is sorted
     clips = readable.clips.take(order)
     columns: dict[str, Any] = {
         "clip_id": clips.clip_ids,
@@ -234,8 +234,9 @@ def _concept_columns(model: Model, block: ClipBlock, is_far: NDArray[np.bool_]) 
     columns: Columns = {}
     values = model.concept_values(block.X)  # [N, K]
     probabilities = model.probabilities_of(values)  # [N, K]
-    contributions = None
-    if isinstance(model.estimator, ConceptBottleneck):
+    base: float | None = None
+    contributions: NDArray[np.float64] | None = None
+    if isinstance(model.estimator, ConceptBottleneck):  # of other models nothing adds up to the logit
         base, contributions = model.contributions(block.X)
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]
@@ -243,7 +244,7 @@ def _concept_columns(model: Model, block: ClipBlock, is_far: NDArray[np.bool_]) 
             columns[f"{concept}_p"] = np.where(is_far, np.nan, probabilities[:, index])
         if contributions is not None:
             columns[f"{concept}_contribution"] = np.where(is_far, np.nan, contributions[:, index])
-    if contributions is not None:
+    if base is not None:
         columns["base_contribution"] = np.where(is_far, np.nan, base)
     return columns
 

@@ -144,7 +144,7 @@ class TrainingFilms:
         Index of each sketch's film among the card's movies.
     """
 
-    rows: NDArray[np.uint8]
+    digests: NDArray[np.uint8]
     films_of_digests: NDArray[np.int64]
     pictures: NDArray[np.uint8]
     picture_films: NDArray[np.int64]
@@ -200,7 +200,7 @@ class TrainingFilms:
             picture_films.append(training.picture_films + first)
             first += n_films_of_lab
         return cls(
-            rows=np.concatenate([training.digests for training in several]),
+            digests=np.concatenate([training.digests for training in several]),
             films_of_digests=np.concatenate(row_films),
             pictures=np.concatenate([training.pictures for training in several]),
             picture_films=np.concatenate(picture_films),
@@ -222,7 +222,7 @@ class TrainingFilms:
         no_pictures = np.empty((0, len(KEPT_VIEWS), SKETCH_BYTES), np.uint8)
         no_films = np.empty(0, np.int64)
         return cls(
-            rows=arrays["trained_rows"],
+            digests=arrays["trained_rows"],
             films_of_digests=arrays["trained_row_films"],
             pictures=arrays.get("trained_pictures", no_pictures),
             picture_films=arrays.get("trained_picture_films", no_films),

@@ -138,7 +138,7 @@ def draw_bars(
     values_of = {name: [_none_if_nan(value) for value in values] for name, values in series.items()}
     known_values = [value for value in chain.from_iterable(values_of.values()) if value is not None]
     digits = _n_decimals(known_values)
-    step_height = 0.8 / len(series)  # from bar to bar: a group has 0.8 of its row's height
+    step_height = 0.8 / len(series)  # from one bar to the next: a group has 0.8 of its row's height
 
     def fill(figure: Figure) -> None:
         """Draw the bars, and what belongs to them, into an empty figure."""
@@ -160,7 +160,8 @@ def draw_bars(
                 _draw_intervals(axes, rows, lows[name], highs[name])
             stars = (starred or {}).get(name, [False] * len(rows))
             _write_values(axes, rows, [_format_value(value, digits) for value in values], stars)
-            diamonds += _places_of_published((published or {}).get(name, ()), rows)
+            published_values = published.get(name, ()) if published else ()
+            diamonds += _places_of_published(published_values, rows)
         if diamonds:
             _draw_diamonds(axes, diamonds, published_label)
         axes.axvline(0, color="black", linewidth=0.8)
@@ -402,11 +403,11 @@ def _draw_panel(axes: Axes, panel: Panel, end_of_scale: float | None) -> Any:
     look: dict[str, Any] = {"cmap": "viridis"}
     if panel.picture is not None:
         axes.imshow(panel.picture)
-        # The map is stretched to the size of the picture, which shows through.
+        # The map is stretched to the size of the picture, from left, right, bottom and top; it shows through.
         height, width = panel.picture.shape[:2]
         look = {"cmap": "jet", "alpha": 0.45, "extent": (0, width, height, 0)}
     if panel.saliency is not None:
-        start_of_scale = None if end_of_scale is None else 0
+        start_of_scale = None if end_of_scale is None else 0  # None: the lowest value of the map
         drawn_map = axes.imshow(panel.saliency, vmin=start_of_scale, vmax=end_of_scale, **look)
     axes.set_title(panel.title, fontsize=8)
     text = panel.text.replace("$", r"\$")  # matplotlib reads $ as mathematics

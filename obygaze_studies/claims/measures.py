@@ -298,7 +298,7 @@ class Marks:
             Which clips count; by default all.
         """
         chosen = np.ones(len(self.ranks), bool) if clips is None else clips
-        # Number of marks of each concept at HN and at S, [K].
+        # Number of marks of each concept in clips of the level HN, and in those of S, [K].
         marks_at_hn = self.present[chosen & (self.ranks == RANK_OF_HN)].sum(axis=0)
         marks_at_s = self.present[chosen & (self.ranks == RANK_OF_S)].sum(axis=0)
         if not marks_at_hn.sum() or not marks_at_s.sum():
@@ -311,8 +311,9 @@ class Marks:
 def same_rate(manifest: manifests.Manifest, *, margin: float) -> Measured:
     """Measure how far the shares of concepts among the marks at HN and at S are apart (`Marks.distance`).
 
-    p is that of a permutation test of whether HN, NS and S clips have the same shares of concepts. In the
-    null the levels are permuted within films, and a difference of twice the margin is planted.
+    p is that of a permutation test of whether HN, NS and S clips have the same shares of concepts. The null
+    is that of a finding of equality: levels that differ by twice the margin. For it, the levels are permuted
+    within films, and then such a difference is planted.
 
     Parameters
     ----------
@@ -385,9 +386,9 @@ def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Ma
     top = np.flatnonzero(marks.ranks == RANK_OF_S)
     totals = present[top].sum(axis=0)
     rarest = int(np.argmin(totals))
-    # Marks of the rarest concept cannot be moved, so that more of the others are.
+    # Marks of the rarest concept cannot be moved, so that more of the others must be. The probability is at
+    # most 1, where the other concepts have too few marks to move that many.
     share_of_others = 1 - totals[rarest] / max(totals.sum(), 1)
-    # At most 1, where the other concepts have too few marks to move that many.
     probability = difference / max(share_of_others, difference)
     moved = (present[top] == 1) & (rng.random(present[top].shape) < probability)
     moved[:, rarest] = False

@@ -76,8 +76,9 @@ def columns(name: str, table: str, writers: Writers = WRITERS) -> list[reports.C
     table_columns: list[reports.Column] = []
     for heading, keys, writer in CAPTIONS[name]["columns"][table]:
         column_keys = keys if isinstance(keys, str) else tuple(keys)
-        write = writer_of.get(writer) or writer.format
-        table_columns.append((heading.format_map(METRIC_TITLES), column_keys, write))
+        write = writer_of.get(writer) or writer.format  # a name of no function is a format string
+        title = heading.format_map(METRIC_TITLES)  # "{auc}" becomes the metric's title
+        table_columns.append((title, column_keys, write))
     return table_columns
 
 
@@ -251,9 +252,9 @@ class PaperCorpus:
         stem = f"{name}-{protocol}"
         captions = CAPTIONS[name]
         all_notes = [*self._notes(folds), *captions.get(protocol, ()), *notes]
-        # Notes on the printed numbers are of one protocol, or else of both.
-        notes_of_both = captions.get("printed", ())
-        all_notes += self.if_printed(*captions.get(f"{protocol}_printed", notes_of_both))
+        # Notes on the printed numbers: those of this protocol, or else those of both protocols.
+        printed_notes = captions.get(f"{protocol}_printed", captions.get("printed", ()))
+        all_notes += self.if_printed(*printed_notes)
         all_notes += after
         blocks = list(chain.from_iterable(part.blocks for part in parts))
         if not any(self.printed_backbones):
@@ -306,7 +307,7 @@ class PaperCorpus:
         """
         captions = CAPTIONS["notes"]
         clips = self.clips
-        if folds is None:
+        if folds is None:  # the protocol is `strict`
             n_movies = len(set(clips.movies.tolist()))
             counts = {"clips": len(clips), "movies": n_movies, "excluded": len(clips.excluded)}
             notes = [*captions["strict"], captions["policies"][self.policy]]
@@ -342,7 +343,7 @@ def load_corpus(
 
 
 def _without_empty_printed(table: reports.Block) -> reports.Block:
-    """Drop the columns of printed values in which no row has a printed value."""
+    """Drop the columns of printed values, whose headings begin with "printed", that are empty in all rows."""
     shown_columns = []
     for index, heading in enumerate(table.headers):
         if not heading.startswith("printed") or any(_is_value(row[index]) for row in table.rows):
