@@ -194,7 +194,9 @@ class _Message(NamedTuple):
 def _do_request(request: Request, send: Callable[[bytes], None]) -> _Message:
     """Do a request in the child process, and return how it ended: DONE, or FAILED.
 
-    `send` sends a part of the answer to the parent process.
+    `send` sends a part of the answer to the parent process. The content of FAILED is JSON with one of these
+    keys: `refused`, an error about the file; `out of memory`; `system`, an error of the operating system;
+    `bug`.
     """
     try:
         keep_to(request.limits)
@@ -213,7 +215,8 @@ def _do_request(request: Request, send: Callable[[bytes], None]) -> _Message:
         if error.errno == errno.ENOMEM:
             failure = {"out of memory": True}
         else:
-            failure = {"system": [error.errno, error.strerror, error.filename and str(error.filename)]}
+            file_name = None if error.filename is None else str(error.filename)
+            failure = {"system": [error.errno, error.strerror, file_name]}
     except Exception as error:  # noqa: BLE001 - a bug, whose traceback the parent raises
         failure = {"bug": "".join(traceback.format_exception(error))}
     else:

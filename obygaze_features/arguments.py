@@ -85,7 +85,8 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the type of each parameter of a function, except of ``*args`` and ``**kwargs``.
 
-    Annotations that are written as text are evaluated.
+    Annotations that are written as text are evaluated. This is done at the first call, not at import, as they
+    may name classes that are defined later.
     """
     names = _NamesOfModule(getattr(function, "__globals__", {}))
     types = {}
@@ -102,8 +103,9 @@ def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
 
 # --- stand-ins for classes that are imported only for type checkers
 # ---------------------------------------------------------------------------
-# A module may import `torch` only for type checkers. If an annotation of it is `torch.Tensor`, both `torch`
-# and its attribute `Tensor` are replaced by a stand-in. A value is of a stand-in if its class has that name.
+# A module may import `torch` only for type checkers, as importing it takes seconds. If an annotation of it is
+# `torch.Tensor`, both `torch` and its attribute `Tensor` are replaced by a stand-in, so that the check needs
+# no import either. A value is of a stand-in if its class has that name.
 class _StandIn(type):
     """Metaclass of stand-ins."""
 
@@ -172,7 +174,7 @@ def allows(annotation: Any, value: object) -> bool:
 
 def _is_of_class(annotation: Any, value: object) -> bool:
     """Return whether a value is an instance of a class, or has all members of a protocol."""
-    if isinstance(annotation, ForwardRef):
+    if isinstance(annotation, ForwardRef):  # a class that is named by a text, such as list["Tensor"]
         annotation = _stand_in(annotation.__forward_arg__)
     kind = _WIDER_CLASS.get(annotation, annotation)
     is_type_variable = not isinstance(kind, type)

@@ -31,8 +31,8 @@ def no_gpu_here() -> str:
 def usable_cores(shards: int = 1) -> int:
     """Return the number of cores that this process may use.
 
-    In a Slurm task these are at most the cores that the task requested: not every cluster binds tasks to
-    their cores.
+    In a Slurm task these are at most the cores that the task requested, per task (SLURM_CPUS_PER_TASK), or
+    else on the node: not every cluster binds tasks to their cores.
 
     Parameters
     ----------

@@ -74,7 +74,8 @@ def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterato
             else:
                 temporary.replace(target)
     except OSError as error:
-        if error.filename in (None, str(temporary), str(target)):
+        is_of_this_file = error.filename in (None, str(temporary), str(target))
+        if is_of_this_file:
             _set_file_of_error(error, path)
         raise
     finally:

@@ -100,5 +100,6 @@ def _new_tensor(shape: tuple[int, ...], dtype: np.dtype[Any]) -> "torch.Tensor":
     kind = torch.from_numpy(np.empty(0, dtype)).dtype
     if get_worker_info() is None:
         return torch.empty(shape, dtype=kind)
-    new_shared: Callable[[int], torch.UntypedStorage] = torch.UntypedStorage._new_shared  # which has no types
+    # Private to PyTorch, and without types, but what `default_collate` calls.
+    new_shared: Callable[[int], torch.UntypedStorage] = torch.UntypedStorage._new_shared
     return torch.empty(0, dtype=kind).set_(new_shared(math.prod(shape) * dtype.itemsize)).view(shape)

@@ -132,7 +132,7 @@ EARLY = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 """A bar without the time left, which a tenth of the work does not tell yet."""
 
 
-def _paced(done: int, total: int) -> bool:
+def _can_tell_time_left(done: int, total: int) -> bool:
     """Return whether a tenth of the work is done, from which on the time left can be told."""
     return 0 < total <= 10 * done
 
@@ -212,7 +212,7 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
                 start = bar.start_t
                 bar.reset(total)  # sets the start to now
                 bar.start_t = start
-            bar.bar_format = None if _paced(done, total) else EARLY
+            bar.bar_format = None if _can_tell_time_left(done, total) else EARLY
             bar.set_postfix_str(visible(note, lines=False), refresh=False)
             bar.update(done - bar.n)
 
@@ -252,7 +252,7 @@ class _MinuteLines:
         passed_s = now_s - self._step_start_s
         numbers = f"{done / self._size:.0f} of {total / self._size:.0f} {self._units}"
         left_s = passed_s * (total - done) / done if done else 0.0
-        time_left = f", about {left_s / 60:.0f} min left" if _paced(done, total) else ""
+        time_left = f", about {left_s / 60:.0f} min left" if _can_tell_time_left(done, total) else ""
         bracketed_note = f" ({note})" if note else ""
         sys.stderr.write(f"{self._what}: {numbers} in {passed_s / 60:.0f} min{time_left}{bracketed_note}\n")
         sys.stderr.flush()

@@ -194,7 +194,7 @@ def ls(
     reasons = []
     for store in listed:
         if store.format == UNREAD:
-            reasons.append(store.features)
+            reasons.append(store.features)  # which has the reason then
             rows.append(store._replace(features="not readable"))
         else:
             rows.append(store)

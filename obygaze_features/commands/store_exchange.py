@@ -496,7 +496,7 @@ def export(
         backbone = opened.names[0]
     labels = None
     if manifest is not None:
-        labels = _read_labels(manifest)
+        labels = _read_labels(manifest)  # `level` and `concepts` -> clip id -> text
         n_unknown = len(set(opened[backbone].clip_ids) - labels["level"].keys())
         if n_unknown:
             click.echo(f"no labels for {counted(n_unknown, 'clip')}: {manifest} does not have them", err=True)

@@ -95,7 +95,10 @@ class Clip:
         return self.end_s - self.start_s
 
     def _wrong_texts(self) -> Iterator[tuple[str, str]]:
-        """Yield (column, problem) for each text that is not allowed, such as an empty clip id."""
+        """Yield (column, problem) for each text that is not allowed, such as an empty clip id.
+
+        `unsuitable` returns what is wrong with a text, such as a line break in it; "" if nothing is.
+        """
         text_columns = {name: getattr(self, name) for name in ("clip_id", "movie", "video", "annotator")}
         # All texts are searched as one, for speed: a corpus has tens of thousands of clips.
         if unsuitable("".join((*text_columns.values(), *self.extras, *self.extras.values()))):

@@ -144,7 +144,7 @@ class Codebook:
         ManifestError
             If no level has this name; the message suggests the nearest one.
         """
-        return self._named("level", name, self.level_names)
+        return self._checked_name("level", name, self.level_names)
 
     def level_spelled(self, text: str) -> str:
         """Find a level's name from its name, title or synonym; case and blanks are ignored.
@@ -165,7 +165,7 @@ class Codebook:
         ManifestError
             If no concept has this name; the message suggests the nearest one.
         """
-        return self._named("concept", name, self.concept_names)
+        return self._checked_name("concept", name, self.concept_names)
 
     def concept_spelled(self, text: str) -> str:
         """Find a concept's name from its name or synonym; case and blanks are ignored."""
@@ -308,7 +308,7 @@ class Codebook:
         text = json.dumps(texts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
-    def _named(self, kind: str, name: str, names: Sequence[str]) -> str:
+    def _checked_name(self, kind: str, name: str, names: Sequence[str]) -> str:
         """Return the name with composed accents; refuse it if it is not in `names`.
 
         `kind` is what it names, `level` or `concept`.

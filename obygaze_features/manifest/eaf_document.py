@@ -112,12 +112,14 @@ def eaf_document(
     decisions = _decisions_property(written_tiers, numbers)
     if decisions:
         properties = {**properties, DECISIONS: decisions}
-    about = {"AUTHOR": "obygaze", "DATE": DATE, "FORMAT": "3.0", "VERSION": "3.0"}
-    root = Element("ANNOTATION_DOCUMENT", about)
+    attributes = {"AUTHOR": "obygaze", "DATE": DATE, "FORMAT": "3.0", "VERSION": "3.0"}
+    root = Element("ANNOTATION_DOCUMENT", attributes)
     root.set(SCHEMA, "http://www.mpi.nl/tools/elan/EAFv3.0.xsd")
     if licence:
         _add(root, "LICENSE", licence, LICENSE_URL="")
-    _add_header(root, properties, media, n_annotations=sum(map(len, numbers)))
+    n_annotations = sum(len(numbers_of_tier) for numbers_of_tier in numbers)
+    _add_header(root, properties, media, n_annotations=n_annotations)
+    # A time slot is one time of the document, to which the annotations refer by its id.
     order = _add(root, "TIME_ORDER")
     for place, slot in enumerate(slots, start=1):
         _add(order, "TIME_SLOT", TIME_SLOT_ID=f"ts{place}", TIME_VALUE=str(slot.time_ms))
@@ -354,8 +356,10 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
         text = "; ".join(f"{name}: {level_of[name]}" for name in sorted(level_of))
         continues_last = bool(spans) and spans[-1][1:] == (start_s, text)
         if continues_last:
-            start_s, _, _ = spans.pop()  # noqa: PLW2901 - the two spans become one
-        spans.append((start_s, end_s, text))
+            start_of_last_s, _, _ = spans.pop()
+            spans.append((start_of_last_s, end_s, text))
+        else:
+            spans.append((start_s, end_s, text))
     return spans
 
 

@@ -290,6 +290,8 @@ def is_large_hole(hole_s: float, span_s: float) -> bool:
 def choose(sampling: Sampling, frames: FrameTimes) -> NDArray[np.int64]:
     """Choose frames by a rule.
 
+    Besides the rules that people may give, there is `pairs`, for backbones that measure motion.
+
     Parameters
     ----------
     sampling

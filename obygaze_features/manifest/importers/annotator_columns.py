@@ -61,9 +61,10 @@ class AnnotatorColumns:
         return len(set(map(plain, self._cells[column])))
 
     def _may_have_one_label_a_row(self) -> bool:
-        """Return whether a row may say one label, so that several rows of a span may be one annotator's.
+        """Return whether each row may say only one label of a span, in a table with several rows for a span.
 
-        It may if a column of labels has levels in some rows and concepts in others.
+        The rows of a span may then be of one annotator. It is so if a column of labels has levels in some
+        rows and concepts in others.
         """
         columns = [*self._proposal.columns.get("level", ()), *self._unread.read_levels()]
         return any(self._unread.label_counts(column).are_levels_and_concepts for column in columns)
@@ -76,8 +77,11 @@ class AnnotatorColumns:
         return columns
 
     def _has_equal_rows_in(self, columns: Sequence[str]) -> bool:
-        """Return whether two rows that name a span have the same cells in all of some columns."""
-        # Without starts, a row names a span, a whole film, by its video or movie.
+        """Return whether two rows that name a span have the same cells in all of some columns.
+
+        A row names a span if it has a start; in a table without starts, if it names a video or a movie, whose
+        span is the whole film.
+        """
         naming_columns = (
             self._unread.columns_for(START)
             or self._unread.columns_for("video")

@@ -153,19 +153,21 @@ def _in_seconds(table: Table, name: str, heading: str, unit_s: float, rate: Frac
     rate
         Frames per second, for a column of frames.
     """
-    are_frames = unit_s == 0
-    if are_frames and rate is None:
-        raise ManifestError(
-            f"{table.path}: column {heading!r}: times are in frames; give their rate, as in --rate 25"
-        )
+    unit = f"{unit_s:g} s"
+    is_in_frames = unit_s == 0
+    if is_in_frames:
+        if rate is None:
+            raise ManifestError(
+                f"{table.path}: column {heading!r}: times are in frames; give their rate, as in --rate 25"
+            )
+        unit = f"1/{float(rate):g} s"
     rows = []
     for row, value in zip(table.rows, _seconds(table, name, rate), strict=True):
         cells = dict(row.cells)
         if isinstance(value, float) and not is_clock(cells[name]):
-            time_s = float(Fraction(value) / rate) if are_frames and rate else value * unit_s
+            time_s = float(Fraction(value) / rate) if is_in_frames and rate else value * unit_s
             cells[name] = _written(time_s)
         rows.append(Row(row.line, cells))
-    unit = f"1/{float(rate):g} s" if are_frames and rate else f"{unit_s:g} s"
     note = f"numbers in column {heading!r} are times of {unit}"
     return replace(table, rows=tuple(rows), notes=(*table.notes, note))
 

@@ -416,8 +416,8 @@ def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> 
         movie = problems.attempt(row.line, "movie", find, name) if name else default_movie
         if not name and not default_movie:
             problems.add(row.line, "is empty: which film is it of?", "movie")
-        is_asked_for = bool(movie) and movie in parts_of_movie
-        if part is None or movie is None or not is_asked_for:
+        # A cell that cannot be read is a problem by now; films that were not asked for are left out.
+        if part is None or movie is None or movie not in parts_of_movie:
             continue
         parts = parts_of_movie[movie]
         if parts and part.start_s < parts[-1].end_s - SLACK_S:

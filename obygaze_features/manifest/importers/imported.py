@@ -163,7 +163,8 @@ class ClipIds:
 
     def __init__(self) -> None:
         """Start with no number taken."""
-        # Stem -> number that is taken -> a higher number. All numbers between these two are taken too.
+        # Stem of ids -> a number that is taken -> the higher number that is tried next. All numbers between
+        # these two are taken too.
         self._next_candidates: dict[str, dict[int, int]] = {}
 
     def new(self, stem: str, number: int) -> str:

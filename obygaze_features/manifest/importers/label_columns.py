@@ -37,7 +37,8 @@ COMPUTED_FROM_ANNOTATORS: Final = {
 """Headings of columns that are computed from the labels of several annotators, and belong to none of them."""
 
 MOST_DIFFERENT_SHARE: Final = 3 / 4
-"""Words count as repeated, as concepts are, if at most this share of them are different words."""
+"""Words of a column count as repeated, as concepts are, if at most this share of them are different words:
+with 8 words in all cells, at most 6 different ones."""
 
 MOST_SHOWN: Final = 12
 """Columns that a message names at most."""

@@ -42,7 +42,7 @@ def _overlapping_pairs(clips: Iterable[Clip]) -> list[Overlap]:
     """Return each pair of clips of one annotator and film that overlap in time and differ in their level.
 
     A clip is compared only with the clip before it that ends last. Clips that differ in a column of `APART`,
-    such as the subject, are not compared.
+    the subject or the observation, are not compared.
     """
     groups: dict[tuple[str, ...], list[Clip]] = {}
     for clip in clips:

@@ -190,8 +190,9 @@ def find_header(records: Records, headings: Headings) -> Header | None:
         return None
     n_known = [len(columns_meant(header.names)) for header in likely]
     most_known = max(n_known)
-    # A single known heading proves nothing, as it may be a word of a title.
-    return likely[n_known.index(most_known)] if most_known > 1 else likely[0]
+    if most_known < 2:  # a single known heading proves nothing, as it may be a word of a title
+        return likely[0]
+    return likely[n_known.index(most_known)]
 
 
 def _possible_headers(rows: Sequence[list[str]]) -> list[Header]:

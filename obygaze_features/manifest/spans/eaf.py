@@ -185,6 +185,8 @@ def _text(node: Element) -> str:
 def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: str) -> dict[str, str]:
     """Return the cells that all annotations of a document share.
 
+    In the documents that we write, the names of properties begin with `MODEL`.
+
     Parameters
     ----------
     properties
@@ -280,7 +282,8 @@ def _media(file: SpanFile, root: Element) -> Element | None:
             f"its media begin at different times (TIME_ORIGIN): which is the film? Give --movie, one of "
             f"{first_few(list(map(repr, stems)), SHOWN_NAMES)}"
         )
-    if len({stem_of(_path_of_media(node)) for node in films}) > 1:
+    different_stems = {stem_of(_path_of_media(node)) for node in films}
+    if len(different_stems) > 1:
         file.account.note(
             f"of {len(films)} media {path_of(_path_of_media(films[0])).name!r} is taken as the film: "
             "give --movie if it is another"

@@ -191,10 +191,10 @@ class SpanFile:
         if book is None:
             return ""
         headers = self._header_of_sheet
-        best = max(header.score for header in headers.values())
-        n_named, is_of_known_kind, n_known = best
+        best_sheet = max(headers, key=lambda name: headers[name].score)  # the first of equal ones
+        n_named, is_of_known_kind, n_known = headers[best_sheet].score
         if n_named or is_of_known_kind or n_known > 1:
-            return next(name for name, header in headers.items() if header.score == best)
+            return best_sheet
         return max(book.sheets, key=lambda name: n_filled(book.sheets[name]))
 
     @cached_property

@@ -200,12 +200,14 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
     for index, (begin, times) in enumerate(zip(begins, lines_of_times, strict=True)):
         is_last = index == len(lines_of_times) - 1
         next_begin = len(lines) if is_last else begins[index + 1]
+        first_line_of_text = times + 1
+        expected_number = numbers[index] + 1
         if is_vtt:
-            end = _end_of_cue(lines, times + 1, next_begin)
-        elif not is_last and numbers[index + 1] == numbers[index] + 1:
-            end = max(next_begin, times + 1)
+            end = _end_of_cue(lines, first_line_of_text, next_begin)
+        elif not is_last and numbers[index + 1] == expected_number:
+            end = max(next_begin, first_line_of_text)
         else:
-            end = _end_at_number(lines, times + 1, next_begin, str(numbers[index] + 1))
+            end = _end_at_number(lines, first_line_of_text, next_begin, str(expected_number))
         blocks.append(Block(begin, times, end))
     return blocks
 
