@@ -127,11 +127,11 @@ class People:
         self(picture)  # loads the networks
         started = time.process_time()
         self(picture)
-        frame_s = time.process_time() - started
-        minutes = frame_s * N_FRAMES * n_windows / 60
+        cpu_s_per_frame = time.process_time() - started
+        minutes = cpu_s_per_frame * N_FRAMES * n_windows / 60
         return (
             f"people: {N_FRAMES} frames of each of {counted(n_windows, 'window')}, "
-            f"{frame_s:.2g} s of a processor "
+            f"{cpu_s_per_frame:.2g} s of a processor "
             f"each: {minutes:.2g} minutes together"
         )
 
@@ -272,7 +272,7 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
     is_in_profile = has_side & (np.abs(faces.noses - 0.5) >= PROFILE)
     return FrameMeasures(
         persons=float(len(person_heights) + n_faces_without_joints),
-        # Half a pixel is about a thousandth; finer differences come from the processor.
+        # Half a pixel is about a thousandth; finer differences depend on the machine that computed them.
         face=round(float(face_heights.max(initial=0.0)), 3),
         height=round(_largest_person(face_heights, person_heights, owners), 3),
         sides=float(has_side.sum()),
@@ -286,8 +286,15 @@ def _largest_person(
 ) -> float:
     """Return the height of the largest person, as a share of the picture's height.
 
-    It is 0 if all persons are smaller than `LEAST_HEIGHT`, and if the largest face is large and belongs to no
-    person: its owner is nearer than all persons found, and of unknown height.
+    It is 0, for unknown, if all persons are smaller than `LEAST_HEIGHT`; and if the largest face is large and
+    belongs to none of the persons found, since somebody nearer than all of them is in the picture.
+
+    Parameters
+    ----------
+    face_heights, person_heights
+        Heights as shares of the picture's, [faces] and [persons].
+    owners
+        For each face the index of its person; None if it has none.
     """
     height = float(person_heights.max(initial=0.0))
     if height < LEAST_HEIGHT:
@@ -328,11 +335,12 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
     owners: list[int | None] = []
     for left, top, right, bottom, _ in faces.boxes.tolist():
         middle = np.array([left + right, top + bottom]) / 2
-        sides = np.array([right - left, bottom - top])
-        distances = (np.abs(heads - middle) / sides).max(axis=1)  # in sides of the face
+        size = np.array([right - left, bottom - top])
+        distances = (np.abs(heads - middle) / size).max(axis=1)  # in widths or heights of the face
         owner = None
         for person in np.argsort(distances, kind="stable").tolist():
-            is_near = distances[person] <= 0.5 + BESIDE_FACE  # half a side is inside the face
+            # Up to half a side from its middle, a head lies in the face; the rest is beside it.
+            is_near = distances[person] <= 0.5 + BESIDE_FACE
             if person not in owners and is_near:
                 owner = person
                 break

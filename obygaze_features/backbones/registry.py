@@ -92,10 +92,13 @@ class BackboneCall(NamedTuple):
 def backbone_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCall:
     """Return the arguments of `load_backbone` that load the network of a group's features again.
 
+    A side group, such as `xclip.8`, is given by the backbone `xclip` with an option. The provenance of a side
+    group names its backbone in the field `beside`.
+
     Parameters
     ----------
     provenance
-        Provenance of the group.
+        Provenance of the group of a store.
     weights
         Weights that the user gives; None are the recorded ones, if they can be found by their name alone. A
         network of an ONNX file is given as that file, with the same TOML beside it.
@@ -112,15 +115,19 @@ def backbone_call(provenance: Mapping[str, Any], weights: str | None) -> Backbon
     hub = provenance.get("hub")
     recorded = f"{hub['repository']}@{hub['revision']}" if hub else provenance.get("weights")
     backbone = str(provenance.get("beside", name))
-    return BackboneCall(backbone, weights or recorded, _side_group_options(provenance, backbone, name))
+    options = _side_group_options(provenance, backbone, name)
+    return BackboneCall(backbone, weights or recorded, options)
 
 
 def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCall:
-    """Return the arguments of `load_backbone` for a network of an ONNX file; see `backbone_call`."""
+    """Return the arguments of `load_backbone` for a network of an ONNX file; see `backbone_call`.
+
+    The user may give the file as `NAME=FILE`, as for other groups, or as `onnx:FILE`.
+    """
     name = str(provenance["name"])
     recorded_file = provenance["architecture"]["file"]
-    address = weights or recorded_file
-    file = Path(address.removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
+    given = weights or recorded_file
+    file = Path(given.removeprefix(f"{name}=").removeprefix(ONNX)).expanduser()
     source = f"{ONNX}{file}:{provenance['layer']}"
     rebuilt = _rebuilt_provenance(source, provenance) if file.is_file() else {}
     for field in ("architecture", "preset", "weights_sha256"):
@@ -129,7 +136,7 @@ def _onnx_call(provenance: Mapping[str, Any], weights: str | None) -> BackboneCa
                 f"{file}: with its TOML it is not what made the features of {name} ({recorded_file}, SHA-256 "
                 f"{provenance['weights_sha256']}): name that with --weights {name}=FILE"
             )
-    return BackboneCall(source, None, {})
+    return BackboneCall(source, weights=None, options={})  # the name of the backbone names its file
 
 
 def _rebuilt_provenance(source: str, provenance: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -154,7 +161,9 @@ def _rebuilt_provenance(source: str, provenance: Mapping[str, Any]) -> Mapping[s
 
 
 def _side_group_options(provenance: Mapping[str, Any], backbone: str, name: str) -> dict[str, Any]:
-    """Return the options with which a backbone gives a side group; none for the backbone's own group.
+    """Return the options with which a backbone gives a side group; empty for the backbone's own group.
+
+    The side group is that of the answers of a classifier, or else that of a layer.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def load(
     Returns
     -------
     tuple
-        The network, and its sizes.
+        The network, and the format of its original, which has its sizes.
 
     Raises
     ------
@@ -75,9 +75,10 @@ def load(
         # Distributed training puts `module.` before every name.
         tensors = {key.removeprefix("module."): value for key, value in load_state_dict(weights).items()}
     size = LsmdcFormat.of(weights.name, tensors)
-    port = size.to_port(weights.name, tensors)  # before a network of these sizes is made: it checks them
+    # Checks all tensors, before memory is taken for a network of these sizes.
+    tensors_by_our_names = size.to_port(weights.name, tensors)
     network = XClipLsmdc(size)
-    network.load_state_dict(port, strict=True)
+    network.load_state_dict(tensors_by_our_names, strict=True)
     return frozen(network, weights.name), size
 
 
@@ -92,8 +93,11 @@ def xclip_lsmdc_network(
     return LoadedNetwork(network, source, preset, tokenizer, tokenizer.digests)
 
 
-def _training(weights: Weights) -> dict[str, Any]:
-    """Read the training record that `obygaze train` writes into a file, as a provenance field; else empty."""
+def _training_field(weights: Weights) -> dict[str, Any]:
+    """Return the provenance field `training`, from the record that `obygaze train` writes into its files.
+
+    It is left out for weights of another origin.
+    """
     if not weights.files or weights.files[0].suffix != ".safetensors":
         return {}
     try:
@@ -172,7 +176,7 @@ def xclip_lsmdc(
         architecture=size.record(),
         citation=CITATION,
         side_group_fields=side_group_fields,
-        **_training(source),
+        **_training_field(source),
     )
 
 
@@ -182,7 +186,7 @@ class XClipLsmdcTokens(nn.Module):
     def __init__(self, network: XClipLsmdc) -> None:
         """Hold `network`, and delete its text half, which frames do not need."""
         super().__init__()
-        del network.text  # 63 million parameters that are not used for frames
+        del network.text  # 63 million parameters
         self.network = network
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -191,9 +195,9 @@ class XClipLsmdcTokens(nn.Module):
         `tokens` [B, F, E] are the vectors of single frames (v in the paper), `frames` [B, F, E] those after
         the temporal transformer (u), and `pooled` [B, E] is the vector of the clip.
         """
-        single = self.network.encode_frames(pixels)
-        related = self.network.relate_frames(single)
-        return {"frames": related, "pooled": self.network.video_vector(related), "tokens": single}
+        unrelated = self.network.encode_frames(pixels)
+        related = self.network.relate_frames(unrelated)  # all frames of a clip see each other
+        return {"frames": related, "pooled": self.network.video_vector(related), "tokens": unrelated}
 
 
 def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBackbone:
@@ -223,7 +227,7 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
         architecture=size.record(),
         citation=CITATION,
         libraries=("torch", "transformers", "tokenizers", "ftfy"),
-        **_training(source),
+        **_training_field(source),
     )
 
 

@@ -1,5 +1,8 @@
 """Define the LSMDC X-CLIP (Ma et al. 2022), `XClipLsmdc`, and convert its published checkpoints.
 
+The *original* is the published code, whose checkpoints have its names of tensors. The *port* is `XClipLsmdc`,
+the same network on the CLIP of transformers, with other names.
+
 The network's size follows from the shapes of a few tensors; from the size, the name and shape of every tensor
 that the file must hold.
 """
@@ -29,7 +32,7 @@ Shape = tuple[int, ...]
 TEMPORAL_EPS = 1e-12
 """Epsilon of the layer norms between frames; that of CLIP is 1e-5."""
 MASKED_BIAS = -1e6
-"""What is added to the attention to a frame that is none."""
+"""What is added to the attention to a row that is no frame."""
 TRANSPOSED = ("clip.visual.proj", "clip.text_projection")
 """Matrices that the original multiplies from the other side."""
 THIRD_OF_TENSOR = re.compile(r"\.([qkv])_proj\.")
@@ -37,7 +40,10 @@ THIRD_OF_TENSOR = re.compile(r"\.([qkv])_proj\.")
 
 
 SIZES: dict[str, tuple[str, int]] = TABLES["sizes"]["xclip-lsmdc"]
-"""Size -> the original's tensor and its axis that have it; for `image` the number of patches plus one."""
+"""Size -> the original's tensor, and the axis of it whose length is that size.
+
+The one for `image` has a position for each patch of a picture and one for the class token.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +104,11 @@ class LsmdcFormat:
                 f"{name}: widths {widths} and patches of {sizes['patch']}: "
                 f"these are no CLIP with heads of {cls.HEAD_WIDTH}"
             )
-        n_patches = sizes["image"] - 1  # without the class token
-        sizes["image"] = sizes["patch"] * round(n_patches**0.5)
+        n_patches = sizes.pop("image") - 1  # the other position is that of the class token
+        patches_per_side = round(n_patches**0.5)
         return cls(
             **sizes,
+            image=sizes["patch"] * patches_per_side,
             vision_layers=_layers(tensors, "clip.visual.transformer"),
             text_layers=_layers(tensors, "clip.transformer"),
             temporal_layers=_layers(tensors, "transformerClip"),
@@ -112,7 +119,7 @@ class LsmdcFormat:
         return {"type": "xclip-lsmdc", **asdict(self), "temporal": "seqTransf", "temporal_norm_eps": 1e-12}
 
     def port(self) -> dict[str, torch.Tensor]:
-        """Return the tensors of `XClipLsmdc` of these sizes on the meta device: names and shapes alone."""
+        """Return the tensors of the port, `XClipLsmdc`, of these sizes on the meta device, without values."""
         with torch.device("meta"):
             return XClipLsmdc(self).state_dict()
 
@@ -139,7 +146,16 @@ class LsmdcFormat:
         }
 
     def to_port(self, name: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Rename, split and transpose an original checkpoint, in float32 (originals mix float16 and float32).
+        """Convert the tensors of an original checkpoint to those of the port, in float32.
+
+        They are renamed, some are transposed, and that of queries, keys and values is split into thirds.
+
+        Parameters
+        ----------
+        name
+            The weights, for messages.
+        tensors
+            Tensors by the original's names, in float16 or float32.
 
         Raises
         ------
@@ -153,27 +169,28 @@ class LsmdcFormat:
             value = tensors[original].float()
             if original in TRANSPOSED:
                 value = value.T
-            third = THIRD_OF_TENSOR.search(port_name)
-            if third is not None:
-                value = value.chunk(3)["qkv".index(third[1])]
+            projection = THIRD_OF_TENSOR.search(port_name)
+            if projection is not None:
+                queries_keys_values = value.chunk(3)
+                value = queries_keys_values["qkv".index(projection[1])]
             port[port_name] = value.contiguous()
         return port
 
     def from_port(self, port: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Rename, join and transpose tensors of the port back to the original's; data types stay.
+        """Convert tensors of the port back to those of the original, in the opposite way; data types stay.
 
         Parameters
         ----------
         port
-            Tensors by the port's names. They may be some of the network's, such as the gradients of the
-            trained tensors, or a CLIP; then the originals of the others are left out.
+            Tensors by the port's names. They may be only some of the network's, such as the gradients of the
+            trained tensors, or those of its CLIP: then only the originals of these are returned.
         """
         originals: dict[str, torch.Tensor] = {}
         for port_name in port:
-            third = THIRD_OF_TENSOR.search(port_name)
-            if third is None:
+            projection = THIRD_OF_TENSOR.search(port_name)
+            if projection is None:
                 value = port[port_name]
-            elif third[1] == "q":
+            elif projection[1] == "q":
                 # The original has queries, keys and values in one tensor, in this order.
                 names = [THIRD_OF_TENSOR.sub(f".{part}_proj.", port_name) for part in "qkv"]
                 value = torch.cat([port[name] for name in names])
@@ -204,20 +221,21 @@ class XClipLsmdc(nn.Module):
         """Build the vision, text and temporal transformers of this size, with untrained weights."""
         super().__init__()
         vision: Any = CLIPVisionConfig(
-            **self._body(size.vision_width, size.vision_layers, size.embed),
+            **self._shared_fields(size.vision_width, size.vision_layers, size.embed),
             image_size=size.image,
             patch_size=size.patch,
         )
         text: Any = CLIPTextConfig(
-            **self._body(size.text_width, size.text_layers, size.embed),
+            **self._shared_fields(size.text_width, size.text_layers, size.embed),
             max_position_embeddings=size.context,
             vocab_size=size.vocabulary,
             bos_token_id=None,
             pad_token_id=0,
-            eos_token_id=2,  # transformers' word for: the sentence is at the largest id, as in the original
+            # 2 makes transformers read a sentence at its largest token, as the original does.
+            eos_token_id=2,
         )
         temporal: Any = CLIPTextConfig(
-            **self._body(size.embed, size.temporal_layers, size.embed),
+            **self._shared_fields(size.embed, size.temporal_layers, size.embed),
             layer_norm_eps=TEMPORAL_EPS,
             bos_token_id=None,
             eos_token_id=None,
@@ -226,12 +244,12 @@ class XClipLsmdc(nn.Module):
         self.text: Any = CLIPTextModelWithProjection(text)
         self.temporal: Any = CLIPEncoder(temporal)
         self.frame_position_embeddings = nn.Embedding(size.temporal_positions, size.embed)
-        self.logit_scale = nn.Parameter(torch.tensor(4.6052))
+        self.logit_scale = nn.Parameter(torch.tensor(4.6052))  # log(100), CLIP's largest
         for name, extent in size.matrices().items():
             self.register_parameter(name, nn.Parameter(torch.eye(extent)))
 
     @staticmethod
-    def _body(width: int, layers: int, embed: int) -> dict[str, Any]:
+    def _shared_fields(width: int, layers: int, embed: int) -> dict[str, Any]:
         """Return the fields that the configurations of all three transformers share."""
         return {
             "hidden_size": width,
@@ -254,13 +272,14 @@ class XClipLsmdc(nn.Module):
         Parameters
         ----------
         mask
-            True where a frame is one, `[B, F]`; None where all are.
+            Which rows are frames, bool `[B, F]`: short clips are filled up with others, which no frame
+            attends to. None if all are frames.
         """
         n_frames = frames.shape[1]
         attention_bias = None  # [B, 1, F, F]
         if mask is not None:
-            of_frames = (1.0 - mask.float()) * MASKED_BIAS
-            attention_bias = of_frames[:, None, None, :].expand(-1, 1, n_frames, -1)
+            bias_of_frame = (1.0 - mask.float()) * MASKED_BIAS  # 0 for a frame, [B, F]
+            attention_bias = bias_of_frame[:, None, None, :].expand(-1, 1, n_frames, -1)
         positions = self.frame_position_embeddings(torch.arange(n_frames, device=frames.device))
         inputs = (frames + positions).to(positions.dtype)  # weights in bfloat16 need bfloat16 inputs
         output = self.temporal(inputs_embeds=inputs, attention_mask=attention_bias)
@@ -279,7 +298,7 @@ class XClipLsmdc(nn.Module):
     def encode_text(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Embed captions, ids `[N, W]` padded with 0: sentences `[N, E]` and words `[N, W, E]`.
 
-        They are not normalised. Attention is causal without a further mask: padding takes part, as in the
+        They are not normalised. A token attends to all tokens before it, and padding is not masked, as in the
         original.
         """
         hidden = self.text.text_model(input_ids=ids).last_hidden_state
