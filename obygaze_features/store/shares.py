@@ -89,9 +89,9 @@ def check_shares(stage: Path, share: tuple[int, int], machine: Machine) -> None:
     if n_shares != n_in_stage:
         raise StoreError(
             f"{stage}: its clips are divided into {n_in_stage} shares, 0 to {n_in_stage - 1}, and this is "
-            f"share {number} of {n_shares}: clips would be done twice or never. Give --shard i/{n_in_stage}, or "
-            f"number the job array 0 to {n_in_stage - 1}; to divide what is left anew, delete "
-            f"{stage / SHARES} when no task runs"
+            f"share {number} of {n_shares}: clips would be done twice or never. "
+            f"Give --shard i/{n_in_stage}, or number the job array 0 to {n_in_stage - 1}; "
+            f"to divide what is left anew, delete {stage / SHARES} when no task runs"
         )
     elsewhere = shares_elsewhere(stage, machine)
     if number in elsewhere:
