@@ -31,7 +31,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from obygaze_features.backbones.any_encoder import inspect_type
 from obygaze_features.backbones.checkpoint import quiet, untrained
-from obygaze_features.backbones.class_calls import call_of, settings_of
+from obygaze_features.backbones.class_calls import call_of, pooler_off_arguments
 from obygaze_features.backbones.conformance import CHECKS, Conformance, check
 from obygaze_features.backbones.own_processor import default_processor
 from obygaze_features.backbones.weights import Weights, find_weights
@@ -132,7 +132,7 @@ def small_network(model_type: str, cls: Any, recipe: Recipe) -> Any:
     default = CONFIG_MAPPING[model_type]()
     config = CONFIG_MAPPING[model_type].from_dict(small_fields(default.to_dict(), recipe))
     with torch.device("meta"):
-        size = sum(parameter.numel() for parameter in cls(config, **settings_of(cls)).parameters())
+        size = sum(parameter.numel() for parameter in cls(config, **pooler_off_arguments(cls)).parameters())
     if size > MOST_PARAMETERS:
         raise ValueError(f"{size / 1e6:.0f} million numbers")
     network = untrained(lambda: cls(config), 0)
@@ -193,7 +193,7 @@ def outcome_of(model_type: str, folder: Path) -> Outcome:
         call = call_of(cls, "image", cls.__name__)
     except ObygazeError as error:
         return Outcome(model_type, "", "takes no pictures alone", first_line(error))
-    if call.other_arguments and not call.is_packed:
+    if call.other_arguments and not call.takes_patches:
         needed = ", ".join(call.other_arguments)
         return Outcome(model_type, "", "takes no pictures alone", f"it needs {needed} beside pictures")
     try:

@@ -216,7 +216,7 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
         for clip in "abc":
             file[f"{clip}/pooled"] = np.ones(4, np.float32)
     packed = pack(FolderFiles(store), paths["s-1.0.0.zip"])
-    paths["a.model"].write_bytes(test_package("persistence", "model_files").GOOD)
+    paths["a.model"].write_bytes(test_package("persistence", "model_files").MODEL_FILE)
     zoo = shutil.copytree(default_zoo(), folder / "zoo")
     write_sums(small_sums(), folder / "lab.sums")
 

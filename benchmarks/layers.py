@@ -27,7 +27,7 @@ from transformers import AutoConfig
 
 from obygaze_features.backbones import Backbone, Compute, Layers, load_backbone
 from obygaze_features.backbones.checkpoint import quiet, untrained
-from obygaze_features.backbones.encoder_kinds import IMAGES, VIDEOS
+from obygaze_features.backbones.encoder_specs import IMAGES, VIDEOS
 from obygaze_features.backbones.layered import WithLayers
 
 MEAN_GOAL, WORST_GOAL = 1.10, 1.25

@@ -62,8 +62,10 @@ def near_classes(names: tuple[str, ...], text: str, encoder: TextBackbone) -> Ne
     BackboneError
         The encoder has no token for the text.
     """
-    vectors = encoded(encoder, [text, *names])
-    cosines = vectors[1:] @ vectors[0]
+    vectors = encoded(encoder, [text, *names])  # of length 1
+    text_vector = vectors[0]
+    class_vectors = vectors[1:]
+    cosines = class_vectors @ text_vector
     order = np.argsort(-cosines, kind="stable")
     return NearClasses(
         names=tuple(names[class_number] for class_number in order.tolist()),

@@ -144,9 +144,9 @@ def is_child() -> bool:
 def reader_process() -> Iterator[Child]:
     """Yield a child process that reads untrusted files.
 
-    It is a fork of this process, which ends after the `with` block, or where forks are not safe a worker
-    process, which is kept for the next files. In a process that is such a child itself, files are read in
-    this process.
+    - In a process that is such a child already, it is this process.
+    - Where forks are safe, it is a fork of this process, which ends after the `with` block.
+    - Elsewhere it is a worker process, which is kept for the next files.
     """
     if is_child():
         yield Child(_call_here)
@@ -336,14 +336,16 @@ class _ProcessEnd(NamedTuple):
         """
         if self.code >= 0:
             return f"exit code {self.code}"
-        ended_by = -self.code  # the number of a signal, on systems other than Windows
-        if sys.platform != "win32" and ended_by == signal.SIGXCPU:
+        signal_number = -self.code  # on systems other than Windows
+        if sys.platform != "win32" and signal_number == signal.SIGXCPU:
             return "time"
-        if sys.platform != "win32" and ended_by in {signal.SIGKILL, signal.SIGABRT}:
-            return "memory"  # the system had none left, or a library could get no more
-        if self.peak > CRASH_MEMORY_SHARE * limits.memory:
-            return "memory"  # a library used memory without a check that it had got it
-        return f"signal {ended_by}"
+        if sys.platform != "win32" and signal_number in {signal.SIGKILL, signal.SIGABRT}:
+            # The system had no memory left and killed it, or a library could get no more and aborted.
+            return "memory"
+        used_nearly_all_memory = self.peak > CRASH_MEMORY_SHARE * limits.memory
+        if used_nearly_all_memory:
+            return "memory"  # a library crashed, because it did not check whether it had got memory
+        return f"signal {signal_number}"
 
 
 # --- a fork of this process
@@ -389,7 +391,7 @@ class _Forked:
             self._pid = os.fork()
         if self._pid == 0:
             _serve(requests[0], answers[1])
-        self._memory_before = used_by(self._pid).memory  # of this process, as far as a fork copies it
+        self._memory_before = used_by(self._pid).memory  # the child begins with a copy of this memory
         os.close(requests[0])
         os.close(answers[1])
         self._requests, self._answers = os.fdopen(requests[1], "wb"), os.fdopen(answers[0], "rb")
@@ -465,6 +467,7 @@ def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
     new_answers = os.dup2(copy_of_answers, FIRST_KEPT_FILE + 1, inheritable=False)
     for standard_stream in (0, 1, 2):
         os.dup2(nothing, standard_stream)
+    # All others, and the copies, are closed: those below the two pipes, then those above.
     os.closerange(3, FIRST_KEPT_FILE)
     os.closerange(FIRST_KEPT_FILE + 2, MOST_FILES)
     return new_requests, new_answers
@@ -515,7 +518,7 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
     if answer.last.kind == "died":
         end = _ProcessEnd.parse(str(answer.last.value), watch.peak)
         raise _crash_error(watch.exceeded or end.cause(request.limits), request, where)
-    *parts, ending = answer.items
+    *parts, ending = answer.items  # of the ending, the first byte says whether the request failed
     _raise_failure(_Message(kind=ending[:1], content=ending[1:]), request, where)
     return parts
 
@@ -575,8 +578,8 @@ class _Watch:
         for pid in self._pool.pids():  # there is one worker, or none
             if SYSTEM_KEEPS_LIMITS:
                 self.peak = max(self.peak, used_by(pid).memory - self.used_before.memory)
-                continue
-            self.exceeded = excess(pid, self._limits, self.used_before)
+            else:
+                self.exceeded = excess(pid, self._limits, self.used_before)
             if self.exceeded:
                 with suppress(OSError):  # it has just ended by itself
                     os.kill(pid, signal.SIGTERM)

@@ -26,7 +26,7 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
     Returns
     -------
     ndarray
-        float32 [N]; NaN where a clip has no features, 0 where a vector has no direction.
+        float32 [N]; NaN where a clip has no features, 0 where one of the two vectors has the length 0.
 
     Raises
     ------
@@ -51,8 +51,9 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
     for start, block in group.blocks("pooled"):
         rows = block - mean  # in float64, where squares of any float32 have room
         rows *= scale
+        # Not by BLAS, whose last digits depend on its threads.
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        products = np.einsum("ij,j->i", rows, unit)  # not by BLAS, whose last digits depend on its threads
+        products = np.einsum("ij,j->i", rows, unit)
         scores[start : start + len(rows)] = products / np.where(lengths > 0, lengths, 1)
     scores[~group.usable] = np.nan
     if not np.isfinite(scores[group.usable]).all():

@@ -47,7 +47,8 @@ UNKNOWN = FileKind("a file of unknown content", AGAIN)
 def _known_formats(*, binary: bool) -> list[tuple[bytes, FileKind]]:
     """List the known formats of files: a pattern of their first bytes, and the kind.
 
-    Formats of texts come first; with `binary`, those of other files follow.
+    Formats of texts come first; with `binary`, those of other files follow. A pattern of `FACTS` may hold
+    {XML} or {ZIP}, which stand for the beginning of such a file.
     """
     xml_start = rf"(?i)\s*{XML_PROLOGUE}"
     zip_start = r"PK\x03\x04.{26}.{0,300}?"

@@ -160,11 +160,12 @@ def write_together(files: Mapping[Path, bytes]) -> None:
         Naming the file.
     """
     with ExitStack() as stack:
-        # Contexts are left, and files replaced, in reverse order.
-        partials = {path: stack.enter_context(whole_file(path)) for path in reversed(list(files))}
+        # Contexts are left in reverse order. They are entered in reverse order, so that they are left, and
+        # files replaced, in the order of `files`.
+        temporaries = {path: stack.enter_context(whole_file(path)) for path in reversed(list(files))}
         for path, data in files.items():
-            _fill(partials[path], data)
-            sync(partials[path])
+            _fill(temporaries[path], data)
+            sync(temporaries[path])
 
 
 @contextmanager
@@ -179,13 +180,13 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     folder = Path(os.path.realpath(folder)) if folder.is_symlink() else folder.absolute()
     make_folder(folder.parent)
     temporary: Path | None = None
-    to_remove: Path | None = None
+    left_over: Path | None = None  # the temporary folder, or the old one when the new one is in its place
     try:
         with _temporary(folder, is_folder=True) as temporary:
-            to_remove = temporary
+            left_over = temporary
             yield temporary
             sync_tree(temporary)
-            to_remove = _put_in_place(temporary, folder)
+            left_over = _put_in_place(temporary, folder)
             sync(folder.parent)  # before the old one is removed: the removal may reach the disk first
     except OSError as error:
         is_of_temporary = temporary is not None and Path(error.filename or "").is_relative_to(temporary)
@@ -193,15 +194,15 @@ def whole_folder(folder: Path) -> Iterator[Path]:
             _set_file_of_error(error, folder)
         raise
     finally:
-        if to_remove is not None:
-            remove_tree(to_remove, ignore_errors=True)
+        if left_over is not None:
+            remove_tree(left_over, ignore_errors=True)
 
 
 def _put_in_place(temporary: Path, folder: Path) -> Path:
     """Give a temporary folder its final name; return where the old folder of that name is then, if any.
 
-    On Linux both folders are exchanged at once. Elsewhere the old one is renamed first; if this process is
-    killed in between, `_sweep` gives it its name back.
+    On Linux both folders are exchanged at once. Elsewhere the old one is renamed first, to the temporary name
+    with the suffix .old. If this process is killed in between, `_sweep` gives it its name back.
     """
     if not folder.exists():
         temporary.replace(folder)
@@ -264,7 +265,8 @@ def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
     else:
         mode = 0o600 if path.exists() else 0o666  # nobody else may read it before it has the old file's mode
         os.close(os.open(node, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
-    with suppress(OSError, AttributeError):  # no such path; no groups on Windows
+    # Group and mode of what is at the path, if there is something, and if the system allows it.
+    with suppress(OSError, AttributeError):  # Windows has no groups
         status = path.stat()
         os.chown(node, -1, status.st_gid)
     with suppress(OSError):

@@ -23,6 +23,8 @@ MEMORY_PER_BYTE: Final = 30
 _SYSTEM_CALLS: Final = {"x86_64": (0xC000003E, (41, 425)), "aarch64": (0xC00000B7, (198, 425))}
 """Of a processor: its number, those of `socket` and `io_uring_setup`. Source: linux/audit.h, asm/unistd.h."""
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_PLACE_OF_NUMBER = 0
+_PLACE_OF_ARCHITECTURE = 4
 _OTHER_NUMBERS: Final = 0x40000000
 """From here on are the numbers of a second set of system calls, x32."""
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1  # EPERM
@@ -133,16 +135,17 @@ def _filter_calls() -> bool:
         Whether the kernel accepted the filter.
     """
     architecture, calls = _SYSTEM_CALLS[platform.machine()]
-    refuse = len(calls) + 5  # position of the last instruction
-    # Code, number of instructions to skip if true, the same if false, and value.
+    # Each step: code, number of steps to skip if the comparison is true, the same if it is false, and value.
+    # The last step refuses. From step i, the number of steps to skip in order to get there is `last - i - 1`.
+    last = len(calls) + 5
     steps = [
-        (_LOAD, 0, 0, 4),  # the architecture
-        (_EQUAL, 0, refuse - 2, architecture),
-        (_LOAD, 0, 0, 0),  # the number of the call
-        (_AT_LEAST, refuse - 4, 0, _OTHER_NUMBERS),
+        (_LOAD, 0, 0, _PLACE_OF_ARCHITECTURE),
+        (_EQUAL, 0, last - 2, architecture),  # another architecture is refused
+        (_LOAD, 0, 0, _PLACE_OF_NUMBER),
+        (_AT_LEAST, last - 4, 0, _OTHER_NUMBERS),
     ]
-    for position, call in enumerate(calls, start=len(steps)):
-        steps.append((_EQUAL, refuse - position - 1, 0, call))
+    for index, call in enumerate(calls, start=len(steps)):
+        steps.append((_EQUAL, last - index - 1, 0, call))
     steps += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
     instructions = (_Instruction * len(steps))(*(_Instruction(*step) for step in steps))
     program = _Program(len(steps), instructions)
@@ -174,18 +177,28 @@ def used_by(pid: int) -> Used:
     """Return the time and memory that another process has used; zeros if it has ended, or where unknown."""
     if sys.platform == "win32":
         return _used_on_windows(pid)
+    # Linux and macOS limit the time themselves, so that it is not needed.
     if sys.platform == "linux":
-        try:
-            pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
-        except OSError:  # it has ended
-            pages = 0
-        # The system limits time and memory itself, so the time is not needed.
-        return Used(0.0, pages * os.sysconf("SC_PAGE_SIZE"))
+        return Used(0.0, _memory_on_linux(pid))
     else:  # noqa: RET505 - without it a type checker takes what follows as never reached
-        words = subprocess.run(  # noqa: S603
-            ["/bin/ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False
-        ).stdout.split()
-        return Used(0.0, int(words[0]) * 1024 if words else 0)  # the system limits the time itself
+        return Used(0.0, _memory_on_macos(pid))
+
+
+def _memory_on_linux(pid: int) -> int:
+    """Return the bytes of memory that a process has; 0 if it has ended."""
+    try:
+        n_pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return 0
+    return n_pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _memory_on_macos(pid: int) -> int:
+    """Return the bytes of memory that a process has, which `ps` says in KB; 0 if it has ended."""
+    words = subprocess.run(  # noqa: S603
+        ["/bin/ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False
+    ).stdout.split()
+    return int(words[0]) * 1024 if words else 0
 
 
 def excess(pid: int, limits: Limits, before: Used) -> str:

@@ -53,7 +53,7 @@ def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False
         while True:
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-            except PermissionError:
+            except PermissionError:  # another process holds the lock
                 if not wait:
                     return False
                 time.sleep(POLL_S)
@@ -61,16 +61,19 @@ def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False
                 return True
     import fcntl  # noqa: PLC0415 - not on Windows
 
-    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    if not wait:
+        operation |= fcntl.LOCK_NB
     try:
-        fcntl.flock(descriptor, how if wait else how | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, operation)
     except OSError as error:
         if error.errno in NO_LOCKS:
             raise StoreError(
                 f"{path}: this file system has no file locks ({os.strerror(error.errno)}): have it mounted "
                 "with them (Lustre: -o flock), or choose a place on another file system"
             ) from None
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+        is_held_by_another = error.errno in (errno.EWOULDBLOCK, errno.EACCES)
+        if not is_held_by_another:
             raise
         return False
     return True

@@ -76,7 +76,8 @@ class Packer:
         self._name = name
         self._blocks: list[_Block] = []
         self._free: list[_Block] = []
-        self._may_create = threading.Lock()  # held while a file is created, and for ever after `end`
+        # Held while a file is created. `end` takes it and never releases it, so that none is created later.
+        self._may_create = threading.Lock()
 
     def pack(self, thing: object) -> bytes:
         """Pickle an object to a message; its large arrays are written into a block of shared memory.

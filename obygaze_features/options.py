@@ -180,7 +180,7 @@ def _refuse_inputs(ctx: click.Context) -> None:
     outs = [Path(ctx.params[name]) for name in written if name and ctx.params[name]]
     names_of_inputs = _possible_files(given)
     for out in outs:
-        # A title may be a folder's name.
+        # Only files: an option such as --title may have the name of the output folder as its text.
         if out.is_file() and any(_is_same_file(out, name) for name in names_of_inputs):
             raise OutputError(f"{out} is an input too: give another name for what is written")
         if out != STANDARD and _is_in_sealed_store(out.resolve()):
@@ -195,13 +195,15 @@ def _is_written(parameter: click.Parameter) -> bool:
 def _possible_files(given: Iterable[object]) -> set[str]:
     """Return all texts in the values of a command's parameters that may name a file that it reads.
 
-    A value may hold several texts, as in `NAME=FILE` or `onnx:FILE`. An ONNX network is read with its
-    description, a .toml of the same name.
+    A value may hold several texts: `clip=onnx:a.onnx` gives `clip`, `onnx`, `a.onnx` and the whole. An ONNX
+    network is read with its description, a .toml of the same name, here `a.toml`.
     """
     names = set()
     for value in given:
-        for item in value if isinstance(value, tuple) else (value,):
-            names |= {str(item), *re.split("[:=]", str(item))}
+        items = value if isinstance(value, tuple) else (value,)  # a repeatable option is a tuple
+        for item in items:
+            names.add(str(item))
+            names.update(re.split("[:=]", str(item)))
     names |= {f"{name.removesuffix('.onnx')}.toml" for name in names if name.endswith(".onnx")}
     return names - {""}
 

@@ -103,7 +103,8 @@ def why_unperceived(name: str, conveyed: str, perceives: Sequence[str]) -> str:
         return ""
     if conveyed == "said" and "heard" in perceives:
         return ""
-    if conveyed == NOT_VISUAL and not set(perceives) <= SHOWN_BY_PICTURES:
+    perceives_only_pictures = set(perceives) <= SHOWN_BY_PICTURES
+    if conveyed == NOT_VISUAL and not perceives_only_pictures:
         return ""
     return f"{name} is {conveyed}, and what is perceived is {' and '.join(perceives)}"
 

@@ -13,7 +13,7 @@ is `NEAR`; one of 80 bands of 3 or 4 signs then agrees, as it does in 99.9 % of 
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple
@@ -375,7 +375,9 @@ class _Likenesses:
         self.group_of: NDArray[np.int64] = np.arange(len(self.nearest))
         self._clips = clips
         self._is_of_one_clip = np.array([len(places) == 1 for places in clips.clips_of_signature], bool)
+        # Moment of the first clip of each signature, [S]: of its only clip if `_is_of_one_clip`.
         self._first_moment = clips.moments[[places[0] for places in clips.clips_of_signature]]
+        # Numbers of the pairs of clips found so far, and groups of clips to pair at the end.
         self._pair_numbers: list[NDArray[np.int64]] = []
         self._groups_to_pair = [places for places in clips.clips_of_signature if len(places) > 1]
 
@@ -407,16 +409,21 @@ class _Likenesses:
     def _join_groups(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_alike: NDArray[np.bool_]
     ) -> None:
-        """Merge the groups of signatures that are alike; `is_alike` says so for each pair, [A, B]."""
+        """Merge the groups of signatures that are alike; `is_alike` says so for each pair, [A, B].
+
+        In a graph whose nodes are the groups so far, and whose edges join groups with alike signatures, each
+        connected component is a merged group.
+        """
         groups = self.group_of[rows]
         other_groups = self.group_of[columns]
         i, j = np.nonzero(is_alike & (groups[:, None] != other_groups))
         if not len(i):
             return
-        links = np.ones(len(i), bool), (groups[i], other_groups[j])
-        graph = coo_array(links, shape=(len(self.nearest), len(self.nearest)))
-        _, merged_group_of = connected_components(graph, directed=False)  # of each group so far
-        self.group_of = merged_group_of.astype(np.int64)[self.group_of]
+        edges = np.ones(len(i), bool), (groups[i], other_groups[j])
+        n_nodes = len(self.nearest)
+        graph = coo_array(edges, shape=(n_nodes, n_nodes))
+        _, component_of_group = connected_components(graph, directed=False)
+        self.group_of = component_of_group.astype(np.int64)[self.group_of]
 
     def _add_pairs(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
@@ -461,14 +468,38 @@ def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Ite
         is_compared &= np.arange(top, top + len(rows))[:, None] < np.arange(left, left + len(columns))
         ways = np.full(is_compared.shape, -1, np.int8)
         if is_compared.any():
-            cosine_to_exceed = np.where(is_compared, np.float32(NEAR), np.float32(np.inf))
             cosines = mean_frames.cosines(slice(top, top + BLOCK), slice(left, left + BLOCK))
-            for way, cosine in enumerate(cosines):
-                is_nearer = cosine > cosine_to_exceed
-                if is_nearer.any():
-                    np.copyto(ways, np.int8(way), where=is_nearer)
-                    np.copyto(cosine_to_exceed, cosine + np.float32(LEAST_GAIN), where=is_nearer)
+            ways = _best_ways(cosines, is_compared)
         yield _NearPairs(rows, columns, ways, n_done=top + len(rows))
+
+
+def _best_ways(
+    cosines_by_way: Iterable[NDArray[np.float32]], is_compared: NDArray[np.bool_]
+) -> NDArray[np.int8]:
+    """Return for pairs of signatures the way (of WAYS) in which their mean frames are most similar.
+
+    A later way replaces an earlier one only if its cosine is larger by more than `LEAST_GAIN`.
+
+    Parameters
+    ----------
+    cosines_by_way
+        For each way, the cosine of the mean frames of each pair, [rows, columns].
+    is_compared
+        Shape [rows, columns]: which pairs count.
+
+    Returns
+    -------
+    ndarray
+        Shape [rows, columns]: number of the way; -1 if no cosine is above `NEAR`, or the pair does not count.
+    """
+    ways = np.full(is_compared.shape, -1, np.int8)
+    cosine_to_exceed = np.where(is_compared, np.float32(NEAR), np.float32(np.inf))
+    for way, cosine in enumerate(cosines_by_way):
+        is_nearer = cosine > cosine_to_exceed
+        if is_nearer.any():
+            np.copyto(ways, np.int8(way), where=is_nearer)
+            np.copyto(cosine_to_exceed, cosine + np.float32(LEAST_GAIN), where=is_nearer)
+    return ways
 
 
 @dataclass(frozen=True, eq=False)
@@ -605,7 +636,9 @@ def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.i
         if len(places_of_film) <= MOST_MOVIES:
             for film, other_film in combinations(sorted(places_of_film), 2):
                 pairs.update(zip(places_of_film[film], places_of_film[other_film], strict=False))
-    moments, other_moments = clips.moments[np.array(sorted(pairs), np.int64).reshape(-1, 2).T]
+    places_of_pairs = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    moments = clips.moments[places_of_pairs[:, 0]]
+    other_moments = clips.moments[places_of_pairs[:, 1]]
     return _pair_numbers(moments, other_moments, len(clips.clips))
 
 
@@ -613,7 +646,8 @@ def _pair_numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> N
     """Assign numbers to pairs of clips such that a run of consecutive numbers is a run of successive clips.
 
     If two clips have the number n, the clips that follow them in their films have the number n + 1: the
-    number is made of the distance between the clips and of the moment of the earlier one.
+    number is made of the distance between the clips and of the moment of the earlier one. With 10 clips, the
+    clips at the moments 2 and 7 have the number 5 * 20 + 2 = 102, and those at 3 and 8 have 103.
 
     Parameters
     ----------
@@ -634,8 +668,30 @@ def _moments_of_pairs(
     return moments, moments + distances
 
 
+def _longest_of_each_pair(
+    movies: NDArray[np.int64], other_movies: NDArray[np.int64], lengths: NDArray[np.int64], n_movies: int
+) -> list[int]:
+    """Return the indices of the longest run of each pair of movies.
+
+    Parameters
+    ----------
+    movies, other_movies, lengths
+        The two movies of each run, and its length, [R].
+    n_movies
+        Number of all movies.
+    """
+    movie_pairs = movies * n_movies + other_movies  # one number for each pair
+    order = np.lexsort((lengths, movie_pairs))  # by pair, then by length
+    is_last_of_pair = np.diff(movie_pairs[order], append=-1) != 0
+    longest: list[int] = order[is_last_of_pair].tolist()
+    return longest
+
+
 def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
     """Find pairs of movies in which at least `LEAST_RUN` successive clips share pictures.
+
+    A run of consecutive numbers of pairs is a run of successive clips. For example, 102, 103, 104, 310 are a
+    run of three pairs and a run of one.
 
     Parameters
     ----------
@@ -645,23 +701,20 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
         Numbers (see `_pair_numbers`) of the pairs of clips that share pictures; they are sorted in place.
     """
     pairs.sort()
-    run_starts = np.append(0, np.flatnonzero(np.diff(pairs) != 1) + 1)  # where consecutive numbers begin
+    run_starts = np.append(0, np.flatnonzero(np.diff(pairs) != 1) + 1)  # index of each run's first number
     run_lengths = np.diff(run_starts, append=len(pairs))
     is_long = run_lengths >= LEAST_RUN
-    run_lengths = run_lengths[is_long]
+    long_lengths = run_lengths[is_long]
+    # The movies of a run are those of its first pair of clips.
     moments, other_moments = _moments_of_pairs(pairs[run_starts[is_long]], len(clips.clips))
     movies = clips.film_of[np.searchsorted(clips.moments, moments)]
     other_movies = clips.film_of[np.searchsorted(clips.moments, other_moments)]
-    # Of each pair of movies the longest run is kept: sorted by pair and length, it is the pair's last.
-    movie_pairs = movies * len(clips.films) + other_movies
-    order = np.lexsort((run_lengths, movie_pairs))
-    is_last_of_pair = np.diff(movie_pairs[order], append=-1) != 0
     shared = []
-    for run in order[is_last_of_pair].tolist():
+    for run in _longest_of_each_pair(movies, other_movies, long_lengths, len(clips.films)):
         film = clips.films[movies[run]]
         other_film = clips.films[other_movies[run]]
         if clips.is_one_store or film.store != other_film.store:
-            shared.append(Shared(film.movie, other_film.movie, int(run_lengths[run])))
+            shared.append(Shared(film.movie, other_film.movie, int(long_lengths[run])))
     return sorted(shared, key=lambda each: (-each.clips, each.movie_a, each.movie_b))
 
 
@@ -681,7 +734,7 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
         A store has no signatures, or the stores have other numbers of frames.
     """
     n_frames = _common_n_frames(stores)
-    n_plain = [0] * len(stores)
+    n_plain = [0] * len(stores)  # clips of each store that show too little
     distinct = _DistinctSigns(n_most=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
     signature_of_clip: dict[_Clip, int] = {}
     for number, store in enumerate(stores, start=1):
@@ -691,10 +744,11 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
         for start, block in store[GROUP].blocks("frames"):
             for row in (start + np.flatnonzero(usable[start : start + len(block)])).tolist():
                 stored = store.clips[row]
+                # Without a digest, the row counts as different from all others.
                 digest = stored.digests.get(f"{GROUP}/frames", f"{number} {row}")
                 where = f"{store.where}: frames of {GROUP} of clip {stored.clip_id}"
                 signature = distinct.place_of(digest, block[row - start], where)
-                if signature is None:
+                if signature is None:  # it shows too little
                     n_plain[number - 1] += 1
                 else:
                     clip = _Clip(number, stored.movie, stored.start_s or 0.0, row, stored.clip_id)
@@ -734,8 +788,9 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     for place, clip in enumerate(clips):
         clips_of_signature[signature_of_clip[clip]].append(place)
     # If 32 bits hold all numbers of pairs, these take half the memory.
-    is_small = 2 * len(clips) * (len(clips) + len(films)) < 2**31
-    moments = (np.arange(len(clips)) + film_of).astype(np.int32 if is_small else np.int64)
+    fits_32_bits = 2 * len(clips) * (len(clips) + len(films)) < 2**31
+    # Successive clips have successive moments, and a moment without a clip lies between two films.
+    moments = (np.arange(len(clips)) + film_of).astype(np.int32 if fits_32_bits else np.int64)
     is_shown = signs[:, :, -1] != 0
     weights_of_views = np.array([weights(signs[:, :, view], is_shown) for view in _SIGNS_OF_VIEW])
     return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)
@@ -805,10 +860,14 @@ def signs_of(frames: NDArray[np.floating], where: str) -> Signs:
     StoreError
         A value is none of -1, 0 and 1.
     """
-    bits = frames.astype(np.float16, copy=False).view(np.uint16)  # compared ten times as fast as numbers
-    signs: Signs = (bits == _BITS_OF_ONE).view(np.int8) - (bits == _BITS_OF_MINUS_ONE).view(np.int8)
-    bits_without_sign = bits[:, :-1] << 1  # 0 for both zeros, 0 and -0
-    if np.count_nonzero(bits_without_sign) != np.count_nonzero(signs[:, :-1]):
+    # The bits of half-precision numbers are compared ten times as fast as the numbers.
+    bits = frames.astype(np.float16, copy=False).view(np.uint16)
+    is_one = bits == _BITS_OF_ONE
+    is_minus_one = bits == _BITS_OF_MINUS_ONE
+    signs: Signs = is_one.view(np.int8) - is_minus_one.view(np.int8)
+    bits_without_sign = bits[:, :-1] << 1  # drops the first bit, so that 0 and -0 become 0
+    n_not_zero = np.count_nonzero(bits_without_sign)
+    if n_not_zero != np.count_nonzero(signs[:, :-1]):
         raise StoreError(f"{where} have values other than -1, 0 and 1; {HOW_TO_EXTRACT}")
     signs[:, -1] = frames[:, -1] >= LEAST_TEXTURE
     return signs

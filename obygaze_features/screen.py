@@ -35,7 +35,7 @@ def table(
     width: int | None = None,
     *,
     right: Collection[int] = (),
-    full: bool = False,
+    drop_empty_columns: bool = False,
 ) -> str:
     """Lay out a table as text that fits a width; long cells wrap.
 
@@ -51,11 +51,11 @@ def table(
         Characters of a line; None for the width of the terminal.
     right
         Numbers of the columns that are aligned to the right.
-    full
+    drop_empty_columns
         Whether columns without any text are left out.
     """
     cells = [[str(cell) for cell in row] for row in rows]
-    if full:
+    if drop_empty_columns:
         is_filled = [any(column) for column in zip(*cells, strict=True)]
         headers = [*compress(headers, is_filled)]
         cells = [[*compress(row, is_filled)] for row in cells]

@@ -92,11 +92,12 @@ def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> 
         Number of cosines of each pair that are not NaN, [n, m]; None if no cosine is NaN. Pairs with fewer
         than `LEAST_FRAMES` are left out.
     """
-    counts = [len(cosines)]
+    possible_counts = [len(cosines)]  # of cosines that are not NaN
     if n_shown is not None:
-        counts = [*range(LEAST_FRAMES, len(cosines) + 1)]
+        possible_counts = [*range(LEAST_FRAMES, len(cosines) + 1)]
         np.copyto(cosines, np.inf, where=np.isnan(cosines))  # so that they are sorted to the end
-    middle_ranks = {count: ((count - 1) // 2, count // 2) for count in counts}
+    # The median is the mean of the two in the middle: of 6 cosines those of ranks 2 and 3, of 5 twice rank 2.
+    middle_ranks = {count: ((count - 1) // 2, count // 2) for count in possible_counts}
     ranks = frozenset(chain.from_iterable(middle_ranks.values()))
     for top in range(0, len(best), PART):
         part = slice(top, top + PART)
@@ -117,11 +118,12 @@ def _select_ranks(arrays: list[Floats], ranks: frozenset[int]) -> list[Floats]:
     ranks
         The ranks k that are needed, 0 for the smallest. Only these arrays of the result are valid.
     """
-    free_memory = np.empty_like(arrays[0])
+    # One more array than there are elements takes the smaller of two; the array that it replaces is next.
+    spare = np.empty_like(arrays[0])
     for i, j in _needed_exchanges(len(arrays), ranks):
-        smaller = np.minimum(arrays[i], arrays[j], out=free_memory)
+        smaller = np.minimum(arrays[i], arrays[j], out=spare)
         np.maximum(arrays[i], arrays[j], out=arrays[j])
-        free_memory = arrays[i]  # holds nothing that is still needed
+        spare = arrays[i]
         arrays[i] = smaller
     return arrays
 
@@ -149,7 +151,7 @@ def _merge_exchange(n: int) -> list[tuple[int, int]]:
     Computer Programming, 5.2.2, algorithm M, whose names p, q, r and d are used here.
     """
     steps = []
-    top = 1 << max(n - 1, 1).bit_length() - 1
+    top = 1 << (max(n - 1, 1).bit_length() - 1)  # the largest power of two below n
     p = top
     while p:
         q, r, d = top, 0, p
@@ -194,6 +196,9 @@ def mirrored(signs: NDArray[Any]) -> NDArray[Any]:
 @cache
 def mirror_halves() -> tuple[Floats, Floats]:
     """Compute an orthonormal basis of a view's 264 signs for which mirroring changes at most a sign.
+
+    Mirroring exchanges signs in pairs, and negates some of them. A frame plus its mirror image stays, and a
+    frame minus its mirror image turns.
 
     Returns
     -------

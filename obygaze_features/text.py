@@ -67,8 +67,9 @@ square of their number (Unicode Standard, 3.11), and 400,000 marks on one letter
 def normalised(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """Normalise a text to one of Unicode's forms, in time proportional to its length.
 
-    A long text is normalised in pieces that end before a sign which combines with none before it. Only a
-    letter with more than `NORMALISED_AT_ONCE` marks may come out otherwise than from one call.
+    A long text is normalised in pieces. A piece ends before a character that cannot combine with those before
+    it, as an accent would. Only a letter with more than `NORMALISED_AT_ONCE` marks may come out otherwise
+    than from one call.
 
     Examples
     --------

@@ -50,12 +50,14 @@ def unmarked_encoding(content: bytes) -> str:
     else:
         name, line_end = "utf-16-be", rb"\0[\r\n]"
     # Digits and line ends have a zero as their high byte. A zero low byte is rare: few letters, such as
-    # U+4E00, have one.
+    # U+4E00, have one. So most zeros are at even places, or most at odd ones.
     rarer, more_frequent = sorted((n_even_zeros, n_odd_zeros))
-    is_one_sided = more_frequent >= max(0.02 * len(head), 2 * rarer, 8)
-    has_many_zeros = more_frequent >= 0.3 * len(head)
-    is_wide = has_many_zeros or re.search(line_end, head)
-    return name if is_one_sided and is_wide else ""
+    has_enough_zeros = more_frequent >= max(0.02 * len(head), 8)  # those of digits and line ends alone
+    is_one_sided = more_frequent >= 2 * rarer
+    is_mostly_latin = more_frequent >= 0.3 * len(head)
+    has_line_end = re.search(line_end, head) is not None
+    is_utf16 = has_enough_zeros and is_one_sided and (is_mostly_latin or has_line_end)
+    return name if is_utf16 else ""
 
 
 def decoded_text(path: Path, content: bytes, refusal: type[ObygazeError]) -> str:

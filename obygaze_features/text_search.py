@@ -234,10 +234,12 @@ def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
         if len(names) == 1 and not has_text_vectors:
             return store[names[0]]
         return None
-    if backbone in store.names and embedding_space(store[backbone].provenance) is not None:
+    has_vectors_of_texts = backbone in store.names and embedding_space(store[backbone].provenance) is not None
+    if has_vectors_of_texts:
         return None
     for name in names:
-        if backbone in (name, store[name].provenance.get("beside")):
+        backbone_of_classes = store[name].provenance.get("beside")
+        if backbone in (name, backbone_of_classes):
             return store[name]
     return None
 
@@ -259,17 +261,18 @@ def _rank_by_classes(store: Store, group: Group, text: str, near: NearClasses, t
     classes are nearest.
     """
     scores = class_scores(group, near)
-    likely = np.where(scores >= LIKELY, scores, np.nan)
-    named = near.in_words()
+    ranked_scores = np.where(scores >= LIKELY, scores, np.nan)  # clips without a score are not ranked
+    nearest = near.in_words()
     if not near.is_near:
-        likely[:] = np.nan
-        note = f"no class near; the nearest are {named}"
-    elif np.isnan(likely).all():
-        note = f"the nearest classes are {named}, and no clip is likely to show them"
+        ranked_scores = np.full_like(scores, np.nan)
+        note = f"no class near; the nearest are {nearest}"
+    elif np.isnan(ranked_scores).all():
+        note = f"the nearest classes are {nearest}, and no clip is likely to show them"
     else:
-        note = f"found by the classes {named}"
-    query = Query(text, near.shares, f"classes of {group.name}", store.where, (note,))
-    ranking = _make_ranking(store, group, likely.astype(np.float32), query, top)
+        note = f"found by the classes {nearest}"
+    share_of_class = near.shares  # stands for the vector of the query
+    query = Query(text, share_of_class, f"classes of {group.name}", store.where, (note,))
+    ranking = _make_ranking(store, group, ranked_scores.astype(np.float32), query, top)
     return replace(ranking, n_clips=int((~np.isnan(scores)).sum()))
 
 
@@ -414,7 +417,8 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
             f"{store.where}: no group can read texts ({', '.join(store.names)}); {', '.join(TEXT_HALF)} may"
         )
     is_undecided = backbone is None and len(searchable) != 1
-    if is_undecided or backbone not in (None, *pooled):
+    is_unknown = backbone is not None and backbone not in pooled
+    if is_undecided or is_unknown:
         raise SearchError(
             f"{store.where} has pooled vectors of {', '.join(searchable) or 'no clips'}: "
             "choose one with --backbone (backbone=)"
@@ -444,14 +448,14 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
             f"group {group.name} was made with weights that are not on the hub: name them with --weights "
             "(weights=), or a text store with --text-store (text_store=)"
         )
-    half = load_text_backbone(TEXT_HALF[kind], weights=source, compute=Compute(device))
-    (tokens,) = half.tokenize([text])
+    text_encoder = load_text_backbone(TEXT_HALF[kind], weights=source, compute=Compute(device))
+    (tokens,) = text_encoder.tokenize([text])
     if not tokens.ids:
-        raise BackboneError(f"{half.name} has no token for the query {text!r}")
+        raise BackboneError(f"{text_encoder.name} has no token for the query {text!r}")
     notes = (f"the query was cut at {tokens.limit} of {tokens.n_tokens} tokens",) if tokens.is_cut else ()
-    vector = half.encode(np.array([tokens.ids], np.int64))[0].astype(np.float64)
-    where = f"the query ({half.name}, weights {source})"
-    return Query(text, vector, str(half.provenance["space"]), where, notes)
+    vector = text_encoder.encode(np.array([tokens.ids], np.int64))[0].astype(np.float64)
+    where = f"the query ({text_encoder.name}, weights {source})"
+    return Query(text, vector, str(text_encoder.provenance["space"]), where, notes)
 
 
 def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:

@@ -154,11 +154,13 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
     parts = _check_parts(path, content, refusal)
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
-        hidden = {
-            each.name: each.visible != calamine.SheetVisibleEnum.Visible for each in book.sheets_metadata
+        is_hidden = {
+            sheet.name: sheet.visible != calamine.SheetVisibleEnum.Visible for sheet in book.sheets_metadata
         }
-        names = sorted(book.sheet_names, key=hidden.__getitem__)  # those that people see first
-        values = {name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in names}
+        visible_first = sorted(book.sheet_names, key=lambda name: is_hidden[name])
+        values = {
+            name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in visible_first
+        }
     except (calamine.CalamineError, OSError, ValueError):
         raise refusal(f"{path}: a workbook that is {DAMAGED}") from None
     sheets = {}
@@ -168,7 +170,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
             sheets[name] = records
     if not sheets:
         raise refusal(f"{path}: its sheets are empty")
-    return Workbook(sheets, tuple(parts.notes), frozenset(name for name in sheets if hidden.get(name)))
+    return Workbook(sheets, tuple(parts.notes), frozenset(name for name in sheets if is_hidden.get(name)))
 
 
 def clock_notes(records: Records) -> list[str]:
@@ -208,8 +210,8 @@ def _visible_rows(
             raise refusal(f"{path}: line {line}: a cell of more than {MOST_CHARACTERS:,} characters")
     for cell in facts.unreadable:
         _set_cell(rows, cell)
-    _fill_merged(rows, facts.merged)
-    if facts.unreadable or facts.merged:
+    _fill_merged(rows, facts.merged)  # after errors, which are copied too
+    if facts.unreadable or facts.merged:  # these may have lengthened single rows
         width = max(map(len, rows), default=0)
         for row in rows:
             row.extend([""] * (width - len(row)))

@@ -135,7 +135,7 @@ class Parts:
     notes: list[str]
 
 
-def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
+def read_parts(archive: zipfile.ZipFile, packed_bytes: int) -> Parts:
     """Read from an Excel workbook what the library for cells does not tell, and check its size.
 
     It returns cells with errors and merged cells of each sheet, and notes on cells that look different to
@@ -145,7 +145,7 @@ def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
     ----------
     archive
         The workbook as a zip.
-    packed
+    packed_bytes
         Size of the workbook in bytes.
 
     Raises
@@ -156,7 +156,7 @@ def read_parts(archive: zipfile.ZipFile, packed: int) -> Parts:
         Reading it would need much memory.
     """
     members = archive.infolist()
-    _refuse_packing(members, packed)
+    _refuse_packing(members, packed_bytes)
     names = [member.filename for member in members]
     if len(set(names)) < len(names) or not OTHER_KINDS.isdisjoint(names):
         raise DamagedPartError
@@ -175,6 +175,8 @@ def _read_sheets(
     archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo], places_of_note: Mapping[str, Places]
 ) -> dict[str, "_Sheet"]:
     """Read all parts of a workbook that are sheets: name of the part -> the sheet.
+
+    Each part is read as a sheet. One that raises an error before its element `worksheet` is no sheet.
 
     Parameters
     ----------
@@ -209,7 +211,7 @@ def _read_sheets(
     return sheets
 
 
-def refuse_large_document(archive: zipfile.ZipFile, packed: int) -> None:
+def refuse_large_document(archive: zipfile.ZipFile, packed_bytes: int) -> None:
     """Refuse an OpenDocument spreadsheet that would need much memory.
 
     Such a file can repeat a cell or row any number of times by stating a number.
@@ -218,7 +220,7 @@ def refuse_large_document(archive: zipfile.ZipFile, packed: int) -> None:
     ----------
     archive
         The spreadsheet as a zip.
-    packed
+    packed_bytes
         Size of the file in bytes.
 
     Raises
@@ -229,7 +231,7 @@ def refuse_large_document(archive: zipfile.ZipFile, packed: int) -> None:
         It would need much memory.
     """
     members = archive.infolist()
-    _refuse_packing(members, packed)
+    _refuse_packing(members, packed_bytes)
     names = [member.filename for member in members]
     is_of_another_kind = any(name.startswith("xl/") for name in names) or CONTENT_TYPES in names
     if len(set(names)) < len(names) or is_of_another_kind or DOCUMENT not in names:
@@ -281,22 +283,22 @@ def _parse_repetitions(text: str) -> int:
     return int(text)
 
 
-def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed: int) -> None:
+def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed_bytes: int) -> None:
     """Raise a TooLargeError if a workbook would be too large when it is unpacked.
 
     Parameters
     ----------
     members
         The members of the zip, which state their unpacked sizes.
-    packed
+    packed_bytes
         Size of the workbook in bytes.
     """
     size = sum(member.file_size for member in members)
     if size > MOST_BYTES:
         raise TooLargeError(f"a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
-    if size > max(FREE_BYTES, MOST_PACKING * packed):
+    if size > max(FREE_BYTES, MOST_PACKING * packed_bytes):
         raise TooLargeError(
-            f"a workbook of {packed:,} bytes that unpacks to {size >> 20} MB; save the sheet as CSV"
+            f"a workbook of {packed_bytes:,} bytes that unpacks to {size >> 20} MB; save the sheet as CSV"
         )
 
 
@@ -437,14 +439,14 @@ class _Sheet:
             if tag != "worksheet":
                 raise DamagedPartError
             self.is_sheet = True
-        elif tag == "c":
+        elif tag == "c":  # a cell
             self._begin_cell(attributes)
-        elif tag == "v":
+        elif tag == "v":  # the value of a cell
             self._is_in_value = True
             is_number = self._kind in {"", "n"}
             if is_number and self._style in self._styles_showing_more and self._place:
                 self._places_of_note[STYLED].add(self._place)
-        elif tag == "f":
+        elif tag == "f":  # the formula of a cell
             self._has_formula = True
         elif tag == "row":
             self._begin_row(attributes)
@@ -514,9 +516,9 @@ class _Sheet:
         self._n_cells += 1
         self._height = max(self._height, self._line)
         self._width = max(self._width, self._column)
-        area = self._height * self._width
-        is_usual = self._height <= MOST_ROWS and self._width <= MOST_COLUMNS and area <= MOST_CELLS
-        if not is_usual:
+        has_few_rows_and_columns = self._height <= MOST_ROWS and self._width <= MOST_COLUMNS
+        has_few_cells = self._height * self._width <= MOST_CELLS
+        if not has_few_rows_and_columns or not has_few_cells:
             what = f"a sheet of {counted(self._height, 'row')} and {counted(self._width, 'column')}"
             raise TooLargeError(f"{what}; save its table as CSV")
 

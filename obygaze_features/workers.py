@@ -96,7 +96,19 @@ class WorkerPool:
         most_bytes: int | None = None,
         beside: "WorkerPool | None" = None,
     ) -> None:
-        """Prepare the pool; processes are started when tasks are queued."""
+        """Prepare the pool; processes are started when tasks are queued.
+
+        Parameters
+        ----------
+        workers
+            Number of processes.
+        work
+            Function that does a task in a worker, importable by name.
+        most_bytes
+            Largest message that is accepted from a worker; None if workers are trusted.
+        beside
+            Another pool. The events of both then come from `get` of either.
+        """
         self.workers = workers
         self._work = pickled_for_workers(work)
         self._most_bytes = most_bytes
@@ -225,6 +237,9 @@ class WorkerPool:
 
     def _do(self, worker: "_Worker", task: _Task) -> bool:
         """Send a task to a worker, and pass on its events until the task has ended.
+
+        The messages of a worker are: busy, when it begins the task; item, a part of the result; done; and
+        fail, with an error of the task.
 
         Returns
         -------
@@ -451,11 +466,12 @@ def run_worker() -> None:
     try:
         function = pickle.loads(work)  # noqa: S301 - from our own process
         while True:
-            free, limit_s, task = pickle.loads(tasks.get())  # noqa: S301 - the same
-            packer.take_back(free)
+            free_blocks, limit_s, task = pickle.loads(tasks.get())  # noqa: S301 - the same
+            packer.take_back(free_blocks)
             parent.answer(b"busy")
             if limit_s is not None:
-                faulthandler.dump_traceback_later(limit_s, exit=True, file=nothing)  # holds in any C code
+                # Ends this process at the limit, whatever C code it runs.
+                faulthandler.dump_traceback_later(limit_s, exit=True, file=nothing)
             function(pickle.loads(task), parent)  # noqa: S301 - the same
             faulthandler.cancel_dump_traceback_later()
             parent.answer(b"done")

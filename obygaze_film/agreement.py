@@ -233,19 +233,31 @@ def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
     return np.asarray(sums_s, np.float64)
 
 
-def best_top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:
+def best_top_precision(
+    references: Sequence[Spans], estimated: Spans, k: int, *, least_s: float = 0.0
+) -> float:
     """Compute the best possible `top_precision` of a list as long as this one, for comparison with it.
 
-    It is the better one of two lists. The first begins with the marked segments, once each: its precision is
-    the number of marked segments / the length of the list, at most 1. The second has the estimated segments
-    in the best order: several of them may lie in one marked segment. NaN if the list is empty.
+    It is the better one of two lists. The first begins with a segment around each marked one of which it can
+    be marked for half: its precision is the number of these / the length of the list, at most 1. The second
+    has the estimated segments in the best order: several of them may lie in one marked segment. NaN if the
+    list is empty.
+
+    Parameters
+    ----------
+    references : sequence of ndarray, shape [S, 2]
+    estimated : ndarray, shape [E, 2]
+    k : int
+    least_s : float
+        Seconds of the shortest segment that can be listed.
     """
     n_listed = min(k, len(estimated))
     if not n_listed:
         return np.nan
     marked = _marked_by_any(references)
+    n_listable = int((_lengths_s(marked) >= 0.5 * least_s).sum())
     n_right = int(_is_mostly_marked(estimated, marked).sum())
-    return min(max(len(marked), n_right) / n_listed, 1.0)
+    return min(max(n_listable, n_right) / n_listed, 1.0)
 
 
 def _marked_by_any(references: Sequence[Spans]) -> Spans:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.manifest import Clip, Manifest
@@ -55,9 +56,9 @@ class Cells:
         return np.asarray(self.counted_s > lengths_s / 2)
 
     def index_of(self, start_s: float | None, end_s: float | None) -> int | None:
-        """Find the cell with this start and end; None if no cell has them.
+        """Find the cell with this start and end, to the millisecond; None if no cell has them.
 
-        Clips of a whole film have no times (None), and are no cell.
+        A clip that is a whole film has no times (None): it is no cell.
         """
         if start_s is None or end_s is None:
             return None
@@ -75,8 +76,16 @@ class Cells:
     def order_of_draw(self, name: str, seed: int, sampling: Sampling = SUCCESSIVE) -> list[int]:
         """Put all cells with content in a random order, of which the first n are a random sample of n.
 
-        Each next cell is drawn in proportion to its content among those left (`random_order`).
-        `inclusion_chances` gives the chances with which a cell is among the first n.
+        With the default method, each next cell is drawn in proportion to its content among those left
+        (`random_order`). `inclusion_chances` gives the chances with which a cell is among the first n.
+
+        Parameters
+        ----------
+        name : str
+            The film's: films with the same seed have different orders.
+        seed : int
+        sampling : str
+            Method of the draw.
         """
         return random_order(self.content_s, name, seed, sampling)
 
@@ -100,30 +109,35 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     """
     rows = timeline.rows(key)
     spans = _spans_of_cells(timeline.record, last_end_s=float(rows["end_s"].max()))
-    has_pictures = ~has_flag(rows, *NO_CONTENT)
+    rows_in_cells = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
+    has_pictures = ~has_flag(rows, *NO_CONTENT)  # neither black nor credits
     is_unread = _unread_by_all(timeline)
     has_content = has_pictures & ~is_unread
-    has_p = is_counted(rows)
-    p = rows["p"].to_numpy(dtype=np.float64)
-    # A film without any probability says nothing: 0.5 is as good as any other number.
-    film_p = float(np.average(p[has_p], weights=durations(rows)[has_p])) if has_p.any() else 0.5
-    p_of_content = np.where(has_content, np.where(has_p, p, film_p), 0.0)
-    coverage = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
-    content_s = coverage.weighted_sums(has_content.astype(np.float64))
-    sums_of_p = coverage.weighted_sums(p_of_content)
-    unread_s = coverage.weighted_sums((has_pictures & is_unread).astype(np.float64))
-    # A cell of which more than half could not be read has no content: all of it counts as unread.
+    content_s = rows_in_cells.marked_seconds(has_content)
+    unread_s = rows_in_cells.marked_seconds(has_pictures & is_unread)
     is_scarcely_read = unread_s > (spans[:, 1] - spans[:, 0]) / 2
+    # A cell of which more than half could not be read has no content: all of it counts as unread.
     unread_s[is_scarcely_read] += content_s[is_scarcely_read]
     content_s[is_scarcely_read] = 0.0
+    film_p = _mean_p(rows)
+    p_of_rows = np.where(is_counted(rows), rows["p"].to_numpy(dtype=np.float64), film_p)
+    p_seconds = rows_in_cells.weighted_sums(np.where(has_content, p_of_rows, 0.0))
     return Cells(
         spans=spans,
         content_s=content_s,
-        counted_s=coverage.weighted_sums(has_p.astype(np.float64)),
-        p=np.divide(sums_of_p, content_s, out=np.full(len(spans), film_p), where=content_s > 0),
+        counted_s=rows_in_cells.marked_seconds(is_counted(rows)),
+        p=np.divide(p_seconds, content_s, out=np.full(len(spans), film_p), where=content_s > 0),
         unread_s=float(unread_s.sum()),
         n_unread=int(is_scarcely_read.sum()),
     )
+
+
+def _mean_p(rows: pd.DataFrame) -> float:
+    """Average the probability of rows over their seconds; 0.5, which says nothing, if none has one."""
+    with_p = rows[is_counted(rows)]
+    if not len(with_p):
+        return 0.5
+    return float(np.average(with_p["p"].to_numpy(dtype=np.float64), weights=durations(with_p)))
 
 
 def _unread_by_all(timeline: Timeline) -> NDArray[np.bool_]:
@@ -145,18 +159,19 @@ def _spans_of_cells(record: FilmRecord, last_end_s: float) -> Spans:
     for model in record.models:
         if model.clip_s is not None:
             longest_s = max(longest_s, model.clip_s)
-    # Rounded up to whole milliseconds; a millionth of one too many is an error of floating point.
+    # Rounded up to whole milliseconds. Less 1e-6, as floating point may give 8100.000000000001 for 8100.
     cell_s = float(np.ceil(1000 * longest_s - 1e-6)) / 1000
     end_s = max(record.duration_s, last_end_s)
+    # Full cells alone: what is left goes to the last one. A film too short by rounding has its last cell.
     n_cells = max(1, int((end_s + SLACK_S) // cell_s))
     starts = np.round(cell_s * np.arange(n_cells), 3)
     return np.column_stack([starts, [*starts[1:], end_s]])
 
 
 def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Cells:
-    """Cut a film into cells whose `p` is made of an annotator's labels, such as a machine's.
+    """Cut a film into cells whose `p` comes from an annotator's labels in place of a model.
 
-    The `p` of a cell is the positive share of its labelled seconds; where it has none, the film's mean.
+    The `p` of a cell is the positive share of its labelled seconds; where it has none, that of the film.
     `counted_s` are its labelled seconds, at most its content.
 
     Raises
@@ -182,23 +197,29 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
 
 
 def _labelled_spans(labels: Manifest, movie: str, positive: Positive) -> list[Clip]:
-    """Return the clips of a film that have times, and of which one annotator says whether they are positive.
+    """Return the clips of a film that have times and whose labels say whether they are positive.
 
     Raises
     ------
     FilmError
         The labels are of several annotators, or they name no concept although a concept is what is positive.
     """
-    annotators = {clip.annotator for clip in labels}
-    if len(annotators) > 1:
-        names = ", ".join(sorted(annotators))
-        raise FilmError(f"the labels are of {len(annotators)} annotators ({names}): give one's")
-    levels = labels.codebook.labels
+    _refuse_several_annotators(labels)
+    levels_that_count = labels.codebook.labels
+    # The labels may write the film's name in another form.
     of_film = [clip for clip in labels.spelled_as([movie]) if clip.movie == movie]
-    clips = [clip for clip in of_film if positive.is_positive(clip, levels) is not None]
-    if positive.never_named(clips):
+    answered = [clip for clip in of_film if positive.is_positive(clip, levels_that_count) is not None]
+    if positive.never_named(answered):
         raise FilmError(
             f"film {movie}: the labels in place of the model's name no concept, so that nothing "
             f"says where {positive.text} is: give labels with concepts"
         )
-    return [clip for clip in clips if clip.end_s is not None]
+    return [clip for clip in answered if clip.end_s is not None]
+
+
+def _refuse_several_annotators(labels: Manifest) -> None:
+    """Raise FilmError if the labels are of several annotators."""
+    annotators = {clip.annotator for clip in labels}
+    if len(annotators) > 1:
+        names = ", ".join(sorted(annotators))
+        raise FilmError(f"the labels are of {len(annotators)} annotators ({names}): give one's")

@@ -15,7 +15,7 @@ from obygaze_film.schema import ModelRecord
 
 
 class InLanguages(str):
-    """A text in English, with the same text in other languages: `claims.Words.again` writes it in one.
+    """A text in English, with the same text in other languages: `claims.Words.translated` writes it in one.
 
     It is equal to the text in English, which is what records and `--json` keep.
     """
@@ -83,24 +83,26 @@ class CodebookNames:
     builtin: Codebook | None = None
 
     def level(self, name: str) -> InLanguages:
-        """Return what a level is called: its name; in other languages its title, if it has none in English.
+        """Return what a level is called in each language.
 
-        A level with an English title keeps its name in all languages, with the title beside it (`titled`).
+        A level with a title in English, such as "S" (Sure), is called "S" in all languages, and its title
+        stands beside it (`titled`). A level without one has an English word as its name, such as "neutral":
+        in other languages it is called by its title there, such as "neutre".
         """
-        has_english_title = bool(self.titles.get(name))
-        return in_languages(name, {} if has_english_title else self._translated_titles(name))
+        if self.titles.get(name):
+            return in_languages(name, {})
+        return in_languages(name, self._translated_titles(name))
 
     def title(self, name: str) -> InLanguages:
         """Return the title that stands beside a level's name.
 
-        It is empty in all languages if the level has no title in English, and in English if that is its name.
+        A level without a title in English has none beside its name in any language (`level`).
         """
         english_title = self.titles.get(name, "")
         if not english_title:
             return in_languages("", {})
-        if english_title == name:
-            english_title = ""
-        return in_languages(english_title, self._translated_titles(name))
+        title_beside = "" if english_title == name else english_title  # "Sure (Sure)" would say it twice
+        return in_languages(title_beside, self._translated_titles(name))
 
     def titled(self, name: str) -> InLanguages:
         """Return what a level is called, with its title beside it if that differs."""
@@ -117,11 +119,11 @@ class CodebookNames:
     def means(self, name: str, text: str, *, is_concept: bool) -> InLanguages:
         """Return what a level or a concept means; `text` is its meaning in English, by a model's record.
 
-        The translations are of the present version of a codebook. An English text of an earlier version of a
-        built-in codebook has none.
+        A record may have the text of an earlier version of a built-in codebook. Translations are those of
+        the present version: they may say something else, and are left out.
         """
-        is_outdated = self.builtin is not None and text != self.builtin.means.get(name, "")
-        if not text or is_outdated:
+        is_of_earlier_version = self.builtin is not None and text != self.builtin.means.get(name, "")
+        if not text or is_of_earlier_version:
             return in_languages(text, {})
         meanings = {}
         for language, texts in self.texts.items():
@@ -150,7 +152,10 @@ def beside(name: str, title: str) -> str:
 
 
 def names_of(model: ModelRecord) -> CodebookNames:
-    """Return what a model's codebook calls levels and concepts."""
+    """Return what a model's codebook calls levels and concepts.
+
+    Translations are those of the built-in codebook; those of a lab's own codebook are in the model's record.
+    """
     if model.codebook not in BUILTIN:
         return CodebookNames(model.translations, model.titles)
     codebook = builtin_codebook(model.codebook)

@@ -31,6 +31,10 @@ class Coverage(NamedTuple):
     other_index: NDArray[np.intp]
     seconds: NDArray[np.float64]
 
+    def marked_seconds(self, is_marked: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Compute how many seconds of each span the marked [N] other spans cover; returns [R]."""
+        return self.weighted_sums(is_marked.astype(np.float64))
+
     def weighted_sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum the values [N] of the other spans over each span, weighted by seconds shared; returns [R]."""
         products = self.seconds * values[self.other_index]

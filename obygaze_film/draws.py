@@ -70,7 +70,8 @@ def random_order(content: Floats, name: str, seed: int, sampling: Sampling = SUC
     """Put the windows that have content in a random order, of which the first n are a random sample of n.
 
     Each window has a random number u between 0 and 1, fixed by seed, name and window. The windows are sorted
-    by -log(u) / content (`SUCCESSIVE`) or u / content (`SEQUENTIAL_POISSON`), the lowest first.
+    by -log(u) / content (`SUCCESSIVE`) or u / content (`SEQUENTIAL_POISSON`), the lowest first. By the first
+    key each next window is drawn in proportion to its content among those left.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def random_order(content: Floats, name: str, seed: int, sampling: Sampling = SUC
     u = np.random.default_rng([seed, *name.encode("utf-8")]).random(len(content))
     u = np.maximum(u, np.finfo(np.float64).tiny)  # 0 has no logarithm
     random_keys = -np.log(u) if sampling == SUCCESSIVE else u
-    sort_keys = random_keys / np.maximum(content, LEAST_S)
+    sort_keys = random_keys / np.maximum(content, LEAST_S)  # windows with more content tend to come first
     order = np.argsort(sort_keys, kind="stable").tolist()
     return [window for window in order if content[window] > 0]
 
@@ -127,10 +128,10 @@ def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) 
         """Compute by how much the chances add up to more than n."""
         return float(-np.expm1(-content * np.exp(log_t)).sum()) - n
 
-    # The root lies between two bounds. 1 - exp(-x) is at most x, so that with t = n / sum of content the
-    # chances add up to n at most. Rounding may bring that sum above n: the search begins 1 below.
+    # 1 - exp(-x) is at most x: with t = n / sum of content, the chances add up to n at most. This is a lower
+    # bound of t; rounding may bring the sum above n, so that the search begins a little below it.
     low = float(np.log(n / content.sum()))
-    high = low + 1
+    high = low + 1  # raised until the chances add up to more than n
     while excess(high) < 0:
         high += 1
     t = np.exp(brentq(excess, low - 1, high, xtol=1e-13))

@@ -1,9 +1,13 @@
-"""Measure timelines and annotators of films against each other, and report it."""
+"""Measure timelines and annotators of films against each other, and report it.
+
+All of it is of the seconds that the model can judge, so that every number of a film is of the same time: the
+model's, the annotators', the baselines', and those of the model moved in time.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,8 +28,10 @@ from obygaze_film.agreement import (
     top_precision,
 )
 from obygaze_film.claims import document, sentences
+from obygaze_film.claims.kinds import TimelineAgreement
 from obygaze_film.claims.of_groups import timeline_agreement
 from obygaze_film.errors import FilmError
+from obygaze_film.judged_clock import JudgedClock
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import Spans, is_counted
 from obygaze_film.segments import GAP_S, MIN_S
@@ -43,7 +49,7 @@ N_LISTED = 100
 """Maximum number of ranked segments of a model."""
 
 N_SHIFTS = 200
-"""Circular shifts of each film's timeline with which the model is compared."""
+"""Circular shifts of each film's judged seconds with which the model is compared."""
 
 SEED = 0
 """Seeds the random shifts of a film, together with the film's name."""
@@ -53,6 +59,9 @@ ROUNDING = 1e-9
 
 TOP = 10
 """Number of best-ranked segments whose precision is measured."""
+
+RATES = ("rate", "rate_error")
+"""Metrics of rates, which nobody has of a film of which the model has none: means are of the same films."""
 
 ALL = "all"
 """Baseline that marks every second."""
@@ -72,7 +81,7 @@ TITLES: Mapping[str, str] = packaged(__package__, "assets/evaluation.toml")
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """The marks of a model, an annotator or a rule in a film.
+    """The marks of a model, an annotator or a rule in the n judged seconds of a film (`JudgedClock`).
 
     Attributes
     ----------
@@ -81,9 +90,9 @@ class Marks:
     segments : ndarray, shape [S, 2]
         The segments marked.
     rate : float
-        Share of the film that is marked, or that a model expects; NaN if a model's rate is refused.
+        Share of this time that is marked, or that a model expects; NaN if a model's rate is refused.
     scores : ndarray, shape [n], optional
-        A score for each second, NaN where it is missing; without them `seconds` are the scores, 0 and 1.
+        A score for each second; without them `seconds` are the scores, 0 and 1.
     listed : DataFrame, optional
         Segments (`Timeline.segments`), best first, including those below the threshold.
     """
@@ -138,40 +147,63 @@ def ends(spans: Spans) -> float:
 
 
 def human_marks(spans: Spans, n: int) -> Marks:
-    """Collect an annotator's marks in a film of n seconds; marks that go past its end are cut there.
+    """Collect an annotator's marks in a film of n judged seconds.
 
     The `spans` [S, 2] are in time order and don't overlap.
     """
-    spans = np.minimum(spans[spans[:, 0] < n], n)
     seconds = seconds_in(spans, n)
     return Marks(seconds, spans, float(seconds.mean()))
 
 
-def marks_of(film: Timeline, key: str | None, n: int) -> Marks:
-    """Collect a model's marks in a film of n seconds.
+class ModelMarks(NamedTuple):
+    """A model's marks in a film, and the clock of the seconds that it can judge."""
 
-    Each second has the call and the probability of the row that its middle lies in. A second outside all rows
-    is not marked, and has no probability.
+    marks: Marks
+    clock: JudgedClock
+
+
+def marks_of(film: Timeline, key: str | None) -> ModelMarks:
+    """Collect a model's marks in the seconds of a film that it can judge.
+
+    Each second has the call and the probability of the row that its middle lies in. It is judged if there is
+    a probability.
     """
     rows = film.rows(key)
-    spans = rows[["start_s", "end_s"]].to_numpy(dtype=np.float64)  # [R rows, 2]
+    spans = _spans(rows)  # [R rows, 2]
+    n = int(np.ceil(film.record.duration_s))
     middles = np.arange(n) + 0.5  # [n seconds]
     last_row_begun = np.searchsorted(spans[:, 0], middles, side="right") - 1
     row_of = np.clip(last_row_begun, 0, None)  # before the first row, -1 would be the last one
-    is_in_row = middles < spans[row_of, 1]
+    is_in_row = (middles >= spans[row_of, 0]) & (middles < spans[row_of, 1])
     has_p = is_counted(rows)
-    p = np.where(has_p, rows["p"].to_numpy(dtype=np.float64), np.nan)
-    is_called = has_p & (rows["called"].to_numpy(dtype=np.float64, na_value=np.nan) == 1)
+    clock = JudgedClock(is_in_row & has_p[row_of])
+    row_of_judged = row_of[clock.is_judged]
+    called = rows["called"].to_numpy(dtype=np.float64, na_value=np.nan)
+    p = rows["p"].to_numpy(dtype=np.float64)
     listed = film.segments(key, top=N_LISTED)
     passages = listed[listed["reaches"] == 1]  # those that reach the threshold; the others are listed alone
+    passages_by_time = passages.sort_values("start_s")
     rate = film.rate(key).value
-    return Marks(
-        seconds=np.where(is_in_row, is_called[row_of], False),
-        segments=merged(zip(passages["start_s"].astype(float), passages["end_s"].astype(float), strict=True)),
+    marks = Marks(
+        seconds=called[row_of_judged] == 1,
+        segments=clock.spans(_spans(passages_by_time)),
         rate=np.nan if rate is None else rate,
-        scores=np.where(is_in_row, p[row_of], np.nan),
-        listed=listed,
+        scores=p[row_of_judged],
+        listed=_by_clock(listed, clock),
     )
+    return ModelMarks(marks, clock)
+
+
+def _spans(table: pd.DataFrame) -> Spans:
+    """Return the starts and ends of the rows of a table [S, 2]."""
+    return table[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+
+
+def _by_clock(listed: pd.DataFrame, clock: JudgedClock) -> pd.DataFrame:
+    """Move a list of segments to a clock; those without judged time are left out."""
+    times = clock.times(_spans(listed))
+    moved = listed.assign(start_s=times[:, 0], end_s=times[:, 1])
+    return moved[moved["end_s"] > moved["start_s"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,9 +239,9 @@ def evaluate_films(
 ) -> FilmEvaluation:
     """Measure a model's timelines against annotations.
 
-    Each annotator is the reference once; the others are measured like the model. A clip counts if it is
-    what the model calls positive (`positive.positive_of`); every other second of a film that the annotator
-    watched is negative.
+    Each annotator is the reference once; the others are measured like the model. Of a film that the annotator
+    watched, the seconds that the model can judge count: those with a probability. Of these the seconds of
+    clips that the model calls positive (`positive.positive_of`) are positive, and all others are negative.
 
     Parameters
     ----------
@@ -221,13 +253,13 @@ def evaluate_films(
     collars : sequence of float
         Seconds.
     n_shifts : int
-        Circular shifts of each film's timeline.
+        Circular shifts of each film's judged seconds.
 
     Raises
     ------
     FilmError
-        No film is annotated, the codebook lacks the positive levels, a clip has no span, or a clip begins
-        after the end of its film.
+        No film is annotated, or the model can judge no second of those that are; the codebook lacks the
+        positive levels, a clip has no span, or a clip begins after the end of its film.
 
     Examples
     --------
@@ -254,22 +286,38 @@ def evaluate_films(
         )
     model_marks = {}  # movie -> marks
     marks_of_people = {}  # movie -> annotator -> marks
+    seconds = {}  # movie -> how many of its seconds are judged, and how many it has
     cut = []  # films that are marked beyond their end
+    without_rate = {}  # movie -> why the model has no rate of it
     for film in annotated_films:
         spans_of = spans_by_film[film.movie]
         cut += _annotators_past_end(film, spans_of)
-        n = int(np.ceil(film.record.duration_s))
-        model_marks[film.movie] = marks_of(film, key, n)
-        marks_of_people[film.movie] = {name: human_marks(spans, n) for name, spans in spans_of.items()}
+        marks, clock = marks_of(film, key)
+        seconds[film.movie] = {"judged": clock.n_seconds, "film": len(clock.is_judged)}
+        if not clock.n_seconds:
+            continue
+        model_marks[film.movie] = marks
+        marks_of_people[film.movie] = {
+            name: human_marks(clock.spans(spans), clock.n_seconds) for name, spans in spans_of.items()
+        }
+        if np.isnan(marks.rate):
+            without_rate[film.movie] = film.rate(key).reason
+    if not model_marks:
+        raise FilmError(
+            f"{model.key} can judge no second of the annotated films ({', '.join(seconds)}): there is "
+            "nothing to compare"
+        )
     record = {
         "model": model.key,
         "positive": list(positive.names),
         "is_concept": positive.is_concept,
         "films": list(model_marks),
-        "left_out": [film.movie for film in films if film.movie not in model_marks],
+        "seconds": seconds,
+        "left_out": not_annotated,
+        "not_judged": [movie for movie in seconds if movie not in model_marks],
         "not_scored": unknown_names,
         "cut": cut,
-        "without_rate": [movie for movie, marks in model_marks.items() if np.isnan(marks.rate)],
+        "without_rate": without_rate,
         "collars": list(collars),
         "n_shifts": n_shifts,
         "seed": SEED,
@@ -377,7 +425,7 @@ def _measure_film(
     -------
     dict
         Rater -> metric -> value. The baseline `PRIOR` says nothing of where in a film the marks are: it has a
-        rate and its error. The reference has its rate alone.
+        rate and its error. The reference has its rate alone. All `RATES` are NaN if the model has no rate.
     """
     reference = human_marks_of[truth]
     marks_of_rater = {name: model_marks}
@@ -393,6 +441,9 @@ def _measure_film(
         metrics_of_rater[rater] = film_metrics(reference, marks, spans_of_annotators, collars)
     metrics_of_rater[PRIOR] = _rate_metrics(reference, prior_rate)
     metrics_of_rater[f"human: {truth}"] = {"rate": reference.rate}
+    if np.isnan(model_marks.rate):
+        for metrics in metrics_of_rater.values():
+            metrics.update({metric: np.nan for metric in RATES if metric in metrics})
     return metrics_of_rater
 
 
@@ -420,13 +471,13 @@ def film_metrics(
     metrics = _placement_metrics(reference, estimated, collars)
     if estimated.listed is not None:
         probabilities = estimated.listed["p"]
-        ranked = estimated.listed[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+        ranked = _spans(estimated.listed)
         precisions = [
             segment_ap(reference.segments, ranked, probabilities, threshold) for threshold in THRESHOLDS
         ]
         metrics["segment_map"] = float(np.mean(precisions))
         metrics[f"top{TOP}_precision"] = top_precision(references, ranked, TOP)
-        metrics[f"top{TOP}_best"] = best_top_precision(references, ranked, TOP)
+        metrics[f"top{TOP}_best"] = best_top_precision(references, ranked, TOP, least_s=MIN_S)
     metrics |= _rate_metrics(reference, estimated.rate)
     return metrics
 
@@ -434,12 +485,11 @@ def film_metrics(
 def _placement_metrics(reference: Marks, estimated: Marks, collars: Sequence[float]) -> dict[str, float]:
     """Compute the metrics that depend on where in the film the seconds and segments lie."""
     scores = estimated.seconds.astype(np.float64) if estimated.scores is None else estimated.scores
-    is_scored = ~np.isnan(scores)
-    is_marked = reference.seconds[is_scored].astype(np.int64)
+    is_marked = reference.seconds.astype(np.int64)
     segments = (reference.segments, estimated.segments)
     return {
-        "second_ap": average_precision(is_marked, scores[is_scored]),
-        "second_auc": auc(is_marked, scores[is_scored]),
+        "second_ap": average_precision(is_marked, scores),
+        "second_auc": auc(is_marked, scores),
         "second_f1": second_f1(reference.seconds, estimated.seconds),
         "kappa": kappa(reference.seconds, estimated.seconds),
         **{f"segment_f1_{threshold:g}": segment_f1(*segments, threshold) for threshold in THRESHOLDS},
@@ -452,14 +502,12 @@ def _shifted_metrics(
 ) -> dict[str, NDArray[np.float64]]:
     """Measure random circular shifts of a timeline against the reference; return metric -> values [shifts].
 
-    A shifted timeline marks as much as the original and in runs as long, but in other places. A film of one
-    second cannot be shifted: the dict is empty.
+    A shifted timeline marks as much as the original and in segments as long, but at other judged seconds.
     """
     n_seconds = len(estimated.seconds)
-    if n_seconds < 2:
-        return {}
+    possible_shifts_s = _shifts_of_whole_segments(estimated.segments, n_seconds)
     values: dict[str, list[float]] = {}
-    for shift_s in rng.integers(1, n_seconds, size=n_shifts):
+    for shift_s in rng.choice(possible_shifts_s, size=n_shifts):
         shifted_marks = Marks(
             seconds=np.roll(estimated.seconds, shift_s),
             segments=_shifted_spans(estimated.segments, float(shift_s), n_seconds),
@@ -471,17 +519,24 @@ def _shifted_metrics(
     return {metric: np.array(metric_values) for metric, metric_values in values.items()}
 
 
-def _shifted_spans(spans: Spans, shift_s: float, film_s: float) -> Spans:
-    """Shift spans [S, 2] circularly in a film.
+def _shifts_of_whole_segments(segments: Spans, n: int) -> NDArray[np.intp]:
+    """List the shifts, of 0 to n - 1 seconds, that cut no segment in two at the end of the n seconds.
 
-    A span that passes the film's end is cut there, and its rest begins at 0.
+    A cut segment would match an annotator's less, wherever it lies, so that long segments would seem better
+    than chance. No shift at all is one of them: if there are few others, p cannot be small.
     """
-    starts = (spans[:, 0] + shift_s) % film_s
-    ends = starts + spans[:, 1] - spans[:, 0]
-    passes_end = ends > film_s
-    until_end = np.column_stack([starts, np.minimum(ends, film_s)])
-    rests = np.column_stack([np.zeros(passes_end.sum()), ends[passes_end] - film_s])
-    return np.concatenate([until_end, rests])
+    shifts_s = np.arange(n)
+    ends_s = n - shifts_s  # the time that a shift moves to the end
+    is_cut = np.zeros(n, np.bool_)
+    for start_s, end_s in segments:
+        is_cut |= (start_s < ends_s) & (ends_s < end_s)
+    return np.flatnonzero(~is_cut)
+
+
+def _shifted_spans(spans: Spans, shift_s: float, n: int) -> Spans:
+    """Shift spans [S, 2] circularly in n seconds; none passes their end."""
+    starts = (spans[:, 0] + shift_s) % n
+    return np.column_stack([starts, starts + spans[:, 1] - spans[:, 0]])
 
 
 def _summary(
@@ -520,9 +575,9 @@ def _p_value(mean: float, values_of_shifts: NDArray[np.float64]) -> float:
     mean : float
         The model's mean over films.
     values_of_shifts : ndarray, shape [films, shifts]
-        NaN where the metric is undefined.
+        Of the films where the metric is defined: it is then in every shift, too.
     """
-    means_of_shifts = pd.DataFrame(values_of_shifts).mean().dropna()  # [shifts], without the NaN of films
+    means_of_shifts = values_of_shifts.mean(axis=0)  # [shifts]
     n_as_good = int((means_of_shifts >= mean - ROUNDING).sum())
     return (1 + n_as_good) / (1 + len(means_of_shifts))
 
@@ -535,7 +590,7 @@ def _rank_rows(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
     has_order = ~by_film["who"].isin([ALL, NONE, PRIOR])  # these baselines do not order films
     rates = by_film[(by_film["metric"] == "rate") & has_order]
     for truth, rates_by_truth in rates.groupby("truth", sort=False):
-        table = rates_by_truth.pivot_table(index="movie", columns="who", values="value", sort=False)
+        table = rates_by_truth.pivot_table("value", "movie", "who", sort=False, dropna=False)
         reference = table.pop(f"human: {truth}")
         for rater, column in table.items():
             pairs = np.column_stack([column, reference])  # [films, 2]
@@ -563,12 +618,11 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
     summary = measured.summary
     model = str(record.get("model", "model"))
     blocks: list[Block] = []
-    is_claimed = (summary["who"] == model) & (summary["metric"] == "kappa")
-    rows = summary[is_claimed].to_dict("records")
-    claims = [timeline_agreement(model, str(row["truth"]), row) for row in rows]
+    claims = []
     for truth in dict.fromkeys(summary["truth"]):
+        claims.append(_agreement_claim(measured, model, str(truth)))
         blocks.append(_metrics_block(str(truth), summary[summary["truth"] == truth], model))
-        blocks.append(_films_block(str(truth), measured.by_film, model))
+        blocks.append(_films_block(str(truth), measured, model))
     return Report(
         name="film-agreement",
         title=f"Timelines of {model} against {', '.join(map(str, dict.fromkeys(summary['truth'])))}",
@@ -578,6 +632,41 @@ def evaluation_report(measured: FilmEvaluation) -> Report:
         record={**record, "claims": [document(claim) for claim in claims]},
         answers=tuple(sentences(claims)),
     )
+
+
+def _agreement_claim(measured: FilmEvaluation, model: str, truth: str) -> TimelineAgreement:
+    """Claim the model's mean kappa with an annotator: of the films where it is defined; of all if in none."""
+    is_of_claim = {"truth": truth, "who": model, "metric": "kappa"}
+    (row,) = _rows_with(measured.summary, is_of_claim).to_dict("records")
+    by_film = _rows_with(measured.by_film, is_of_claim)
+    defined = by_film[by_film["value"].notna()]
+    movies = list((by_film if defined.empty else defined)["movie"])
+    seconds = _seconds(measured.record, movies)
+    return timeline_agreement(
+        model, truth, row, n_films=len(movies), judged_s=seconds.judged, whole_s=seconds.film
+    )
+
+
+def _rows_with(table: pd.DataFrame, values: Mapping[str, str]) -> pd.DataFrame:
+    """Select the rows of a table that have a value in each of some columns."""
+    is_selected = np.ones(len(table), np.bool_)
+    for column, value in values.items():
+        is_selected &= (table[column] == value).to_numpy()
+    return table[is_selected]
+
+
+class _Seconds(NamedTuple):
+    """How many seconds of films the model can judge, and how many the films have."""
+
+    judged: int
+    film: int
+
+
+def _seconds(record: Mapping[str, Any], movies: Sequence[str]) -> _Seconds:
+    """Add up the seconds of some films of a record."""
+    seconds_of = record["seconds"]
+    judged = sum(seconds_of[movie]["judged"] for movie in movies)
+    return _Seconds(judged, sum(seconds_of[movie]["film"] for movie in movies))
 
 
 def _metrics_block(truth: str, summary: pd.DataFrame, model: str) -> Block:
@@ -595,21 +684,25 @@ def _metrics_block(truth: str, summary: pd.DataFrame, model: str) -> Block:
         cells.append(number(model_row.p) if has_p else "")
         rows.append(tuple(cells))
     headers = ("metric", *(TITLES.get(rater, rater) for rater in raters), "p")
-    notes = ["mean over films and its 95% interval; p: how often the model, moved in time, does as well"]
+    notes = [
+        "mean over the films where it is defined, and its 95% interval",
+        "p: how often the model does as well if moved in time, in a circle of the seconds that it can judge",
+    ]
     if summary["low"].isna().all():
         n = int(summary["n_films"].max())
         notes.append(f"{n} film{'' if n == 1 else 's'}: no interval")
     return Block(f"Truth: {truth}", headers, tuple(rows), tuple(notes))
 
 
-def _films_block(truth: str, by_film: pd.DataFrame, model: str) -> Block:
+def _films_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
     """Make the table of the model's metrics against one annotator: a row for each film."""
-    of_model = by_film[(by_film["truth"] == truth) & (by_film["who"] == model)]
-    table = of_model.pivot_table(index="movie", columns="metric", values="value", sort=False)
-    headers = ("film", *(_title(str(metric)) for metric in table.columns))
+    of_model = _rows_with(measured.by_film, {"truth": truth, "who": model})
+    table = of_model.pivot_table("value", "movie", "metric", sort=False, dropna=False)
+    headers = ("film", "seconds judged", *(_title(str(metric)) for metric in table.columns))
     rows = []
     for movie, *values in table.itertuples(name=None):
-        rows.append((str(movie), *map(number, values)))
+        seconds = _seconds(measured.record, [str(movie)])
+        rows.append((str(movie), f"{seconds.judged} of {seconds.film}", *map(number, values)))
     return Block(f"{model}, film by film; truth: {truth}", headers, tuple(rows))
 
 
@@ -622,25 +715,47 @@ def _title(metric: str) -> str:
 
 def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     """Yield the report's notes: what counts as positive, how to read the tables, and what was left out."""
-    positive = ", ".join(record.get("positive", ()))
-    which = "with the concept" if record.get("is_concept") else "of level"
-    yield f"Positive: clips {which} {positive}; negative: all other seconds of an annotated film."
+    yield _note_on_seconds(record)
+    positive = ", ".join(record["positive"])
+    which = "with the concept" if record["is_concept"] else "of level"
+    yield f"Positive: clips {which} {positive}; negative: all others of these seconds in an annotated film."
     people = [rater for rater in dict.fromkeys(summary["who"]) if str(rater).startswith("human: ")]
     if len(people) < 2:
         yield "One annotator only: nothing says how far people agree on these films."
     else:
-        yield "'human' is another annotator: a yardstick, not an upper bound."
+        yield "'human' is another annotator, in the films that both watched: a yardstick, not an upper bound."
     yield (
         "F1 of segments and boundaries, matched one to one: the model's are its passages, which go on over "
         f"gaps of up to {GAP_S:g} s and last {MIN_S:g} s or more; an annotator's are as they were marked, "
-        "short ones too, and those that touch are one."
+        "short ones too, and those that touch are one. Of both, only what the model can judge counts."
+    )
+    yield (
+        f"top {TOP} precision: of the model's {TOP} first passages, which may be below its threshold, those "
+        "of which annotators together marked half or more; best possible: that of the best list as long, for "
+        "what they marked in the time that the model can judge."
     )
     for field_of_record, words in (
         ("left_out", "not annotated, left out"),
+        ("not_judged", "annotated, and no second of it can be judged, left out"),
         ("not_scored", "annotated, not scored"),
         ("cut", "annotated to behind the film's end, cut there (another cut?)"),
-        ("without_rate", "no rate (the page says why)"),
     ):
-        films: Sequence[str] = record.get(field_of_record, ())
+        films: Sequence[str] = record[field_of_record]
         if films:
             yield f"{words}: {', '.join(films)}"
+    reason_of: Mapping[str, str] = record["without_rate"]
+    for reason in dict.fromkeys(reason_of.values()):
+        movies = [movie for movie in reason_of if reason_of[movie] == reason]
+        yield f"no rate, and so left out of everybody's rates ({reason}): {', '.join(movies)}"
+
+
+def _note_on_seconds(record: Mapping[str, Any]) -> str:
+    """Say which seconds the numbers are of, and how many they are."""
+    movies = record["films"]
+    seconds = _seconds(record, movies)
+    films = "1 film" if len(movies) == 1 else f"{len(movies)} films"
+    return (
+        f"All numbers, those of annotators and baselines too, are of the seconds that {record['model']} can "
+        f"judge: {seconds.judged} of the {seconds.film} s of {films}. They are counted one after the other, "
+        "as if the rest of a film were cut out."
+    )

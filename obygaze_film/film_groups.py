@@ -133,6 +133,9 @@ class ComparedFilm:
         Whether one of its judges was not sure of a window, which then counts for the others alone.
     has_unread : bool
         Whether a part of it that is worth saying could not be read, and counts in no share.
+    n_after_gap : int
+        Windows that all of its judges judged, if several, after the first gap of the draw: they do not count
+        in a share of all of them.
     """
 
     timeline: Timeline
@@ -146,6 +149,7 @@ class ComparedFilm:
     is_hidden: bool = False
     has_unsure: bool = False
     has_unread: bool = False
+    n_after_gap: int = 0
 
     @property
     def windows_of_group(self) -> ShareWindows:
@@ -558,6 +562,7 @@ def compare_films(
             is_hidden=film.movie in hidden,
             has_unsure=summary.judged is not None and summary.judged.has_unsure,
             has_unread=has_unread,
+            n_after_gap=summary.n_after_gap,
         )
         compared.append(compared_film)
     notes += left_out.notes()
@@ -824,6 +829,8 @@ class _FilmSummary(NamedTuple):
         Seconds of the film that could not be read (`Cells.unread_s`).
     judged : JudgedFilm or None
         Its judgements; None if they are too few, so that the film counts as not judged.
+    n_after_gap : int
+        As of `ComparedFilm`.
     """
 
     expected: float
@@ -833,6 +840,7 @@ class _FilmSummary(NamedTuple):
     counts: WindowCounts | None = None
     notices: Sequence[str] = ()
     judged: JudgedFilm | None = None
+    n_after_gap: int = 0
 
 
 def _summary_of(
@@ -852,6 +860,9 @@ def _summary_of(
     if not windows.is_enough:
         notices.append(_why_not_counted(windows.counts))
         return without_judgements._replace(counts=windows.counts, notices=notices)
+    n_after_gap = judged.panel().n_after_gap if len(judged.judges) > 1 else 0
+    if n_after_gap:
+        notices.append(counted_message("note_after_gap", n_after_gap))
     return _FilmSummary(
         expected=expected,
         # With labels, `cells` hold theirs; the content is that of the draw.
@@ -861,6 +872,7 @@ def _summary_of(
         counts=windows.counts,
         notices=notices,
         judged=judged,
+        n_after_gap=n_after_gap,
     )
 
 

@@ -74,15 +74,17 @@ class FilmTime:
 
     @property
     def why_unjudged(self) -> str:
-        """Why no second is judged: `BLACK_OR_CREDITS`, `UNREAD` or `schema.UNLIKE`; empty if any second is.
+        """Why no second of the film is judged; empty if any second is.
 
-        That is: the film has no content; none of it could be read; or it is unlike the training clips.
+        `BLACK_OR_CREDITS` if there is nothing else in it; `UNREAD` if none of its content could be read;
+        `schema.UNLIKE` if what was read is unlike the training clips.
         """
         if self.judged_s:
             return ""
         if not self.unjudged_s:
             return BLACK_OR_CREDITS
-        return UNREAD if self.unread_s >= self.unjudged_s else schema.UNLIKE
+        is_all_unread = self.unread_s >= self.unjudged_s
+        return UNREAD if is_all_unread else schema.UNLIKE
 
     @property
     def is_mostly_judged(self) -> bool:

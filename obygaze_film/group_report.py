@@ -230,6 +230,7 @@ def _films(compared: FilmComparison) -> pd.DataFrame:
             "judges_left_out": ", ".join(map(judge_name, film.judges_left_out)),
             "n_windows": film.windows_of_share.n,
             "n_unsure": film.windows_of_share.n_unsure,
+            "n_after_gap": film.n_after_gap,
             "expected": film.expected,
             "value": float("nan"),
             "low": float("nan"),

@@ -453,8 +453,8 @@ def _n_needed_without_model(estimates: Estimates, n: int, n_windows: int) -> flo
 
     The squared width of an interval from n of a film's N windows is proportional to 1 / n - 1 / N. That of
     the interval from the judgements alone is too, and so the number m of windows that would make it as narrow
-    solves 1 / m - 1 / N = (1 / n - 1 / N) (width / width_alone)^2. It is at most N. None if m is no more than
-    n: then the model saves nothing.
+    solves 1 / m - 1 / N = (1 / n - 1 / N) (width / width_without_model)^2. It is at most N. None if m is no
+    more than n: then the model saves nothing.
 
     Parameters
     ----------
@@ -466,10 +466,10 @@ def _n_needed_without_model(estimates: Estimates, n: int, n_windows: int) -> flo
         Windows of the film, N.
     """
     width = float(estimates.high[0] - estimates.low[0])
-    width_alone = float(estimates.alone_high[0] - estimates.alone_low[0])
-    if n == n_windows or width >= width_alone:
+    width_without_model = float(estimates.high_without_model[0] - estimates.low_without_model[0])
+    if n == n_windows or width >= width_without_model:
         return None
-    n_needed = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_alone) ** 2)
+    n_needed = 1 / (1 / n_windows + (1 / n - 1 / n_windows) * (width / width_without_model) ** 2)
     return n_needed if round(n_needed) > n else None
 
 

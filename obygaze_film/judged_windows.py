@@ -55,12 +55,16 @@ class WindowCounts(NamedTuple):
         Windows with content that are left to judge.
     least : int
         The smallest `sure` that gives a share, unless none is left to judge.
+    after_gap : int
+        Further windows that the judge (every judge of a panel) judged, after the first gap of the draw: they
+        do not count, and are not in `judged`.
     """
 
     judged: int
     sure: int
     left: int
     least: int
+    after_gap: int = 0
 
     @property
     def are_all_sure(self) -> bool:
@@ -82,12 +86,15 @@ class JudgedWindows:
         Cells that were judged too, and of which nobody (of a panel: not everybody) was sure.
     sampling : str
         Method by which the cells were drawn.
+    n_after_gap : int
+        Further cells that they judged, after the first gap of the draw.
     """
 
     cells: Cells
     by_cell: AnswersByCell
     unsure: tuple[int, ...]
     sampling: Sampling
+    n_after_gap: int = 0
 
     @property
     def sure_cells(self) -> Cells:
@@ -100,7 +107,13 @@ class JudgedWindows:
         with_content = np.flatnonzero(self.cells.content_s > 0).tolist()
         judged = {*self.by_cell, *self.unsure}
         n_left = sum(cell not in judged for cell in with_content)
-        return WindowCounts(len(judged), len(self.by_cell), n_left, least_sure(self.cells))
+        return WindowCounts(
+            judged=len(judged),
+            sure=len(self.by_cell),
+            left=n_left,
+            least=least_sure(self.cells),
+            after_gap=self.n_after_gap,
+        )
 
     @property
     def is_census(self) -> bool:
@@ -174,7 +187,7 @@ class JudgedFilm:
 
     def of(self, judge: str) -> JudgedWindows:
         """Return what one judge judged, up to the first window of the draw that they did not judge."""
-        return self._windows_at(_places_before_a_gap(self.judged_places[judge]), [judge])
+        return self._windows_before_a_gap(self.judged_places[judge], [judge])
 
     def panel(self) -> JudgedWindows:
         """Return the windows that all judges judged, up to the first of the draw that one of them did not.
@@ -184,7 +197,7 @@ class JudgedFilm:
         judged_by_all = frozenset[int]()
         if self.judged_places:
             judged_by_all = frozenset.intersection(*self.judged_places.values())
-        windows = self._windows_at(_places_before_a_gap(judged_by_all), self.judges)
+        windows = self._windows_before_a_gap(judged_by_all, self.judges)
         by_cell = {}
         unsure = [*windows.unsure]
         for cell, answers in windows.by_cell.items():
@@ -196,7 +209,7 @@ class JudgedFilm:
 
     def together(self) -> JudgedWindows:
         """Return the windows that any judge judged, up to the first of the draw that nobody judged."""
-        return self._windows_at(_places_before_a_gap(self._places_judged_by_any()), self.judges)
+        return self._windows_before_a_gap(self._places_judged_by_any(), self.judges)
 
     def notices_of_gaps(self, *, by_any: bool = False) -> list[str]:
         """Note for each judge how many judgements do not count, as an earlier window was not judged.
@@ -220,6 +233,13 @@ class JudgedFilm:
     def _places_judged_by_any(self) -> frozenset[int]:
         """Return the places of the draw that at least one judge judged."""
         return frozenset[int]().union(*self.judged_places.values())
+
+    def _windows_before_a_gap(self, places: Collection[int], judges: Sequence[str]) -> JudgedWindows:
+        """Gather the answers of some judges at some places of a draw, and count those after the first gap."""
+        before_gap = _places_before_a_gap(places)
+        after_gap = [place for place in places if place > len(before_gap)]
+        not_counted = self._windows_at(after_gap, judges)
+        return replace(self._windows_at(before_gap, judges), n_after_gap=not_counted.counts.judged)
 
     def _windows_at(self, places: Iterable[int], judges: Sequence[str]) -> JudgedWindows:
         """Gather the answers of some judges for the windows at some places of the draw.
@@ -382,36 +402,46 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     _refuse_unknown_level(judgements, model, positive)
     sieve = Sieve(judgements.spelled_as([timeline.movie]), left_out_message)
     if model.is_trained_on:
-        # The model may have learnt from these judgements, and then errs less in judged windows than in
-        # others. With one probability for all windows it corrects nothing: the judgements alone count.
-        mean = np.average(cells.p, weights=np.maximum(cells.content_s, 1e-9))  # weights must not all be 0
-        cells = replace(cells, p=np.full_like(cells.p, mean))
+        cells = _with_one_p(cells)
         sieve.notices.append(message("note_trained"))
+    # Judgements that do not count are left out step by step; the sieve notes how many, and why.
     sampling = _keep_drawn(sieve, timeline.movie)
     _drop_judges_without_concepts(sieve, positive)
-    blind = judgements_of(judgements.with_clips(sieve.clips))
-    blind.refuse_two_definitions()
-    judged_places: dict[str, set[int]] = {name: set() for name in blind.judges}
-    for judgement in blind.every:
-        judged_places[judgement.judge].add(judgement.place)
+    judged_places = _places_by_judge(judgements.with_clips(sieve.clips))
     _keep_cells_with_content(sieve, cells)
+    answers = _answers_by_judge(sieve, judged_places, judgements.codebook.labels, positive)
     clip_of_cell = _first_clips(sieve.clips, cells)
     content_s = _content_when_drawn(cells, clip_of_cell)
-    answers = _answers_by_judge(sieve, blind.judges, judgements.codebook.labels, positive)
-    n_changed = int((content_s != cells.content_s).sum())
-    if n_changed:
-        sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
-    if sieve.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(cells.content_s):
-        sieve.notices.append(message("note_law"))
+    _note_content_and_law(sieve, cells.content_s, content_s, sampling)
     return JudgedFilm(
         movie=timeline.movie,
         cells=replace(cells, content_s=content_s, unread_s=_unread_when_drawn(cells, content_s)),
         sampling=sampling,
         cell_of_place={place_in(clip): cell for cell, clip in clip_of_cell.items()},
-        judged_places={judge: frozenset(places) for judge, places in judged_places.items()},
+        judged_places=judged_places,
         answers=answers,
         notices=tuple(sieve.notices),
     )
+
+
+def _with_one_p(cells: Cells) -> Cells:
+    """Give all cells of a film that a model was trained on its mean probability.
+
+    The model may have learnt from these judgements, and then errs less in judged windows than in others. With
+    one probability for all windows it corrects nothing: the judgements alone count.
+    """
+    weights = np.maximum(cells.content_s, 1e-9)  # of a film without content they must not all be 0
+    return replace(cells, p=np.full_like(cells.p, np.average(cells.p, weights=weights)))
+
+
+def _places_by_judge(judgements: Manifest) -> dict[str, frozenset[int]]:
+    """Return the places of the draw that each judge judged; judgements under two definitions are refused."""
+    blind = judgements_of(judgements)
+    blind.refuse_two_definitions()
+    places: dict[str, set[int]] = {name: set() for name in blind.judges}
+    for judgement in blind.every:
+        places[judgement.judge].add(judgement.place)
+    return {judge: frozenset(places_of_judge) for judge, places_of_judge in places.items()}
 
 
 def _refuse_unknown_level(judgements: Manifest, model: ModelRecord, positive: Positive) -> None:
@@ -458,8 +488,22 @@ def left_out_message(n: int, why: str) -> Message:
     return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
+def _note_content_and_law(
+    sieve: Sieve, content_s: Floats, content_when_drawn: Floats, sampling: Sampling
+) -> None:
+    """Note of how many cells [C] the content changed after the draw, and that an earlier law drew them.
+
+    The earlier law, sequential Poisson sampling, matters only where cells differ in content.
+    """
+    n_changed = int((content_when_drawn != content_s).sum())
+    if n_changed:
+        sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
+    if sieve.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(content_s):
+        sieve.notices.append(message("note_law"))
+
+
 def _keep_drawn(sieve: Sieve, movie: str) -> Sampling:
-    """Keep the blind judgements of a film's drawn windows; return the method by which they were drawn."""
+    """Keep a film's judgements that were made blindly of drawn windows; return the method of the draw."""
     movies = dict.fromkeys(clip.movie for clip in sieve.clips)
     other_movies = [name for name in movies if name != movie]
     if movie not in movies:  # one of the other names may be a misspelling of this film's
@@ -554,9 +598,12 @@ def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> Float
 
 
 def _unread_when_drawn(cells: Cells, content_when_drawn: Floats) -> float:
-    """Return the seconds that could not be read, less those [C] that were content when they were judged."""
-    content_since_lost = np.maximum(content_when_drawn - cells.content_s, 0.0)
-    return max(cells.unread_s - float(content_since_lost.sum()), 0.0)
+    """Return the seconds of a film that could not be read when its windows were drawn.
+
+    Of those that cannot be read now, some may have been content then (`content_when_drawn` [C]).
+    """
+    lost_since_s = np.maximum(content_when_drawn - cells.content_s, 0.0)
+    return max(cells.unread_s - float(lost_since_s.sum()), 0.0)
 
 
 def _answers_by_judge(
@@ -564,10 +611,10 @@ def _answers_by_judge(
 ) -> dict[str, dict[int, bool | None]]:
     """Gather each judge's answers for the windows of the draw.
 
-    A judge may have several rows for one window: the latest in which the judge is sure counts. Rows are in
-    the order of `judged_at`, those without a time first; rows of one time are in the order of the table.
+    A judge may have several rows for one window: the latest in which the judge is sure counts. Rows without
+    a time (`judged_at`) are the earliest; of rows with one time, the last one of the table is the latest.
 
-    How many judgements are not sure, and how many contradict an earlier one, is noted in the sieve.
+    The sieve notes how many judgements are not sure, and how many contradict an earlier one.
 
     Returns
     -------
@@ -581,9 +628,10 @@ def _answers_by_judge(
         answers = answers_by_judge[clip.annotator]
         place = place_in(clip)
         answer = positive.is_positive(clip, labels)
-        if answer is None:
+        if answer is None:  # not sure
             n_unsure += 1
-            answers.setdefault(place, None)  # an earlier sure answer stays
+            if place not in answers:  # else an earlier answer stays
+                answers[place] = None
             continue
         earlier_answer = answers.get(place)
         if earlier_answer is not None and earlier_answer != answer:

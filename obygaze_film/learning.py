@@ -148,19 +148,23 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     film : Timeline
         By the former one.
     """
-    scored = replace(scored, subtitles=film.subtitles, variables=film.variables)
+    result = replace(scored, subtitles=film.subtitles, variables=film.variables)
     former = film.model()
-    key = f"{scored.model().key}{FORMER}"
-    rows = film.rows(former.key)
-    has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), rows["start_s"].to_numpy())
-    has_all_columns = set(rows) <= set(scored.table)
-    if not has_same_rows or not has_all_columns or key in scored.keys:
-        return scored
+    former_rows = film.rows(former.key)
+    former_key = f"{scored.model().key}{FORMER}"  # in the tables of the new film
+    has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), former_rows["start_s"].to_numpy())
+    has_all_columns = set(former_rows) <= set(scored.table)
+    if not has_same_rows or not has_all_columns or former_key in scored.keys:
+        return result
+    table = scored.table
     # Columns that the former model lacks are empty in its rows.
-    former_rows = rows.assign(model=key).reindex(columns=scored.table.columns).astype(scored.table.dtypes)
-    models = [*scored.record.models, structs.replace(former, key=key)]
-    record = structs.replace(scored.record, models=models)
-    return replace(scored, record=record, table=pd.concat([scored.table, former_rows], ignore_index=True))
+    added_rows = former_rows.assign(model=former_key).reindex(columns=table.columns).astype(table.dtypes)
+    models = [*scored.record.models, structs.replace(former, key=former_key)]
+    return replace(
+        result,
+        record=structs.replace(scored.record, models=models),
+        table=pd.concat([table, added_rows], ignore_index=True),
+    )
 
 
 def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
@@ -179,8 +183,8 @@ def change_of(films: pd.DataFrame, *, judged: bool = False) -> Interval:
 def learnt_claims(model: str, films: pd.DataFrame) -> list[FilmClaim]:
     """Claim how the AUC changed (`Learnt.films`) on the films of the corpus, and on judged ones.
 
-    There is a claim on judged films if one of them was tested, and at least two were judged: a judged film is
-    tested by a model that did not learn from it, and that of an only judged film learnt from no judgement.
+    There is no claim on judged films if only one was judged: the model that tests it must not have learnt
+    from it, and so has learnt from no judgement at all.
     """
     claims: list[FilmClaim] = [learnt_change(model, change_of(films), is_of_judged=False)]
     of_judged = change_of(films, judged=True)
@@ -256,24 +260,23 @@ def learn_from_judgements(
     """
     scored = films[0].model(key)
     spec = find_model(scored.model)
-    if spec.reads != "pooled":
+    if spec.reads != "pooled":  # it reads frames: judged spans have means of windows alone
         raise FilmError(message("learn_pooled", model=spec.name, reads=spec.reads))
-    expected = (scored.model, scored.backbone, scored.task, manifest.codebook.name)
-    labelled = {clip.movie for clip in manifest if clip.level}
-    for film in films:
-        _refuse_another_model(film, key, expected)
-        if film.movie in labelled:
-            raise FilmError(message("learn_twice", movie=film.movie))
+    _refuse_unusable_films(films, key, manifest)
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
     movies = [film.movie for film in films]
-    named = judgements.spelled_as(movies)
-    named = _with_definition_of_corpus(named, manifest.codebook, same_meaning)
-    sieve = Sieve(named, _note_left_out)
+    judgements_of_films = judgements.spelled_as(movies)
+    # Judgements that cannot be used are left out step by step; the sieve notes how many, and why.
+    sieve = Sieve(
+        _with_definition_of_corpus(judgements_of_films, manifest.codebook, same_meaning), _note_left_out
+    )
     _keep_usable(sieve, movies, manifest.codebook, reads_concepts="present" in spec.requests())
     judged = _judged_features(films, sieve.clips, windows, data)
     if not judged.clips:
         n = counted_message("n_judgements", len(judgements))
         raise FilmError(message("learn_none", judgements=n, movies=", ".join(movies)))
+    judged_ids = {clip.clip_id for clip in judged.clips}
+    sieve.keep(lambda clip: clip.clip_id in judged_ids, "without features")
     joined = _joined(manifest, judged.clips)
     joined_data = _joined_data(data, joined, judged)
     test_targets = _test_targets(scored)
@@ -283,8 +286,6 @@ def learn_from_judgements(
         run = om.evaluate(dataset, [spec.name], scored.task, test_targets, origin=origin, progress=progress)
         runs.append(run)
     before, after = runs
-    judged_ids = {clip.clip_id for clip in judged.clips}
-    sieve.keep(lambda clip: clip.clip_id in judged_ids, "without features")
     by_film = _by_film(spec.name, data, joined_data, before, after)
     return Learnt(spec.name, joined, joined_data, before, after, by_film, tuple(sieve.notices))
 
@@ -382,6 +383,17 @@ def _test_targets(scored: ModelRecord) -> list[str]:
     return targets
 
 
+def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: Manifest) -> None:
+    """Refuse films that were not all scored by one model of the corpus's codebook, or that the corpus has."""
+    scored = films[0].model(key)
+    expected = (scored.model, scored.backbone, scored.task, corpus.codebook.name)
+    labelled_movies = {clip.movie for clip in corpus if clip.level}
+    for film in films:
+        _refuse_another_model(film, key, expected)
+        if film.movie in labelled_movies:
+            raise FilmError(message("learn_twice", movie=film.movie))
+
+
 def _refuse_another_model(film: Timeline, key: str | None, expected: tuple[str, ...]) -> None:
     """Refuse a film that was scored by another model.
 
@@ -453,9 +465,11 @@ def learn_films(
     tables = read_judged(films, clips.codebook, table_names, judged, settled=True, root=clips.root)
     definition_of_corpus = clips.codebook.definition()
     meaning_of_corpus = tables.meanings.of(definition_of_corpus)
-    accepted = [*judgements_of(tables.manifest).definitions]  # definitions whose judgements count
-    if not same_meaning:
-        accepted = [name for name in accepted if tables.meanings.of(name) == meaning_of_corpus]
+    used_definitions = [*judgements_of(tables.manifest).definitions]
+    # Those whose judgements count: all if the person says so, else those that mean the same as the corpus's.
+    accepted = [
+        name for name in used_definitions if same_meaning or tables.meanings.of(name) == meaning_of_corpus
+    ]
     stores = [open_store(path) for path in windows]
     for folder, film in films.items():
         stores += stores_near(folder, film)
@@ -561,10 +575,10 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     if not len(rows):
         return np.full((len(clips), data.X.shape[1]), np.nan)
     seconds = _seconds_of_windows(clips, windows.spans[is_usable])
-    # Pooled vectors are read as they are stored; a pool must be named, and is not used then.
+    # A pool must be named, though vectors that are stored pooled are read as they are.
     pool: Any = "mean" if data.features == "pooled" else data.pool
     features = read_features(group, data.features, pool, rows).astype(np.float64)  # [windows, D]
-    sums = csr_array(seconds) @ features
+    sums = csr_array(seconds) @ features  # most of `seconds` [clips, windows] is 0
     with np.errstate(invalid="ignore"):  # a clip without windows has 0 / 0
         means: Floats = sums / seconds.sum(axis=1, keepdims=True)
     return means
@@ -614,10 +628,10 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     before, after : Run
         Evaluations of the model on them.
     """
-    task = after.predictions.table["task"].iloc[0]
-    # Tables of clips with the scores of models that did not see their films.
-    scores_before = om.side(om.saved(before), model, task).predictions.table
-    scores_after = om.side(om.saved(after), model, task).predictions.table
+    scores_before, scores_after = (
+        _scores_of_films_left_out(before, model),
+        _scores_of_films_left_out(after, model),
+    )
     tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
     if len(tested):
         # The evaluation before has no scores of judged films: the model of the whole corpus scores them.
@@ -636,8 +650,16 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
             "after": _auc_by_movie(scores_after),
         }
     )
-    counts = dict.fromkeys(("judged", "in_sight", "tested"), "int64")
-    return films.rename_axis("movie").reset_index().fillna(dict.fromkeys(counts, 0)).astype(counts)
+    # A film that was not judged, or not tested, has no row in these counts: it counts 0 there.
+    films = films.fillna({"judged": 0, "in_sight": 0, "tested": 0})
+    films = films.astype({"judged": "int64", "in_sight": "int64", "tested": "int64"})
+    return films.rename_axis("movie").reset_index()
+
+
+def _scores_of_films_left_out(run: Run, model: str) -> pd.DataFrame:
+    """Return the clips that a run tested, each with its score by a model that did not see its film."""
+    task = run.predictions.table["task"].iloc[0]
+    return om.side(om.saved(run), model, task).predictions.table
 
 
 def _auc_by_movie(table: pd.DataFrame) -> "pd.Series[float]":

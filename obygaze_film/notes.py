@@ -1,4 +1,4 @@
-"""Write messages in English that pages and the desk can show in other languages (`claims.Words.again`)."""
+"""Write messages in English that pages and the desk can show in other languages (`Words.translated`)."""
 
 import tomllib
 from collections.abc import Mapping

@@ -68,19 +68,22 @@ class Positive:
         """Say whether a labelled clip is positive; None if it has no level, or its level does not count.
 
         For a concept, any level counts, also "not sure": an annotator who is not sure of the level may still
-        say whether the concept is there.
+        say whether the concept is there. A clip without a level was not annotated at all.
 
         Parameters
         ----------
         clip : Clip
         labels : collection of str
-            The levels that count (`Codebook.labels`). A positive level counts even if it is not among them.
+            The levels that count as answers (`Codebook.labels`), positive or not.
         """
+        if clip.level is None:
+            return None
         if self.is_concept:
-            return None if clip.level is None else self.names[0] in clip.concepts
+            concept = self.names[0]
+            return concept in clip.concepts
         if clip.level in self.names:
             return True
-        return None if clip.level not in labels else False
+        return False if clip.level in labels else None
 
     def unknown_to(self, codebook: Codebook) -> str:
         """Return the first name that a codebook lacks; empty if it has all."""

@@ -40,7 +40,7 @@ class Estimates:
         Rate and interval from the judgements and the model.
     gain : ndarray, shape [B]
         Weight of the model's probabilities, 0 (unused) to 1.
-    alone_value, alone_low, alone_high : ndarray, shape [B]
+    value_without_model, low_without_model, high_without_model : ndarray, shape [B]
         Rate and interval from the judgements alone.
     """
 
@@ -48,9 +48,9 @@ class Estimates:
     low: Floats
     high: Floats
     gain: Floats
-    alone_value: Floats
-    alone_low: Floats
-    alone_high: Floats
+    value_without_model: Floats
+    low_without_model: Floats
+    high_without_model: Floats
 
 
 def estimate_rate(
@@ -121,19 +121,21 @@ def _within_the_possible(
         with_model.append(possible.estimate(estimates.value[draw], estimates.low[draw], estimates.high[draw]))
         alone.append(
             possible.estimate(
-                estimates.alone_value[draw], estimates.alone_low[draw], estimates.alone_high[draw]
+                estimates.value_without_model[draw],
+                estimates.low_without_model[draw],
+                estimates.high_without_model[draw],
             )
         )
     values, lows, highs = np.array(with_model).T
-    alone_values, alone_lows, alone_highs = np.array(alone).T
+    values_without_model, lows_without_model, highs_without_model = np.array(alone).T
     return replace(
         estimates,
         value=values,
         low=np.minimum(lows, values),
         high=np.maximum(highs, values),
-        alone_value=alone_values,
-        alone_low=alone_lows,
-        alone_high=alone_highs,
+        value_without_model=values_without_model,
+        low_without_model=lows_without_model,
+        high_without_model=highs_without_model,
     )
 
 
@@ -158,16 +160,16 @@ def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: 
     correction = _correction(parts, y, chances).at(share)
     n_independent = 1 / np.maximum(correction, 1e-9)
     exact_low, exact_high = exact_interval(share, n_independent)
-    alone_low = np.minimum(estimates.alone_low, exact_low)
-    alone_high = np.maximum(estimates.alone_high, exact_high)
-    stretch_below = _stretch(share - alone_low, share - estimates.alone_low)
-    stretch_above = _stretch(alone_high - share, estimates.alone_high - share)
+    low_without_model = np.minimum(estimates.low_without_model, exact_low)
+    high_without_model = np.maximum(estimates.high_without_model, exact_high)
+    stretch_below = _stretch(share - low_without_model, share - estimates.low_without_model)
+    stretch_above = _stretch(high_without_model - share, estimates.high_without_model - share)
     return replace(
         estimates,
         low=np.maximum(estimates.value - stretch_below * (estimates.value - estimates.low), 0),
         high=np.minimum(estimates.value + stretch_above * (estimates.high - estimates.value), 1),
-        alone_low=alone_low,
-        alone_high=alone_high,
+        low_without_model=low_without_model,
+        high_without_model=high_without_model,
     )
 
 
@@ -389,38 +391,44 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
     """
     chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
     is_by_chance = chances < 1
-    # Shares of the film's content: of each judged cell that was certain to be drawn, of those among them that
-    # are positive, and of all cells that were not certain.
+    seconds_by_chance = cells.content_s[is_by_chance]
+    # Share of the film's content of each judged cell that was certain to be drawn; 0 of the others.
     certain_share = np.where(is_by_chance, 0.0, cells.content_s / cells.content_s.sum())[judged]
     counted_share = (certain_share * y).sum(axis=1)
     share_by_chance = 1 - certain_share.sum(axis=1)
-    if not cells.content_s[is_by_chance].any():
+    if not seconds_by_chance.any():
         rate = counted_share / (1 - share_by_chance)  # exactly 1 where all are positive
         no_gain = np.zeros(len(y))
         return Estimates(rate, rate, rate, no_gain, rate, rate, rate)
-    p = cells.p[is_by_chance]
-    seconds = cells.content_s[is_by_chance]
-    mean_p = float(np.average(p, weights=seconds))
-    weights = is_by_chance[judged].astype(np.float64)
+    p_by_chance = cells.p[is_by_chance]
+    mean_p = float(np.average(p_by_chance, weights=seconds_by_chance))
+    weights = is_by_chance[judged].astype(
+        np.float64
+    )  # 1 of a cell drawn by chance; certain ones are left out
     others = difference_estimate(
         y,
         cells.p[judged],
         weights,
         chances[judged],
         film_p=mean_p,
-        film_variance=float(np.average((p - mean_p) ** 2, weights=seconds)),
+        film_variance=float(np.average((p_by_chance - mean_p) ** 2, weights=seconds_by_chance)),
         is_chance_by_label=False,
     )
     if y.shape[1] < LEAST_SURE:  # earlier versions gave no interval of so few, which would have to stay
         others = widened_to_exact(others, y, weights, chances[judged])
+    return _rescaled(others, counted_share, share_by_chance)
+
+
+def _rescaled(estimates: Estimates, offset: Floats, factor: Floats) -> Estimates:
+    """Return the estimates of offset + factor * rate [B] from those of the rate."""
     return replace(
-        others,
-        value=counted_share + share_by_chance * others.value,
-        low=counted_share + share_by_chance * others.low,
-        high=counted_share + share_by_chance * others.high,
-        alone_value=counted_share + share_by_chance * others.alone_value,
-        alone_low=counted_share + share_by_chance * others.alone_low,
-        alone_high=counted_share + share_by_chance * others.alone_high,
+        estimates,
+        value=offset + factor * estimates.value,
+        low=offset + factor * estimates.low,
+        high=offset + factor * estimates.high,
+        value_without_model=offset + factor * estimates.value_without_model,
+        low_without_model=offset + factor * estimates.low_without_model,
+        high_without_model=offset + factor * estimates.high_without_model,
     )
 
 
@@ -496,8 +504,10 @@ def difference_estimate(
     )
     alone = replace(with_model, uses_model=False)
     value, low, high = with_model.interval()
-    alone_value, alone_low, alone_high = alone.interval()
-    return Estimates(value, low, high, with_model.gain(value), alone_value, alone_low, alone_high)
+    value_without_model, low_without_model, high_without_model = alone.interval()
+    return Estimates(
+        value, low, high, with_model.gain(value), value_without_model, low_without_model, high_without_model
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

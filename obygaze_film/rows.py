@@ -210,14 +210,15 @@ class RowGrid:
 
 
 def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
-    """Cut a film into rows, and flag those covered by more than half by shots with a flag.
+    """Cut a film into rows, and give each the flags of the shots that cover more than half of it.
 
     Rows are also cut where a stretch without pictures begins and ends: no window counts for what lies in it.
+    All rows of a film shorter than two windows have the flag `SHORT`.
     """
     if len(shots) and shots["end_s"].max() > MOST_S:
         raise FilmError(f"film {movie}: a shot ends at {shots['end_s'].max():g} s: {MOST_S:g} s is the most")
-    kind, spans = cut_into_rows(windows, shots[["start_s", "end_s"]].to_numpy(dtype=np.float64))
-    spans = _cut_at(spans, windows.holes)
+    kind, uncut_spans = cut_into_rows(windows, shots[["start_s", "end_s"]].to_numpy(dtype=np.float64))
+    spans = _cut_at(uncut_spans, windows.holes)
     seconds = spans[:, 1] - spans[:, 0]
     flags = {flag: flagged_seconds(spans, shots, flag) > seconds / 2 for flag in (BLACK, CREDITS, BARS)}
     flags[SHORT] = np.full(len(spans), windows.end_s < 2 * windows.window_s)
@@ -239,10 +240,11 @@ def _covered(rows: Spans, windows: Windows) -> csr_array:
     covered = overlaps(rows, windows.spans)
     if not len(windows.holes):
         return covered
-    has_pictures = _seconds_in_holes(rows, windows) <= (rows[:, 1] - rows[:, 0]) / 2
-    is_read = np.ones(len(windows.spans), dtype=np.bool_)
-    is_read[[*windows.scarcely_read]] = False
-    return _only_windows(_only_rows(covered, has_pictures), is_read)
+    row_has_pictures = _seconds_in_holes(rows, windows) <= (rows[:, 1] - rows[:, 0]) / 2
+    window_has_pictures = np.ones(len(windows.spans), dtype=np.bool_)
+    window_has_pictures[[*windows.scarcely_read]] = False
+    covered_of_rows = _only_rows(covered, row_has_pictures)
+    return _only_windows(covered_of_rows, window_has_pictures)
 
 
 def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
@@ -253,15 +255,20 @@ def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
 def _partly_read(grid: RowGrid, is_window_partial: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mark the rows [R] of which pictures are, or may be, missing.
 
-    A row is marked in two cases: it has a stretch without pictures; or a window that covers it was read in
-    part (`is_window_partial` [N]) and does not record where, so that any of its rows may lack pictures.
+    They are missing of a row that has a stretch without pictures. They may be missing of each row of a window
+    that was read in part (`is_window_partial` [N]) and does not record where.
     """
-    lacks_somewhere = is_window_partial.copy()
-    lacks_somewhere[[*grid.windows.with_holes]] = False
-    may_lack = _only_windows(grid.covered, lacks_somewhere).sum(axis=1) > 0
     is_covered = grid.covered.sum(axis=1) > 0
     has_hole = is_covered & (_seconds_in_holes(grid.spans, grid.windows) > HOLE_SLACK_S)
-    return np.asarray(may_lack | has_hole, np.bool_)
+    is_hole_unknown = is_window_partial.copy()
+    is_hole_unknown[[*grid.windows.with_holes]] = False
+    may_have_hole = _has_window(grid, is_hole_unknown)
+    return np.asarray(has_hole | may_have_hole, np.bool_)
+
+
+def _has_window(grid: RowGrid, is_marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Mark the rows [R] that a marked window [N] covers."""
+    return np.asarray(_only_windows(grid.covered, is_marked).sum(axis=1) > 0, np.bool_)
 
 
 def rows_of_model(
@@ -280,28 +287,33 @@ def rows_of_model(
     key : str
         Its name in the column `model`.
     table : DataFrame
-        Its predictions for windows (`Predicted.table`) by clip, with those that are unlike any training clip
-        marked `far`, those that were read in part `cut`, and those trained on `seen`.
-    grid : Grid
+        Its predictions for windows (`Predicted.table`) by clip, with the columns `is_unlike` (unlike any
+        training clip), `is_partial` (read in part) and `is_trained_on`.
+    grid : RowGrid
     is_trained_on : bool
-        Whether the model knows the film.
+        Whether the model was trained on the film: then all rows are flagged, not only those of its windows.
 
     Returns
     -------
     DataFrame
         The columns of `timeline.csv` that this model has.
     """
-    # Windows [N] without a prediction have NaN in all columns: `eq(True)` is False of them.
-    table = table.reindex(list(grid.windows.clip_ids))
-    is_seen = table["seen"].eq(True).to_numpy()
-    weights = _weights_of(grid, table["movie"].notna().to_numpy(), table["far"].eq(True).to_numpy())
-    partial = _partly_read(grid, table["cut"].eq(True).to_numpy())
-    has_no_content = np.any([grid.flags[flag] for flag in NO_CONTENT], axis=0)
-    has_no_p = weights.unlike | weights.missing | has_no_content
-    n_rows = len(grid.spans)
-    flags = {**grid.flags, UNLIKE: weights.unlike, MISSING: weights.missing, PARTIAL: partial}
-    flags[NO_SKILL] = np.full(n_rows, model.card.no_skill)
-    flags[TRAINED_ON] = is_trained_on | (_only_windows(grid.covered, is_seen).sum(axis=1) > 0)
+    table = table.reindex(list(grid.windows.clip_ids))  # windows [N] without a prediction have NaN
+    # `eq(True)` is False of NaN.
+    is_window_unlike = table["is_unlike"].eq(True).to_numpy()
+    is_window_partial = table["is_partial"].eq(True).to_numpy()
+    is_window_trained_on = table["is_trained_on"].eq(True).to_numpy()
+    weights = _weights_of(grid, table["movie"].notna().to_numpy(), is_window_unlike)
+    is_partial = _partly_read(grid, is_window_partial)
+    flags = {
+        **grid.flags,
+        UNLIKE: weights.unlike,
+        MISSING: weights.missing,
+        PARTIAL: is_partial,
+        NO_SKILL: np.full(len(grid.spans), model.card.no_skill),
+        TRAINED_ON: is_trained_on | _has_window(grid, is_window_trained_on),
+    }
+    has_no_p = np.any([flags[flag] for flag in (UNLIKE, MISSING, *NO_CONTENT)], axis=0)
     logit = _average(weights.used, table["logit"])
     columns: dict[str, Any] = {
         "movie": grid.movie,
@@ -314,10 +326,10 @@ def rows_of_model(
     for name, values in _probability_columns(model, logit).items():
         columns[name] = np.where(has_no_p, np.nan, values)
     columns["unlike"] = _average(weights.predicted, table["unlike"])
-    columns["flags"] = _joined_flags(flags, n_rows)
+    columns["flags"] = _joined_flags(flags, len(grid.spans))
     columns |= _concept_columns(model, table, weights.used, has_no_p)
     columns["n_windows"] = (weights.used > 0).sum(axis=1)
-    columns["status"] = np.select([weights.missing, partial], ["missing", "partial"], "ok")
+    columns["status"] = np.select([weights.missing, is_partial], ["missing", "partial"], "ok")
     return pd.DataFrame(columns)
 
 
@@ -343,18 +355,18 @@ class _Weights(NamedTuple):
 
 
 def _weights_of(grid: RowGrid, is_predicted: NDArray[np.bool_], is_unlike: NDArray[np.bool_]) -> _Weights:
-    """Weigh the windows of a film [N] for the averages over its rows.
+    """Weigh the windows of a film [N] for the averages over its rows: by the seconds of each row they cover.
 
-    A window that is unlike any training clip does not count in a row if others cover at least half of the
-    time that windows cover. Otherwise the row itself is unlike the training, and all its windows count.
+    A row counts as unlike the training if less than half of its predicted seconds are of windows that are
+    like it; then all its windows are averaged. In other rows only windows like the training are.
     """
     predicted = _only_windows(grid.covered, is_predicted)
     like_training = _only_windows(grid.covered, is_predicted & ~is_unlike)
-    total_s = predicted.sum(axis=1)
-    missing = total_s <= 0
-    unlike = ~missing & (like_training.sum(axis=1) < total_s / 2)
-    used = _only_rows(like_training, ~unlike) + _only_rows(predicted, unlike)
-    return _Weights(predicted, used, missing, unlike)
+    predicted_s = predicted.sum(axis=1)
+    is_row_missing = predicted_s <= 0
+    is_row_unlike = ~is_row_missing & (like_training.sum(axis=1) < predicted_s / 2)
+    used = _only_rows(predicted, is_row_unlike) + _only_rows(like_training, ~is_row_unlike)
+    return _Weights(predicted, used, missing=is_row_missing, unlike=is_row_unlike)
 
 
 def _probability_columns(model: "Model", logit: Floats) -> dict[str, Floats]:
@@ -376,7 +388,7 @@ def _probability_columns(model: "Model", logit: Floats) -> dict[str, Floats]:
 def _concept_columns(
     model: "Model", table: pd.DataFrame, weights: csr_array, has_no_p: NDArray[np.bool_]
 ) -> dict[str, Floats]:
-    """Compute each concept's value, probability and, of a model made of concepts, contribution to the logit.
+    """Compute each concept's value, probability and, of a concept bottleneck, contribution to the logit.
 
     Parameters
     ----------
@@ -384,6 +396,7 @@ def _concept_columns(
     table : DataFrame, N rows
         Its predictions for windows.
     weights : sparse array, shape [R, N]
+        Weight of each window in the averages over each row.
     has_no_p : ndarray of bool, shape [R]
         Rows whose probabilities and contributions are NaN.
     """
@@ -391,7 +404,8 @@ def _concept_columns(
 
     if not model.concepts_with_probability:
         return {}
-    is_made_of_concepts = isinstance(model.estimator, ConceptBottleneck)
+    # Of a bottleneck alone, contributions of its concepts and of its base add up to the logit.
+    has_contributions = isinstance(model.estimator, ConceptBottleneck)
     names = model.concepts_with_probability
     values = np.array([_average(weights, table[f"{name}_value"]) for name in names]).T
     probabilities = model.probabilities_of(values)
@@ -399,10 +413,10 @@ def _concept_columns(
     for index, concept in enumerate(names):
         columns[f"{concept}_value"] = values[:, index]
         columns[f"{concept}_p"] = np.where(has_no_p, np.nan, probabilities[:, index])
-        if is_made_of_concepts:
+        if has_contributions:
             contribution = _average(weights, table[f"{concept}_contribution"])
             columns[f"{concept}_contribution"] = np.where(has_no_p, np.nan, contribution)
-    if is_made_of_concepts:
+    if has_contributions:
         base_contribution = _average(weights, table["base_contribution"])
         columns["base_contribution"] = np.where(has_no_p, np.nan, base_contribution)
     return columns
@@ -490,9 +504,10 @@ def _equal_parts(start: float, end: float, n: int) -> Spans:
 def _steps(windows: Windows) -> Spans:
     """Cut a film from one window's start to the next; after the last start, at each hop.
 
-    Of windows of 10 s at 0, 5, 10 and 15 s, the steps are 0-5, 5-10, 10-15, 15-20 and 20-25 s.
+    Of windows of 10 s at 0, 5, 10 and 15 s, the steps are 0-5, 5-10, 10-15, 15-20 and 20-25 s. What is left
+    at the end is part of the last step, which is so up to one and a half hops long.
     """
-    hop_s = windows.hop_s or windows.window_s
+    hop_s = windows.hop_s or windows.window_s  # a single window has no hop
     starts = [float(windows.spans[0, 0])]
     for start in windows.spans[1:, 0].tolist():
         if start - starts[-1] >= hop_s - SLACK_S:  # the last window is moved back: its start is no step
@@ -539,18 +554,29 @@ def read_shots(path: Path, movies: Sequence[str], flags: Path | None = None) -> 
     ManifestError
         As `read_parts`; or there is one film and a table is of others.
     """
-    only_movies = movies if len(movies) == 1 else None
-    shots = {}
-    for name, parts in read_parts(path, only_movies).items():
-        movie = find_film(name, movies) or name
-        shots[movie] = _shot_table(movie, parts, path.name)
+    shots = dict(_read_tables(path, movies))
     if flags is not None:
-        for name, parts in read_parts(flags, only_movies, flagged=True).items():
-            movie = find_film(name, movies) or name
+        for movie, flags_of_film in _read_tables(flags, movies, flagged=True):
             if movie not in shots:
                 raise FilmError(f"{flags}: movie {movie!r} has no shots in {path}")
-            shots[movie] = _flagged(shots[movie], _shot_table(movie, parts, flags.name))
+            shots[movie] = _flagged(shots[movie], flags_of_film)
     return shots
+
+
+def _read_tables(
+    path: Path, movies: Sequence[str], *, flagged: bool = False
+) -> list[tuple[str, pd.DataFrame]]:
+    """Read a table of shots, or of a person's flags (`flagged`); return each film with its rows.
+
+    A film is named as in `movies`, whatever form of its id the table has. A table for one film alone must be
+    of this film.
+    """
+    only_movies = movies if len(movies) == 1 else None
+    tables = []
+    for name, parts in read_parts(path, only_movies, flagged=flagged).items():
+        movie = find_film(name, movies) or name
+        tables.append((movie, _shot_table(movie, parts, path.name)))
+    return tables
 
 
 def read_subtitles_of(
@@ -678,17 +704,18 @@ def read_variables(
         It is no table of windows, or a cell is no number.
     """
     table = read_table(path, needed=("movie", "start_s", "end_s"))
-    measures = [name for name in table.columns if name not in FIELDS]
-    rows = list(table.pointed(measures).timed())
-    tables = _windows_by_film(path, rows, ["start_s", "end_s", *measures], films)
-    used = [name for name in measures if _has_numbers(name, tables.values())]
+    variables = [name for name in table.columns if name not in FIELDS]
+    # Decimal commas become points, and times numbers of seconds.
+    rows = list(table.pointed(variables).timed())
+    tables = _windows_by_film(path, rows, ["start_s", "end_s", *variables], films)
+    used = [name for name in variables if _has_numbers(name, tables.values())]
     if not used:
         raise FilmError(f"{path}: it has no window of {', '.join(films)}, or no column of numbers")
-    n_windows = sum(len(windows) for windows in tables.values())
-    left_out = [name for name in table.columns if name not in {"clip_id", "movie", "start_s", "end_s", *used}]
-    if n_windows < len(rows):
-        others = counted(len(rows) - n_windows, "row")
-        left_out.append(f"{others} of other films, or behind a film's end")
+    read_columns = {"clip_id", "movie", "start_s", "end_s", *used}
+    left_out = [name for name in table.columns if name not in read_columns]
+    n_other_rows = len(rows) - sum(len(windows) for windows in tables.values())
+    if n_other_rows:
+        left_out.append(f"{counted(n_other_rows, 'row')} of other films, or behind a film's end")
     notice = f"{path.name}: {', '.join(used)}"
     if left_out:
         notice += f"; left out {', '.join(left_out)}"
@@ -697,16 +724,16 @@ def read_variables(
 
 
 def _windows_by_film(
-    path: Path, rows: Sequence[Row], names: list[str], films: Mapping[str, Windows]
+    path: Path, rows: Sequence[Row], columns: list[str], films: Mapping[str, Windows]
 ) -> dict[str, pd.DataFrame]:
-    """Read the windows of these films, in order of time; `names` begins with their start and end.
+    """Read the windows of these films, in order of time; `columns` are numbers, the first two times.
 
-    Windows that begin after the film's end are left out; if they are the most, they are refused.
+    Windows that begin after the film's end are left out; films of which more than half do are refused.
     """
-    windows_of: dict[str, dict[tuple[float, float], list[float]]] = {}
+    numbers_of_window: dict[str, dict[tuple[float, float], list[float]]] = {}  # film -> times -> row
     n_after_end = Counter[str]()
     for row in rows:
-        numbers = [row.number(name, path) for name in names]
+        numbers = [row.number(name, path) for name in columns]
         start_s, end_s = numbers[:2]
         if not 0 <= start_s < end_s <= MOST_S:
             raise FilmError(f"{path}: line {row.line}: no window lasts from {start_s:g} to {end_s:g} s")
@@ -716,19 +743,19 @@ def _windows_by_film(
         if start_s >= films[movie].end_s:
             n_after_end[movie] += 1
             continue
-        windows = windows_of.setdefault(movie, {})
-        if (start_s, end_s) in windows:
+        numbers_of_film = numbers_of_window.setdefault(movie, {})
+        if (start_s, end_s) in numbers_of_film:
             raise FilmError(f"{path}: film {movie} has two rows of the window at {start_s:g} s")
-        windows[start_s, end_s] = numbers
-    for movie, windows in windows_of.items():
-        if n_after_end[movie] > len(windows):
+        numbers_of_film[start_s, end_s] = numbers
+    tables = {}
+    for movie, numbers_of_film in numbers_of_window.items():
+        if n_after_end[movie] > len(numbers_of_film):
             raise FilmError(
                 f"{path}: most windows of film {movie} begin behind its end, {films[movie].end_s:g} s: their "
                 "times should be seconds, not frames or milliseconds, of this film"
             )
-    return {
-        movie: pd.DataFrame(sorted(windows.values()), columns=names) for movie, windows in windows_of.items()
-    }
+        tables[movie] = pd.DataFrame(sorted(numbers_of_film.values()), columns=columns)
+    return tables
 
 
 def _has_numbers(column: str, tables: Iterable[pd.DataFrame]) -> bool:
@@ -747,8 +774,8 @@ def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.Data
 def _flagged(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
     """Cut shots where a person's flags begin and end, and replace their flags in between."""
     times = [table[["start_s", "end_s"]].to_numpy().ravel() for table in (shots, flags)]
-    edges = np.unique(np.concatenate(times))
-    spans = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:]})
+    edges = np.unique(np.concatenate(times))  # of shots and flags, rising
+    spans = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:]})  # none has an edge inside it
     of_person = _rows_around(spans, flags)
     of_detector = _rows_around(spans, shots)
     flagged = of_person.combine_first(of_detector)  # the detector's row where the person gave none
@@ -758,10 +785,11 @@ def _flagged(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
 
 def _rows_around(spans: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """Return for each span the row of a table of shots that it lies in; NaN if it lies in none."""
-    # The last row that begins at the start of the span or before it ...
-    rows = pd.merge_asof(spans, table.rename(columns={"end_s": "until_s"}), on="start_s")
-    # ... if it goes on to the end of the span.
-    return rows[list(SHOT_COLUMNS)].where(rows["until_s"] >= rows["end_s"])
+    # For each span, `merge_asof` finds the last shot that begins at its start or before it.
+    shots = table.rename(columns={"end_s": "shot_end_s"})
+    rows = pd.merge_asof(spans, shots, on="start_s")
+    lies_in_shot = rows["shot_end_s"] >= rows["end_s"]
+    return rows[list(SHOT_COLUMNS)].where(lies_in_shot)
 
 
 def flagged_seconds(rows: Spans, shots: pd.DataFrame, flag: str) -> NDArray[np.float64]:

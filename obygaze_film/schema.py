@@ -560,6 +560,8 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
     judged, sure, left, least : int
         Windows that the judge, or each of the panel, judged blindly; those that they were sure of; those that
         are left to judge; and of how many they must be sure, unless none is left (`WindowCounts`).
+    after_gap : int
+        Further windows that they judged, after the first gap of the draw: they do not count.
     definition : str
         Digest of the definitions that they judged under; empty where nothing says.
     definition_name : str
@@ -571,6 +573,7 @@ class TooFewJudged(Struct, frozen=True, kw_only=True):
     sure: Count
     left: Count
     least: Count
+    after_gap: Count = 0
     definition: str = ""
     definition_name: str = ""
 
@@ -714,15 +717,17 @@ def shared_seconds(table: pd.DataFrame) -> NDArray[np.float64]:
     [7.0, 3.0]
     """
     spans = table[["start_s", "end_s"]].to_numpy(dtype=np.float64)
-    edges, edge_of = np.unique(spans, return_inverse=True)  # all times where a row begins or ends, rising
-    first_edges, last_edges = edge_of.reshape(spans.shape).T  # [N] each: indices of a row's edges
+    # All times where a row begins or ends, rising, and for each row the indices of its two among them.
+    edges, edge_indices = np.unique(spans, return_inverse=True)
+    first_edges, last_edges = edge_indices.reshape(spans.shape).T
+    # Between two neighbouring edges, each row that covers the time gets the same part of it.
     n_begun = np.bincount(first_edges, minlength=len(edges))
     n_ended = np.bincount(last_edges, minlength=len(edges))
-    n_rows = np.cumsum(n_begun - n_ended)[:-1]  # that cover the time between each edge and the next
-    n_rows = np.maximum(n_rows, 1)  # between rows there is none, and no time to share
-    seconds_between = np.diff(edges) / n_rows  # of each row that covers the time between two edges
-    seconds_until = np.concatenate([[0.0], np.cumsum(seconds_between)])  # sums up to each edge
-    return np.asarray(seconds_until[last_edges] - seconds_until[first_edges])
+    n_covering = np.cumsum(n_begun - n_ended)[:-1]
+    part_s = np.diff(edges) / np.maximum(n_covering, 1)  # where no row covers the time, nobody gets it
+    # A row's seconds are the sum of the parts from its first edge to its last one.
+    sums_s = np.concatenate([[0.0], np.cumsum(part_s)])  # of the parts before each edge
+    return np.asarray(sums_s[last_edges] - sums_s[first_edges])
 
 
 def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:

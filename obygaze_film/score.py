@@ -144,8 +144,8 @@ class _Loaded:
     sha256 : str
         Of its file; empty without one.
     windows : DataFrame
-        Its predictions, by clip, as `rows_of_model` takes them: with the columns `far` (unlike any training
-        clip), `cut` (read in part) and `seen` (trained on).
+        Its predictions, by clip, as `rows_of_model` takes them: with the columns `is_unlike` (unlike any
+        training clip), `is_partial` (read in part) and `is_trained_on`.
     trained_on : set of str
         The store's films that it was trained on, also if their names differ there.
     """
@@ -287,9 +287,9 @@ def _load(store: Store, models: Sequence[Model | Path | str], movies: Set[str] |
             sha256 = file_sha256(path) if path.is_file() else ""
         predicted = predict(model, [store], movies=movies)
         table = predicted.table.assign(
-            far=predicted.has(WINDOW_UNLIKE),
-            cut=predicted.has(WINDOW_PARTIAL),
-            seen=predicted.has(TRAINED_ON),
+            is_unlike=predicted.has(WINDOW_UNLIKE),
+            is_partial=predicted.has(WINDOW_PARTIAL),
+            is_trained_on=predicted.has(TRAINED_ON),
         )
         loaded_model = _Loaded(
             key=_unique_key(model.card.model, [earlier.key for earlier in loaded]),
@@ -328,15 +328,19 @@ def _score(
         if len(trace):
             traces.append(_with_content(trace, shots))
     table = pd.concat(tables, ignore_index=True).reindex(columns=_columns_of(tables))
-    predicted_ids = {clip_id for scorer in loaded for clip_id in scorer.windows.index}
-    n_missing = sum(clip_id not in predicted_ids for clip_id in grid.windows.clip_ids)
     return Timeline(
-        _film_record(store, models, grid, shots, facts, n_missing=n_missing),
+        _film_record(store, models, grid, shots, facts, n_missing=_n_without_prediction(grid, loaded)),
         table=table.astype({"called": "Int64", "n_windows": "Int64"}),
         shots=shots.assign(movie=grid.movie)[list(SHOT_COLUMNS)],
         frames=pd.concat(traces, ignore_index=True) if traces else NO_TRACES,
         classes=probable_classes(store, grid.windows),
     )
+
+
+def _n_without_prediction(grid: RowGrid, loaded: Sequence[_Loaded]) -> int:
+    """Count the windows of a film of which no model has a prediction."""
+    predicted_ids = {clip_id for scorer in loaded for clip_id in scorer.windows.index}
+    return sum(clip_id not in predicted_ids for clip_id in grid.windows.clip_ids)
 
 
 def _columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
@@ -401,29 +405,26 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
     """
     model, card = loaded.model, loaded.model.card
     is_trained_on = grid.movie in loaded.trained_on
-    classes = [list(levels) for levels in card.target["classes"]]  # the levels of each class, negative first
+    # A target has the levels of each of its classes, the negative class first and the positive one last.
+    levels_of_classes = [list(levels) for levels in card.target["classes"]]
     concept = card.target["concept"]
     negative: list[str] = []
     positive: list[str] = []
-    if classes and not concept:  # clips with a concept, and clips without it, may have any level
-        negative, positive = classes[0], classes[-1]
+    if levels_of_classes and not concept:  # of a concept's target, either class has clips of any level
+        negative, positive = levels_of_classes[0], levels_of_classes[-1]
     codebook = card.codebook["name"]
-    construct, means = card.codebook.get("construct", ""), card.codebook.get("means", {})
-    if codebook in BUILTIN:
-        construct, means = builtin_codebook(codebook).construct, builtin_codebook(codebook).means
+    construct, means = _construct_and_meanings(card.codebook)
     names_of_positive = [concept] if concept else positive
     threshold_p = None
     if model.calibration is not None:
         threshold_p = float(model.calibration.probability([card.threshold])[0])
-    thresholds = zip(model.concepts_with_probability, model.concept_thresholds, strict=False)
-    concepts = [_concept(model, name, float(threshold)) for name, threshold in thresholds]
     return ModelRecord(
         **{name: getattr(card, name) for name in CARD_FIELDS},
         key=loaded.key,
         sha256=loaded.sha256,
         task=card.target["name"],
         task_title=card.target["title"],
-        levels=list(dict.fromkeys(level for levels in classes for level in levels)),
+        levels=list(dict.fromkeys(level for levels in levels_of_classes for level in levels)),
         negative=negative,
         positive=positive,
         concept=concept,
@@ -433,7 +434,7 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         titles=dict(card.codebook.get("titles", {})),
         translations=msgspec.convert(card.codebook.get("translations", {}), dict[str, CodebookTexts]),
         perceives=_perceived_by_all_inputs(card.inputs),
-        concepts=concepts,
+        concepts=_concepts(model),
         decides=model.decides,
         by_concepts="base_contribution" in rows,
         threshold_p=threshold_p,
@@ -449,6 +450,23 @@ def _describe(loaded: _Loaded, rows: pd.DataFrame, grid: RowGrid) -> ModelRecord
         human=None if card.has_planted else agreement_of_people(codebook, positive),
         labelled_by=list(card.labelled_by),
     )
+
+
+def _construct_and_meanings(codebook: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
+    """Return what a codebook's levels measure, and what each level and concept means.
+
+    A built-in codebook says it in its present words; of another one the model's card has the words.
+    """
+    if codebook["name"] in BUILTIN:
+        builtin = builtin_codebook(codebook["name"])
+        return builtin.construct, builtin.means
+    return codebook.get("construct", ""), codebook.get("means", {})
+
+
+def _concepts(model: Model) -> list[ConceptRecord]:
+    """Make the records of the concepts that have a probability, which come first among the thresholds."""
+    thresholds = zip(model.concepts_with_probability, model.concept_thresholds, strict=False)
+    return [_concept(model, name, float(threshold)) for name, threshold in thresholds]
 
 
 def _calibration_record(model: Model) -> CalibrationRecord | None:
@@ -555,8 +573,9 @@ def _absent(model: Model, concept: str) -> float | None:
 def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_trained_on: bool) -> Rate:
     """Compute the share of a film's time that a model expects to be positive, or say why it is refused.
 
-    The share is sum(duration * p) / sum(duration) over the counted rows. `_why_no_rate` lists the reasons to
-    refuse it. The calibration's band holds 80 % of the shares under sigmoids drawn from their posterior.
+    The share is sum(duration * p) / sum(duration) over the counted rows. It has two intervals of 80 %. The
+    calibration's band has the shares by sigmoids drawn from their posterior: how sure the sigmoid is. The
+    bracket is made to hold the true shares of new films, and so is wider.
 
     Parameters
     ----------
@@ -590,6 +609,7 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
     logits = rows.loc[counted, "logit"].to_numpy(dtype=np.float64)
     value, band_low, band_high = model.calibration.expected_share(logits, seconds[counted])
     n_windows = counted_s / window_s
+    # The share of a film of few windows varies more: its bracket is wider than that of the films left out.
     extra_variance = _extra_variance(model, rows.loc[counted, "p"], seconds[counted], n_windows)
     bracket_low, bracket_high = model.calibration.bracket(value, extra_variance)
     usual_low, usual_high = model.calibration.bracket(value)
@@ -610,6 +630,9 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
 def _why_no_rate(rows: pd.DataFrame, model: Model, unreliable_share: float, *, is_trained_on: bool) -> str:
     """Say why a model gives no rate of a film; "" if it gives one.
 
+    Of several reasons the first is said: that of the model before that of the film, and that of the film
+    before that of the calibration, which another run of `evaluate` may mend.
+
     Parameters
     ----------
     rows : DataFrame
@@ -619,7 +642,7 @@ def _why_no_rate(rows: pd.DataFrame, model: Model, unreliable_share: float, *, i
         Share of the film's content that is unlike any training clip or missing.
     is_trained_on : bool
     """
-    if not model.decides:
+    if not model.decides:  # it gives no logit
         return "the model finds concepts and decides nothing"
     if is_trained_on:
         return "the model was trained on this film"
@@ -683,8 +706,9 @@ def _extra_variance(model: Model, p: pd.Series, seconds: NDArray[np.float64], n_
 def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequence[str]) -> pd.DataFrame:
     """Average a model's values of frames over steps of a film.
 
-    A step is a second, or the time between frames where that is longer, in whole seconds up to 60. All frames
-    in a step are averaged, those of overlapping windows too.
+    A model that reads frames gives each frame a weight in its window's logit, a contribution to it, and
+    probabilities of concepts. A step is a second, or the time between frames where that is longer, in whole
+    seconds up to 60. All frames in a step are averaged, those of overlapping windows too.
 
     Parameters
     ----------
@@ -706,16 +730,15 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     if not all_have_probability or not reads_frames(model, store):
         return NO_TRACES
     group = store[model.card.backbone]
-    wanted = set(clip_ids)
-    rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted and group.usable[row]]
-    frames = frames_of(model, store, np.array(rows, dtype=np.intp))
-    frames = frames[frames["time_s"].notna()]
+    wanted_ids = set(clip_ids)
+    rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted_ids and group.usable[row]]
+    all_frames = frames_of(model, store, np.array(rows, dtype=np.intp))
+    frames = all_frames[all_frames["time_s"].notna()]
     step_s = _step_length_s(frames)
     concept_columns = [f"{concept}_p" for concept in model.concepts_with_probability]
-    frames = frames.assign(step=np.floor(frames["time_s"] / step_s), n_frames=1)
-    steps = frames.groupby("step", sort=True)
-    table = steps[["weight", "contribution", *concept_columns]].mean()
-    table.insert(0, "n_frames", steps["n_frames"].sum().astype("Int64"))
+    frames_of_step = frames.groupby(np.floor(frames["time_s"] / step_s), sort=True)  # 0, 1, 2, ...
+    table = frames_of_step[["weight", "contribution", *concept_columns]].mean()
+    table.insert(0, "n_frames", frames_of_step.size().astype("Int64"))
     start_s = table.index.to_numpy(dtype=np.float64) * step_s
     table = table.reset_index(drop=True)
     table = table.assign(movie=movie, model=key, start_s=start_s, end_s=start_s + step_s)

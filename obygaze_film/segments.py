@@ -134,7 +134,8 @@ def is_reason(contribution: float, change: float | None) -> bool:
 def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:
     """Read the concepts of a row of `SEGMENT_COLUMNS`, the largest contribution first.
 
-    A cell holds a value for each concept, such as `Body;Look`; its n-th value is of the n-th concept.
+    Its cells are lists: `Body;Look` in the column `concepts` and `0.62;0.40` in `concepts_p` say that Body
+    has the probability 0.62.
     """
     if not segment["concepts"]:
         return ()
@@ -165,10 +166,8 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     left out.
 
     If there are fewer than `top`, stretches around the highest peaks below the threshold are added: each is
-    cut out by the same rule, with its peak as the threshold.
-
-    The `number` of a segment does not depend on `top`. Those that reach the threshold are numbered by time.
-    Of the others, those in a list of `LISTED` segments are numbered by time first, then the rest by time.
+    cut out by the same rule, with its peak as the threshold. Segments that reach the threshold are numbered
+    1, 2, ... by time, the weaker ones w1, w2, ... (`_numbers_of_weaker`).
 
     Parameters
     ----------
@@ -176,6 +175,7 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
         The rows of the model, in time order.
     model : ModelRecord
     top : int
+        How many segments to list, if the film has as many; all that reach the threshold are listed.
 
     Returns
     -------
@@ -192,23 +192,34 @@ def find_segments(rows: pd.DataFrame, model: ModelRecord, top: int = LISTED) -> 
     start_s = columns["start_s"]
     end_s = columns["end_s"]
     reaching = _reaching(p, threshold, start_s, end_s)
-    is_free = p < threshold
+    is_elsewhere = p < threshold  # rows that may be in a weaker segment
     for first, after in reaching:
-        is_free[first:after] = False
-    n_in_list = max(LISTED - len(reaching), 0)
-    n_shown = max(top - len(reaching), 0)
-    weaker = _peaks(p, is_free, start_s, end_s, max(n_in_list, n_shown))
+        is_elsewhere[first:after] = False
+    n_weaker = max(top - len(reaching), 0)
+    n_in_usual_list = max(LISTED - len(reaching), 0)
+    weaker = _peaks(p, is_elsewhere, start_s, end_s, max(n_weaker, n_in_usual_list))
+    weaker_numbers = _numbers_of_weaker(weaker, n_in_usual_list)
     segments = []
     for run, number in zip(reaching, _numbers_by_time(reaching), strict=True):
         segments.append(_row(columns, has_p, run, model) | {"reaches": 1, "number": str(number)})
-    numbers_in_list = _numbers_by_time(weaker[:n_in_list])
-    further_numbers = [n_in_list + number for number in _numbers_by_time(weaker[n_in_list:])]
-    numbers = [*numbers_in_list, *further_numbers]
-    for run, number in zip(weaker[:n_shown], numbers[:n_shown], strict=True):
+    for run, number in zip(weaker[:n_weaker], weaker_numbers[:n_weaker], strict=True):
         segments.append(_row(columns, has_p, run, model) | {"reaches": 0, "number": f"w{number}"})
     table = pd.DataFrame(segments, columns=SEGMENT_COLUMNS)
     table = table.sort_values(["reaches", "p", "start_s"], ascending=[False, False, True], ignore_index=True)
     return table.assign(rank=np.arange(1, len(table) + 1))
+
+
+def _numbers_of_weaker(weaker: Sequence[Run], n_in_usual_list: int) -> list[int]:
+    """Return the numbers of the segments below the threshold, which come with the highest peak first.
+
+    A segment keeps its number when a reader asks for a longer list: the first ones, those in a list of the
+    usual length (`LISTED`), are numbered by time among each other, and the rest by time after them.
+    """
+    further_numbers = _numbers_by_time(weaker[n_in_usual_list:])
+    return [
+        *_numbers_by_time(weaker[:n_in_usual_list]),
+        *(n_in_usual_list + number for number in further_numbers),
+    ]
 
 
 def n_reaching(rows: pd.DataFrame, model: ModelRecord, column: str = "p") -> int:
@@ -270,7 +281,7 @@ def _joined(separate: Sequence[Run], start_s: NDArray[np.float64], end_s: NDArra
 
 def _peaks(
     p: NDArray[np.float64],
-    is_free: NDArray[np.bool_],
+    may_be_in_run: NDArray[np.bool_],
     start_s: NDArray[np.float64],
     end_s: NDArray[np.float64],
     n: int,
@@ -281,13 +292,13 @@ def _peaks(
     ----------
     p : ndarray, shape [N]
         Probabilities.
-    is_free : ndarray of bool, shape [N]
+    may_be_in_run : ndarray of bool, shape [N]
         Rows that may be in a run: they have a probability and are in no other segment.
     start_s, end_s : ndarray, shape [N]
         Of the rows.
     n : int
     """
-    is_left = is_free.copy()
+    is_left = may_be_in_run.copy()
     peaks: list[Run] = []
     while len(peaks) < n and is_left.any():
         peak = int(np.argmax(np.where(is_left, p, -1.0)))
@@ -351,11 +362,12 @@ def _row(columns: Columns, has_p: NDArray[np.bool_], run: Run, model: ModelRecor
 
 
 def means_of(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, object]:
-    """Average rows that are counted by weights [N]; return a part of `SEGMENT_COLUMNS`.
+    """Average rows with a probability by weights [N]; return a part of `SEGMENT_COLUMNS`.
 
-    It is the probability with its band, and the concepts to name: those that are seen, those that are a
-    reason, and the `N_CONCEPTS` that contribute most.
+    It is the mean probability with its band, and lists on the concepts to name: those that are seen, those
+    that are a reason, and the three that contribute most.
     """
+    # By contribution, the largest first.
     all_reasons = _reasons_by_contribution(rows, weights, model) if model.by_concepts else []
     present = [reason for reason in all_reasons if reason.is_present]
     heaviest = [reason for reason in all_reasons[:N_CONCEPTS] if reason.contribution]
@@ -416,16 +428,17 @@ def band_of_mean(rows: Columns, weights: NDArray[np.float64], model: ModelRecord
 
 
 def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None) -> str:
-    """Say whether rows [N] have more or less of a concept than usual, by weights [N].
+    """Say whether rows [N] have ``more`` or ``less`` of a concept than usual by the mean of its values.
 
-    The mean of its values decides. If some values are above the usual one and some below, it is ``mixed``
-    where another mean says the opposite: that of its probabilities, or its `change` of the probability.
+    It is ``mixed`` if some rows have more and some less, so that means contradict each other: that of its
+    probabilities says the opposite of that of its values, or the `change` of the probability due to it has
+    another sign than its contribution to the logit.
     """
     values = rows[f"{concept.name}_value"]
     is_more = bool(np.average(values, weights=weights) > concept.usual)
     amount = "more" if is_more else "less"
-    counted_values = values[weights > 0]
-    is_on_both_sides = counted_values.min() < concept.usual < counted_values.max()
+    weighted_values = values[weights > 0]
+    is_on_both_sides = weighted_values.min() < concept.usual < weighted_values.max()
     if not is_on_both_sides:
         return amount
     p = _mean(rows, f"{concept.name}_p", weights)
@@ -465,8 +478,9 @@ def _mean_changes(rows: Columns, weights: NDArray[np.float64], model: ModelRecor
 def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.float64]]:
     """Compute how much of the probability of each row [N] is due to each concept, by name.
 
-    It is the probability less the probability with the concept at its usual value, where its contribution to
-    the logit is 0. Concepts without a usual value are left out.
+    It is the row's probability minus what it would be with the concept at its usual value. There the concept
+    adds 0 to the logit: that logit is the row's minus the concept's contribution. Concepts without a usual
+    value are left out.
     """
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     if not (names and model.by_concepts and model.calibration):

@@ -109,7 +109,12 @@ class Timeline:
 
     def time(self, key: str | None = None) -> FilmTime:
         """Part the film's time: judged by a model, not judged, and black pictures or credits."""
-        return film_time(self.rows(key))
+        return self._time_by_model[self.model(key).key]
+
+    @cached_property
+    def _time_by_model(self) -> dict[str, FilmTime]:
+        """The parts of the film's time by the key of each model; titles and claims ask for them often."""
+        return {key: film_time(self.rows(key)) for key in self.keys}
 
     def rate(self, key: str | None = None) -> Rate:
         """Return the share of the film's time that a model expects to be positive, or why it is refused."""

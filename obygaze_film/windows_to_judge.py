@@ -84,15 +84,17 @@ def choose_next(
         There is nothing left to judge, or of no window left the model says enough; or judged windows were
         drawn with several seeds.
     """
-    judged_clips = [
-        clip for clip in judged if clip.level and (not blind or clip.extras.get(SEEN_SCORE) == "0")
-    ]
+    judged_clips = [clip for clip in judged if clip.level]
     if blind:
-        clips = [clip for film in films for clip in _next_blind(film, judged_clips, seed)[:n]]
-    else:
-        clips = _next_in_sight(films, n, key, judged_clips, seed)
+        judged_blindly = [clip for clip in judged_clips if clip.extras.get(SEEN_SCORE) == "0"]
+        clips = [clip for film in films for clip in _next_blind(film, judged_blindly, seed)[:n]]
+        if not clips:
+            raise FilmError("no window is left to judge")
+        return clips
+    choices = [_choice_of(film, key, judged_clips, seed) for film in films]
+    clips = _next_in_sight(films, choices, n)
     if not clips:
-        n_left = 0 if blind else sum(len(_choice_of(film, key, judged_clips, seed).fresh) for film in films)
+        n_left = sum(len(choice.fresh) for choice in choices)  # of which the model says too little
         raise FilmError(
             counted_message("next_none_known", n_left) if n_left else "no window is left to judge"
         )
@@ -147,7 +149,10 @@ def unread_notices(films: Sequence[Timeline]) -> list[str]:
 def unknown_notices(
     films: Sequence[Timeline], judged: Collection[Clip] = (), *, key: str | None = None
 ) -> list[str]:
-    """Note of each film whose windows left are drawn blindly alone, as the model says too little of each."""
+    """Name the films of which windows are left to judge, but the model says too little of each to choose it.
+
+    These windows are only drawn blindly.
+    """
     notices: list[str] = []
     for film in films:
         choice = _choice_of(film, key, [clip for clip in judged if clip.level], seed=0)
@@ -189,6 +194,7 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     order = draw.order()
     cells_left = [cell for cell in order if cell not in judged_cells]
     if draw.sampling == SUCCESSIVE:
+        # If content changed since, the order did too: cells take the places that no judgement has.
         places = _free_places(judged_of_film, len(cells_left))
     else:
         place_of = {cell: place for place, cell in enumerate(order, start=1)}
@@ -227,20 +233,20 @@ def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
     }
 
 
-def _next_in_sight(
-    films: Sequence[Timeline], n: int, key: str | None, judged: Sequence[Clip], seed: int
-) -> list[Clip]:
-    """Choose windows to judge in sight of their scores: uncertain ones, and a third at random."""
-    choices = [_choice_of(film, key, judged, seed) for film in films]
+def _next_in_sight(films: Sequence[Timeline], choices: Sequence["_Choice"], n: int) -> list[Clip]:
+    """Choose windows to judge in sight of their scores: uncertain ones, and a third or more at random.
+
+    If there are not enough uncertain ones, more are drawn at random. `choices` has what may be chosen of each
+    film.
+    """
     n_random = n // 3
     uncertain = _in_turn([choice.uncertain for choice in choices])[: n - n_random]
-    reason_of = dict.fromkeys(uncertain, UNCERTAIN)
-    others = []
+    drawn = []  # the other windows, in a random order
     for film_index, cell in _in_turn([choice.fresh for choice in choices]):
         is_known = choices[film_index].is_known[cell]
-        if is_known and (film_index, cell) not in reason_of:
-            others.append((film_index, cell))
-    reason_of |= dict.fromkeys(others[: n - len(uncertain)], RANDOM)
+        if is_known and (film_index, cell) not in uncertain:
+            drawn.append((film_index, cell))
+    reason_of = dict.fromkeys(uncertain, UNCERTAIN) | dict.fromkeys(drawn[: n - len(uncertain)], RANDOM)
     clips = []
     for (film_index, cell), reason in sorted(reason_of.items()):
         cells = choices[film_index].cells

@@ -209,8 +209,8 @@ def _of_networks(folder: Path) -> Iterator[Use]:
     """Yield the patterns of names of tensors that a checkpoint may have beside its network's."""
     networks = tomllib.loads((folder / "backbones/networks.toml").read_text(encoding="utf-8"))
     for entry in _tables_in(networks):
-        for source in entry.get("unexpected", ()):
-            yield Use("networks.unexpected", re.compile(source), WHOLE)
+        for source in entry.get("unused_tensors", ()):
+            yield Use("networks.unused_tensors", re.compile(source), WHOLE)
 
 
 def _tables_in(value: Any) -> Iterator[Mapping[str, Any]]:

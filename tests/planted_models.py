@@ -116,8 +116,8 @@ def make_shelf(folder: Path, models: tuple[str, ...] = MODELS, *, concept: str =
     return Shelf(folder, store, manifest, data, run, paths)
 
 
-def kept_alike(path, folder, **settings):
-    """Load a model, and hold that it is saved again as it was."""
+def load_checking_round_trip(path, folder, **settings):
+    """Load a model from a file; fail unless it is saved again as the same bytes."""
     model = load_model(path, **settings)
     save_model(model, folder / "again.model")
     assert (folder / "again.model").read_bytes() == path.read_bytes()

@@ -19,8 +19,8 @@ SECRETS = {
     "HOSTNAME": "mark8host",
 }
 """What the environment holds meanwhile."""
-WORDS = tuple(sorted(set(re.findall(r"\w*mark\d\w+", " ".join(SECRETS.values())))))
-_WRITTEN = (MARK, json.dumps(MARK)[1:-1], MARK.replace(" ", "%20"), *WORDS)
+SECRET_VALUES = tuple(sorted(set(re.findall(r"\w*mark\d\w+", " ".join(SECRETS.values())))))
+_WRITTEN = (MARK, json.dumps(MARK)[1:-1], MARK.replace(" ", "%20"), *SECRET_VALUES)
 
 
 def contents(path: Path) -> Iterator[bytes]:
@@ -32,7 +32,7 @@ def contents(path: Path) -> Iterator[bytes]:
             yield from (packed.read(name) for name in packed.namelist())
 
 
-def marked(files: Iterable[Path]) -> list[tuple[Path, str]]:
+def marks_in(files: Iterable[Path]) -> list[tuple[Path, str]]:
     """List the files that hold a mark, with what they hold."""
     return [
         (path, mark)

@@ -16,9 +16,8 @@ import pytest
 import obygaze_features as of
 from obygaze_features.errors import ObygazeError
 from tests.cli.conftest import given, url  # noqa: F401 - fixtures
-from tests.cli.lines import LINES
-from tests.cli.table import prepared as standing_in
-from tests.cli.table import rows
+from tests.cli.lines import COMMAND_TABLES
+from tests.cli.table import read_table, stand_in
 from tests.cli.test_commands import COMMANDS
 from tests.command import obygaze
 from tests.test_door import ENDLESS, POSIX, SMALL
@@ -186,15 +185,15 @@ def words_that_read(command):
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:constrained_layout")  # a name may be longer than a figure is wide
-@pytest.mark.parametrize("group", LINES)
+@pytest.mark.parametrize("group", COMMAND_TABLES)
 @pytest.mark.nightly
 def test_a_command_refuses_or_reads_it(given, tmp_path, monkeypatch, group):  # noqa: F811
     """What changes its inputs, or reads no film, is left out; networks meet what has no end alone."""
     shutil.copytree(given, tmp_path / "in", symlinks=True)
-    standing_in(tmp_path, monkeypatch)
+    stand_in(tmp_path, monkeypatch)
     seen, wrong = set(), []
     names = sorted(COMMANDS, key=len, reverse=True)
-    for number, row in enumerate(rows(LINES[group])):
+    for number, row in enumerate(read_table(COMMAND_TABLES[group])):
         name = next((name for name in names if row.command.startswith(name)), "store rm")
         if name in {"store rm", "store seal", "codebook template"}:
             continue

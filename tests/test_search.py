@@ -132,8 +132,8 @@ def test_a_text_turned_away_ranks_the_other_way(folder):
 def test_stores_at_a_url_give_the_same(folder):
     pytest.importorskip("obstore")
     here = search(folder / "films", QUERY, text_store=folder / "texts")
-    with serving(folder) as site:
-        there = search(f"{site.url}/films-1.0.0", QUERY, text_store=f"{site.url}/texts-1.0.0")
+    with serving(folder) as server:
+        there = search(f"{server.url}/films-1.0.0", QUERY, text_store=f"{server.url}/texts-1.0.0")
     assert there == here
 
 

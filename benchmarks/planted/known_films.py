@@ -207,7 +207,7 @@ def flagged(films: dict[str, Drawn], new_films: dict[str, Drawn], *, with_pictur
         predicted = om.predict(model, store)
     is_flagged = predicted.table.assign(flagged=predicted.has("trained_on"))
     by_film = is_flagged.groupby("movie")["flagged"]
-    bytes_of_a_clip = (model.training.rows.nbytes + model.training.pictures.nbytes) / (FILMS * CLIPS)
+    bytes_of_a_clip = (model.training.digests.nbytes + model.training.pictures.nbytes) / (FILMS * CLIPS)
     return {
         "all clips flagged": by_film.all().to_numpy(),
         "any clip flagged": by_film.any().to_numpy(),

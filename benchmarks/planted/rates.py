@@ -225,7 +225,7 @@ def rated(rng: np.random.Generator, size: int, n: int, *, share: float, model: s
     estimate = estimate_rate(cells, drawn, y[drawn])
     truth = float(np.average(y, weights=seconds))
     width = estimate.high - estimate.low
-    alone = estimate.alone_high - estimate.alone_low
+    alone = estimate.high_without_model - estimate.low_without_model
     return {
         "holds": (estimate.low <= truth + 1e-9) & (truth <= estimate.high + 1e-9),
         "width": width,

@@ -16,15 +16,15 @@ CLASSIFIER: Final = "classifier"
 """The field `head` in the provenance of a group of answers, by which stores recognise it."""
 
 
-PLACEHOLDER: Final = re.compile(r"LABEL_\d+")
-"""What transformers calls a class without a name."""
+NAMELESS_CLASS: Final = re.compile(r"LABEL_\d+")
+"""What transformers calls a class without a name: `LABEL_0`, `LABEL_1` and so on."""
 MULTI_LABEL: Final = "multi_label_classification"
 """The `problem_type` of a classifier several of whose classes may be right at once."""
 REGRESSION: Final = "regression"
 """The `problem_type` of a head that measures something, and has no classes."""
 
 
-def named_classes(config: Any, where: str) -> tuple[str, ...]:
+def named_classes(config: Any, weights_name: str) -> tuple[str, ...]:
     """Return the class names of a transformers classifier, from `id2label` of its configuration.
 
     Names are made unique: ImageNet has two classes `crane`, and the second is called `crane (2)`.
@@ -33,25 +33,27 @@ def named_classes(config: Any, where: str) -> tuple[str, ...]:
     ----------
     config
         Configuration of the classifier.
-    where
-        The weights, for messages.
+    weights_name
+        Name of the weights, for messages.
 
     Raises
     ------
     BackboneError
-        If the classes have no names, or the head is a regression.
+        If the classes have no names, or the head is a regression, which gives no probabilities.
     """
     names = [str(config.id2label[number]) for number in sorted(config.id2label)]
-    if all(PLACEHOLDER.fullmatch(name) for name in names):
+    if all(NAMELESS_CLASS.fullmatch(name) for name in names):
         raise BackboneError(
-            f"{where}: its classes have no names (LABEL_0 and so on): write their names into id2label of its "
-            "config.json"
+            f"{weights_name}: its classes have no names (LABEL_0 and so on): write their names into id2label "
+            "of its config.json"
         )
     problem = getattr(config, "problem_type", None)
-    if problem == REGRESSION or (len(names) == 1 and problem != MULTI_LABEL):
+    # A single number that stands for no class of several is a measure, whose softmax would always be 1.
+    is_measure = problem == REGRESSION or (len(names) == 1 and problem != MULTI_LABEL)
+    if is_measure:
         raise BackboneError(
-            f"{where}: its head gives a measure ({', '.join(names[:3])}) and no probabilities of classes: "
-            "leave out --answers"
+            f"{weights_name}: its head gives a measure ({', '.join(names[:3])}) and no probabilities of "
+            "classes: leave out --answers"
         )
     return unique_names(names)
 
@@ -68,9 +70,9 @@ def answers_fields(
     of_frames: bool = True,
     meaning: str = "probability of each class",
 ) -> dict[str, Any]:
-    """Return the provenance fields of a group of class probabilities.
+    """Return the provenance fields of the group of a store that holds class probabilities (`NAME.answers`).
 
-    They replace the fields of the same names in the provenance of the network's own group.
+    Such a group has the provenance of the network's own group, in which these fields are replaced.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ def answers_fields(
         "architecture": {"type": network_type, "features": list(class_names)},
     }
     if of_frames:
-        fields["perceives"] = list(PICTURES)  # single frames show no motion
+        fields["perceives"] = list(PICTURES)  # what can be told from single frames, which show no motion
     return fields
 
 
@@ -103,36 +105,38 @@ class ClassifierBase(nn.Module):
     ----------
     classifier
         A transformers network for classification.
-    inside
+    inner_network
         The network inside it, which computes the features.
     keeps_pooler
-        Whether the output keeps `pooler_output`; False for a network that is read without its pooling layer.
+        Whether the output keeps `pooler_output`, the vector of its pooling layer; False for a network whose
+        pooling layer may be untrained.
     """
 
-    def __init__(self, classifier: Any, inside: nn.Module, *, keeps_pooler: bool = True) -> None:
-        """Register a hook on `inside`, so that `forward` can return its output and not the classifier's."""
+    def __init__(self, classifier: Any, inner_network: nn.Module, *, keeps_pooler: bool = True) -> None:
+        """Register a hook on the inner network, so that `forward` can return its output."""
         super().__init__()
         self.classifier = classifier
         self.config = classifier.config
         # In a list, so that torch does not register it: it is a part of `classifier` already.
-        self._inside = [inside]
+        self._inner_network = [inner_network]
         self._keeps_pooler = keeps_pooler
         self._output: Any = None
         self._logits: torch.Tensor | None = None
-        inside.register_forward_hook(lambda _network, _inputs, output: self._store_output(output))
+        inner_network.register_forward_hook(lambda _network, _inputs, output: self._store_output(output))
 
     @property
-    def inside(self) -> nn.Module:
+    def inner_network(self) -> nn.Module:
         """Return the network inside the classifier, which computes the features."""
-        return self._inside[0]
+        return self._inner_network[0]
 
     def forward(self, **inputs: Any) -> Any:
         """Run the classifier, keep its logits for `take_logits`, and return the output of its network."""
-        inputs.pop("skip_predictor", None)  # V-JEPA 2's classifier passes it itself
+        # V-JEPA 2's classifier passes this argument to its network itself: it would be given twice.
+        inputs.pop("skip_predictor", None)
         self._logits = self.classifier(**inputs).logits
         output = self._output
         self._output = None
-        if not self._keeps_pooler:  # its pooling layer may be untrained
+        if not self._keeps_pooler:
             output.pooler_output = None
         return output
 
@@ -169,14 +173,14 @@ class WithClassProbabilities(nn.Module):
         self._is_multi_label = is_multi_label(classifier.config)
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`.
+        """Encode clips `[B, F, 3, h, w]`, and add `answers/pooled` [B, Q]: probabilities of Q classes.
 
-        `answers/pooled` [B, Q] has the mean class probabilities of each clip.
+        Those of a clip are the mean over its frames, if the classifier takes single frames.
         """
         results = dict(self.network(pixels))
-        logits = self._classifier[0].take_logits().float()  # [N, Q], a row for each frame or each clip
+        logits = self._classifier[0].take_logits().float()  # [B F, Q] of frames, or [B, Q] of clips
         probabilities = logits.sigmoid() if self._is_multi_label else logits.softmax(dim=-1)
-        by_clip = probabilities.reshape(len(pixels), -1, probabilities.shape[-1])  # [B, rows of a clip, Q]
+        by_clip = probabilities.reshape(len(pixels), -1, probabilities.shape[-1])  # [B, F or 1, Q]
         results[f"{ANSWERS}/pooled"] = by_clip.mean(dim=1)
         return results
 
@@ -199,11 +203,11 @@ class WithAnswers(nn.Module):
         self.classifier = classifier
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`.
+        """Encode clips `[B, F, 3, h, w]`, and add `answers/pooled` [B, Q]: probabilities of Q classes.
 
-        `answers/pooled` [B, Q] is the mean over frames of their class probabilities.
+        Those of a clip are the mean over its frames.
         """
         results = dict(self.network(pixels))
-        logits = self.classifier(results["frames"]).float()
+        logits = self.classifier(results["frames"]).float()  # vectors [B, F, D] to [B, F, Q]
         results[f"{ANSWERS}/pooled"] = logits.softmax(dim=-1).mean(dim=1)
         return results

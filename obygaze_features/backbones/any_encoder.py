@@ -25,7 +25,7 @@ from obygaze_features.backbones.class_calls import (
     call_of,
     clip_fields,
     network_class,
-    settings_of,
+    pooler_off_arguments,
 )
 from obygaze_features.backbones.classifiers import (
     TIMM,
@@ -33,7 +33,7 @@ from obygaze_features.backbones.classifiers import (
     is_of_a_classifier,
     load_classifier,
 )
-from obygaze_features.backbones.encoder_kinds import HEADS
+from obygaze_features.backbones.encoder_specs import HEADS
 from obygaze_features.backbones.own_processor import NUMBER_BITS, OwnProcessor, call_processor
 from obygaze_features.backbones.weights import TABLES, Weights
 from obygaze_features.errors import BackboneError
@@ -73,8 +73,9 @@ class InspectedType:
         How the class, or the classifier around it, is called.
     in_classifier
         Whether the network is loaded inside its classifier.
-    is_half
-        Whether it is the vision half of a network that also reads sound; the other tensors are not used.
+    is_vision_half
+        Whether `cls` and `config` are those of the vision half of a network that joins pictures and sound,
+        whose other tensors are not used.
     """
 
     weights: Weights
@@ -83,39 +84,47 @@ class InspectedType:
     config: Any
     call: ClassCall
     in_classifier: bool = False
-    is_half: bool = False
+    is_vision_half: bool = False
 
     def network(self) -> nn.Module:
         """Load the network: inside its classifier, or alone and without the parts that read texts."""
         if self.in_classifier:
-            keeps_pooler = POOLER_ARGUMENT not in settings_of(self.cls)
+            keeps_pooler = POOLER_ARGUMENT not in pooler_off_arguments(self.cls)
             return load_classifier(self.weights, self.model_type, self.config, keeps_pooler=keeps_pooler)
-        unused_tensors = [*HEADS]  # regular expressions of names
-        if self.is_half:
-            # The tensors of this half have names that begin with its prefix; all others are unused.
-            unused_tensors.append(rf"(?!{re.escape(self.cls.base_model_prefix)}\.).*")
+        unused_tensors = [*HEADS]  # patterns of names
+        if self.is_vision_half:
+            # The names of its tensors begin with the prefix of its class; tensors of other names are unused.
+            prefix = re.escape(self.cls.base_model_prefix)
+            unused_tensors.append(rf"(?!{prefix}\.).*")
         network: nn.Module = load_pretrained(
-            self.cls, self.weights, self.config, allow_unexpected=unused_tensors, **settings_of(self.cls)
+            self.cls,
+            self.weights,
+            self.config,
+            allow_unexpected=unused_tensors,
+            **pooler_off_arguments(self.cls),
         )
-        calls_vision_part_alone = self.call.method != "forward"
-        if calls_vision_part_alone:
+        calls_features_method = self.call.method != "forward"
+        if calls_features_method:  # which runs no part that reads or writes texts
             for part in LANGUAGE_PARTS:
                 if isinstance(getattr(network, part, None), nn.Module):
                     setattr(network, part, None)
         return network
 
-    def seeing_config(self) -> Any:
-        """Return the configuration of the vision part, or the whole one if it has no such part."""
+    def vision_config(self) -> Any:
+        """Return the configuration of the part that sees; the whole one if the network has no other part."""
         return getattr(self.config, "vision_config", None) or self.config
 
-    def frames(self, backbone: str, typed: int | None) -> int:
-        """Return the number of frames of a clip: the typed one, else the configuration's, else a default.
+    def frames(self, backbone: str, given: int | None) -> int:
+        """Return the number of frames of a clip.
+
+        It is the given one. Else it is `N_FRAMES` for networks of pictures, and for networks of clips the
+        number in the configuration, or `USUAL_CLIP_FRAMES` if that names none.
 
         Parameters
         ----------
         backbone
             `image` or `video`, the backbone that the user named.
-        typed
+        given
             Number of frames that the user gave; None if the user gave none.
 
         Raises
@@ -132,22 +141,22 @@ class InspectedType:
                 f"{self.weights.name}: a network of type {self.model_type!r} sees {what}: "
                 f"--backbone {right_backbone}"
             )
-        if typed:
-            return typed
+        if given:
+            return given
         if not takes_clips:
             return N_FRAMES
-        config = self.seeing_config()
-        field = clip_fields(config).frames
-        if not field:
+        config = self.vision_config()
+        frames_field = clip_fields(config).frames_field
+        if not frames_field:
             return USUAL_CLIP_FRAMES
-        n_frames: int = getattr(config, field)
+        n_frames: int = getattr(config, frames_field)
         return n_frames
 
     def record(self) -> dict[str, Any]:
-        """Return the provenance fields of the network: its configuration, and the page on its family."""
-        family = self.cls.__module__.split(".")[-2]
+        """Return the provenance fields of the network: its configuration, and the page that documents it."""
+        family = self.cls.__module__.split(".")[-2]  # `vit` of `transformers.models.vit.modeling_vit`
         return {
-            "architecture": {"type": self.model_type, **plain_config(self.seeing_config())},
+            "architecture": {"type": self.model_type, **plain_config(self.vision_config())},
             "citation": DOCUMENTATION_URL + family,
         }
 
@@ -175,31 +184,39 @@ def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: b
         is missing.
     """
     config = auto_config(weights, model_type)
-    vision_config = VISION_CONFIGS.get(model_type)
-    is_half = vision_config is not None
-    if vision_config is not None:
-        config = attrgetter(vision_config)(config)
-    cls = network_class(config.model_type if is_half else model_type, weights.name)
+    is_vision_half = model_type in VISION_CONFIGS
+    if is_vision_half:
+        config = attrgetter(VISION_CONFIGS[model_type])(config)
+    cls = network_class(config.model_type if is_vision_half else model_type, weights.name)
     in_classifier = answers or is_of_a_classifier(weights, model_type)
     called_class = classifier_class(weights, model_type) if in_classifier else cls
     call = call_of(called_class, backbone, weights.name)
-    fields = clip_fields(getattr(config, "vision_config", None) or config)
-    if call.form == "pictures" and fields.frames:
+    inspected = InspectedType(weights, model_type, cls, config, call, in_classifier, is_vision_half)
+    has_frames = clip_fields(inspected.vision_config()).frames_field != ""
+    if call.form == "pictures" and has_frames:
         # Some networks of clips call their argument `pixel_values` too; their configuration tells them apart.
-        call = replace(call, form="clips")
-    return InspectedType(weights, model_type, cls, config, call, in_classifier, is_half)
+        return replace(inspected, call=replace(call, form="clips"))
+    return inspected
 
 
 def module_of(
     inspected: InspectedType, processor: OwnProcessor
 ) -> "DensePictures | DenseClips | PackedPictures":
-    """Load the network and wrap it in a module that takes prepared clips, by the form of its input."""
+    """Load the network, and wrap it in a module that takes prepared clips.
+
+    Parameters
+    ----------
+    inspected
+        The network, and whether it takes pictures, clips or patches.
+    processor
+        What prepares its pictures; only a network of patches reads it.
+    """
     model = inspected.network()
     if inspected.call.form == "clips":
         return DenseClips(model, inspected.call)
-    if not inspected.call.is_packed:
+    if inspected.call.form == "pictures":
         return DensePictures(model, inspected.call)
-    # The processor gives these arguments the same values for all frames, so a black one will do.
+    # Other arguments, such as the side of merged patches, are the same for all frames: any frame tells them.
     black_frame = np.zeros((64, 64, 3), np.uint8)
     prepared = call_processor(processor.name, processor.settings, black_frame)
     return PackedPictures(model, inspected.call, processor, prepared.other_arguments)
@@ -221,7 +238,7 @@ class Vectors(NamedTuple):
 
 
 def picture_vectors(output: Any, patch_counts: Sequence[int]) -> Vectors:
-    """Reduce the output of a network to one vector `[D]` for each of N pictures.
+    """Reduce the output of a network to one vector `[D]` for each of N pictures (or clips).
 
     The vector is `pooler_output` where there is one for each picture, else the mean of `last_hidden_state`.
 
@@ -230,7 +247,8 @@ def picture_vectors(output: Any, patch_counts: Sequence[int]) -> Vectors:
     output
         Output of a transformers network for N pictures.
     patch_counts
-        Number of patches of each picture, in order, if patches are packed; otherwise N times 1.
+        Number of patches of each picture, for networks that return the patches of all pictures in one
+        sequence; N times 1 for other networks.
 
     Raises
     ------
@@ -245,9 +263,8 @@ def picture_vectors(output: Any, patch_counts: Sequence[int]) -> Vectors:
     if not torch.is_tensor(hidden):
         return _means_of_list(hidden, n_pictures)
     if len(hidden) == n_pictures:
-        return _means_of_places(hidden)
-    if hidden.ndim == 2:
-        # The rows of all pictures lie one after the other.
+        return _means_over_positions(hidden)
+    if hidden.ndim == 2:  # the rows of all pictures, one picture after the other
         rows_by_picture = torch.split(hidden, _rows_of_pictures(len(hidden), patch_counts))
         means = [rows.mean(dim=0) for rows in rows_by_picture]
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
@@ -255,10 +272,10 @@ def picture_vectors(output: Any, patch_counts: Sequence[int]) -> Vectors:
 
 
 def _hidden_state(output: Any) -> Any:
-    """Return the vectors before pooling: a tensor, or a list with a tensor `[T, D]` for each picture.
+    """Return the vectors to average: a tensor, or a list with a tensor `[T, D]` for each picture.
 
-    Networks that give several pooled vectors a picture, and no `last_hidden_state`, have them in
-    `pooler_output`.
+    They are `last_hidden_state`, or the output itself if it is a tensor. Some networks have no
+    `last_hidden_state`, and several vectors for each picture as `pooler_output`: then it is these.
     """
     hidden = output if torch.is_tensor(output) else getattr(output, HIDDEN, None)
     if hidden is None:
@@ -270,13 +287,15 @@ def _hidden_state(output: Any) -> Any:
 
 
 def _pooler_vectors(output: Any, n_pictures: int) -> torch.Tensor | None:
-    """Return `pooler_output` as `[N, D]` if it has one vector for each picture; else None."""
+    """Return `pooler_output` as `[N, D]`; None if it has not one vector for each picture.
+
+    Convolutional networks give it as `[N, D, 1, 1]`, which is one vector too. `[N, T, D]` is T vectors.
+    """
     pooled = getattr(output, POOLER, None)
     if not torch.is_tensor(pooled) or pooled.ndim < 2 or len(pooled) != n_pictures:
         return None
-    # Convolutional networks give [N, D, 1, 1].
-    is_vector = pooled[0].numel() == pooled.shape[1]
-    return pooled.flatten(1) if is_vector else None
+    has_only_axes_of_one = all(length == 1 for length in pooled.shape[2:])
+    return pooled.flatten(1) if has_only_axes_of_one else None
 
 
 def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
@@ -287,7 +306,7 @@ def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
     return Vectors(torch.stack(means), f"mean of {HIDDEN} over its tokens")
 
 
-def _means_of_places(hidden: torch.Tensor) -> Vectors:
+def _means_over_positions(hidden: torch.Tensor) -> Vectors:
     """Average tokens `[N, T, D]`, or the positions of maps `[N, D, h, w]` or `[N, h, w, D]`, to `[N, D]`.
 
     Vectors `[N, D]` stay as they are.
@@ -296,7 +315,8 @@ def _means_of_places(hidden: torch.Tensor) -> Vectors:
         return Vectors(hidden, HIDDEN)
     if hidden.ndim == 3:
         return Vectors(hidden.mean(dim=1), f"mean of {HIDDEN} over its tokens")
-    # Pictures are square, so the two equal axes are height and width, and the other one is the channels.
+    # Pictures are square, so that height and width are equal. Maps whose three axes are all equal count as
+    # [N, D, h, w], the layout of torch.
     channels_last = hidden.shape[1] == hidden.shape[2] != hidden.shape[3]
     height_and_width = (1, 2) if channels_last else (2, 3)
     return Vectors(hidden.mean(dim=height_and_width), f"mean of {HIDDEN} over its places")
@@ -305,7 +325,7 @@ def _means_of_places(hidden: torch.Tensor) -> Vectors:
 def _rows_of_pictures(n_rows: int, patch_counts: Sequence[int]) -> list[int]:
     """Return how many rows of the output belong to each picture.
 
-    Some networks merge patches: 4 patches to a row, for example. The number is the same for all rows.
+    Some networks merge patches: 4 patches to a row, for example. Every row has the same number of patches.
 
     Parameters
     ----------
@@ -333,7 +353,8 @@ class DensePictures(nn.Module):
     Attributes
     ----------
     meaning
-        Which output of the network its vectors are; empty before the first call.
+        From which output of the network its vectors come, such as `pooler_output`, as the last call found
+        out; empty before the first call.
     """
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
@@ -345,8 +366,9 @@ class DensePictures(nn.Module):
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D]."""
         n_clips, n_frames = pixels.shape[:2]
-        output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels.flatten(0, 1)})
-        vectors, self.meaning = picture_vectors(output, [1] * (n_clips * n_frames))
+        pictures = pixels.flatten(0, 1)
+        output = _called(self.model, self.call, {self.call.pixels_argument: pictures})
+        vectors, self.meaning = picture_vectors(output, patch_counts=[1] * len(pictures))
         frames = vectors.reshape(n_clips, n_frames, -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
 
@@ -357,7 +379,8 @@ class DenseClips(nn.Module):
     Attributes
     ----------
     meaning
-        Which output of the network its vectors are; empty before the first call.
+        From which output of the network its vectors come, such as `pooler_output`, as the last call found
+        out; empty before the first call.
     """
 
     def __init__(self, model: nn.Module, call: ClassCall) -> None:
@@ -367,21 +390,27 @@ class DenseClips(nn.Module):
         self.meaning = ""
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, T, 3, h, w]`: `pooled` [B, D], and `frames` [B, T, D] if tokens are of frames."""
-        output = getattr(self.model, self.call.method)(**{self.call.pixels: pixels})
-        vectors, self.meaning = picture_vectors(output, [1] * len(pixels))
+        """Encode clips `[B, F, 3, h, w]`: `pooled` [B, D], and `frames` [B, F, D] if each has one token."""
+        n_clips, n_frames = pixels.shape[:2]
+        output = _called(self.model, self.call, {self.call.pixels_argument: pixels})
+        vectors, self.meaning = picture_vectors(output, patch_counts=[1] * n_clips)
         results = {"pooled": vectors.float()}
         hidden = getattr(output, HIDDEN, None)
-        if torch.is_tensor(hidden) and hidden.ndim == 3 and hidden.shape[1] == pixels.shape[1]:
+        if torch.is_tensor(hidden) and hidden.ndim == 3 and hidden.shape[1] == n_frames:
             results["frames"] = hidden
         return results
 
 
-class PackedPictures(nn.Module):
-    """A network that takes packed patches in place of pictures, applied to all frames of clips.
+def _called(model: nn.Module, call: ClassCall, arguments: Mapping[str, Any]) -> Any:
+    """Return the output of the method by which a network is called."""
+    return getattr(model, call.method)(**arguments)
 
-    A frame comes from `OwnProcessor` as `[3, P + 1, D / 3]`, that is P + 1 rows of D numbers: a row with the
-    number of patches and their grid, then room for P patches.
+
+class PackedPictures(nn.Module):
+    """A network that takes patches in place of pictures, applied to all frames of clips.
+
+    `OwnProcessor` packs the P patches of a frame, of D numbers each, into P + 1 rows of D numbers, stored as
+    `[3, P + 1, D / 3]`. The first row holds numbers: how many of the P patches are used, and their grid.
 
     Parameters
     ----------
@@ -390,7 +419,12 @@ class PackedPictures(nn.Module):
     processor
         What prepared the pictures; its scale and shift are applied here to the values of a patch.
     other_arguments
-        Values of the other arguments of the network, by name, as its processor gives them.
+        Name of an argument that the processor gives -> its value, among them those in `call.other_arguments`.
+
+    Attributes
+    ----------
+    meaning
+        From which output of the network its vectors come, as the last call found out; empty before.
     """
 
     scale: torch.Tensor
@@ -399,12 +433,12 @@ class PackedPictures(nn.Module):
     def __init__(
         self, model: nn.Module, call: ClassCall, processor: OwnProcessor, other_arguments: Mapping[str, Any]
     ) -> None:
-        """Store the network and the arguments of its call, and the constants that normalise its patches."""
+        """Hold the network, the other arguments of its call, and the scale and shift of its patches."""
         super().__init__()
         self.model, self.call = model, call
         self.meaning = ""
-        # Height and width in patches; for the form `grid` time comes before them.
-        self.n_sides = 2 if call.form == "shapes" else 3
+        # A grid has time, height and width in patches; a shape has height and width.
+        self.n_grid_sides = 3 if call.form == "grid" else 2
         self.other_arguments: dict[str, NDArray[Any]] = {}
         for name in call.other_arguments:
             if name not in other_arguments:
@@ -416,62 +450,59 @@ class PackedPictures(nn.Module):
     def forward(self, prepared: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips of packed patches `[B, F, 3, P + 1, D / 3]`: `frames` [B, F, E], `pooled` [B, E]."""
         n_clips, n_frames = prepared.shape[:2]
-        pictures = prepared.flatten(0, 1).permute(0, 2, 3, 1).flatten(2)  # [N, P + 1, D]
-        # The first row of a picture holds its number of patches and their grid; the others are patches.
-        numbers = _decode_numbers(pictures[:, 0], 1 + self.n_sides)  # [N, 1 + sides]
-        counts = numbers[:, 0]
-        patches = pictures[:, 1:] * self.scale + self.shift  # [N, P, D]
+        rows = _packed_rows(prepared)
+        numbers = _decode_numbers(rows[:, 0], 1 + self.n_grid_sides)
+        patch_counts, grids = numbers[:, 0], numbers[:, 1:]
+        patches = rows[:, 1:] * self.scale + self.shift  # [N, P, D]
         arguments = {
-            **self._repeated_arguments(len(pictures), prepared.device),
-            **self._patch_arguments(patches, counts),
-            self.call.grid: numbers[:, 1:],
+            **self._repeated_arguments(len(rows), prepared.device),
+            **self._patch_arguments(patches, patch_counts),
+            self.call.grid_argument: grids,
         }
-        output = getattr(self.model, self.call.method)(**arguments)
-        vectors, self.meaning = self._vectors(output, counts.tolist())
+        output = _called(self.model, self.call, arguments)
+        vectors, self.meaning = self._vectors(output, patch_counts.tolist())
         frames = vectors.reshape(n_clips, n_frames, -1)
         return {"frames": frames, "pooled": frames.float().mean(dim=1)}
 
-    def _patch_arguments(self, patches: torch.Tensor, counts: torch.Tensor) -> dict[str, torch.Tensor]:
+    def _patch_arguments(self, patches: torch.Tensor, patch_counts: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return the arguments that hold the patches, and the mask if the network takes one.
+
+        A network that takes grids gets the used patches of all pictures as one sequence. One that takes
+        shapes gets as many patches of each picture, the unused ones 0 and left out by the mask.
 
         Parameters
         ----------
         patches
             Patches of each picture, `[N, P, D]`; those after its count are unused.
-        counts
-            Number of patches of each picture, `[N]`.
+        patch_counts
+            Number of used patches of each picture, `[N]`.
         """
+        is_used = torch.arange(patches.shape[1], device=patches.device) < patch_counts[:, None]  # [N, P]
         if self.call.form == "grid":
-            rows = [picture[:count] for picture, count in zip(patches, counts.tolist(), strict=True)]
-            return {self.call.pixels: torch.cat(rows)}
-        is_used = torch.arange(patches.shape[1], device=patches.device) < counts[:, None]
-        # Unused patches are 0, as in the processor.
-        arguments = {self.call.pixels: patches * is_used[:, :, None]}
-        if self.call.mask:
-            arguments[self.call.mask] = is_used.long()
+            return {self.call.pixels_argument: patches[is_used]}  # [used patches, D]
+        arguments = {self.call.pixels_argument: patches * is_used[:, :, None]}
+        if self.call.mask_argument:
+            arguments[self.call.mask_argument] = is_used.long()
         return arguments
 
     def used_rows(self, prepared: torch.Tensor) -> torch.Tensor:
-        """Return which rows of packed clips `[B, F, 3, P + 1, D / 3]` are used, bool `[B, F, P + 1]`."""
-        n_clips, n_frames, _, n_rows, _ = prepared.shape
-        first_rows = prepared[:, :, :, 0].flatten(0, 1).permute(0, 2, 1).flatten(1)  # [N, D]
-        counts = _decode_numbers(first_rows, 1)  # [N, 1]
-        used = torch.arange(n_rows, device=prepared.device) <= counts
-        return used.reshape(n_clips, n_frames, n_rows)
+        """Return which rows of packed clips `[B, F, 3, P + 1, D / 3]` are used, bool `[B, F, P + 1]`.
 
-    def _vectors(self, output: Any, counts: list[int]) -> Vectors:
-        """Return one vector for each picture.
-
-        The mean over padded patches leaves out those that are not used.
+        The row of numbers is used, and so are as many rows after it as there are patches.
         """
-        has_pooled_vectors = _pooler_vectors(output, len(counts)) is not None
+        rows = _packed_rows(prepared)
+        patch_counts = _decode_numbers(rows[:, 0], 1)  # [N, 1]
+        used = torch.arange(rows.shape[1], device=prepared.device) <= patch_counts
+        return used.reshape(*prepared.shape[:2], -1)
+
+    def _vectors(self, output: Any, patch_counts: list[int]) -> Vectors:
+        """Return one vector for each picture, as `picture_vectors`; tokens of unused patches are left out."""
+        has_pooled_vectors = _pooler_vectors(output, len(patch_counts)) is not None
         hidden = getattr(output, HIDDEN, None)
-        is_padded = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(counts)
-        if has_pooled_vectors or not is_padded:
-            return picture_vectors(output, counts)
-        means = []
-        for picture, count in enumerate(counts):
-            means.append(output.last_hidden_state[picture, :count].mean(dim=0))
+        has_unused_tokens = torch.is_tensor(hidden) and hidden.ndim == 3 and len(hidden) == len(patch_counts)
+        if has_pooled_vectors or not has_unused_tokens:
+            return picture_vectors(output, patch_counts)
+        means = [tokens[:count].mean(dim=0) for tokens, count in zip(hidden, patch_counts, strict=True)]
         return Vectors(torch.stack(means), f"mean of {HIDDEN} over its patches")
 
     def _repeated_arguments(self, n_pictures: int, device: torch.device) -> dict[str, Any]:
@@ -482,18 +513,28 @@ class PackedPictures(nn.Module):
         return arguments
 
 
-def _decode_numbers(rows: torch.Tensor, how_many: int) -> torch.Tensor:
-    """Decode whole numbers, int64 `[N, how_many]`, from the first rows `[N, D]` of packed pictures.
+def _packed_rows(prepared: torch.Tensor) -> torch.Tensor:
+    """Unpack clips `[B, F, 3, P + 1, D / 3]` to rows of D elements, `[B F, P + 1, D]`, the numbers first."""
+    channels_first = prepared.flatten(0, 1)  # [N, 3, P + 1, D / 3]
+    return channels_first.permute(0, 2, 3, 1).flatten(2)
 
-    Each number takes `NUMBER_BITS` elements, the lowest bit first; an element is 0 or 255.
+
+def _decode_numbers(rows: torch.Tensor, n_numbers: int) -> torch.Tensor:
+    """Decode whole numbers, int64 `[N, n_numbers]`, from the first rows `[N, D]` of packed pictures.
+
+    Each number takes `NUMBER_BITS` elements, one a bit, the lowest first; an element is 0 or 255.
     """
-    bits = (rows[:, : how_many * NUMBER_BITS] > 127).long().reshape(len(rows), how_many, NUMBER_BITS)
+    elements = rows[:, : n_numbers * NUMBER_BITS]
+    bits = (elements > 127).long().reshape(len(rows), n_numbers, NUMBER_BITS)
     powers = 2 ** torch.arange(NUMBER_BITS, device=rows.device)
     return (bits * powers).sum(dim=2)
 
 
 def type_of(weights: Weights) -> str:
-    """Return the `model_type` of weights, which is `TIMM` if their configuration is timm's own.
+    """Return the `model_type` of weights.
+
+    It is `TIMM` if their configuration is timm's own, and the type that they name if weights are random, as
+    `vit` in `random:7:vit`.
 
     Raises
     ------

@@ -107,7 +107,7 @@ class Backbone:
         what `encode` takes.
     pair_gap_s
         Seconds between two frames, if frames are taken in pairs; 0 if they are spread as the job says.
-    beside
+    side_groups
         Further groups that `encode` gives, such as layers.
 
     Examples
@@ -132,11 +132,11 @@ class Backbone:
     encode_in_worker: bool = False
     hears: Hearing | None = None
     pair_gap_s: float = 0.0
-    beside: tuple[SideGroup, ...] = ()
+    side_groups: tuple[SideGroup, ...] = ()
 
     def group_names(self) -> tuple[str, ...]:
         """Return the names of the groups of a store that the backbone fills, its main group first."""
-        side_names = [f"{self.name}.{side.name}" for side in self.beside]
+        side_names = [f"{self.name}.{side.name}" for side in self.side_groups]
         return (self.name, *side_names)
 
     def by_group(self, arrays: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

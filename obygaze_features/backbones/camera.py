@@ -27,20 +27,22 @@ MOST_GAP_S = 1.0
 
 WIDTH = 320
 """Most pixels of a picture's width."""
-GRID = (8, 6)
-"""Cells across and down."""
-MOST_CORNERS = 4
+GRID_COLUMNS = 8
+"""Cells across."""
+GRID_ROWS = 6
+"""Cells down."""
+CORNERS_PER_CELL = 4
 """Most corners of a cell."""
-CORNER_QUALITY = 0.05
+LEAST_STRENGTH = 0.05
 """Least strength of a corner, as a share of the strongest one of its cell."""
-CORNER_DISTANCE = 4
+LEAST_DISTANCE = 4
 """Least pixels between two corners."""
 
 BAR_LEVEL = 24
 """Largest grey level of the black bars beside a film's picture."""
-BACKWARD_MISS = 1.0
-"""Pixels by which a corner, tracked forwards and back, may miss its place."""
-FIT_MISS = 1.5
+MOST_RETURN_ERROR = 1.0
+"""Pixels by which a corner, tracked forwards and back, may miss where it was."""
+MOST_FIT_ERROR = 1.5
 """Pixels by which a corner may miss the place that the fitted motion gives it."""
 
 LEAST_CORNERS = 8
@@ -53,7 +55,10 @@ FEATURES = ("pan", "tilt", "zoom", "roll", "inliers")
 share of corners that agree."""
 
 MEAN_SQUARE_DISTANCE = (1 + (9 / 16) ** 2) / 12
-"""Mean square of the distance of a 16:9 picture's points from its centre, in widths of the picture."""
+"""Mean square of the distance of a 16:9 picture's points from its centre, in widths of the picture.
+
+A zoom or a roll moves a point in proportion to its distance from the centre.
+"""
 
 Motion = tuple[float, float, float, float, float]
 Grey = NDArray[np.uint8]
@@ -61,7 +66,9 @@ Points = NDArray[np.float32]
 
 
 def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
-    """Build the backbone of camera motion, for clips of at most `n_frames` frames, in one or two pairs.
+    """Build the backbone of camera motion, for clips of one or two pairs of frames.
+
+    `n_frames` is rounded down to whole pairs: 2 or 4. The frames of a pair are `GAP_S` seconds apart.
 
     `frames` [F, 5] has a pair's motion in the row of its second frame, and zeros where no motion is known.
 
@@ -72,10 +79,10 @@ def camera(n_frames: int = 2 * N_PAIRS) -> Backbone:
     """
     if opencv() is None:
         raise BackboneError(f"backbone 'camera' needs OpenCV: {install_command('obygaze[extract]')}")
-    n_frames = 2 * min(max(n_frames // 2, 1), N_PAIRS)
+    n_pairs = min(max(n_frames // 2, 1), N_PAIRS)
     return descriptor(
         "camera",
-        n_frames,
+        2 * n_pairs,
         FEATURES,
         prepare,
         encode,
@@ -110,13 +117,17 @@ def prepare(frame: NDArray[np.uint8], shape: float = 1.0) -> NDArray[np.uint8]:
 
 
 def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """Measure the camera motion of each pair of frames of clips `[B, F, h, w, 1]`: `frames`, `[B, F, 5]`."""
+    """Measure the camera motion of each pair of frames of clips `[B, F, h, w, 1]`: `frames`, `[B, F, 5]`.
+
+    A motion is in the row of the second frame of its pair; all other rows are 0, and so is an unknown motion.
+    """
     frames = np.zeros((*batch.shape[:2], len(FEATURES)), np.float32)
-    for index, clip in enumerate(batch):
-        for second in range(1, len(clip), 2):
-            motion = camera_motion(clip[second - 1, ..., 0], clip[second, ..., 0])
+    for clip_index, clip in enumerate(batch):
+        pictures = clip[..., 0]
+        for second in range(1, len(pictures), 2):
+            motion = camera_motion(pictures[second - 1], pictures[second])
             if motion is not None:
-                frames[index, second] = motion
+                frames[clip_index, second] = motion
     return {"frames": frames}
 
 
@@ -128,16 +139,23 @@ def camera_motion(before: Grey, after: Grey) -> Motion | None:
     tuple or None
         The values named by `FEATURES`; None if too few corners agree on one motion.
     """
-    cv2 = opencv()
     rows, columns = _between_bars(before, after)
-    corners = _corners(before[rows, columns]) + np.array((columns.start, rows.start), np.float32)
-    motion = _motion(before, after, corners, np.zeros(2, np.float32))
+    top_left = np.array((columns.start, rows.start), np.float32)
+    corners = _corners(before[rows, columns]) + top_left
+    motion = _fitted_motion(before, after, corners, expected_shift=np.zeros(2, np.float32))
     if motion is None and len(corners):
-        # A fast motion loses the corners: they are tracked again, from the shift of the whole picture on.
-        window = cv2.createHanningWindow(before.shape[::-1], cv2.CV_32F)
-        shift, _ = cv2.phaseCorrelate(np.float32(before), np.float32(after), window)
-        motion = _motion(before, after, corners, np.array(shift, np.float32))
+        # A fast motion loses the corners: they are looked for again where the whole picture has moved to.
+        shift = _shift_of_picture(before, after)
+        motion = _fitted_motion(before, after, corners, expected_shift=shift)
     return motion
+
+
+def _shift_of_picture(before: Grey, after: Grey) -> Points:
+    """Estimate by how many pixels a picture moves across and down as a whole, `[2]`, by phase correlation."""
+    cv2 = opencv()
+    window = cv2.createHanningWindow(before.shape[::-1], cv2.CV_32F)
+    shift, _ = cv2.phaseCorrelate(np.float32(before), np.float32(after), window)
+    return np.array(shift, np.float32)
 
 
 def camera_values(
@@ -159,21 +177,24 @@ def camera_values(
     Returns
     -------
     dict
-        Values a second: `camera`, how far a point of a 16:9 picture moves (root mean square), `pan` and
-        `tilt`, in widths of the picture; `zoom`, the logarithm of its growth; `roll` in degrees; and
-        `inliers`. Empty if no pair has a motion.
+        Motion per second: `pan` and `tilt` in widths of the picture, `zoom` as the logarithm of its growth,
+        `roll` in degrees, and `camera`, how far all four move the points of a 16:9 picture (root mean square
+        over its points, in widths). And `inliers`, the share of corners that agree. Empty if no pair has a
+        motion.
     """
     pair_motions = motions[1::2]  # a pair's motion is in the row of its second frame
     gaps_s = time_s[1::2] - time_s[::2]
-    shot = np.searchsorted(np.array(cuts_s), time_s, side="right")
-    is_in_one_shot = shot[1::2] == shot[::2]
+    shots = np.searchsorted(np.array(cuts_s), time_s, side="right")  # number of the shot of each frame
+    is_in_one_shot = shots[1::2] == shots[::2]
     is_known = (pair_motions[:, -1] > 0) & (gaps_s > 0) & (gaps_s <= MOST_GAP_S) & is_in_one_shot
     if not is_known.any():
         return {}
-    speeds = pair_motions[is_known, :-1].astype(np.float64) / gaps_s[is_known, None]
+    speeds = pair_motions[is_known, :-1].astype(np.float64) / gaps_s[is_known, None]  # [pairs, 4]
     pan, tilt, zoom, roll = speeds.mean(axis=0).tolist()
+    # pan^2 + tilt^2 + (zoom^2 + roll^2) times the mean squared distance of a point from the centre.
+    mean_squares = speeds**2 @ (1, 1, MEAN_SQUARE_DISTANCE, MEAN_SQUARE_DISTANCE)  # [pairs]
     return {
-        "camera": float(np.sqrt(speeds**2 @ (1, 1, MEAN_SQUARE_DISTANCE, MEAN_SQUARE_DISTANCE)).mean()),
+        "camera": float(np.sqrt(mean_squares).mean()),
         "pan": pan,
         "tilt": tilt,
         "zoom": zoom,
@@ -182,7 +203,7 @@ def camera_values(
     }
 
 
-def _motion(before: Grey, after: Grey, corners: Points, shift: Points) -> Motion | None:
+def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: Points) -> Motion | None:
     """Track corners from one picture to another, and fit one motion to them; None if too few agree.
 
     Parameters
@@ -191,31 +212,38 @@ def _motion(before: Grey, after: Grey, corners: Points, shift: Points) -> Motion
         Grey pictures `[h, w]`.
     corners
         Corners of `before`, `[N, 1, 2]`, column before row.
-    shift
-        Expected shift of all corners, at which tracking starts, `[2]`.
+    expected_shift
+        Shift of all corners, at which tracking starts, `[2]`.
     """
     if len(corners) < LEAST_CORNERS:
         return None
-    tracked, is_tracked = _track(before, after, corners, shift)
+    tracked, is_tracked = _track(before, after, corners, expected_shift)
     if is_tracked.sum() < LEAST_CORNERS:
         return None
-    # [2, 3]: rotation and growth in the first two columns, translation in the last one.
+    # [2, 3]: rotation times growth in the first two columns, translation in the last one.
     similarity, inliers = opencv().estimateAffinePartial2D(
-        corners[is_tracked], tracked[is_tracked], method=opencv().RANSAC, ransacReprojThreshold=FIT_MISS
+        corners[is_tracked],
+        tracked[is_tracked],
+        method=opencv().RANSAC,
+        ransacReprojThreshold=MOST_FIT_ERROR,
     )
     if similarity is None or inliers.sum() < LEAST_CORNERS:
         return None
     height, width = before.shape
     moved = corners[:, 0] @ similarity[:, :2].T + similarity[:, 2]
-    # Corners that leave the picture could not agree; half of them at least are counted.
     stays = ((moved >= 0) & (moved < (width, height))).all(axis=1)
-    share = min(float(inliers.sum() / max(stays.sum(), len(corners) / 2)), 1.0)
+    # The share is one of the corners that stay in the picture, as the others could not agree; but of half of
+    # all corners at least, so that a motion that takes most of them out of the picture needs many that agree.
+    n_expected = max(stays.sum(), len(corners) / 2)
+    share = min(float(inliers.sum() / n_expected), 1.0)
     if share < LEAST_INLIERS:
         return None
     return (*_camera_of(similarity, height, width), share)
 
 
-def _track(before: Grey, after: Grey, corners: Points, shift: Points) -> tuple[Points, NDArray[np.bool_]]:
+def _track(
+    before: Grey, after: Grey, corners: Points, expected_shift: Points
+) -> tuple[Points, NDArray[np.bool_]]:
     """Track corners to the second picture and back, by Lucas and Kanade.
 
     Returns
@@ -226,35 +254,44 @@ def _track(before: Grey, after: Grey, corners: Points, shift: Points) -> tuple[P
     """
     cv2 = opencv()
     settings = {"winSize": (15, 15), "maxLevel": 4, "flags": cv2.OPTFLOW_USE_INITIAL_FLOW}
-    tracked, has_forward, _ = cv2.calcOpticalFlowPyrLK(before, after, corners, corners + shift, **settings)
-    returned, has_backward, _ = cv2.calcOpticalFlowPyrLK(after, before, tracked, tracked - shift, **settings)
-    is_back = np.abs(returned - corners).max(axis=(1, 2)) < BACKWARD_MISS
-    return tracked, is_back & (has_forward & has_backward).astype(bool)[:, 0]
+    tracked, is_found, _ = cv2.calcOpticalFlowPyrLK(
+        before, after, corners, corners + expected_shift, **settings
+    )
+    returned, is_found_back, _ = cv2.calcOpticalFlowPyrLK(
+        after, before, tracked, tracked - expected_shift, **settings
+    )
+    is_near = np.abs(returned - corners).max(axis=(1, 2)) < MOST_RETURN_ERROR
+    is_found_twice = (is_found & is_found_back).astype(bool)[:, 0]  # from [N, 1] of 0 and 1
+    return tracked, is_near & is_found_twice
 
 
 def _camera_of(similarity: NDArray[Any], height: int, width: int) -> tuple[float, float, float, float]:
     """Convert how a picture moved, a similarity transform `[2, 3]`, to the camera's pan, tilt, zoom and roll.
 
-    Pictures move against the camera: to the left as it pans to the right, down as it tilts up.
+    A picture moves against the camera: to the left as the camera pans to the right, down as it tilts up, and
+    anticlockwise as it rolls clockwise.
     """
-    rotation = similarity[:, :2]  # times the growth
+    rotation_and_growth = similarity[:, :2]
     translation = similarity[:, 2]
     centre = np.array([width - 1, height - 1]) / 2
-    right, down = (rotation @ centre + translation - centre) / width
-    growth = float(np.log(np.hypot(*rotation[:, 0])))
-    turn = float(np.arctan2(rotation[1, 0], rotation[0, 0]))
-    return -float(right), float(down), growth, -turn
+    moved_centre = rotation_and_growth @ centre + translation
+    right, down = (moved_centre - centre) / width
+    cosine, sine = rotation_and_growth[:, 0]  # of the angle, clockwise in the picture, times the growth
+    log_growth = float(np.log(np.hypot(cosine, sine)))
+    angle = float(np.arctan2(sine, cosine))
+    return -float(right), float(down), log_growth, -angle
 
 
 def _between_bars(*pictures: Grey) -> tuple[slice, slice]:
     """Return the rows and columns between the black bars of pictures.
 
-    All of them if a cell of the grid would have less than two pixels a side.
+    They are all rows and columns if so few are lit that a cell of the grid would have less than two pixels a
+    side.
     """
     is_lit = np.max(pictures, axis=0) > BAR_LEVEL
     rows = np.flatnonzero(is_lit.any(axis=1))
     columns = np.flatnonzero(is_lit.any(axis=0))
-    if len(rows) < 2 * GRID[1] or len(columns) < 2 * GRID[0]:
+    if len(rows) < 2 * GRID_ROWS or len(columns) < 2 * GRID_COLUMNS:
         return slice(0, None), slice(0, None)
     return slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
 
@@ -263,14 +300,16 @@ def _corners(picture: Grey) -> Points:
     """Find the strongest corners in each cell of a grid on a grey picture, `[N, 1, 2]`, column first."""
     corners = [np.zeros((0, 1, 2), np.float32)]
     height, width = picture.shape
-    n_columns, n_rows = GRID
-    for row, column in product(range(n_rows), range(n_columns)):
-        top = height * row // n_rows
-        bottom = height * (row + 1) // n_rows
-        left = width * column // n_columns
-        right = width * (column + 1) // n_columns
+    for row, column in product(range(GRID_ROWS), range(GRID_COLUMNS)):
+        top = height * row // GRID_ROWS
+        bottom = height * (row + 1) // GRID_ROWS
+        left = width * column // GRID_COLUMNS
+        right = width * (column + 1) // GRID_COLUMNS
         in_cell = opencv().goodFeaturesToTrack(
-            picture[top:bottom, left:right], MOST_CORNERS, CORNER_QUALITY, CORNER_DISTANCE
+            picture[top:bottom, left:right],
+            maxCorners=CORNERS_PER_CELL,
+            qualityLevel=LEAST_STRENGTH,
+            minDistance=LEAST_DISTANCE,
         )
         if in_cell is not None:
             corners.append(in_cell + np.array([left, top], np.float32))

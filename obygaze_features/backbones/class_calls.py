@@ -20,6 +20,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 from obygaze_features.errors import BackboneError, first_line
 
 Form = Literal["pictures", "clips", "grid", "shapes"]
+"""What a network takes: pictures, clips, patches with a grid, or patches with shapes."""
 Parameters = Mapping[str, inspect.Parameter]
 
 FEATURE_METHODS = {"image": "get_image_features", "video": "get_video_features"}
@@ -45,41 +46,41 @@ class ClassCall:
     Parameters
     ----------
     method
-        Its method: `forward`, or one that gives features without texts.
+        Name of its method: `forward`, or one that gives features without texts.
     form
-        Which of the forms it takes.
-    pixels
-        Argument that takes the pictures or their patches.
-    grid
-        Argument that takes grids `[N, 3]` or shapes `[N, 2]`; empty in a dense form.
-    mask
-        Argument that takes the mask of used patches; empty without.
+        What the method takes: `pictures`, `clips`, patches with a `grid`, or patches with `shapes`.
+    pixels_argument
+        Name of the argument that takes the pictures, the clips or the patches.
+    grid_argument
+        Name of the argument that takes grids `[N, 3]` or shapes `[N, 2]` of patches; empty without patches.
+    mask_argument
+        Name of the argument that takes the mask of used patches; empty if there is none.
     other_arguments
-        Other arguments without a default, which the processor must give.
+        Names of other arguments without a default, which the processor must give.
     """
 
     method: str
     form: Form
-    pixels: str
-    grid: str = ""
-    mask: str = ""
+    pixels_argument: str
+    grid_argument: str = ""
+    mask_argument: str = ""
     other_arguments: tuple[str, ...] = ()
 
     @property
-    def is_packed(self) -> bool:
-        """Return whether the network takes patches in place of pictures."""
+    def takes_patches(self) -> bool:
+        """Return whether the network takes patches, with a grid or shapes, in place of whole pictures."""
         return self.form in ("grid", "shapes")
 
 
-def network_class(model_type: str, where: str) -> Any:
-    """Return the transformers class that loads networks of a type.
+def network_class(model_type: str, weights_name: str) -> Any:
+    """Return the transformers class that loads networks of a type without a head.
 
     Parameters
     ----------
     model_type
         Type of the network.
-    where
-        The weights, for messages.
+    weights_name
+        Name of the weights, for messages.
 
     Raises
     ------
@@ -87,17 +88,19 @@ def network_class(model_type: str, where: str) -> Any:
         If transformers has none, or lacks a library for it.
     """
     if model_type not in CONFIG_MAPPING:
-        raise BackboneError(f"{where}: transformers has no network of type {model_type!r}")
+        raise BackboneError(f"{weights_name}: transformers has no network of type {model_type!r}")
     try:
         cls: Any = MODEL_MAPPING[CONFIG_MAPPING[model_type]]
     except (KeyError, ValueError):
         raise BackboneError(
-            f"{where}: transformers has no network of type {model_type!r} that gives vectors alone"
+            f"{weights_name}: transformers has no network of type {model_type!r} that gives vectors alone"
         ) from None
     if isinstance(cls, tuple):  # a type with several classes, the usual one first
         cls = cls[0]
     if getattr(cls, "is_dummy", False):  # what stands in for a class whose libraries are missing
-        raise BackboneError(f"{where}: a network of type {model_type!r} needs {_missing_libraries(cls)}")
+        raise BackboneError(
+            f"{weights_name}: a network of type {model_type!r} needs {_missing_libraries(cls)}"
+        )
     return cls
 
 
@@ -110,7 +113,7 @@ def _missing_libraries(cls: Any) -> str:
     return "other libraries"
 
 
-def call_of(cls: Any, backbone: str, where: str) -> ClassCall:
+def call_of(cls: Any, backbone: str, weights_name: str) -> ClassCall:
     """Determine from the signature of a transformers class how its network is called with pictures alone.
 
     Parameters
@@ -119,8 +122,8 @@ def call_of(cls: Any, backbone: str, where: str) -> ClassCall:
         The class.
     backbone
         `image` or `video`: which features to take from a class that has both.
-    where
-        The weights, for messages.
+    weights_name
+        Name of the weights, for messages.
 
     Raises
     ------
@@ -129,27 +132,27 @@ def call_of(cls: Any, backbone: str, where: str) -> ClassCall:
     """
     method = _method(cls, backbone)
     parameters = inspect.signature(getattr(cls, method)).parameters
-    pixels = _first_parameter(PIXELS_ARGUMENTS, parameters)
-    if not pixels or not _takes_pictures_alone(method, parameters, pixels):
+    pixels_argument = _first_parameter(PIXELS_ARGUMENTS, parameters)
+    if not pixels_argument or not _takes_pictures_alone(method, parameters, pixels_argument):
         raise BackboneError(
-            f"{where}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
+            f"{weights_name}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
             f"({cls.__name__}.{method})"
         )
-    form: Form = "clips" if pixels == CLIPS_ARGUMENT else "pictures"
-    grid = _first_parameter(GRID_ARGUMENTS, parameters)
-    mask = ""
-    if grid:
+    form: Form = "clips" if pixels_argument == CLIPS_ARGUMENT else "pictures"
+    grid_argument = _first_parameter(GRID_ARGUMENTS, parameters)
+    mask_argument = ""
+    if grid_argument:
         form = "grid"
     elif SHAPES_ARGUMENT in parameters:
         form = "shapes"
-        grid = SHAPES_ARGUMENT
-        mask = _first_parameter(MASK_ARGUMENTS, parameters)
+        grid_argument = SHAPES_ARGUMENT
+        mask_argument = _first_parameter(MASK_ARGUMENTS, parameters)
     other_arguments = []
     for name, parameter in parameters.items():
         is_required = parameter.default is parameter.empty and parameter.kind != parameter.VAR_KEYWORD
-        if is_required and name not in {"self", pixels, grid, mask}:
+        if is_required and name not in {"self", pixels_argument, grid_argument, mask_argument}:
             other_arguments.append(name)
-    return ClassCall(method, form, pixels, grid, mask, tuple(other_arguments))
+    return ClassCall(method, form, pixels_argument, grid_argument, mask_argument, tuple(other_arguments))
 
 
 def _first_parameter(names: Sequence[str], parameters: Parameters) -> str:
@@ -161,75 +164,85 @@ def _first_parameter(names: Sequence[str], parameters: Parameters) -> str:
 
 
 def _method(cls: Any, backbone: str) -> str:
-    """Choose the method to call: one that gives vision features alone, if there is one, else `forward`."""
-    wanted = FEATURE_METHODS[backbone]
-    other = FEATURE_METHODS["video" if backbone == "image" else "image"]
-    for name in (wanted, other):
-        if hasattr(cls, name):
-            return name
+    """Choose the method of a class to call.
+
+    It is the one that gives the features of pictures (`image`) or of videos (`video`) without texts. A class
+    that has only the other one of the two is called by that, and a class that has neither by `forward`.
+    """
+    other_backbone = "video" if backbone == "image" else "image"
+    for method in (FEATURE_METHODS[backbone], FEATURE_METHODS[other_backbone]):
+        if hasattr(cls, method):
+            return method
     return "forward"
 
 
-def _takes_pictures_alone(method: str, parameters: Parameters, pixels: str) -> bool:
+def _takes_pictures_alone(method: str, parameters: Parameters, pixels_argument: str) -> bool:
     """Return whether a method can be called with pictures alone, without a text.
 
-    A `forward` that needs a text too takes the text first, and pictures are optional.
+    A `forward` can if its pictures are required or are its first argument: one that also needs a text has
+    the text first, and takes pictures as an option.
 
     Parameters
     ----------
     method, parameters
         Name of the method, and its parameters by name.
-    pixels
+    pixels_argument
         Name of the parameter that takes pictures.
     """
     if method != "forward":  # a method for the features of pictures or videos
         return True
-    is_required = parameters[pixels].default is inspect.Parameter.empty
+    is_required = parameters[pixels_argument].default is inspect.Parameter.empty
     arguments = [name for name in parameters if name != "self"]
-    return is_required or arguments[0] == pixels
+    return is_required or arguments[0] == pixels_argument
 
 
-def settings_of(cls: Any) -> dict[str, bool]:
+def pooler_off_arguments(cls: Any) -> dict[str, bool]:
     """Return the arguments that switch off the pooling layer of a class, which may be untrained."""
     parameters = inspect.signature(cls.__init__).parameters
     return {POOLER_ARGUMENT: False} if POOLER_ARGUMENT in parameters else {}
 
 
 def processor_names(family: str) -> list[str]:
-    """List the transformers processors of pictures, then of videos, for a family of networks.
+    """List the classes of transformers that prepare pictures, then videos, for a family of networks.
 
-    Those that use Pillow, whose names end in `Pil`, come first.
+    Of a type with several, those that use Pillow, whose names end in `Pil`, come first.
     """
+    # The list in auto_mappings leaves out families that use the processor of another family; this has them.
+    classes_for_pictures: Mapping[str, Any] = vars(image_processing_auto)["IMAGE_PROCESSOR_MAPPING_NAMES"]
     names: list[str] = []
-    # This mapping has the families that share a processor too; that of auto_mappings does not.
-    of_pictures: Mapping[str, Any] = vars(image_processing_auto)["IMAGE_PROCESSOR_MAPPING_NAMES"]
-    for mapping in (of_pictures, VIDEO_PROCESSOR_MAPPING_NAMES):
-        for model_type, entry in mapping.items():
-            if model_type_to_module_name(model_type) != family or not entry:
-                continue
-            classes = entry.values() if isinstance(entry, dict) else [entry]
-            named = [name for name in classes if name]
-            names += sorted(named, key=lambda name: not name.endswith("Pil"))
+    for classes_of_types in (classes_for_pictures, VIDEO_PROCESSOR_MAPPING_NAMES):
+        for model_type, entry in classes_of_types.items():
+            if model_type_to_module_name(model_type) == family and entry:
+                classes = entry.values() if isinstance(entry, dict) else [entry]
+                names += sorted(filter(None, classes), key=lambda name: not name.endswith("Pil"))
     return names
 
 
 class ClipFields(NamedTuple):
-    """Fields of a configuration about the frames of a clip.
+    """Names of the fields of a configuration about the frames of a clip.
 
     Attributes
     ----------
-    frames
-        Field with their number; empty in networks of pictures.
-    step
-        Field with the frames of one step in time; empty where a step is one frame.
+    frames_field
+        Field with the number of frames; empty in networks of pictures.
+    step_field
+        Field with the number of frames of one step in time; empty where a step is one frame.
     """
 
-    frames: str
-    step: str
+    frames_field: str
+    step_field: str
 
 
 def clip_fields(config: Any) -> ClipFields:
-    """Find the names of the configuration fields that hold a clip's number of frames and of frames a step."""
-    frames = next((name for name in ("num_frames", "frames_per_clip") if hasattr(config, name)), "")
-    step = next((name for name in ("tubelet_size", "temporal_patch_size") if hasattr(config, name)), "")
-    return ClipFields(frames, step)
+    """Find the fields of a configuration that hold the number of frames of a clip, and of a step in time."""
+    frames_field = _first_field(("num_frames", "frames_per_clip"), config)
+    step_field = _first_field(("tubelet_size", "temporal_patch_size"), config)
+    return ClipFields(frames_field, step_field)
+
+
+def _first_field(names: Sequence[str], config: Any) -> str:
+    """Return the first of some names that a configuration has as a field; empty if it has none of them."""
+    for name in names:
+        if hasattr(config, name):
+            return name
+    return ""

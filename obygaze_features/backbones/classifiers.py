@@ -12,7 +12,7 @@ from transformers.models.auto.modeling_auto import (
 
 from obygaze_features.backbones.answers import ClassifierBase
 from obygaze_features.backbones.checkpoint import load_pretrained
-from obygaze_features.backbones.encoder_kinds import TRAINING
+from obygaze_features.backbones.encoder_specs import TRAINING
 from obygaze_features.backbones.weights import Weights
 from obygaze_features.errors import BackboneError
 
@@ -45,7 +45,8 @@ def classifier_class(weights: Weights, model_type: str) -> Any:
 def is_of_a_classifier(weights: Weights, model_type: str) -> bool:
     """Return whether the weights were saved with a classifier, as their configuration names its class."""
     if model_type == TIMM and weights.seed is None:
-        return bool(weights.config().get("num_classes"))  # timm's own configurations name no class
+        # timm's own configurations name no class; a network without a classifier has 0 classes there.
+        return bool(weights.config().get("num_classes"))
     names = [cls.__name__ for cls in _classifier_classes(model_type)]
     return any(name in names for name in _architectures(weights))
 
@@ -76,14 +77,14 @@ def _architectures(weights: Weights) -> list[str]:
 def load_classifier(
     weights: Weights, model_type: str, config: Any, *, keeps_pooler: bool = True
 ) -> ClassifierBase:
-    """Load a classifier, and make it callable as the network inside it.
+    """Load a classifier, wrapped so that a call returns the output of the network inside it.
 
     Parameters
     ----------
     weights, model_type, config
         The weights, their type and their configuration.
     keeps_pooler
-        Whether its output keeps `pooler_output`; False for a network that is read without its pooling layer.
+        Whether that output keeps `pooler_output`; False for a network whose pooling layer may be untrained.
 
     Raises
     ------
@@ -145,8 +146,10 @@ class TimmClassifierBase(ClassifierBase):
 
     def forward(self, **inputs: Any) -> TimmOutput:
         """Encode pictures `pixel_values` `[N, 3, h, w]`, and keep the class logits for `take_logits`."""
-        network: Any = self.inside
+        network: Any = self.inner_network
         features = network.forward_features(inputs["pixel_values"])
-        self._logits = network.forward_head(features)
-        pooled = network.forward_head(features, pre_logits=True) if self.config.do_pooling else None
+        self._logits = network.forward_head(features)  # pools the features, and applies the classifier
+        pooled = None
+        if self.config.do_pooling:  # as transformers does without the classifier
+            pooled = network.forward_head(features, pre_logits=True)  # pools the features only
         return TimmOutput(features, pooled)

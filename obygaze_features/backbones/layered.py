@@ -1,8 +1,9 @@
 """Read layers of a network in the same pass that gives its vectors.
 
-Each block that is asked for gets a hook that averages its tokens at once over the patches of a moment, so
-that only one vector for each moment and layer is held. Only patch tokens are averaged, without class tokens,
-registers and tokens that pass messages between frames, so that a layer means the same in every family.
+Each block that is asked for gets a hook that averages its tokens at once over the patches of a time step (a
+frame, or the few frames that a token spans), so that only one vector for each time step and layer is held.
+Only patch tokens are averaged, without class tokens, registers and tokens that pass messages between frames,
+so that a layer means the same in every family.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,8 +16,8 @@ from obygaze_features.backbones.layers import Layers, LayerStack, Order
 from obygaze_features.errors import BackboneError
 
 
-class Depth(NamedTuple):
-    """A layer of a network that is read.
+class StoredLayer(NamedTuple):
+    """A layer of a network whose vectors are stored.
 
     Attributes
     ----------
@@ -24,8 +25,8 @@ class Depth(NamedTuple):
         Number of the layer, from 1, over all stacks of blocks.
     block
         The module whose output it is.
-    norm
-        The final normalisation that its tokens go through; None if they stay raw.
+    final_norm
+        The network's final normalisation, which is applied to its tokens; None if they stay raw.
     stack
         The blocks to which it belongs.
     meaning
@@ -34,36 +35,48 @@ class Depth(NamedTuple):
 
     number: int
     block: nn.Module
-    norm: nn.Module | None
+    final_norm: nn.Module | None
     stack: LayerStack
     meaning: str
 
 
-def layer_groups(depths: Sequence[Depth], layers: Layers) -> dict[str, dict[str, Any]]:
-    """Return side group -> provenance fields that differ from the backbone's; each layer is a side group."""
-    groups = {}
-    for depth in depths:
-        arrays = {"pooled": f"{depth.meaning}, of the whole clip"}
-        if layers.frames:
-            arrays["frames"] = f"{depth.meaning}, of one frame or step in time"
-        norm = depth.stack.norm if depth.norm is not None else None
-        fields = {"head": None, "layer": str(depth.number), "norm": norm, "arrays": arrays}
-        groups[str(depth.number)] = fields
-    return groups
+def layer_group_fields(layers: Sequence[StoredLayer], *, with_frames: bool) -> dict[str, dict[str, Any]]:
+    """Return the provenance of the side groups of layers: name of a group -> its fields.
+
+    Only the fields that differ from those of the backbone's main group are returned.
+
+    Parameters
+    ----------
+    layers
+        The layers, each of which is a side group of its own, called by its number.
+    with_frames
+        Whether a group has a vector for each frame, or time step, besides that of the clip.
+    """
+    fields_of_groups = {}
+    for layer in layers:
+        arrays = {"pooled": f"{layer.meaning}, of the whole clip"}
+        if with_frames:
+            arrays["frames"] = f"{layer.meaning}, of one frame or step in time"
+        norm_name = None if layer.final_norm is None else layer.stack.norm
+        fields = {"head": None, "layer": str(layer.number), "norm": norm_name, "arrays": arrays}
+        fields_of_groups[str(layer.number)] = fields
+    return fields_of_groups
 
 
-def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, where: str) -> list[Depth]:
-    """Return the modules of the layers that are to be stored, in order.
+def find_layers(
+    model: nn.Module, stacks: Sequence[LayerStack], wanted: Layers, network_name: str
+) -> list[StoredLayer]:
+    """Find the modules of the layers that are to be stored, in the order of their numbers.
 
     Parameters
     ----------
     model
         The network.
     stacks
-        Paths of the lists of blocks in networks of its family.
-    layers
+        Where networks of its family have their blocks.
+    wanted
         Which layers to store, and whether normalised.
-    where
+    network_name
         The network, for messages.
 
     Raises
@@ -76,63 +89,66 @@ def depths_of(model: nn.Module, stacks: Sequence[LayerStack], layers: Layers, wh
     for stack in stacks:
         blocks += [(stack, block) for block in model.get_submodule(stack.blocks).children()]
     if not blocks:
-        raise BackboneError(f"{where}: its layers cannot be read here; leave out --layers")
-    depths = []
-    for number in layers.chosen(len(blocks), where):
+        raise BackboneError(f"{network_name}: its layers cannot be read here; leave out --layers")
+    layers = []
+    for number in wanted.chosen(len(blocks), network_name):
         stack, block = blocks[number - 1]
-        norm = _norm(model, stack) if layers.norm else None
-        if layers.norm and norm is None:
+        final_norm = _final_norm(model, stack) if wanted.norm else None
+        if wanted.norm and final_norm is None:
             raise BackboneError(
-                f"{where}: it has no final normalisation that fits {stack.unit} {number}; "
+                f"{network_name}: it has no final normalisation that fits {stack.unit} {number}; "
                 "leave out --layer-norm"
             )
         averaged_over = "positions" if stack.order == "maps" else "patch tokens"
         meaning = f"mean over the {averaged_over} of the output of {stack.unit} {number} of {len(blocks)}"
-        if norm is not None:
+        if final_norm is not None:
             meaning += f", after {stack.norm}"
-        depths.append(Depth(number, block, norm, stack, meaning))
-    return depths
+        layers.append(StoredLayer(number, block, final_norm, stack, meaning))
+    return layers
 
 
-def _norm(model: nn.Module, stack: LayerStack) -> nn.Module | None:
-    """Return the final normalisation after a stack of blocks; None if there is none, as in some VideoMAEs."""
+def _final_norm(model: nn.Module, stack: LayerStack) -> nn.Module | None:
+    """Return the normalisation after the last block of a stack; None if there is none (some VideoMAEs)."""
     if not stack.norm:
         return None
-    owner, _, name = stack.norm.rpartition(".")
-    norm = getattr(model.get_submodule(owner), name, None)
+    owner_path, _, name = stack.norm.rpartition(".")
+    norm = getattr(model.get_submodule(owner_path), name, None)
     return norm if isinstance(norm, nn.Module) else None
 
 
 class LayerHooks:
-    """Forward hooks that store something of each layer's output until it is fetched.
+    """Forward hooks that store a result for each layer until it is fetched.
 
     Parameters
     ----------
-    depths
+    layers
         The layers.
-    keep
-        Computes from a layer's tokens what to store.
+    reduce
+        Computes the result that is stored, from a layer and its tokens.
     """
 
-    def __init__(self, depths: Sequence[Depth], keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> None:
-        """Register a forward hook on every layer."""
-        self._kept: dict[int, torch.Tensor] = {}
-        for depth in depths:
-            depth.block.register_forward_hook(self._hook(depth, keep))
+    def __init__(
+        self, layers: Sequence[StoredLayer], reduce: Callable[[StoredLayer, torch.Tensor], torch.Tensor]
+    ) -> None:
+        """Register a forward hook on the block of every layer."""
+        self._reduce = reduce
+        self._results: dict[int, torch.Tensor] = {}
+        for layer in layers:
+            layer.block.register_forward_hook(self._hook(layer))
 
-    def take(self, depth: Depth) -> torch.Tensor:
-        """Return and drop what was stored of a layer in the last call of the network."""
-        return self._kept.pop(depth.number)
+    def take(self, layer: StoredLayer) -> torch.Tensor:
+        """Return and drop the result of a layer in the last call of the network."""
+        return self._results.pop(layer.number)
 
-    def _hook(self, depth: Depth, keep: Callable[[Depth, torch.Tensor], torch.Tensor]) -> Any:
-        """Return the forward hook of a layer, which stores what `keep` computes from its tokens."""
+    def _hook(self, layer: StoredLayer) -> Any:
+        """Return the forward hook of a layer, in the form that torch calls."""
 
         def hook(_block: nn.Module, _inputs: object, output: Any) -> None:
-            """Store what `keep` computes from the layer's tokens, normalised if the layer has a norm."""
+            """Store the result of the layer's tokens, which are normalised first if that is wanted."""
             tokens = output[0] if isinstance(output, tuple) else output
-            if depth.norm is not None:
-                tokens = depth.norm(tokens)
-            self._kept[depth.number] = keep(depth, tokens)
+            if layer.final_norm is not None:
+                tokens = layer.final_norm(tokens)
+            self._results[layer.number] = self._reduce(layer, tokens)
 
         return hook
 
@@ -140,84 +156,95 @@ class LayerHooks:
 class WithLayers(nn.Module):
     """A network of clips that also returns vectors of its layers.
 
-    Besides the arrays of the network it returns, for layer 8, `8/pooled`, [D], and perhaps `8/frames`, [S,
-    D].
+    Besides the arrays of the network it returns, for layer 8, `8/pooled` [B, D], and `8/frames` [B, S, D] if
+    `with_frames`.
 
     Parameters
     ----------
     network
         Takes clips `[B, F, 3, h, w]`, and returns arrays by name.
-    depths
+    layers
         The layers.
-    frames
-        Whether to return a vector for each moment too.
-    prefix
-        Number of tokens before the patch tokens, which are left out.
-    n_moments
-        Number of moments of a clip, S: its frames, or its steps in time.
+    with_frames
+        Whether to return a vector for each time step too.
+    n_prefix_tokens
+        Number of tokens before the patch tokens, such as a class token, which are left out.
+    n_time_steps
+        Number of time steps of a clip, S: its frames, or fewer where a token spans several frames.
     """
 
     def __init__(
-        self, network: nn.Module, depths: Sequence[Depth], *, frames: bool, prefix: int, n_moments: int
+        self,
+        network: nn.Module,
+        layers: Sequence[StoredLayer],
+        *,
+        with_frames: bool,
+        n_prefix_tokens: int,
+        n_time_steps: int,
     ) -> None:
         """Register hooks, so that a call stores the tokens of each layer averaged over patches."""
         super().__init__()
         self.network = network
-        self._depths = depths
-        self._frames = frames
+        self._layers = layers
+        self._with_frames = with_frames
+        self._n_prefix_tokens = n_prefix_tokens
+        self._n_time_steps = n_time_steps
+        self._hooks = LayerHooks(layers, self._average)
 
-        def keep(depth: Depth, tokens: torch.Tensor) -> torch.Tensor:
-            """Average a layer's tokens over the patches of each moment."""
-            return average_patches(tokens, depth.stack.order, prefix, n_moments)
-
-        self._hooks = LayerHooks(depths, keep)
+    def _average(self, layer: StoredLayer, tokens: torch.Tensor) -> torch.Tensor:
+        """Average a layer's tokens over the patches of each time step."""
+        return average_patches(tokens, layer.stack.order, self._n_prefix_tokens, self._n_time_steps)
 
     def forward(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Encode clips `[B, F, 3, h, w]`, and add the mean of each layer over a clip and each moment."""
+        """Encode clips `[B, F, 3, h, w]`, and add each layer's mean over a clip, and over each time step."""
         results = dict(self.network(pixels))
-        for depth in self._depths:
-            moments = group_by_clip(self._hooks.take(depth), depth.stack.order, len(pixels))
-            results[f"{depth.number}/pooled"] = moments.mean(dim=1)
-            if self._frames:
-                results[f"{depth.number}/frames"] = moments
+        for layer in self._layers:
+            averages = self._hooks.take(layer)
+            by_time_step = group_by_clip(averages, layer.stack.order, len(pixels))  # [B, S, D]
+            results[f"{layer.number}/pooled"] = by_time_step.mean(dim=1)
+            if self._with_frames:
+                results[f"{layer.number}/frames"] = by_time_step
         return results
 
 
-def average_patches(tokens: torch.Tensor, order: Order, prefix: int, n_moments: int) -> torch.Tensor:
-    """Average the tokens of a layer over the patches of each moment, in float32.
+def average_patches(
+    tokens: torch.Tensor, order: Order, n_prefix_tokens: int, n_time_steps: int
+) -> torch.Tensor:
+    """Average the tokens of a layer over the patches of each time step, in float32.
 
     Parameters
     ----------
     tokens
         `[N, T, D]`, or with several axes of positions in place of T; for the order `maps`, `[N, D, h, w]`.
     order
-        What the axes N and T stand for.
-    prefix
+        What the axes N and T stand for; see `Order`.
+    n_prefix_tokens
         Number of tokens before the patch tokens.
-    n_moments
-        Number of moments of a clip, S.
+    n_time_steps
+        Number of time steps of a clip, S.
 
     Returns
     -------
     torch.Tensor
-        For the orders `frames` and `maps`, `[N, D]` with a row for each frame; for `time first` and `place
-        first`, `[N, S, D]`; for `clips of places`, the tokens `[N, S, D]` themselves, whose rows are still
-        positions.
+        For the orders `frames` and `maps`, `[N, D]` with a row for each frame; for `time first` and `position
+        first`, `[N, S, D]`; for `positions`, the tokens `[N, S, D]` themselves: `group_by_clip` averages
+        them.
     """
     if order == "maps":
         return tokens.flatten(2).float().mean(dim=2)
-    patches = tokens.flatten(1, -2)[:, prefix:].float()  # [N, patches of all moments, D]
+    patches = tokens.flatten(1, -2)[:, n_prefix_tokens:].float()  # [N, patches of all time steps, D]
+    n_rows, _, width = patches.shape
     if order == "frames":
         return patches.mean(dim=1)
     if order == "time first":
-        return patches.reshape(len(patches), n_moments, -1, patches.shape[-1]).mean(dim=2)
-    if order == "place first":
-        return patches.reshape(len(patches), -1, n_moments, patches.shape[-1]).mean(dim=1)
+        return patches.reshape(n_rows, n_time_steps, -1, width).mean(dim=2)
+    if order == "position first":
+        return patches.reshape(n_rows, -1, n_time_steps, width).mean(dim=1)
     return patches
 
 
 def group_by_clip(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Tensor:
-    """Reshape a layer's vectors to one row for each moment of each clip, `[B, S, D]`.
+    """Reshape a layer's vectors to one row for each time step of each clip, `[B, S, D]`.
 
     Parameters
     ----------
@@ -231,7 +258,7 @@ def group_by_clip(vectors: torch.Tensor, order: Order, n_clips: int) -> torch.Te
     width = vectors.shape[-1]
     if order in ("frames", "maps"):  # [B S, D]
         return vectors.reshape(n_clips, -1, width)
-    if order == "clips of places":  # [B positions, S, D]
-        by_clip = vectors.reshape(n_clips, -1, *vectors.shape[1:])
+    if order == "positions":  # [B positions, S, D]
+        by_clip = vectors.reshape(n_clips, -1, *vectors.shape[1:])  # [B, positions, S, D]
         return by_clip.mean(dim=1)
-    return vectors
+    return vectors  # [B, S, D] already

@@ -15,12 +15,14 @@ from obygaze_features.errors import BackboneError
 ALL = "all"
 """The word for every layer."""
 
-Order = Literal["frames", "maps", "time first", "place first", "clips of places"]
-"""How the tokens of a block's output lie.
+Order = Literal["frames", "maps", "time first", "position first", "positions"]
+"""What the rows of a block's output are, and the tokens of a row.
 
-`frames`: a row is a frame, its tokens are places. `maps`: a row is a frame, a map of channels by rows by
-columns, as convolutions give it. `time first`, `place first`: a row is a clip, whose tokens
-are ordered by that. `clips of places`: a row is a place of a clip, its tokens are moments.
+`frames`: a row is a frame, its tokens are the positions in it. `maps`: a row is a frame, a map of channels by
+rows by columns, as convolutions give it. `time first`: a row is a clip, its tokens are all positions of the
+first time step, then those of the second. `position first`: a row is a clip, its tokens are all time steps of
+the first position, then those of the second. `positions`: a row is one position of a clip, its tokens are its
+time steps.
 """
 
 
@@ -54,13 +56,20 @@ class Layers:
     def parse(cls, text: str, *, norm: bool = False, frames: bool = False) -> "Layers":
         """Read numbers of layers from text: `4,8,12`, or `all`.
 
+        Parameters
+        ----------
+        text
+            The numbers, in any order.
+        norm, frames
+            As in `Layers`.
+
         Raises
         ------
         BackboneError
             If the text has something else, or a number twice.
         """
         if text.strip() == ALL:
-            return cls((), norm, frames)
+            return cls((), norm, frames)  # no numbers stand for every layer
         parts = [part.strip() for part in text.split(",")]
         if not all(re.fullmatch(r"[1-9][0-9]{0,3}", part, re.ASCII) for part in parts):
             raise BackboneError(f"layers {text!r}: expected numbers from 1, such as 4,8,12, or {ALL}")

@@ -22,7 +22,7 @@ from obygaze_features.backbones.backbone import (
 )
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained
 from obygaze_features.backbones.compute import ATTENTION, Compute
-from obygaze_features.backbones.encoder_kinds import ReadText
+from obygaze_features.backbones.encoder_specs import ReadText
 from obygaze_features.backbones.own_processor import OwnProcessor
 from obygaze_features.backbones.presets import Preset
 from obygaze_features.backbones.runner import Runner, TextRunner
@@ -48,7 +48,7 @@ def network_backbone(
     citation: str,
     attention: str = ATTENTION,
     libraries: tuple[str, ...] = ("torch", "transformers"),
-    beside: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+    side_group_fields: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     **other_fields: object,
 ) -> Backbone:
     """Build a backbone from a frozen network, in which `fuse_layers` replaces slow layers.
@@ -76,7 +76,7 @@ def network_backbone(
         Implementation of attention.
     libraries
         Distributions whose versions affect the numbers.
-    beside
+    side_group_fields
         Side group -> the fields in which its provenance differs, `arrays` among them.
     other_fields
         Further fields of the provenance.
@@ -86,7 +86,7 @@ def network_backbone(
     for key, shape in shapes.items():
         array = key.rpartition("/")[2]
         all_outputs.append(BackboneOutput(key, shape, dtypes[array]))
-    outputs = tuple(output for output in all_outputs if "/" not in output.name)
+    outputs = tuple(output for output in all_outputs if "/" not in output.name)  # of the main group
     geometry = preset if isinstance(preset, OwnProcessor) else preset.geometry
     fused = fuse_layers(network)
     provenance = {
@@ -101,8 +101,8 @@ def network_backbone(
         **other_fields,
     }
     side_groups = []
-    for side, fields in beside.items():
-        side_groups.append(side_group(name, side, all_outputs, provenance, fields))
+    for group_name, fields in side_group_fields.items():
+        side_groups.append(side_group(name, group_name, all_outputs, provenance, fields))
     return Backbone(
         name=name,
         n_frames=n_frames,
@@ -119,13 +119,13 @@ def network_backbone(
         outputs=outputs,
         provenance=provenance,
         libraries=libraries,
-        beside=tuple(side_groups),
+        side_groups=tuple(side_groups),
     )
 
 
 def side_group(
     backbone: str,
-    side: str,
+    name: str,
     outputs: Iterable[BackboneOutput],
     provenance: Mapping[str, Any],
     fields: Mapping[str, Any],
@@ -134,22 +134,23 @@ def side_group(
 
     Parameters
     ----------
-    backbone, side
-        Name of the backbone, and that of the group after the dot.
+    backbone, name
+        Name of the backbone, and that of the group after the dot: `8` of `xclip.8`.
     outputs
-        All arrays of the backbone; those of the group are called `SIDE/ARRAY`.
+        All arrays of the backbone; those of the group are called `NAME/ARRAY`, as in `8/pooled`.
     provenance
-        Provenance of the backbone's main group. Its field `space` does not hold for side groups.
+        Provenance of the backbone's main group. The group's has the same fields, except `space`: only the
+        vectors of the main group share a space with those of texts.
     fields
         Fields in which the provenance of the group differs.
     """
-    side_outputs = []
+    group_outputs = []
     for output in outputs:
         group, _, array = output.name.rpartition("/")
-        if group == side:
-            side_outputs.append(replace(output, name=array))
+        if group == name:
+            group_outputs.append(replace(output, name=array))
     shared_fields = {field: value for field, value in provenance.items() if field != "space"}
-    return SideGroup(side, tuple(side_outputs), {**shared_fields, "beside": backbone, **fields})
+    return SideGroup(name, tuple(group_outputs), {**shared_fields, "beside": backbone, **fields})
 
 
 def text_backbone(
@@ -196,9 +197,9 @@ def text_backbone(
         Further fields of the provenance.
     """
     compute = compute or Compute()
-    (shortest,) = tokenizer(["a"])
+    (tokens,) = tokenizer(["a"])  # any text tells the width
     with torch.inference_mode():
-        width = read(model, torch.tensor([shortest.ids])).shape[1]
+        width = read(model, torch.tensor([tokens.ids])).shape[1]
     return TextBackbone(
         name=name,
         width=width,
@@ -245,23 +246,18 @@ class PatchProduct(nn.Module):
         """
         patches = pixels
         for axis, length in enumerate(self.weight.shape[2:], start=2):
-            patches = patches.unfold(axis, length, length)
-        patches = patches.movedim(1, 4)  # [B, t, h, w, C, ...]
+            patches = patches.unfold(axis, length, length)  # one more axis at the end, within a patch
+        patches = patches.movedim(1, 4)  # from [B, C, t, h, w, ...] to [B, t, h, w, C, ...]
         mapped = nn.functional.linear(patches.flatten(4), self.weight.flatten(1), self.bias)
-        return mapped.movedim(4, 1)
+        return mapped.movedim(4, 1)  # from [B, t, h, w, D] to [B, D, t, h, w]
 
 
 def fuse_layers(network: nn.Module) -> dict[str, dict[str, str]]:
     """Replace layers of a network of the transformers library that are slow on a GPU, in place.
 
-    Each extra kernel of an activation reads and writes the widest values of a layer, which dominates the run
-    time in half precision. The formulas are unchanged; results differ in the last digits.
-
-    `gelu_fast`, x/2 (1 + tanh(0.79788456 x (1 + 0.044715 x^2))) in nine kernels, is torch's GELU by tanh
-    (Hendrycks and Gimpel 2016) in one. `quick_gelu`, x sigmoid(1.702 x) in three kernels, is
-    silu(1.702 x) / 1.702: between two linear layers one factor goes into the weights of the first and the
-    other into those of the second, rounded once from float64. `conv3d` over patches side by side is a matrix
-    product: for such convolutions torch 2.9 has no quick kernel in bfloat16 (pytorch/pytorch#174051).
+    They run as several kernels, each of which reads and writes the widest values of a network. `gelu_fast`
+    becomes torch's GELU by tanh (Hendrycks and Gimpel 2016), `quick_gelu` torch's SiLU, and `conv3d` over
+    patches side by side a matrix product. The formulas are unchanged; results differ in the last digits.
 
     Returns
     -------
@@ -271,30 +267,41 @@ def fuse_layers(network: nn.Module) -> dict[str, dict[str, str]]:
     replaced: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for module in network.modules():
         for name, child in list(module.named_children()):
+            # x / 2 (1 + tanh(0.79788456 x (1 + 0.044715 x^2))), in nine kernels.
             if isinstance(child, FastGELUActivation):
                 setattr(module, name, nn.GELU(approximate="tanh"))
                 replaced["activations"]["gelu_fast"] = "gelu_pytorch_tanh"
-            if isinstance(child, nn.Conv3d) and _does_not_overlap(child):
+            # torch 2.9 has no quick kernel for it in bfloat16 (pytorch/pytorch#174051).
+            if isinstance(child, nn.Conv3d) and _maps_patches_side_by_side(child):
                 setattr(module, name, PatchProduct(child))
                 replaced["convolutions"]["conv3d"] = "product over patches"
-        is_mlp = all(isinstance(getattr(module, name, None), nn.Linear) for name in ("fc1", "fc2"))
-        if is_mlp and isinstance(getattr(module, "activation_fn", None), QuickGELUActivation):
+        if _is_quick_gelu_between_layers(module):
             _replace_quick_gelu(module)
             replaced["activations"]["quick_gelu"] = "silu, with its factor in the weights"
     return dict(replaced)
 
 
-def _does_not_overlap(convolution: nn.Conv3d) -> bool:
-    """Return whether a convolution maps patches side by side: its stride is its kernel size, unpadded."""
+def _maps_patches_side_by_side(convolution: nn.Conv3d) -> bool:
+    """Return whether patches neither overlap nor leave gaps: the stride is the kernel size, unpadded."""
     is_plain = (
         set(convolution.padding) == {0} and set(convolution.dilation) == {1} and convolution.groups == 1
     )
     return is_plain and convolution.kernel_size == convolution.stride
 
 
+def _is_quick_gelu_between_layers(module: nn.Module) -> bool:
+    """Return whether a module is an MLP of transformers: linear `fc1`, quick GELU, linear `fc2`."""
+    has_both_layers = all(isinstance(getattr(module, name, None), nn.Linear) for name in ("fc1", "fc2"))
+    return has_both_layers and isinstance(getattr(module, "activation_fn", None), QuickGELUActivation)
+
+
 @torch.no_grad()
 def _replace_quick_gelu(mlp: Any) -> None:
-    """Replace quick GELU between two linear layers by SiLU, and scale both layers to the same result."""
+    """Replace quick GELU, x sigmoid(1.702 x), between two linear layers by SiLU, x sigmoid(x).
+
+    Quick GELU is silu(1.702 x) / 1.702. One factor goes into the weights of the layer before, the other into
+    those of the layer after, rounded once from float64.
+    """
     scaled = (
         (mlp.fc1.weight, QUICK_GELU_FACTOR),
         (mlp.fc1.bias, QUICK_GELU_FACTOR),

@@ -72,7 +72,7 @@ class Description(Struct, kw_only=True, forbid_unknown_fields=True):
     citation: SomeText | UnsetType = UNSET
 
     @property
-    def finds(self) -> str:
+    def detects(self) -> str:
         """What a detector finds: `faces` or `joints`; empty for other networks."""
         is_detector = self.gives not in {UNSET, "logits", "probabilities"}
         return str(self.gives) if is_detector else ""
@@ -110,7 +110,7 @@ class OnnxNetwork:
     ----------
     layer
         Name of the output, or of a layer inside, that is read.
-    described
+    description
         What the TOML says of the network.
     width
         Length of the vectors of every picture, by the picture that was tried first; None before.
@@ -121,7 +121,7 @@ class OnnxNetwork:
     path: Path
     sha256: str
     layer: str
-    described: Description
+    description: Description
     width: int | None = None
     classes: tuple[str, ...] = ()
 
@@ -175,7 +175,7 @@ class OnnxNetwork:
         ratio
             Height by width of the pictures.
         """
-        axes = (1, 3) if self.described.layout == "NCHW" else (3, 1)
+        axes = (1, 3) if self.description.layout == "NCHW" else (3, 1)
         distances = []
         for axis in axes:
             height, width = np.delete(maps.shape, (0, axis))
@@ -197,11 +197,11 @@ class OnnxNetwork:
         """
         if output.ndim != len("FQ") or output.shape[1] != len(self.classes):
             raise BackboneError(
-                f"{self.path.name}: {self.described.classes} names {len(self.classes)} classes, and the "
+                f"{self.path.name}: {self.description.classes} names {len(self.classes)} classes, and the "
                 f"network gives {list(output.shape[1:])} numbers of a picture as {self.layer}"
             )
         values = output.astype(np.float32)
-        if self.described.gives == "logits":
+        if self.description.gives == "logits":
             return np.asarray(softmax(values, axis=1), np.float32)
         if not ((values >= 0) & (values <= 1)).all():
             raise BackboneError(
@@ -221,7 +221,7 @@ class OnnxNetwork:
         session = _session(self.path, self.sha256, self.layer)
         try:
             network_input = session.get_inputs()[0]
-            values = self.described.values(clip)
+            values = self.description.values(clip)
             has_fixed_size = network_input.shape and isinstance(network_input.shape[0], int)
             at_once = network_input.shape[0] if has_fixed_size else len(values)
             outputs = []
@@ -234,7 +234,7 @@ class OnnxNetwork:
             takes = ", ".join(f"{value.name}, {value.type} {value.shape}" for value in session.get_inputs())
             raise BackboneError(
                 f"{self.path.name}: it takes {takes}; it does not run on what its TOML says, "
-                f"{self.described.type} {self.described.layout}, "
+                f"{self.description.type} {self.description.layout}, "
                 f"{counted(len(clip), 'frame')} a clip (--n) of "
                 f"{clip.shape[1]} x {clip.shape[2]} pixels of 3 channels: "
                 f"{type(error).__name__}: {first_line(error, 200)}"
@@ -262,34 +262,36 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
     """
     network = read_network(source)
     path = network.path
-    described = network.described
-    if described.finds:
-        raise BackboneError(f"{path}: it finds {described.finds}: --people onnx:{path.name}, and no backbone")
+    description = network.description
+    if description.detects:
+        raise BackboneError(
+            f"{path}: it finds {description.detects}: --people onnx:{path.name}, and no backbone"
+        )
     width = _vector_width(network, n_frames)
-    name = described.name or _name_of_file(path) or "onnx"
+    name = description.name or _name_of_file(path) or "onnx"
     if name in backbone_names():
         raise BackboneError(f"{path}: {name!r} is another backbone: say another name in its TOML (name)")
-    network_input = f"{described.channels}, {described.layout}, {described.type}"
+    network_input = f"{description.channels}, {description.layout}, {description.type}"
     order = f"resize, crop, uint8; scale * x + shift a channel; {network_input}"
     provenance = {
-        **fields_without_weights(described.type),
+        **fields_without_weights(description.type),
         "layer": network.layer,
         "weights_sha256": network.sha256,
         "architecture": {"type": "onnx", "file": path.name},
-        "preset": {**Preset(name, described.geometry, described.affine).record(), "order": order},
-        "licence": described.licence or NO_LICENCE,
-        "citation": described.citation or "",
+        "preset": {**Preset(name, description.geometry, description.affine).record(), "order": order},
+        "licence": description.licence or NO_LICENCE,
+        "citation": description.citation or "",
     }
     return Backbone(
         name=name,
         n_frames=n_frames,
-        prepare=described.geometry,
+        prepare=description.geometry,
         encode=replace(network, width=width),
         outputs=(BackboneOutput("frames", (n_frames, width)), BackboneOutput("pooled", (width,))),
         provenance=provenance,
         libraries=("onnxruntime",),
         encode_in_worker=True,
-        beside=_answers(network, name, provenance),
+        side_groups=_answers(network, name, provenance),
     )
 
 
@@ -302,7 +304,7 @@ def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
         The two results differ, as those of a network that was exported in training mode.
     """
     # Not black: a random factor would not show where it multiplies zeros.
-    clip = np.resize(np.arange(7, dtype=np.uint8), (n_frames, *network.described.geometry.sides, 3))
+    clip = np.resize(np.arange(7, dtype=np.uint8), (n_frames, *network.description.geometry.sides, 3))
     first = network.arrays(clip)["pooled"]
     second = network.arrays(clip)["pooled"]
     if not np.array_equal(first, second, equal_nan=True):
@@ -347,16 +349,16 @@ def read_network(source: str) -> OnnxNetwork:
     file_part, layer = match.groups()
     path = Path(file_part).expanduser().absolute()
     sha256 = sha256_of(read_bytes(path, MOST_NETWORK))
-    described = _description(path.with_suffix(".toml"))
+    description = _read_description(path.with_suffix(".toml"))
     outputs = [output.name for output in _session(path, sha256).get_outputs()]
     if layer is None and len(outputs) != 1:
         raise BackboneError(
             f"{path}: choose one of its outputs, as in {ONNX}{path.name}:{outputs[0]}: {outputs}"
         )
-    return OnnxNetwork(path, sha256, layer or outputs[0], described, classes=_classes(path, described))
+    return OnnxNetwork(path, sha256, layer or outputs[0], description, classes=_classes(path, description))
 
 
-def _classes(path: Path, described: Description) -> tuple[str, ...]:
+def _classes(path: Path, description: Description) -> tuple[str, ...]:
     """Read the names of classes, one per line, from the file that a network's TOML names.
 
     Raises
@@ -364,12 +366,12 @@ def _classes(path: Path, described: Description) -> tuple[str, ...]:
     BackboneError
         There is no such file in the folder of the network, or it names fewer than two classes.
     """
-    if not described.classes:
+    if not description.classes:
         return ()
-    if Path(described.classes).name != described.classes:
+    if Path(description.classes).name != description.classes:
         toml = path.with_suffix(".toml")
-        raise BackboneError(f"{toml}: classes names {described.classes!r}: a file beside it")
-    labels = path.with_name(described.classes)
+        raise BackboneError(f"{toml}: classes names {description.classes!r}: a file beside it")
+    labels = path.with_name(description.classes)
     lines = [line.strip() for line in read_text(labels, MOST_TOML).splitlines()]
     names = tuple(line for line in lines if line)
     repeated = [name for name, times in Counter(names).items() if times > 1]
@@ -379,7 +381,7 @@ def _classes(path: Path, described: Description) -> tuple[str, ...]:
     return names
 
 
-def _description(path: Path) -> Description:
+def _read_description(path: Path) -> Description:
     """Read the TOML file next to an ONNX file.
 
     Raises
@@ -394,12 +396,12 @@ def _description(path: Path) -> Description:
         raise BackboneError(f"{path}: no TOML that can be read: {error}") from None
     where = str(path) if exists else f"{path} (no such file)"
     check(document, (Description,), where, error=BackboneError, page=PAGE)
-    described = msgspec.convert(document, Description)
-    _check_description(described, path)
-    return described
+    description = msgspec.convert(document, Description)
+    _check_description(description, path)
+    return description
 
 
-def _check_description(described: Description, path: Path) -> None:
+def _check_description(description: Description, path: Path) -> None:
     """Refuse fields that contradict each other.
 
     Parameters
@@ -407,43 +409,43 @@ def _check_description(described: Description, path: Path) -> None:
     path
         The TOML, for messages.
     """
-    has_classes = bool(described.classes)
-    is_classifier = bool(described.gives) and not described.finds
+    has_classes = bool(description.classes)
+    is_classifier = bool(description.gives) and not description.detects
     if has_classes != is_classifier:
         raise BackboneError(
             f"{path}: classes names a file with a class a line, gives says what the network gives of them, "
             '"logits" or "probabilities": give both or neither'
         )
-    wrong = unsuitable(described.citation or "")
+    wrong = unsuitable(description.citation or "")
     if wrong:
         raise BackboneError(f"{path}: citation {wrong}")
-    is_normalised = described.type != "uint8"
-    if bool(described.mean) != is_normalised or bool(described.std) != is_normalised:
+    is_normalised = description.type != "uint8"
+    if bool(description.mean) != is_normalised or bool(description.std) != is_normalised:
         raise BackboneError(f"{path}: expected mean and std of pixels from 0 to 1; for uint8, neither")
-    if not _fits(described):
+    if not _fits(description):
         raise BackboneError(
             f'{path}: fit = "crop" takes a square size, a shortest that is no less, and a filter other than '
             'opencv-bilinear; fit = "squash" takes no shortest; fit = "pad" takes one size, a step that '
             "divides it, and no shortest; step is for it alone"
         )
-    is_detector = bool(described.finds)
-    if is_detector != bool(described.score):
+    is_detector = bool(description.detects)
+    if is_detector != bool(description.score):
         raise BackboneError(f"{path}: gives and score say what a detector finds: both or neither")
-    if (described.fit == "pad" and not is_detector) or (described.fit == "crop" and is_detector):
+    if (description.fit == "pad" and not is_detector) or (description.fit == "crop" and is_detector):
         raise BackboneError(f'{path}: a detector sees whole pictures, squashed or padded: "squash" or "pad"')
 
 
-def _fits(described: Description) -> bool:
+def _fits(description: Description) -> bool:
     """Return whether `size`, `shortest`, `step` and the filter suit the fit: pad, squash or crop."""
-    size, shortest, step = described.size, described.shortest, described.step
-    if described.fit == "squash":
+    size, shortest, step = description.size, description.shortest, description.step
+    if description.fit == "squash":
         return not shortest and not step
     if not isinstance(size, int):  # only squashed pictures may have a height and a width
         return False
-    if described.fit == "pad":
+    if description.fit == "pad":
         return isinstance(step, int) and size % step == 0 and not shortest
     is_within_shortest = isinstance(shortest, int) and size <= shortest
-    return is_within_shortest and not step and described.resize != "opencv-bilinear"
+    return is_within_shortest and not step and description.resize != "opencv-bilinear"
 
 
 @lru_cache(maxsize=4)

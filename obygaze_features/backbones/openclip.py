@@ -14,7 +14,7 @@ from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBac
 from obygaze_features.backbones.checkpoint import check_size, frozen, load_exactly, untrained
 from obygaze_features.backbones.compute import Compute
 from obygaze_features.backbones.encoders import Pictures, output_shapes
-from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layered import WithLayers, find_layers, layer_group_fields
 from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import OPENAI, Preset, choose_preset
@@ -87,17 +87,23 @@ def openclip(
     is_resnet = isinstance(config["vision_cfg"].get("layers"), list)
     network: nn.Module = pictures
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, width), "pooled": (width,)}
-    side_fields: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
         stacks = STAGES if is_resnet else (BLOCKS,)
-        depths = depths_of(pictures.model, stacks, wanted_layers, f"backbone 'openclip', {source.name}")
+        stored_layers = find_layers(
+            pictures.model, stacks, wanted_layers, f"backbone 'openclip', {source.name}"
+        )
         n_class_tokens = 0 if is_resnet else 1
         network = WithLayers(
-            pictures, depths, frames=wanted_layers.frames, prefix=n_class_tokens, n_moments=n_frames
+            pictures,
+            stored_layers,
+            with_frames=wanted_layers.frames,
+            n_prefix_tokens=n_class_tokens,
+            n_time_steps=n_frames,
         )
         shapes = output_shapes(source, network, n_frames, chosen_preset.geometry.size)
-        side_fields = layer_groups(depths, wanted_layers)
+        side_group_fields = layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
     return network_backbone(
         "openclip",
         network,
@@ -108,7 +114,7 @@ def openclip(
         preset=chosen_preset,
         compute=compute or Compute(),
         head="attention pooling" if is_resnet else "visual projection",
-        beside=side_fields,
+        side_group_fields=side_group_fields,
         layer="image embedding",
         architecture={"type": "openclip", **config},
         citation=CITATION,

@@ -5,8 +5,10 @@ gives for a black and for a white picture says how values 0 and 255 come out, an
 Then one picture of noise is prepared both ways. A processor for which they differ by more than the rounding
 to 8 bits does more than resize, cut and scale, and is refused.
 
-Of packed patches the first row of a prepared picture holds how many rows are used and the grid, in bits of 0
-and 255, which survive any precision.
+A processor of patches gives P patches `[P, D]` and their grid, where P depends on the frame's form. They are
+packed into an array whose size does not: a first row with numbers (P and the sides of the grid), then a row
+for each patch, then unused rows. The row of numbers must survive the network's input, whose precision may be
+half, so that each bit of a number is a value of its own, 0 or 255.
 """
 
 import inspect
@@ -48,7 +50,8 @@ MOST_PATCHES = 1 << 15
 """Patches of a picture at most, so that a clip of frames fits in memory."""
 
 
-TORCHVISION = "needs torchvision, of the same build as torch (pip install torchvision)"
+NEEDS_TORCHVISION = "needs torchvision, of the same build as torch (pip install torchvision)"
+"""The end of a message about a processor."""
 
 
 class Picture(NamedTuple):
@@ -82,10 +85,10 @@ class OwnProcessor:
     scale, shift
         What turns a value of 0 to 255 into the processor's: of each channel; of patches, of each element.
     sides
-        Height and width of the result. Of patches, 1 more than the number that there is room for, and a third
-        of a patch's elements.
+        Height and width of the result. Packed patches have one more row than there is room for patches, and a
+        row has a third of a patch's elements, as the three channels hold the others.
     is_packed
-        Whether it gives patches.
+        Whether it gives patches, which are packed.
     """
 
     name: str
@@ -111,16 +114,16 @@ class OwnProcessor:
                 f"{self.name} makes {list(picture.values.shape[1:])} of a frame of {list(frame.shape[:2])}, "
                 f"expected {list(self.sides)}: its size must not depend on the frame's"
             )
-        scale = np.array(self.scale)[:, None, None]
-        shift = np.array(self.shift)[:, None, None]
-        levels = np.rint((picture.values - shift) / scale).clip(0, 255)
-        return np.ascontiguousarray(levels.astype(np.uint8).transpose(1, 2, 0))
+        channels_last = picture.values.transpose(1, 2, 0)  # [h, w, 3], as there is a scale for each channel
+        return np.ascontiguousarray(self._levels(channels_last))
+
+    def _levels(self, values: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Return the levels, 0 to 255, from which scale and shift make the processor's values."""
+        levels = np.rint((values - np.array(self.shift)) / np.array(self.scale))
+        return levels.clip(0, 255).astype(np.uint8)
 
     def _packed(self, picture: Picture) -> NDArray[np.uint8]:
-        """Pack the patches `[P, D]` of a picture into uint8, after a row with their number and their grid.
-
-        The numbers are written in bits, the lowest first; a bit is 0 or 255.
-        """
+        """Pack the patches `[P, D]` of a picture: uint8 `[room + 1, D / 3, 3]`, the row of numbers first."""
         n_patches, n_elements = picture.values.shape
         room = self.sides[0] - 1
         if n_patches > room:
@@ -129,18 +132,17 @@ class OwnProcessor:
             )
         bits = []
         for number in (n_patches, *picture.grid):
-            bits += [number >> bit & 1 for bit in range(NUMBER_BITS)]
+            bits += [number >> place & 1 for place in range(NUMBER_BITS)]  # the lowest bit first
         rows = np.zeros((room + 1, n_elements), np.uint8)
         rows[0, : len(bits)] = 255 * np.array(bits, np.uint8)
-        levels = np.rint((picture.values - np.array(self.shift)) / np.array(self.scale)).clip(0, 255)
-        rows[1 : n_patches + 1] = levels.astype(np.uint8)
+        rows[1 : n_patches + 1] = self._levels(picture.values)
         return rows.reshape(*self.sides, 3)
 
     @property
     def affine(self) -> Affine:
         """Return the normalisation of a prepared picture.
 
-        The identity for patches, which are normalised later.
+        It changes nothing for patches: the network's module (`PackedPictures`) normalises them.
         """
         if self.is_packed:
             return Affine((1.0,) * 3, (0.0,) * 3)
@@ -161,12 +163,12 @@ class OwnProcessor:
 
 
 class Samples(NamedTuple):
-    """What a processor returned for known pictures: noise, black and white.
+    """What a processor returned for pictures that are known: noise, black and white.
 
     Attributes
     ----------
-    where
-        The processor and the weights, for messages.
+    label
+        Names of the weights and the processor, for messages.
     name, settings
         Class of transformers, and its settings as JSON.
     noise
@@ -175,7 +177,7 @@ class Samples(NamedTuple):
         For a black and for a white picture, of the first of `TRIED_SIDES`.
     """
 
-    where: str
+    label: str
     name: str
     settings: str
     noise: list[Picture]
@@ -184,8 +186,9 @@ class Samples(NamedTuple):
 
 
 def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
-    """Load the processor in the weights' folder, and check that its pictures can be stored in 8 bits a value.
+    """Load the processor in the weights' folder, and check that it only resizes, cuts and scales.
 
+    A backbone stores what it gives in 8 bits a value, which would lose the result of anything else.
     Random weights have the default processor of their class.
 
     Parameters
@@ -200,32 +203,39 @@ def own_processor(weights: Weights, call: ClassCall, cls: Any) -> OwnProcessor:
     BackboneError
         If there is no processor, it cannot be loaded, or its pictures do not fit into 8 bits.
     """
-    samples = _samples(_load_processor(weights, call, cls), weights)
-    processor = _of_patches(samples) if call.is_packed else _of_pictures(samples)
+    samples = _run_on_known_pictures(_load_processor(weights, call, cls), weights)
+    describe = _patch_processor if call.takes_patches else _picture_processor
+    processor = describe(samples)
     _refuse_if_inexact(processor, samples)
     return processor
 
 
-def _samples(processor: Any, weights: Weights) -> Samples:
-    """Run a processor on known pictures: noise of several sizes, black and white."""
+def _run_on_known_pictures(processor: Any, weights: Weights) -> Samples:
+    """Run a processor on pictures of noise of several sizes, and on a black and a white one."""
     name = type(processor).__name__
     settings = _settings(processor, weights)
-    where = f"{weights.name}: its processor {name}"
+    label = f"{weights.name}: its processor {name}"
     height, width = TRIED_SIDES[0]
     black = np.zeros((height, width, 3), np.uint8)
+    white = 255 - black
     try:
-        noise = [call_processor(name, settings, _noise(*sides)) for sides in TRIED_SIDES]
-        of_black = call_processor(name, settings, black)
-        of_white = call_processor(name, settings, 255 - black)
+        return Samples(
+            label,
+            name,
+            settings,
+            noise=[call_processor(name, settings, _noise(*sides)) for sides in TRIED_SIDES],
+            black=call_processor(name, settings, black),
+            white=call_processor(name, settings, white),
+        )
     except Exception as error:  # noqa: BLE001 - a stranger's settings raise anything
-        raise BackboneError(f"{where} cannot prepare a picture: {first_line(error)}") from None
-    return Samples(where, name, settings, noise, of_black, of_white)
+        raise BackboneError(f"{label} cannot prepare a picture: {first_line(error)}") from None
 
 
 def _settings(processor: Any, weights: Weights) -> str:
     """Return the settings from which a processor can be made again, as JSON.
 
-    Arguments that its class requires but does not save are taken from the network's configuration (timm's).
+    Arguments that its class requires but does not save, as the class for networks of timm does, are taken
+    from the network's configuration.
     """
     settings: dict[str, Any] = json.loads(processor.to_json_string())
     for name, parameter in inspect.signature(type(processor).__init__).parameters.items():
@@ -235,50 +245,69 @@ def _settings(processor: Any, weights: Weights) -> str:
     return json.dumps(settings, sort_keys=True)
 
 
-def _of_pictures(samples: Samples) -> OwnProcessor:
-    """Describe a processor of whole pictures by what it returned for known ones: size, scale and shift."""
-    where = samples.where
+def _picture_processor(samples: Samples) -> OwnProcessor:
+    """Make the `prepare` of a processor of whole pictures: size, scale and shift are read from the samples.
+
+    The value of a black pixel is the shift, and that of a white one is 255 times the scale above it.
+    """
     shapes = {picture.values.shape for picture in samples.noise}
     shape = samples.noise[0].values.shape
     if len(shape) != 3 or shape[0] != 3:
         raise BackboneError(
-            f"{where} makes {list(shape)} of a picture, expected three channels of one picture"
+            f"{samples.label} makes {list(shape)} of a picture, expected three channels of one picture"
         )
     if len(shapes) > 1:
         raise BackboneError(
-            f"{where} makes pictures of sizes that depend on the frame, such as {min(shapes)[1:]} and "
-            f"{max(shapes)[1:]}: give its size as height and width, or a crop"
+            f"{samples.label} makes pictures of sizes that depend on the frame, such as {min(shapes)[1:]} "
+            f"and {max(shapes)[1:]}: give its size as height and width, or a crop"
         )
-    # Pixels in the middle of the picture, as some processors add a margin.
-    row, column = shape[1] // 2, shape[2] // 2
-    shift = samples.black.values[:, row, column].astype(float)
-    scale = (samples.white.values[:, row, column] - shift) / 255
+    _, height, width = shape
+    # In the middle of the picture, as some processors add a margin.
+    black = samples.black.values[:, height // 2, width // 2].astype(float)  # [3]
+    white = samples.white.values[:, height // 2, width // 2]
+    scale = (white - black) / 255
     if not (np.isfinite(scale).all() and (scale != 0).all()):
-        raise BackboneError(f"{where} makes the same of black and white")
-    sides = (int(shape[1]), int(shape[2]))
-    return OwnProcessor(samples.name, samples.settings, tuple(scale.tolist()), tuple(shift.tolist()), sides)
+        raise BackboneError(f"{samples.label} makes the same of black and white")
+    return OwnProcessor(
+        samples.name,
+        samples.settings,
+        scale=tuple(scale.tolist()),
+        shift=tuple(black.tolist()),
+        sides=(int(height), int(width)),
+    )
 
 
-def _of_patches(samples: Samples) -> OwnProcessor:
-    """Describe a processor of patches by what it returned for known pictures: room, scale and shift."""
-    where = samples.where
+def _patch_processor(samples: Samples) -> OwnProcessor:
+    """Make the `prepare` of a processor of patches: room, scale and shift are read from the samples.
+
+    Each element of a patch has its own scale and shift, as channels lie in another order in each class.
+    """
     if any(picture.values.ndim != 2 or not picture.grid for picture in samples.noise):
-        raise BackboneError(f"{where} gives no patches with a grid, which the network takes")
-    # Each element of a patch has its own scale, as channels lie in another order in each class.
-    shift = samples.black.values[0].astype(float)
-    scale = (samples.white.values[0] - shift) / 255
-    n_elements = len(shift)
+        raise BackboneError(f"{samples.label} gives no patches with a grid, which the network takes")
+    black = samples.black.values[0].astype(float)  # [D], the first patch
+    white = samples.white.values[0]
+    scale = (white - black) / 255
+    n_elements = len(black)
     is_sound = np.isfinite(scale).all() and (scale != 0).all()
     if n_elements % 3 or not is_sound:
-        raise BackboneError(f"{where} gives patches of {n_elements} elements that are not three channels")
-    most = max(len(picture.values) for picture in samples.noise)
-    # Frames of other forms may come out with a few patches more than any that was tried.
-    room = most + most // 8  # an eighth more
-    if room > MOST_PATCHES or n_elements < MOST_NUMBERS * NUMBER_BITS:
-        raise BackboneError(f"{where} makes {most} patches of {n_elements} elements of a picture")
-    sides = (room + 1, n_elements // 3)
+        raise BackboneError(
+            f"{samples.label} gives patches of {n_elements} elements that are not three channels"
+        )
+    most_patches = max(len(picture.values) for picture in samples.noise)
+    # An eighth more: frames of other forms may come out with a few patches more than any that was tried.
+    room = most_patches + most_patches // 8
+    can_hold_numbers = n_elements >= MOST_NUMBERS * NUMBER_BITS
+    if room > MOST_PATCHES or not can_hold_numbers:
+        raise BackboneError(
+            f"{samples.label} makes {most_patches} patches of {n_elements} elements of a picture"
+        )
     return OwnProcessor(
-        samples.name, samples.settings, tuple(scale.tolist()), tuple(shift.tolist()), sides, is_packed=True
+        samples.name,
+        samples.settings,
+        scale=tuple(scale.tolist()),
+        shift=tuple(black.tolist()),
+        sides=(room + 1, n_elements // 3),
+        is_packed=True,
     )
 
 
@@ -288,14 +317,16 @@ def _refuse_if_inexact(processor: OwnProcessor, samples: Samples) -> None:
     stored = processor(_noise(*TRIED_SIDES[0])).astype(np.float64)
     scale, shift = np.array(processor.scale), np.array(processor.shift)
     if processor.is_packed:
-        stored = stored.reshape(processor.sides[0], -1)[1 : len(expected) + 1]  # [P, D]
+        n_patches = len(expected)
+        rows = stored.reshape(processor.sides[0], -1)
+        stored = rows[1 : 1 + n_patches]  # [P, D], after the row of numbers
     else:
         expected = expected.transpose(1, 2, 0)  # [h, w, 3]
-    levels = np.abs(stored * scale + shift - expected) / np.abs(scale)
-    if levels.max() > LEVEL_SLACK:
+    errors = np.abs(stored * scale + shift - expected) / np.abs(scale)  # in levels of 255
+    if errors.max() > LEVEL_SLACK:
         raise BackboneError(
-            f"{samples.where} does more than resize, cut and scale: of a picture of noise, values differ by "
-            f"up to {levels.max():.1f} levels of 255"
+            f"{samples.label} does more than resize, cut and scale: of a picture of noise, values differ by "
+            f"up to {errors.max():.1f} levels of 255"
         )
 
 
@@ -310,19 +341,18 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
         return default_processor(weights, cls)
     for name in PROCESSOR_FILES:
         file_of(weights, name)  # fetches it, if the weights are the hub's
-    written = read_processor(weights)
-    is_in_config = "pretrained_cfg" in weights.config()  # where timm writes it
-    if not written and not is_in_config:
+    processor_config = read_processor(weights)
+    is_in_network_config = "pretrained_cfg" in weights.config()  # where timm writes it
+    if not processor_config and not is_in_network_config:
         raise BackboneError(
             f"{weights.name}: no processor beside the weights ({' or '.join(PROCESSOR_FILES)}) says how "
             "pictures are prepared"
         )
-    wants_video_processor = call.pixels == CLIPS_ARGUMENT or not _has_image_processor(weights)
-    if "video_processor_type" in written and wants_video_processor:
+    wants_video_processor = call.pixels_argument == CLIPS_ARGUMENT or not _has_image_processor(weights)
+    if "video_processor_type" in processor_config and wants_video_processor:
         if not is_torchvision_available():
-            raise BackboneError(
-                f"{weights.name}: its processor {written['video_processor_type']} {TORCHVISION}"
-            )
+            name = processor_config["video_processor_type"]
+            raise BackboneError(f"{weights.name}: its processor {name} {NEEDS_TORCHVISION}")
         processor = load_from_folder(transformers.AutoVideoProcessor, weights, "its processor")
     else:
         processor = load_from_folder(AutoImageProcessor, weights, "its processor", backend="pil")
@@ -334,12 +364,13 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
 
 
 def _has_image_processor(weights: Weights) -> bool:
-    """Return whether the weights come with a processor of pictures, in the newer or the older file."""
-    newer_file = PROCESSOR_FILES[0]
-    older_file = PROCESSOR_FILES[-1]
-    return bool(
-        object_beside(weights, newer_file).get("image_processor") or object_beside(weights, older_file)
-    )
+    """Return whether the weights come with a processor of pictures, and not only with one of videos.
+
+    It is a field of the newer `processor_config.json`, or all of the older `preprocessor_config.json`.
+    """
+    newer = object_beside(weights, "processor_config.json").get("image_processor")
+    older = object_beside(weights, "preprocessor_config.json")
+    return bool(newer or older)
 
 
 def default_processor(weights: Weights, cls: Any) -> Any:
@@ -350,14 +381,14 @@ def default_processor(weights: Weights, cls: Any) -> Any:
     BackboneError
         If there is none, or it cannot be made here.
     """
-    family = cls.__module__.split(".")[-2]
+    family = cls.__module__.split(".")[-2]  # `vit` of `transformers.models.vit.modeling_vit`
     reason = f"transformers has no processor for {cls.__name__}"
     for name in processor_names(family):
         try:
             with quiet():
                 return getattr(transformers, name)()
         except ImportError:
-            reason = f"its processor {name} {TORCHVISION}"
+            reason = f"its processor {name} {NEEDS_TORCHVISION}"
         except Exception as error:  # noqa: BLE001 - defaults of some classes make no processor
             reason = f"its processor {name} cannot be made: {first_line(error)}"
     raise BackboneError(f"{weights.name}: {reason}")
@@ -372,6 +403,8 @@ def _processor(name: str, settings: str) -> Any:
 
 def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Picture:
     """Prepare one frame, uint8 `[H, W, 3]`, with a transformers processor.
+
+    Its pixels are told from its other results by their names: `pixel_values`, `image_grid_thw`, a mask.
 
     Parameters
     ----------
@@ -393,7 +426,7 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
         argument = key.removeprefix("image_").removeprefix("video_")
         if key.startswith("pixel_values"):
             values = np.asarray(result, dtype=np.float32)
-        elif argument in ("grid_thw", SHAPES_ARGUMENT):
+        elif argument in ("grid_thw", SHAPES_ARGUMENT):  # time, height and width; or height and width
             grid = tuple(int(side) for side in np.asarray(result).reshape(-1))
         else:
             other_arguments[argument] = result
@@ -401,9 +434,9 @@ def call_processor(name: str, settings: str, frame: NDArray[np.uint8]) -> Pictur
         raise ValueError(f"it gives {', '.join(results)} and no pixel_values")
     values = _without_batch_axes(values, n_axes=2 if grid else 3)  # [P, D] or [3, h, w]
     masks = [other_arguments[name] for name in MASK_ARGUMENTS if name in other_arguments]
-    if grid and masks:
+    if grid and masks:  # the patches of a picture are filled up with padding, which the mask leaves out
         n_patches = int(np.asarray(masks[0]).sum())
-        values = values[:n_patches]  # the others are padding
+        values = values[:n_patches]
     return Picture(values, grid, other_arguments)
 
 

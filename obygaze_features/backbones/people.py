@@ -151,9 +151,9 @@ def load_people(sources: Sequence[str]) -> People:
         A detector is missing, or is no detector; two find the same; or onnxruntime is not installed.
     """
     detectors = [_detector(source) for source in sources]
-    kinds = [detector.gives for detector in detectors]
-    if len(set(kinds)) < len(kinds):
-        raise BackboneError(f"{' and '.join(sources)}: both find {kinds[0]}: give one of them")
+    detected = [detector.detects for detector in detectors]  # faces, joints
+    if len(set(detected)) < len(detected):
+        raise BackboneError(f"{' and '.join(sources)}: both find {detected[0]}: give one of them")
     return People(tuple(detectors))
 
 

@@ -62,19 +62,20 @@ class Geometry:
         return self.size, self.width or self.size
 
     def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Resize, and crop if asked, a frame, uint8 `[H, W, 3]`, to `[*sides, 3]`."""
+        """Resize a frame, uint8 `[H, W, 3]`, and cut out its middle if `shortest` is given: `[*sides, 3]`."""
         if self.resample == "opencv-bilinear":
             return opencv_bilinear(frame, *self.sides)
-        library, _, name = self.resample.partition("-")
+        library, kernel = self.resample.split("-")
         height, width = self.resized(*frame.shape[:2])
+        # A squash has the size of the result already, so that both margins are 0.
         top = self.margin(height, self.sides[0])
         left = self.margin(width, self.sides[1])
         crop = (top, left, *self.sides)
         bits = PILLOW_BITS if library == "pillow" else None
-        return antialiased_resize(frame, (height, width), crop, name, bits)
+        return antialiased_resize(frame, (height, width), crop, kernel, bits)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
-        """Return height and width of a frame of the given size after it is resized, before the crop."""
+        """Return height and width of a frame of a given size after it is resized, before the crop."""
         if self.shortest is None:
             return self.sides
         if height <= width:
@@ -139,22 +140,22 @@ class Preset:
         }
 
     def same_as(self, other: "Preset") -> "Preset | None":
-        """Return a named preset, scaled to this one's size, if both give the same frames; else None.
+        """Scale another preset to the size of this one, and return it if both do the same; else None.
 
         Constants may differ in the seventh digit, and a margin of half a pixel may be rounded in another way.
         """
-        known = choose_preset(other.name, (other.name,), size=self.geometry.size)
-        constants = (*self.affine.scale, *self.affine.shift)
-        known_constants = (*known.affine.scale, *known.affine.shift)
-        for value, known_value in zip(constants, known_constants, strict=True):
-            if not math.isclose(value, known_value, rel_tol=1e-6, abs_tol=1e-6):
+        scaled = choose_preset(other.name, (other.name,), size=self.geometry.size)
+        own_constants = (*self.affine.scale, *self.affine.shift)
+        other_constants = (*scaled.affine.scale, *scaled.affine.shift)
+        for own, of_other in zip(own_constants, other_constants, strict=True):
+            if not math.isclose(own, of_other, rel_tol=1e-6, abs_tol=1e-6):
                 return None
-        geometry = replace(self.geometry, crop_rounding=known.geometry.crop_rounding)
-        return known if geometry == known.geometry else None
+        geometry = replace(self.geometry, crop_rounding=scaled.geometry.crop_rounding)
+        return scaled if geometry == scaled.geometry else None
 
 
-SQUASHED = "obygaze12"
-"""Name of the preset whose geometry is `SQUASH`."""
+OBYGAZE12 = "obygaze12"
+"""Name of the preset whose geometry is `SQUASH`, and whose affine is that of another preset."""
 SQUASH = Geometry("opencv-bilinear", 224)
 """Pictures of any form are squashed to a square."""
 PRESETS: Mapping[str, Preset] = {
@@ -179,9 +180,10 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
     name
         Name of the preset.
     allowed
-        The presets that the backbone supports; `obygaze12` uses the affine of the first.
+        Names of the presets that the backbone supports. `obygaze12` is a way to resize, of the published
+        ObyGaze12 features; pixels are normalised as by the first of these presets.
     size
-        Input size of the network, in pixels; it is recorded.
+        Side of the network's square input in pixels, which is recorded.
 
     Raises
     ------
@@ -190,9 +192,7 @@ def choose_preset(name: str, allowed: tuple[str, ...], *, size: int = 224) -> Pr
     """
     if name not in allowed:
         raise BackboneError(f"preset '{name}' is none of this backbone's, which are {', '.join(allowed)}")
-    preset = PRESETS[allowed[0] if name == SQUASHED else name]
-    if name == SQUASHED:  # normalised as by the backbone's first preset, from which only the affine remains
-        preset = replace(preset, name=name, geometry=SQUASH)
+    preset = Preset(name, SQUASH, affine=PRESETS[allowed[0]].affine) if name == OBYGAZE12 else PRESETS[name]
     geometry = preset.geometry
     shortest = None if geometry.shortest is None else geometry.shortest * size // geometry.size
     return replace(preset, geometry=replace(geometry, size=size, shortest=shortest))

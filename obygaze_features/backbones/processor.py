@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from obygaze_features.backbones.presets import HALF, IMAGENET, OPENAI, PRESETS, Affine, Geometry, Preset
 from obygaze_features.backbones.weights import (
@@ -11,8 +11,8 @@ from obygaze_features.backbones.weights import (
     PROCESSOR_FILES,
     TOKENIZER_CONFIG,
     Weights,
-    kinds,
     object_beside,
+    read_specs,
 )
 from obygaze_features.errors import BackboneError
 from obygaze_features.schema import Flag, Number, expected, fits
@@ -53,7 +53,7 @@ class Processor(Struct, frozen=True, forbid_unknown_fields=True):
     offset: float = 0.0
 
 
-PROCESSORS = kinds("processors", Processor)
+PROCESSORS = read_specs("processors", Processor)
 """Class of transformers -> what it does."""
 CONSTANTS = {"imagenet": IMAGENET, "openai": OPENAI, "half": HALF}
 ALIASES = {"FeatureExtractor": "ImageProcessor", "ViViT": "Vivit", "Fast": "", "Pil": ""}
@@ -66,7 +66,7 @@ STEPS = {"do_resize", "do_rescale", "do_pad", "do_center_crop", "do_normalize", 
 
 
 def preset_of_processor(
-    weights: Weights, usual: str, *, side: int | None, multiple: int = 1, names: Sequence[str] = ()
+    weights: Weights, usual_class: str, *, side: int | None, multiple: int = 1, names: Sequence[str] = ()
 ) -> Preset:
     """Make the preset that prepares pictures as the configuration of the weights' processor says.
 
@@ -74,7 +74,7 @@ def preset_of_processor(
     ----------
     weights
         The weights.
-    usual
+    usual_class
         Class of the processor if there is no configuration, or it names no class.
     side
         Input size of the network; None: any multiple of `multiple`.
@@ -91,18 +91,20 @@ def preset_of_processor(
         than the network's; the message names the field.
     """
     configuration = read_processor(weights)
-    name = _class_name(configuration, usual)
-    where = "its processor's configuration" if configuration else CONFIG
-    fields = _ProcessorFields(f"{weights.name}: {where}", configuration)
+    name = _class_name(configuration, usual_class)
+    file_name = "its processor's configuration" if configuration else CONFIG
+    fields = _ProcessorFields(f"{weights.name}: {file_name}", configuration)
     if name not in PROCESSORS:
         raise fields.refusal("image_processor_type", name, " or ".join(PROCESSORS))
-    # Without a configuration, the default sizes of the class are scaled to the network's.
-    geometry = fields.geometry(PROCESSORS[name], None if configuration else side)
+    defaults = PROCESSORS[name]
+    if not configuration and side is not None:
+        defaults = _scaled(defaults, side)
+    geometry = fields.geometry(defaults)
     suits_network = geometry.size % multiple == 0 and side in (None, geometry.size)
     if not suits_network:
         wanted = side or f"a multiple of {multiple}"
         raise fields.refusal("size after the crop", geometry.size, f"{wanted}, as the network takes it")
-    preset = Preset(name, geometry, fields.affine(PROCESSORS[name]))
+    preset = Preset(name, geometry, fields.affine(defaults))
     for known_name in names:
         known = preset.same_as(PRESETS[known_name])
         if known is not None:
@@ -110,15 +112,28 @@ def preset_of_processor(
     return preset
 
 
-def _class_name(configuration: Mapping[str, Any], usual: str) -> str:
-    """Return the processor's class, by its name in `PROCESSORS`; the usual one if none is configured."""
-    name = usual
+def _scaled(defaults: Processor, side: int) -> Processor:
+    """Scale the default sizes of a class of processors, so that its pictures have a given side in pixels."""
+    default_side = defaults.crop or defaults.size
+    return structs.replace(
+        defaults,
+        size=defaults.size * side // default_side,
+        crop=None if defaults.crop is None else side,
+    )
+
+
+def _class_name(configuration: Mapping[str, Any], usual_class: str) -> str:
+    """Return the class of a processor, by its name in `PROCESSORS`; the usual one if none is configured.
+
+    Versions of transformers call one class by several names: `ViTImageProcessorFast` is `ViTImageProcessor`.
+    """
+    name = usual_class
     for field in ("video_processor_type", "image_processor_type", "feature_extractor_type"):
         if configuration.get(field):
             name = str(configuration[field])
             break
-    for part, name_here in ALIASES.items():
-        name = name.replace(part, name_here)
+    for part_elsewhere, part_here in ALIASES.items():
+        name = name.replace(part_elsewhere, part_here)
     return name
 
 
@@ -130,19 +145,20 @@ def read_processor(weights: Weights) -> dict[str, Any]:
     BackboneError
         If it is no JSON object, or the hub cannot be asked.
     """
-    newer, *older = PROCESSOR_FILES
-    document = object_beside(weights, newer)
+    # The newer file has a field for each processor; the older ones are the configuration of one.
+    newer_file, *older_files = PROCESSOR_FILES
+    document = object_beside(weights, newer_file)
     for part in ("video_processor", "image_processor"):
         if isinstance(document.get(part), dict):
             return dict(document[part])
-    for name in older:
+    for name in older_files:
         fields = object_beside(weights, name)
         if fields:
             return fields
     return {}
 
 
-GEMMA = ("GemmaTokenizer", "Siglip2Tokenizer")
+GEMMA_TOKENIZERS = ("GemmaTokenizer", "Siglip2Tokenizer")
 """Tokenizers of SigLIP 2, in repositories and in newer transformers."""
 
 
@@ -153,10 +169,10 @@ def second_siglip(weights: Weights) -> bool:
     filter (Tschannen et al. 2025; the repositories of Google).
     """
     tokenizer = str(object_beside(weights, TOKENIZER_CONFIG).get("tokenizer_class")).removesuffix("Fast")
-    if tokenizer in GEMMA:
+    if tokenizer in GEMMA_TOKENIZERS:
         return True
-    resample = read_processor(weights).get("resample", 3)
-    return FILTERS.get(resample) == "bilinear"
+    bicubic = 3  # that of the first generation, which a configuration need not state
+    return FILTERS.get(read_processor(weights).get("resample", bicubic)) == "bilinear"
 
 
 class _ProcessorFields:
@@ -176,56 +192,56 @@ class _ProcessorFields:
     """
 
     def __init__(self, where: str, written: Mapping[str, Any]) -> None:
-        """Drop null fields, and refuse a step that is switched on and not done here."""
+        """Drop null fields, and refuse steps that are switched on and that no preset does."""
         self.where = where
         self.fields = {field: value for field, value in written.items() if value is not None}
         for field in self.fields:
-            is_other_step = field.startswith("do_") and field not in STEPS
-            if is_other_step and self.read(field, Flag, usual=False):
+            is_unknown_step = field.startswith("do_") and field not in STEPS
+            if is_unknown_step and self.read(field, Flag, default=False):
                 raise self.refusal(field, True, "false: nothing here does it")
 
-    def get(self, field: str, usual: Any = None) -> Any:
-        """Return the value of a field; the usual one if it is absent."""
-        return self.fields.get(field, usual)
+    def get(self, field: str, default: Any = None) -> Any:
+        """Return the value of a field; the default if it is absent."""
+        return self.fields.get(field, default)
 
     def refusal(self, field: str, found: object, expected: object) -> BackboneError:
         """Return the error for a field with another value than expected."""
         return BackboneError(f"{self.where}: {field} is {found}, expected {expected}")
 
-    def read(self, field: str, kind: Any, usual: Any) -> Any:
-        """Return the value of a field, or the usual one; raise an error if it is not of the kind."""
-        value = self.get(field, usual)
-        if not fits(value, kind):
-            raise self.refusal(field, repr(value), expected(kind))
+    def read(self, field: str, value_type: Any, default: Any) -> Any:
+        """Return the value of a field, or the default; raise an error if it is not of the type."""
+        value = self.get(field, default)
+        if not fits(value, value_type):
+            raise self.refusal(field, repr(value), expected(value_type))
         return value
 
-    def geometry(self, usual: Processor, side: int | None) -> Geometry:
+    def geometry(self, defaults: Processor) -> Geometry:
         """Return how a picture is resized and cropped.
 
         Parameters
         ----------
-        usual
-            Defaults of the processor's class for fields that are absent.
-        side
-            Input size of the network, to which the default sizes are scaled; None leaves them as they are.
+        defaults
+            What the processor's class does where a field is absent.
         """
-        for field, wanted in (("do_resize", True), ("do_rescale", True), ("do_pad", False)):
-            if self.read(field, Flag, wanted) is not wanted:
-                raise self.refusal(field, self.get(field), wanted)
-        resample: Any = f"{usual.library}-{FILTERS[self.read('resample', Filter, usual.resample)]}"
-        usual_side = usual.crop or usual.size  # of the result
-        result_side = side or usual_side
-        crops = self.read("do_center_crop", Flag, usual.crop is not None)
-        crop = self._side("crop_size", self.get("crop_size", result_side)) if crops else None
-        size = self.get("size", usual.size * result_side // usual_side)
-        if isinstance(size, int) and usual.crop is not None:
-            size = {"shortest_edge": size}  # what a number means in classes that crop
+        for field, done_here in (("do_resize", True), ("do_rescale", True), ("do_pad", False)):
+            if self.read(field, Flag, done_here) is not done_here:
+                raise self.refusal(field, self.get(field), done_here)
+        filter_name = FILTERS[self.read("resample", Filter, defaults.resample)]
+        resample: Any = f"{defaults.library}-{filter_name}"
+        class_crops = defaults.crop is not None
+        crops = self.read("do_center_crop", Flag, class_crops)
+        crop = (
+            self._side("crop_size", self.get("crop_size", defaults.crop or defaults.size)) if crops else None
+        )
+        size = self.get("size", defaults.size)
+        if isinstance(size, int) and class_crops:
+            size = {"shortest_edge": size}  # a mere number means this in classes that crop
         if isinstance(size, dict) and set(size) == {"shortest_edge"}:
             return self._cropped(resample, size, crop)
         return self._squashed(resample, size, crop)
 
     def _cropped(self, resample: Any, size: dict[str, Any], crop: int | None) -> Geometry:
-        """Return the geometry that resizes the shortest edge and crops; refuse no crop, or a larger one."""
+        """Return the geometry that resizes the shortest edge and crops; the crop must fit into it."""
         shortest = self._side("size", size["shortest_edge"])
         if crop is None or crop > shortest:
             asked_for = f"{size} with do_center_crop {crop is not None}, crop_size {crop}"
@@ -248,31 +264,32 @@ class _ProcessorFields:
             raise self.refusal(field, value, expected(Edge))
         return int(side)
 
-    def affine(self, usual: Processor) -> Affine:
+    def affine(self, defaults: Processor) -> Affine:
         """Return how pixels of 0 to 255 are normalised: rescaled, then reduced by mean and deviation.
 
         Parameters
         ----------
-        usual
-            Defaults of the processor's class for fields that are absent.
+        defaults
+            What the processor's class does where a field is absent.
         """
-        factor = self.read("rescale_factor", Factor, usual.factor)
-        offset = 0.0 if self.get("offset") is False else usual.offset
+        factor = self.read("rescale_factor", Factor, defaults.factor)
+        # The field switches off what the class adds after the multiplication (-1 in ViViT's).
+        offset = 0.0 if self.get("offset") is False else defaults.offset
         mean: tuple[float, ...] = (0.0,) * 3
         std: tuple[float, ...] = (1.0,) * 3
-        if self.read("do_normalize", Flag, usual.normalise is not None):
-            usual_mean, usual_std = CONSTANTS.get(usual.normalise or "", (None, None))
-            mean = self._three("image_mean", usual_mean)
-            std = self._three("image_std", usual_std)
+        if self.read("do_normalize", Flag, defaults.normalise is not None):
+            default_mean, default_std = CONSTANTS.get(defaults.normalise or "", (None, None))
+            mean = self._three("image_mean", default_mean)
+            std = self._three("image_std", default_std)
         if min(std) <= 0:
             raise self.refusal("image_std", list(std), "numbers above 0")
         scale = tuple(factor / deviation for deviation in std)
         shift = tuple((offset - middle) / deviation for middle, deviation in zip(mean, std, strict=True))
         return Affine(scale, shift)
 
-    def _three(self, field: str, usual: Sequence[float] | None) -> tuple[float, ...]:
+    def _three(self, field: str, default: Sequence[float] | None) -> tuple[float, ...]:
         """Return a number for each channel, from a field with three numbers or one for all channels."""
-        value = self.get(field, usual)
+        value = self.get(field, default)
         numbers = value if isinstance(value, list | tuple) else [value] * 3
         if not fits(numbers, Three):
             raise self.refusal(field, value, expected(Three))

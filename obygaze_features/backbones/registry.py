@@ -147,7 +147,7 @@ def _rebuilt_provenance(source: str, provenance: Mapping[str, Any]) -> Mapping[s
         return backbone.provenance
     # A group beside the network's own is named after it: `lab.answers` beside `lab`.
     side_name = str(provenance["name"]).removeprefix(f"{provenance['beside']}.")
-    for side in backbone.beside:
+    for side in backbone.side_groups:
         if side.name == side_name:
             return side.provenance
     return {}

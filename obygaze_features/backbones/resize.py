@@ -28,8 +28,9 @@ MOST_SUMMED = (1 << 31) // 255
 def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
     """Squash an image to a fixed size by averaging the pixels of each cell.
 
-    Cell i of n covers the rows from `i * H // n` up to `(i + 1) * H // n`, at least one; columns likewise.
-    Sums are integers and the mean is rounded half up, so the result depends on no floating-point library.
+    The image is divided into `height` x `width` cells. Of n cells down, cell i covers the rows from
+    `i * H // n` up to, not including, `(i + 1) * H // n`, but at least one; and likewise across. Sums are
+    integers and the mean is rounded half up, so the result depends on no floating-point library.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
     """
     rows, row_counts = _cells(image.shape[0], height)
     columns, column_counts = _cells(image.shape[1], width)
-    cv2 = opencv()
+    cv2 = opencv()  # None if it is not installed
     if cv2 is not None and image.shape[0] * image.shape[1] <= MOST_SUMMED:
         # Entry [y, x] is the sum of all pixels above row y and left of column x: [H + 1, W + 1, C].
         integral = cv2.integral(image).reshape(image.shape[0] + 1, image.shape[1] + 1, -1)
@@ -59,10 +60,8 @@ def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
 def opencv_bilinear(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
     """Squash an image as `cv2.resize(image, (width, height))` does, bit for bit.
 
-    Two taps an axis whatever the scale (no antialiasing), half-pixel centres in float32, weights of 11 bits,
-    and the rounding of OpenCV's 8-bit code: horizontal sums lose 4 bits, vertical products 16, the sum 2,
-    half up. At the left and right edge the fraction is dropped; at the top and bottom only the row is
-    clipped. As in OpenCV, halving both sides is the mean of 2 x 2 pixels, and the same size is a copy.
+    A pixel of the result is a weighted sum of 2 x 2 pixels, however much the image shrinks: there is no
+    antialiasing. Where OpenCV rounds, and what it does at the edges, is followed by `_bilinear_by_numpy`.
 
     Parameters
     ----------
@@ -87,22 +86,36 @@ def _by_opencv(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
 
 
 def _bilinear_by_numpy(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """Squash an image as OpenCV's bilinear filter does; its rounding is described in `opencv_bilinear`."""
+    """Squash an image as OpenCV's bilinear filter does: across, then down, in whole numbers.
+
+    Weights have 11 bits of fraction. OpenCV's 8-bit code cuts off bits after each step, so that the last sum
+    has 2 left: 11 of the weights across less 4, and 11 of the weights down less 16. If both sides are halved,
+    it takes the mean of 2 x 2 pixels.
+    """
     if image.shape[:2] == (2 * height, 2 * width):
-        sums = np.add.reduce(image.reshape(height, 2, width, 2, -1), axis=(1, 3), dtype=np.uint16)
-        means: NDArray[np.uint16] = (sums + 2) >> 2  # of four pixels, rounded half up
-        return means.astype(np.uint8)
-    row_taps = _two_taps(image.shape[0], height, drop_edge_fraction=False)
+        return _halved(image)
     column_taps = _by_channel(_two_taps(image.shape[1], width, drop_edge_fraction=True), image.shape[2])
-    lines = image.reshape(len(image), -1).take(row_taps.positions.ravel(), axis=0)  # [2 * height, W * C]
-    sums = lines.take(column_taps.positions[0], axis=1) * column_taps.weights[0]
-    sums += lines.take(column_taps.positions[1], axis=1) * column_taps.weights[1]
-    sums >>= 4
-    pairs = sums.reshape(2, height, -1)  # both rows of each output row, [2, height, width * C]
-    pairs *= row_taps.weights[:, :, None]
-    pairs >>= 16
-    resized: NDArray[np.int32] = (pairs[0] + pairs[1] + 2) >> 2
+    row_taps = _two_taps(image.shape[0], height, drop_edge_fraction=False)
+    # The upper rows of all output rows, then the lower ones: [2 * height, W * C].
+    rows = image.reshape(len(image), -1).take(row_taps.positions.ravel(), axis=0)
+    across = rows.take(column_taps.positions[0], axis=1) * column_taps.weights[0]
+    across += rows.take(column_taps.positions[1], axis=1) * column_taps.weights[1]
+    across >>= 4  # 7 bits of fraction
+    upper_and_lower = across.reshape(2, height, -1)  # [2, height, width * C]
+    upper_and_lower *= row_taps.weights[:, :, None]  # 18 bits of fraction
+    upper_and_lower >>= 16  # 2 bits of fraction
+    upper, lower = upper_and_lower
+    resized: NDArray[np.int32] = (upper + lower + 2) >> 2  # rounded half up
     return resized.reshape(height, width, -1).astype(np.uint8)
+
+
+def _halved(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Halve both sides of an image by the mean of each 2 x 2 pixels, rounded half up."""
+    height, width, channels = image.shape
+    blocks = image.reshape(height // 2, 2, width // 2, 2, channels)
+    sums = np.add.reduce(blocks, axis=(1, 3), dtype=np.uint16)
+    means: NDArray[np.uint16] = (sums + 2) >> 2
+    return means.astype(np.uint8)
 
 
 @lru_cache(maxsize=256)
@@ -112,7 +125,7 @@ def _agrees(
     shape: tuple[int, int, int],
     *settings: Any,
 ) -> bool:
-    """Return whether a library resizes images of a shape bit-identically to numpy, tried on noise.
+    """Return whether a library resizes an image of noise of this shape to the same bytes as numpy.
 
     Parameters
     ----------
@@ -139,10 +152,10 @@ def antialiased_resize(
 ) -> NDArray[np.uint8]:
     """Resize as Pillow or torch does, bit for bit; compute only pixels inside the crop.
 
-    Separable, columns first, rounded half up and clipped to uint8 after each of the two passes; the kernel is
-    stretched by the scale when shrinking (antialiasing), and its weights are rounded. So did every Pillow
-    before 13, which takes rows first where the height shrinks much more than the width, and so does torch's
-    `interpolate` on uint8, with weights of 16 bits.
+    The image is first resized across and then down; both results are rounded half up and clipped to uint8.
+    When an image shrinks, the kernel is stretched by the scale (antialiasing). Pillow before version 13 and
+    torch's `interpolate` on uint8 do the same, torch with weights of 16 bits. Pillow 13 resizes down first
+    where the height shrinks much more than the width.
 
     Parameters
     ----------
@@ -192,16 +205,17 @@ def _antialiased_by_numpy(
     name: str,
     bits: int | None = PILLOW_BITS,
 ) -> NDArray[np.uint8]:
-    """Resize an image along its rows, then along its columns; parameters as `antialiased_resize`."""
+    """Resize an image across, then down; parameters as `antialiased_resize`."""
     top, left, height, width = crop
-    row_taps = _taps(image.shape[0], size[0], name, bits).of_outputs(top, height)
-    column_taps = _taps(image.shape[1], size[1], name, bits).of_outputs(left, width)
+    row_taps = _antialiasing_taps(image.shape[0], size[0], name, bits).of_outputs(top, height)
+    column_taps = _antialiasing_taps(image.shape[1], size[1], name, bits).of_outputs(left, width)
     column_taps = _by_channel(column_taps, image.shape[2])
+    # Only the rows of the image that the crop needs.
     first_row = int(row_taps.positions.min())
     last_row = int(row_taps.positions.max())
-    lines = image.reshape(len(image), -1)[first_row : last_row + 1]  # [rows, W * C]
+    rows = image.reshape(len(image), -1)[first_row : last_row + 1]  # [rows, W * C]
     across = _weighted_sum(
-        lines, column_taps.positions, column_taps.weights[:, None, :], axis=1, bits=column_taps.bits
+        rows, column_taps.positions, column_taps.weights[:, None, :], axis=1, bits=column_taps.bits
     )  # [rows, width * C]
     down = _weighted_sum(
         across, row_taps.positions - first_row, row_taps.weights[:, :, None], axis=0, bits=row_taps.bits
@@ -264,22 +278,26 @@ def _two_taps(size: int, n: int, *, drop_edge_fraction: bool) -> _Taps:
     size, n
         Pixels of the image and of the result along the axis.
     drop_edge_fraction
-        Whether outputs at the edges take one pixel alone.
+        Whether outputs whose second tap would lie beyond the edge take the first alone, as OpenCV does across
+        an image. Down an image it takes the pixel at the edge twice, with both weights.
     """
     scale = np.float64(size) / n
-    centre = ((np.arange(n) + 0.5) * scale - 0.5).astype(np.float32)
-    index = np.floor(centre).astype(np.intp)
-    fraction = centre - index.astype(np.float32)
+    centre = ((np.arange(n) + 0.5) * scale - 0.5).astype(np.float32)  # of each output, in pixels of the image
+    first_tap = np.floor(centre).astype(np.intp)
+    fraction = centre - first_tap.astype(np.float32)  # of the way from the first tap to the second
     if drop_edge_fraction:
-        fraction[(index < 0) | (index >= size - 1)] = 0
-    unit = np.float32(1 << OPENCV_BITS)
-    weights = np.rint(np.stack([(1 - fraction) * unit, fraction * unit])).astype(np.int32)
-    return _Taps(np.clip(np.stack([index, index + 1]), 0, size - 1), weights, OPENCV_BITS)
+        fraction[(first_tap < 0) | (first_tap >= size - 1)] = 0
+    one = np.float32(1 << OPENCV_BITS)
+    weights = np.rint(np.stack([(1 - fraction) * one, fraction * one])).astype(np.int32)
+    positions = np.clip(np.stack([first_tap, first_tap + 1]), 0, size - 1)
+    return _Taps(positions, weights, OPENCV_BITS)
 
 
 @lru_cache(maxsize=64)
-def _taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
-    """Compute the taps of each output of an antialiasing filter; unused taps have weight 0.
+def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
+    """Compute the taps of each output of an antialiasing filter.
+
+    All outputs have as many taps as the one with most; the unused ones have weight 0.
 
     Parameters
     ----------
@@ -290,64 +308,76 @@ def _taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
     bits
         As in `antialiased_resize`.
     """
-    kernel, support = KERNELS[name]
+    kernel, half_width = KERNELS[name]
     scale = size / n
-    stretch = max(scale, 1.0)
-    reach = support * stretch
+    stretch = max(scale, 1.0)  # an image that grows is not smoothed
+    reach = half_width * stretch
     centre = (np.arange(n) + 0.5) * scale  # of each output, in pixels of the image
     # An output takes the pixels from `first` up to, not including, `end`. The casts truncate, as Pillow's.
     first = np.maximum((centre - reach + 0.5).astype(np.int64), 0)
     end = np.minimum((centre + reach + 0.5).astype(np.int64), size)
-    taps = np.arange(int((end - first).max()))[:, None]  # 0, 1, 2, ... from `first` on
-    is_used = taps < end - first  # [taps, n]
-    weights = kernel((taps + first - centre + 0.5) * (1.0 / stretch)) * is_used
-    total = np.zeros(n)
-    for row in weights:  # summed in their order: another order may change the last bit
-        total += row
-    weights = weights * np.divide(1.0, total, out=np.ones(n), where=total != 0)
+    most_taps = int((end - first).max())
+    offsets = np.arange(most_taps)[:, None]  # of each tap from the first one, [taps, 1]
+    is_used = offsets < end - first  # [taps, n]
+    distances = (offsets + first - centre + 0.5) * (1.0 / stretch)  # from the middle of a pixel to the centre
+    weights = _summing_to_one(kernel(distances) * is_used)
     if bits is None:
-        bits = _fitting_bits(float(weights.max()))
+        bits = _bits_of_torch(float(weights.max()))
     rounded = np.trunc(weights * (1 << bits) + np.copysign(0.5, weights)).astype(np.int32)
-    return _Taps(np.minimum(first + taps, size - 1).astype(np.intp), rounded, bits)
+    positions = np.minimum(first + offsets, size - 1).astype(np.intp)
+    return _Taps(positions, rounded, bits)
 
 
-def _fitting_bits(largest_weight: float) -> int:
-    """Return the most bits of a fraction with which the largest weight stays below 2^15, as torch does."""
+def _summing_to_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale the weights of each output, `[taps, n]`, so that their sum is 1; a sum of 0 stays."""
+    total = np.zeros(weights.shape[1])
+    for weights_of_tap in weights:  # summed in their order: another order may change the last bit
+        total += weights_of_tap
+    inverse = np.divide(1.0, total, out=np.ones(len(total)), where=total != 0)
+    return weights * inverse
+
+
+def _bits_of_torch(largest_weight: float) -> int:
+    """Return how many bits of fraction torch gives weights: as many as keep the largest one below 2^15.
+
+    It holds weights as 16-bit integers with a sign.
+    """
     for bits in range(PILLOW_BITS + 1):
-        with_one_bit_more = int(largest_weight * (2 << bits) + 0.5)
+        with_one_bit_more = int(largest_weight * (1 << (bits + 1)) + 0.5)
         if with_one_bit_more >= 1 << 15:
             return bits
     raise ValueError(f"weight {largest_weight}: expected one near 1")
 
 
 def _by_channel(taps: _Taps, channels: int) -> _Taps:
-    """Convert taps over pixels to taps over the samples of a row of C channels, `[taps, n * C]`."""
-    samples = (taps.positions[:, :, None] * channels + np.arange(channels)).reshape(len(taps.positions), -1)
-    return _Taps(samples, taps.weights.repeat(channels, axis=1), taps.bits)
+    """Convert taps over the pixels of a row to taps over its values, C for each pixel: `[taps, n * C]`."""
+    positions = taps.positions[:, :, None] * channels + np.arange(channels)  # [taps, n, C]
+    weights = taps.weights.repeat(channels, axis=1)
+    return _Taps(positions.reshape(len(taps.positions), -1), weights, taps.bits)
 
 
 def _weighted_sum(
-    lines: NDArray[np.uint8],
-    index: NDArray[np.intp],
+    rows: NDArray[np.uint8],
+    positions: NDArray[np.intp],
     weights: NDArray[np.int32],
     *,
     axis: int,
     bits: int,
 ) -> NDArray[np.uint8]:
-    """Sum weighted taps along one axis of `[H, samples]`, rounded half up and clipped.
+    """Sum weighted taps along one axis of an image `[H, W * C]`, rounded half up and clipped to uint8.
 
     Parameters
     ----------
-    index
-        Positions along the axis, a row for each tap.
+    positions
+        Positions of the taps along the axis, `[taps, n]`.
     weights
-        Of each tap, in a shape that fits the lines.
+        Their weights: `[taps, 1, n]` along axis 1, `[taps, n, 1]` along axis 0.
     bits
         Bits of the weights' fraction.
     """
-    total: NDArray[np.int32] = np.multiply(lines.take(index[0], axis=axis), weights[0], dtype=np.int32)
-    for tap_index, tap_weights in zip(index[1:], weights[1:], strict=True):
-        total += np.multiply(lines.take(tap_index, axis=axis), tap_weights, dtype=np.int32)
+    total: NDArray[np.int32] = np.multiply(rows.take(positions[0], axis=axis), weights[0], dtype=np.int32)
+    for tap_positions, tap_weights in zip(positions[1:], weights[1:], strict=True):
+        total += np.multiply(rows.take(tap_positions, axis=axis), tap_weights, dtype=np.int32)
     total += 1 << (bits - 1)  # one half
     total >>= bits
     np.clip(total, 0, 255, out=total)

@@ -22,7 +22,7 @@ from obygaze_features.backbones.compute import (
     inference,
     is_out_of_memory,
 )
-from obygaze_features.backbones.encoder_kinds import ReadText
+from obygaze_features.backbones.encoder_specs import ReadText
 from obygaze_features.backbones.presets import Affine
 from obygaze_features.errors import BackboneError, first_line
 
@@ -48,7 +48,7 @@ class BatchSize:
     ----------
     name
         Name of the backbone, for messages.
-    first
+    initial
         Size to begin with.
     unit
         What is counted: clip or text.
@@ -59,15 +59,17 @@ class BatchSize:
         Clips or texts per call now.
     """
 
-    def __init__(self, name: str, first: int, unit: str, device: torch.device) -> None:
-        """Begin with `first` clips or texts per call."""
+    def __init__(self, name: str, initial: int, unit: str, device: torch.device) -> None:
+        """Begin with `initial` clips or texts per call."""
         self.name = name
         self.unit = unit
         self.device = device
-        self.current = first
+        self.current = initial
 
     def map(self, call: Callable[[Items], Result], items: Items) -> list[Result]:
         """Call a function on batches of the current size, and return the result of each batch.
+
+        A batch for which memory runs out is tried again at half the size. The function must not return None.
 
         Raises
         ------
@@ -78,7 +80,7 @@ class BatchSize:
         n_done = 0
         while n_done < len(items):
             batch: Any = items[n_done : n_done + self.current]
-            result = _attempt(call, batch)
+            result = _result_unless_out_of_memory(call, batch)
             if result is None:
                 self._halve()
             else:
@@ -101,8 +103,11 @@ class BatchSize:
         log.warning("%s: out of memory, going on with %d at once%s", self.name, self.current, free)
 
 
-def _attempt(call: Callable[[Items], Result], items: Items) -> Result | None:
-    """Call a function on items; return None if memory ran out, once all memory of the call is freed."""
+def _result_unless_out_of_memory(call: Callable[[Items], Result], items: Items) -> Result | None:
+    """Return what a function gives for items; None if memory ran out.
+
+    None is returned after the `except` block has ended: until then the error holds the call's tensors.
+    """
     try:
         return call(items)
     except (RuntimeError, MemoryError) as error:
@@ -132,7 +137,7 @@ class EncodedClips:
 
 
 class Call(NamedTuple):
-    """Results of one call of a network, and the events of its begin and end on a card; None on a CPU."""
+    """Results of one call of a network, and the events of its begin and end on a GPU; None on a CPU."""
 
     encoded: EncodedClips
     began: Any
@@ -179,7 +184,7 @@ class Runner:
         size: int | tuple[int, int],
         compute: Compute,
     ) -> None:
-        """Hold the network in evaluation mode; it is moved to its device later."""
+        """Hold the network in evaluation mode; `_load` moves it to its device at the first call."""
         self.name = name
         height, width = size if isinstance(size, tuple) else (size, size)
         self.shape = (n_frames, height, width, 3)
@@ -193,8 +198,8 @@ class Runner:
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self.network: Any = network.eval()
         self._affine = affine
-        self._constants: tuple[torch.Tensor, ...] = ()  # scale and shift of the affine, on the device
-        self._ends: deque[Any] = deque()  # of calls that are queued on a card, the oldest first
+        self._scale_and_shift: tuple[torch.Tensor, ...] = ()  # of the affine, on the device once loaded
+        self._queued_ends: deque[Any] = deque()  # events of the ends of the queued calls, the oldest first
 
     @property
     def clips_at_once(self) -> int:
@@ -206,7 +211,7 @@ class Runner:
         return card_record(self.device)
 
     def __call__(self, batch: NDArray[np.uint8]) -> Arrays:
-        """Encode clips, uint8 `[B, F, h, w, 3]`.
+        """Encode clips, uint8 `[B, F, h, w, 3]`, and wait for the results.
 
         Raises
         ------
@@ -235,7 +240,9 @@ class Runner:
             ) from error
 
     def start(self, clips: Clips) -> "Pending":
-        """Start encoding clips, uint8 `[F, h, w, 3]` each; they may be overwritten after the return.
+        """Start encoding clips, uint8 `[F, h, w, 3]` each; `result` of the returned object waits for them.
+
+        The clips are copied before this returns, so that their memory may be used again.
 
         Raises
         ------
@@ -258,7 +265,7 @@ class Runner:
 
     def _load(self) -> None:
         """Move the network and the constants of the normalisation to the device, at the first call only."""
-        if self._constants:
+        if self._scale_and_shift:
             return
         network = self.network.to(device=self.device, dtype=self._dtype)
         constants = []
@@ -266,39 +273,50 @@ class Runner:
             constant = torch.tensor(values, dtype=torch.float64).float()
             constants.append(constant.reshape(1, 1, 3, 1, 1).to(self.device))
         self.network = torch.compile(network, dynamic=False) if self.compute.compiled else network
-        self._constants = tuple(constants)
+        self._scale_and_shift = tuple(constants)
 
     def _call(self, clips: Clips) -> Call:
         """Call the network once, on clips padded with the last one; on a card this does not wait.
 
-        A fixed shape selects the same kernels in every call. Clips and results are copied from and to pinned
-        memory, which torch reuses once the copies have ended: copies of other memory would block the host.
+        A fixed shape selects the same kernels in every call. On a card the returned arrays have their values
+        only once the event `ended` has happened.
         """
         self._load()
         n_clips = len(clips)
         at_once = self._size.current
-        if len(self._ends) == CALLS_AHEAD:
-            self._ends.popleft().synchronize()
+        if len(self._queued_ends) == CALLS_AHEAD:
+            self._queued_ends.popleft().synchronize()  # waits for the oldest call
+        pixels = self._padded(clips, at_once).to(self.device, non_blocking=True)
+        began = self._record_event()
+        results = self._forward(pixels)
+        is_finite = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]  # [at_once] each
+        all_finite = torch.stack(is_finite).all(dim=0)
+        arrays = {name: self._fetched(result[:n_clips]) for name, result in results.items()}
+        finite = self._fetched(all_finite[:n_clips])
+        ended = self._record_event()
+        if self._on_card:
+            self._queued_ends.append(ended)
+        return Call(EncodedClips(arrays, finite, np.full(n_clips, at_once)), began, ended)
+
+    def _padded(self, clips: Clips, at_once: int) -> torch.Tensor:
+        """Copy clips into one tensor, `[at_once, F, h, w, 3]`, which the last clip fills up.
+
+        For a card its memory is pinned: from other memory a copy to the card would block the host. Torch uses
+        it again once the copy has ended.
+        """
         padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_card)
         padded_array = padded.numpy()  # of the same memory
         for index in range(at_once):
-            padded_array[index] = clips[min(index, n_clips - 1)]
-        pixels = padded.to(self.device, non_blocking=True)
-        began = self._mark()
-        results = self._forward(pixels)
-        finite_of_outputs = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
-        finite = torch.stack(finite_of_outputs).all(dim=0)
-        arrays = {}
-        for name, result in results.items():
-            arrays[name] = result[:n_clips].to("cpu", non_blocking=True).numpy()
-        finite_array = finite[:n_clips].to("cpu", non_blocking=True).numpy()
-        ended = self._mark()
-        if self._on_card:
-            self._ends.append(ended)
-        return Call(EncodedClips(arrays, finite_array, np.full(n_clips, at_once)), began, ended)
+            padded_array[index] = clips[min(index, len(clips) - 1)]
+        return padded
 
-    def _mark(self) -> Any:
-        """Record an event on the GPU's stream, to wait for or to measure time by; None on a CPU."""
+    @staticmethod
+    def _fetched(result: torch.Tensor) -> NDArray[Any]:
+        """Copy a result to the CPU; from a card the copy is queued, and the array has no values yet."""
+        return result.to("cpu", non_blocking=True).numpy()
+
+    def _record_event(self) -> Any:
+        """Queue an event after the GPU's work so far, to wait for or to measure time by; None on a CPU."""
         if not self._on_card:
             return None
         event = CUDA.Event(enable_timing=True, blocking=True)
@@ -309,7 +327,7 @@ class Runner:
         """Normalise clips, uint8 `[B, F, h, w, 3]`, run the network, and return its outputs by name."""
         with inference(self.compute, self.device):
             frames = pixels.permute(0, 1, 4, 2, 3).to(torch.float32, memory_format=torch.contiguous_format)
-            scale, shift = self._constants
+            scale, shift = self._scale_and_shift
             frames = frames.mul_(scale).add_(shift)
             results = self.network(frames.to(self._dtype))
             return {output.name: self._checked(output, results) for output in self.outputs}
@@ -338,11 +356,15 @@ class Pending:
         self._calls = calls
 
     def result(self) -> EncodedClips:
-        """Wait until all calls have ended, and join their results; may be called once."""
+        """Wait until all calls have ended, and join their results; may be called once.
+
+        It adds the time that the calls took to the runner's `busy_s`, so a second time would count twice.
+        """
         for call in self._calls:
             if call.ended is not None:
                 call.ended.synchronize()
-                self._runner.busy_s += call.began.elapsed_time(call.ended) / 1e3  # from milliseconds
+                milliseconds = call.began.elapsed_time(call.ended)
+                self._runner.busy_s += milliseconds / 1e3
         parts = [call.encoded for call in self._calls]
         arrays = {}
         for name in parts[0].arrays:

@@ -72,34 +72,41 @@ def encode(batch: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
 
     Returns
     -------
-    `frames`, float16 `[B, F, 5 * 264 + 1]`: signs of five views, and the share of the frame's pixels that do
-    not have its commonest of 32 levels.
+    dict
+        `frames`, float16 `[B, F, 5 * SIGNS + 1]`, as `FEATURES`: the signs of five views, and the texture.
     """
     return {"frames": np.stack([describe(clip[..., 0]) for clip in batch]).astype(np.float16)}
 
 
 def describe(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Compute the signature of each frame of a clip of lightness `[F, H, W]`: `[F, len(FEATURES)]`."""
-    top, bottom = lines_between_borders(clip, 2)
-    left, right = lines_between_borders(clip, 1)
+    top, bottom = lines_between_borders(clip, line_axis=2)
+    left, right = lines_between_borders(clip, line_axis=1)
     picture = clip[:, top:bottom, left:right]
     columns = []
-    for name, (y0, y1, x0, x1) in VIEWS.items():
+    for name, (top_share, bottom_share, left_share, right_share) in VIEWS.items():
         frames = clip if name in VIEWS_OF_FRAME else picture  # with or without flat borders
         height, width = frames.shape[1:]
-        rows = slice(round(y0 * height), round(y1 * height))
-        view = frames[:, rows, round(x0 * width) : round(x1 * width)]
+        rows = slice(round(top_share * height), round(bottom_share * height))
+        view = frames[:, rows, round(left_share * width) : round(right_share * width)]
         columns.append(_difference_signs(cell_means(view)))
-    levels = picture.reshape(len(clip), -1) // (256 // LEVELS)  # 0 to 31, [F, pixels]
-    commonest = [np.bincount(frame, minlength=LEVELS).max() / frame.size for frame in levels]
-    texture = 1 - np.array(commonest)[:, None]
-    return np.concatenate([*columns, texture], axis=1)
+    return np.concatenate([*columns, _texture(picture)], axis=1)
+
+
+def _texture(picture: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return the share of the pixels of each frame `[F, h, w]` that do not have its commonest level, [F, 1].
+
+    A frame of one colour has 0. There are 32 levels, of 8 values of lightness each.
+    """
+    levels = picture.reshape(len(picture), -1) // (256 // LEVELS)  # 0 to 31, [F, pixels]
+    shares_of_commonest = [np.bincount(frame, minlength=LEVELS).max() / frame.size for frame in levels]
+    return 1 - np.array(shares_of_commonest)[:, None]
 
 
 def _difference_signs(means: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the signs of the differences between neighbouring cells `[F, 12, 12]`: `[F, SIGNS]`.
 
-    A difference of at most `DEAD_ZONE` counts as none: its sign is 0 (as a float, -0.0 for a negative one).
+    Differences across come first, then those down. One of at most `DEAD_ZONE` counts as none: its sign is 0.
     """
     across = np.diff(means, axis=2).reshape(len(means), -1)
     down = np.diff(means, axis=1).reshape(len(means), -1)
@@ -109,23 +116,27 @@ def _difference_signs(means: NDArray[np.float64]) -> NDArray[np.float64]:
     return signs
 
 
-def lines_between_borders(clip: NDArray[np.uint8], along: int) -> tuple[int, int]:
+def lines_between_borders(clip: NDArray[np.uint8], line_axis: int) -> tuple[int, int]:
     """Return the first row (or column) of a clip `[F, h, w]` between flat borders, and one past the last.
 
-    If there are no such borders, or little would be left between them, these are all rows.
+    A line is flat if its lightness hardly changes along it in nine of ten frames. If there are no such
+    borders, or little would be left between them, all lines are returned.
 
     Parameters
     ----------
     clip
         Lightness of the frames.
-    along
+    line_axis
         Axis along which a line runs: 2 for rows, 1 for columns.
     """
-    low, high = np.percentile(clip, (3, 97), axis=along, method="nearest")  # [F, lines]
-    # The range of a line that nine of ten frames do not exceed, [lines]: it is flat if it is so in these.
-    ranges = np.percentile(high.astype(int) - low, 90, axis=0, method="nearest")
-    not_flat = np.flatnonzero(ranges > FLAT)
+    # Without the 3 % darkest and the 3 % lightest pixels of a line, which may be noise.
+    low, high = np.percentile(clip, (3, 97), axis=line_axis, method="nearest")  # [F, lines]
+    ranges_of_frames = high.astype(int) - low
+    ranges = np.percentile(
+        ranges_of_frames, 90, axis=0, method="nearest"
+    )  # exceeded in a tenth of the frames
     n_lines = len(ranges)
+    not_flat = np.flatnonzero(ranges > FLAT)
     if not len(not_flat):
         return 0, n_lines
     first = int(not_flat[0])
@@ -143,10 +154,11 @@ def lines_between_borders(clip: NDArray[np.uint8], along: int) -> tuple[int, int
 def cell_means(view: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Divide frames `[F, h, w]` into 12 x 12 cells, and return the mean lightness of each: `[F, 12, 12]`."""
     height, width = view.shape[1:]
-    rows = np.arange(CELLS + 1) * height // CELLS  # edges of the cells
-    columns = np.arange(CELLS + 1) * width // CELLS
-    sums_of_rows = np.add.reduceat(view, rows[:-1], axis=1, dtype=np.int64)
-    sums = np.add.reduceat(sums_of_rows, columns[:-1], axis=2)
-    n_pixels = np.diff(rows)[:, None] * np.diff(columns)
+    row_edges = np.arange(CELLS + 1) * height // CELLS
+    column_edges = np.arange(CELLS + 1) * width // CELLS
+    # Sums from each edge up to the next.
+    sums_of_rows = np.add.reduceat(view, row_edges[:-1], axis=1, dtype=np.int64)  # [F, 12, w]
+    sums = np.add.reduceat(sums_of_rows, column_edges[:-1], axis=2)  # [F, 12, 12]
+    n_pixels = np.diff(row_edges)[:, None] * np.diff(column_edges)
     means: NDArray[np.float64] = sums / n_pixels
     return means

@@ -29,7 +29,7 @@ LOWEST_HZ = 60.0
 HIGHEST_HZ = 7800.0
 WINDOW = 512
 """Samples of a spectrum, 32 ms."""
-HEARD_BINS = slice(round(LOWEST_HZ * WINDOW / RATE), round(HIGHEST_HZ * WINDOW / RATE) + 1)
+BINS_OF_BANDS = slice(round(LOWEST_HZ * WINDOW / RATE), round(HIGHEST_HZ * WINDOW / RATE) + 1)
 """Bins of a spectrum within the bands."""
 PITCH_WINDOW = 768
 """Samples of an autocorrelation, 48 ms: three periods of 75 Hz."""
@@ -46,7 +46,10 @@ BLOCKS_A_SECOND = 10
 GATE_LUFS = -70.0
 """Loudness up to which a block does not count."""
 FLOOR = 1e-10
-"""Power under which everything is silence: -100 dB of full scale."""
+"""Power that is added before logarithms and divisions, so that silence has finite ones: -100 dB of full
+scale."""
+HANN_MEAN_SQUARE = 0.375
+"""Mean square of a Hann window, by which it reduces the power of a signal."""
 
 FEATURES = (*(f"log_mel_{k}" for k in range(BANDS)), "loudness", "flux", "flatness", "harmonicity", "voiced")
 
@@ -77,14 +80,15 @@ def sound(n_frames: int = 32, *, track: str = "") -> Backbone:
         order="mono, resample",
         citation="ITU-R BS.1770-4; O'Shaughnessy 1987; Dixon 2006; Johnston 1988; Boersma 1993",
         libraries=("scipy",),
-        hears=Hearing(RATE, track, measure, STEPS_A_SECOND),
+        hears=Hearing(rate=RATE, track=track, measure=measure, steps_a_second=STEPS_A_SECOND),
     )
 
 
 def prepare(parts: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Average the measures of each part of a clip over its steps: `[F, L, 69]` to `[F, 69]`.
+    """Average the measures of each part of a clip over its L steps: `[F, L, D]` to `[F, D]`, as `FEATURES`.
 
-    Steps after a part's end are NaN. The mean square of a part becomes its loudness in LUFS.
+    Steps after a part's end are NaN. In the column of the loudness `measure` gives the mean square, which can
+    be averaged; here it becomes the loudness in LUFS.
     """
     features = np.asarray(np.nanmean(parts, axis=1, dtype=np.float64))
     loudness = FEATURES.index("loudness")
@@ -98,26 +102,42 @@ def encode(batch: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
 
 
 def measure(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Compute the measures of samples `[N]` for every step of 20 ms: `[N // 320, 69]`, as `FEATURES`.
+    """Compute the measures of samples `[N]` for every step of 20 ms: `[N // 320, D]`, as `FEATURES`.
 
     In place of the loudness is the mean square of the K-weighted samples, which can be averaged over steps.
     """
     hop = RATE // STEPS_A_SECOND
-    spectra = fft.rfft(_windows(samples, WINDOW) * _hann(WINDOW), axis=1)
-    # A sine of full scale has the power 1: .375 is the mean square of the window.
-    power = np.square(np.abs(spectra)) / (0.375 * WINDOW * WINDOW / 2)
+    power = _power_spectra(samples)
     bands = np.log((_mel_filters() @ power.T).T + FLOOR)
-    flux = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0).mean(axis=1)
-    heard_power = power[:, HEARD_BINS] + FLOOR
-    flatness = np.exp(np.log(heard_power).mean(axis=1)) / heard_power.mean(axis=1)
+    rises = np.maximum(np.diff(bands, axis=0, prepend=bands[:1]), 0)
     mean_squares = weighted_squares(samples, hop)
     harmonic = harmonicity(samples)
-    is_voiced = (harmonic > VOICED) & (_lufs(mean_squares) > SILENT_LUFS)
-    return np.column_stack([bands, mean_squares, flux, flatness, harmonic, is_voiced]).astype(np.float32)
+    is_audible = _lufs(mean_squares) > SILENT_LUFS
+    is_voiced = (harmonic > VOICED) & is_audible
+    columns = [bands, mean_squares, rises.mean(axis=1), _flatness(power), harmonic, is_voiced]
+    return np.column_stack(columns).astype(np.float32)
+
+
+def _power_spectra(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the power of each frequency around every step, `[S, WINDOW // 2 + 1]`; a full sine has 1."""
+    spectra = fft.rfft(_windows(samples, WINDOW) * _hann(WINDOW), axis=1)
+    power_of_full_sine = HANN_MEAN_SQUARE * WINDOW * WINDOW / 2
+    return np.square(np.abs(spectra)) / power_of_full_sine
+
+
+def _flatness(power: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the geometric mean of each power spectrum over its arithmetic mean, within the bands."""
+    in_range = power[:, BINS_OF_BANDS] + FLOOR
+    geometric_mean = np.exp(np.log(in_range).mean(axis=1))
+    flatness: NDArray[np.float32] = geometric_mean / in_range.mean(axis=1)
+    return flatness
 
 
 def weighted_squares(samples: NDArray[np.float32], hop: int = RATE // BLOCKS_A_SECOND) -> NDArray[np.float64]:
-    """Return the mean square of K-weighted samples `[N]` over each `hop` of them: `[N // hop]`."""
+    """Return the mean square of samples `[N]` over each `hop` of them: `[N // hop]`.
+
+    They are K-weighted before: filtered so that frequencies count as they are heard (ITU-R BS.1770-4).
+    """
     n_hops = len(samples) // hop
     weighted = signal.sosfilt(k_weighting(RATE), samples[: n_hops * hop].astype(np.float64))
     return np.asarray(np.square(weighted).reshape(-1, hop).mean(axis=1))
@@ -126,8 +146,9 @@ def weighted_squares(samples: NDArray[np.float32], hop: int = RATE // BLOCKS_A_S
 def gated_loudness(mean_squares: NDArray[Any]) -> float:
     """Compute loudness in LUFS from `weighted_squares` `[L]`, of one channel (ITU-R BS.1770-4, EBU R 128).
 
-    Blocks of .4 s begin every tenth of a second. A block counts if it is above `GATE_LUFS`, and not more than
-    10 LU below the mean of the blocks above it. If none counts, the loudness is `GATE_LUFS`.
+    Blocks of .4 s, four values each, begin every tenth of a second. A block counts if it is above
+    `GATE_LUFS`, and not more than 10 LU below the mean of the blocks above it. If none counts, the loudness
+    is `GATE_LUFS`.
     """
     n_in_block = min(4, len(mean_squares))
     blocks = np.lib.stride_tricks.sliding_window_view(mean_squares, n_in_block).mean(axis=1)
@@ -140,17 +161,19 @@ def gated_loudness(mean_squares: NDArray[Any]) -> float:
 
 
 def harmonicity(samples: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Compute the largest normalised autocorrelation of every step at 75 to 500 Hz (Boersma 1993, eq. 9).
+    """Compute the largest normalised autocorrelation of every step at 75 to 500 Hz, 0 to 1.
 
-    The autocorrelation of a windowed signal is divided by that of the window.
+    The autocorrelation of a windowed signal is divided by that of the window (Boersma 1993, equation 9). It
+    is 1 for a periodic signal.
     """
     window = _hann(PITCH_WINDOW)
     windows = _windows(samples, PITCH_WINDOW)
     windows = (windows - windows.mean(axis=1, keepdims=True)) * window
-    correlation = _autocorrelation(windows)  # [S, lags]
-    window_correlation = _autocorrelation(window)
-    shares = correlation[:, LAGS] / (correlation[:, :1] + FLOOR)
-    normalised = shares / (window_correlation[LAGS] / window_correlation[0])
+    of_signal = _autocorrelation(windows)  # [S, lags]
+    of_window = _autocorrelation(window)  # [lags]
+    shares_of_signal = of_signal[:, LAGS] / (of_signal[:, :1] + FLOOR)  # of the one without lag
+    shares_of_window = of_window[LAGS] / of_window[0]
+    normalised = shares_of_signal / shares_of_window
     return np.asarray(np.clip(normalised.max(axis=1), 0.0, 1.0), np.float64)
 
 
@@ -167,12 +190,13 @@ def k_weighting(rate: int) -> NDArray[np.float64]:
     """
     frequency, q, gain_db = _SHELF
     gain = 10 ** (gain_db / 20)
-    numerator = _polynomial(rate, frequency, q, gain, gain**_BAND_EXPONENT)
-    shelf = [*numerator, *_polynomial(rate, frequency, q)]
-    high_pass = _polynomial(rate, *_HIGH_PASS)
-    scale = high_pass[0]  # so that the numerator is 1, -2, 1 once all is divided by it
-    sections = np.array([shelf, [scale, -2 * scale, scale, *high_pass]])
-    return np.asarray(sections / sections[:, 3:4])
+    shelf_numerator = _polynomial(rate, frequency, q, gain, gain**_BAND_EXPONENT)
+    shelf_denominator = _polynomial(rate, frequency, q)
+    denominator = _polynomial(rate, *_HIGH_PASS)
+    first = denominator[0]
+    numerator = [first, -2 * first, first]  # becomes 1, -2, 1
+    sections = np.array([[*shelf_numerator, *shelf_denominator], [*numerator, *denominator]])
+    return np.asarray(sections / sections[:, 3:4])  # so that every denominator begins with 1
 
 
 def _polynomial(rate: int, frequency: float, q: float, high: float = 1.0, band: float = 1.0) -> list[float]:
@@ -188,7 +212,7 @@ def _polynomial(rate: int, frequency: float, q: float, high: float = 1.0, band: 
 def _windows(samples: NDArray[np.float32], size: int) -> NDArray[np.float32]:
     """Cut out a window of `size` samples around the middle of every step, `[N // 320, size]`."""
     hop = RATE // STEPS_A_SECOND
-    before = size // 2 - hop // 2
+    before = size // 2 - hop // 2  # samples of the first window before the first step
     padded = np.pad(samples, (before, size))
     return np.lib.stride_tricks.sliding_window_view(padded, size)[: len(samples) // hop * hop : hop]
 
@@ -207,16 +231,16 @@ def _lufs(mean_square: NDArray[Any]) -> NDArray[np.float64]:
 def _mel_filters() -> Any:
     """Make the triangular filters of the mel bands, `[BANDS, WINDOW // 2 + 1]`.
 
-    Mel is 2595 log10(1 + f / 700).
-
-    The matrix is sparse: BLAS would start threads in every decode worker, whose waiting costs more than the
-    product.
+    Mel is 2595 log10(1 + f / 700). The triangle of a band begins at the peak of the one before and ends at
+    that of the next. The matrix is sparse, as numpy multiplies dense ones with threads, which would wait for
+    each other in the workers.
     """
     lowest = float(2595 * np.log10(1 + LOWEST_HZ / 700))
     highest = float(2595 * np.log10(1 + HIGHEST_HZ / 700))
     mels = np.linspace(lowest, highest, BANDS + 2)
-    edges = 700 * (10 ** (mels[:, None] / 2595) - 1)  # in Hz: a triangle's foot, peak and foot in turn
+    edges = 700 * (10 ** (mels[:, None] / 2595) - 1)  # in Hz; triangle k begins at k, peaks at k + 1
+    widths = np.diff(edges, axis=0)
     hz = np.arange(WINDOW // 2 + 1) * RATE / WINDOW
-    rising = (hz - edges[:-2]) / np.diff(edges, axis=0)[:-1]
-    falling = (edges[2:] - hz) / np.diff(edges, axis=0)[1:]
+    rising = (hz - edges[:-2]) / widths[:-1]
+    falling = (edges[2:] - hz) / widths[1:]
     return sparse.csr_array(np.maximum(np.minimum(rising, falling), 0).astype(np.float32))

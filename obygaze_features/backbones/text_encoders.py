@@ -8,7 +8,7 @@ from typing import Any
 
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.encoder_kinds import TEXT_VECTORS, TEXTS, TextKind
+from obygaze_features.backbones.encoder_specs import TEXT_VECTORS, TEXTS, TextSpec
 from obygaze_features.backbones.encoders import Half
 from obygaze_features.backbones.network import text_backbone
 from obygaze_features.backbones.tokenizer import Tokenizer, check_end
@@ -23,8 +23,11 @@ def text(*, weights: str, compute: Compute | None = None) -> TextBackbone:
 
 def clip_text(*, weights: str = HUB["clip-text"], compute: Compute | None = None) -> TextBackbone:
     """Build the text half of the network whose image half is `clip`; both map to one space."""
-    kinds = {kind: TEXTS[kind] for kind in ("clip", "clip_text_model", "siglip", "siglip_text_model")}
-    return _build("clip-text", kinds, weights, compute)
+    specs = {
+        model_type: TEXTS[model_type]
+        for model_type in ("clip", "clip_text_model", "siglip", "siglip_text_model")
+    }
+    return _build("clip-text", specs, weights, compute)
 
 
 def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = None) -> TextBackbone:
@@ -36,39 +39,40 @@ def xclip_text(*, weights: str = HUB["xclip-text"], compute: Compute | None = No
     return _build("xclip-text", {"xclip": TEXTS["xclip"]}, weights, compute)
 
 
-def _build(name: str, kinds: Mapping[str, TextKind], weights: str, compute: Compute | None) -> TextBackbone:
+def _build(name: str, specs: Mapping[str, TextSpec], weights: str, compute: Compute | None) -> TextBackbone:
     """Build the backbone of a text half; the public functions of this module only pass their options on.
 
     Parameters
     ----------
     name
         Name of the backbone.
-    kinds
-        `model_type` -> how to read the text halves that this backbone takes.
+    specs
+        `model_type` -> how to read the text half, for the types that this backbone takes.
     weights, compute
         As for the public functions.
     """
     source = find_weights(weights)
-    half = Half(source, kinds, name.removesuffix("-text"), "text_config")
-    kind = half.kind
+    half = Half(source, specs, default_type=name.removesuffix("-text"), config_field="text_config")
+    spec = half.spec
     tokenizer = _tokenizer(half)
     model = half.network()
+    family = spec.vision.family  # the space that it shares with the vision half
     return text_backbone(
         name,
         model,
-        TEXT_VECTORS[kind.reads],
+        TEXT_VECTORS[spec.pooling],
         tokenizer=tokenizer,
         weights=source,
-        space=kind.sees.family,
+        space=family,
         compute=compute,
         attention=model.config._attn_implementation,
-        head=kind.head,
-        meaning=kind.meaning,
-        **half.record(kind.sees.family),
+        head=spec.head,
+        meaning=spec.meaning,
+        **half.record(family),
     )
 
 
-def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
+def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
     """Load the weights' tokenizer and adapt it to the network; random weights take bytes of texts.
 
     Raises
@@ -77,48 +81,57 @@ def _tokenizer(half: Half[TextKind]) -> "Tokenizer | ByteTokenizer":
         The tokenizer and the network disagree on the padding token or on the end token.
     """
     source = half.weights
-    kind = half.kind
+    spec = half.spec
     config = half.half_config
     limit = config.max_position_embeddings
     if source.seed is not None:
-        return ByteTokenizer(limit, config.vocab_size, padded=kind.padded)
-    tokenizer = Tokenizer(source, limit, pad=kind.padded)
-    family = kind.sees.family
+        return ByteTokenizer(limit, config.vocab_size, padded=spec.pads_to_limit)
+    tokenizer = Tokenizer(source, limit, pad=spec.pads_to_limit)
+    family = spec.vision.family
     if family in ("siglip", "siglip2"):
-        # SigLIP 2 was trained on lower case, and Gemma's tokenizer ignores its own do_lower_case.
-        wants_lower_case = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.is_siglip2)
-        tokenizer.lower = bool(wants_lower_case) and tokenizer.sees_case()
+        tokenizer.lower = _wants_lower_case(half) and tokenizer.sees_case()
     # VideoPrism's network masks its own padding token.
     if family == "videoprism" and tokenizer.pad_id != config.pad_token_id:
         raise BackboneError(
             f"{source.name}: the tokenizer fills texts up with {tokenizer.pad_id}, and the network's "
             f"pad_token_id is {config.pad_token_id}"
         )
-    if not kind.padded:
+    if not spec.pads_to_limit:
         check_end(source, tokenizer, config.eos_token_id)
     return tokenizer
+
+
+def _wants_lower_case(half: Half[TextSpec]) -> bool:
+    """Return whether a SigLIP gets texts in lower case: as its tokenizer's configuration says, else SigLIP 2.
+
+    SigLIP 2 was trained on lower case, but its tokenizer (Gemma's) does not apply `do_lower_case` itself.
+    """
+    fields = object_beside(half.weights, TOKENIZER_CONFIG)
+    return bool(fields.get("do_lower_case", half.is_siglip2))
 
 
 class ByteTokenizer:
     """A stand-in for a tokenizer where weights are random: the bytes of a text become its tokens.
 
+    Random weights come without the files of a tokenizer.
+
     Parameters
     ----------
     limit
         Maximum number of tokens.
-    vocabulary
-        Number of tokens of the network; the last one ends a text, as CLIP's does.
+    n_vocabulary
+        How many tokens the network knows; the last one ends a text, as CLIP's does.
     padded
         Whether to pad texts with 0 to the limit.
     bytes_a_token
         Bytes of a text for one token; only the first of them counts.
     """
 
-    def __init__(self, limit: int, vocabulary: int, *, padded: bool, bytes_a_token: int = 1) -> None:
-        """Hold the settings; the end token is the last number of the vocabulary."""
+    def __init__(self, limit: int, n_vocabulary: int, *, padded: bool, bytes_a_token: int = 1) -> None:
+        """Hold the settings."""
         self.limit = limit
         self.bytes_a_token = bytes_a_token
-        self.end = vocabulary - 1
+        self.end = n_vocabulary - 1
         self.padded = padded
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
@@ -133,9 +146,8 @@ class ByteTokenizer:
     def _tokens_of_bytes(self, token_bytes: bytes) -> Tokens:
         """Make a token of each byte and add the end token, within the limit; pad them if asked."""
         n_kept = self.limit - 1  # leaves room for the end token
-        ids = [
-            1 + byte % (self.end - 1) for byte in token_bytes[:n_kept]
-        ]  # neither 0, the padding, nor the end
+        n_ordinary = self.end - 1  # tokens other than 0, the padding, and the end
+        ids = [1 + byte % n_ordinary for byte in token_bytes[:n_kept]]
         ids.append(self.end)
         n_tokens = len(token_bytes) + 1
         if self.padded:

@@ -38,8 +38,9 @@ from obygaze_features.perception import PICTURES, why_unperceived
 SIDE = 448
 """Height and width of the squares that frames are put on."""
 N_FRAMES = 4
-ANSWERS = ("yes", "no")
-PROCESSOR = (*PROCESSOR_FILES, *TOKENIZER_FILES[:3], "chat_template.jinja", "chat_template.json")
+YES_AND_NO = ("yes", "no")
+"""The answers whose probabilities are compared, in this order."""
+FILES_OF_PROCESSOR = (*PROCESSOR_FILES, *TOKENIZER_FILES[:3], "chat_template.jinja", "chat_template.json")
 """Files of a processor, as far as there are any; none is code or a pickle."""
 
 
@@ -87,7 +88,7 @@ class Answerer:
     def __call__(self, batch: NDArray[np.uint8]) -> dict[str, NDArray[np.float32]]:
         """Ask all questions about each clip, one clip at a time."""
         dtype = torch.bfloat16 if self.has_half_weights else None
-        self.model.to(device=self.device, dtype=dtype)  # does nothing after the first call
+        self.model.to(device=self.device, dtype=dtype)  # the first call moves it; later ones find it there
         rows = [self._probabilities(clip) for clip in batch]
         return {"pooled": np.array(rows, dtype=np.float32)}
 
@@ -100,16 +101,17 @@ class Answerer:
         images = [Image.fromarray(frame) for frame in clip]
         prompt = self.prompt(question, len(images))
         inputs = self.processor(images=[images], text=[prompt], return_tensors="pt")
-        ids_of_answers = self.processor.tokenizer([*ANSWERS], add_special_tokens=False).input_ids
-        # The network gets all tokens of an answer but the last. Answers that differ in it alone share a call.
+        tokens_of_answers = self.processor.tokenizer([*YES_AND_NO], add_special_tokens=False).input_ids
+        # The network gets the prompt and all tokens of an answer but the last, and gives the probability of
+        # each next token. Answers of one token need the prompt alone, so that both share a call.
         rows_after: dict[tuple[int, ...], torch.Tensor] = {}
         log_probabilities = []
-        for ids in ids_of_answers:
-            first_ids = tuple(ids[:-1])
-            if first_ids not in rows_after:
-                rows_after[first_ids] = self._log_probabilities(inputs, first_ids)
-            of_ids = rows_after[first_ids].gather(1, torch.tensor([ids]).T)  # [tokens of the answer, 1]
-            log_probabilities.append(float(of_ids.double().sum()))
+        for tokens in tokens_of_answers:
+            given_tokens = tuple(tokens[:-1])
+            if given_tokens not in rows_after:
+                rows_after[given_tokens] = self._log_probabilities(inputs, given_tokens)
+            of_tokens = rows_after[given_tokens].gather(1, torch.tensor([tokens]).T)  # [tokens, 1]
+            log_probabilities.append(float(of_tokens.double().sum()))
         yes, no = log_probabilities
         return float(1 / (1 + np.exp(no - yes)))  # exp(yes) / (exp(yes) + exp(no))
 
@@ -124,39 +126,49 @@ class Answerer:
         image_token = getattr(self.processor, "image_token", "<image>")
         return " ".join([image_token] * n_images + [question])
 
-    def _log_probabilities(self, inputs: Mapping[str, Any], first_ids: tuple[int, ...]) -> torch.Tensor:
-        """Return the log-probabilities of each next token, `[1 + len(first_ids), vocabulary]`.
+    def _log_probabilities(self, inputs: Mapping[str, Any], answer_tokens: tuple[int, ...]) -> torch.Tensor:
+        """Return the log-probabilities of each next token, `[1 + len(answer_tokens), vocabulary]`.
 
-        The first row is for the token after the prompt, the others for those after each of the first tokens.
+        The first row is for the token after the prompt, the others for those after each token of the answer.
 
         Parameters
         ----------
         inputs
             The prompt and images, as the processor prepares them.
-        first_ids
-            Tokens of an answer that are put after the prompt.
+        answer_tokens
+            First tokens of an answer, which are put after the prompt.
         """
-        prompt_ids = inputs["input_ids"]
-        n_prompt = prompt_ids.shape[1]
         arguments = {}
-        for name, value in inputs.items():
-            if not torch.is_tensor(value):
-                continue
-            argument = value
-            if value.shape == prompt_ids.shape:  # an id, a mask or a type for each token
-                # Masks and types of the answer's tokens are those of the prompt's last token.
-                of_answer = value[:, -1:].expand(-1, len(first_ids))
-                argument = torch.cat([value, of_answer], dim=1)
-            if name == "input_ids":
-                argument[0, n_prompt:] = torch.tensor(first_ids)
-            argument = argument.to(self.device)
+        for name, value in _with_answer(inputs, answer_tokens).items():
+            argument = value.to(self.device)
             if self.has_half_weights and argument.is_floating_point():
                 argument = argument.bfloat16()
             arguments[name] = argument
-        n_rows = 1 + len(first_ids)
+        n_rows = 1 + len(answer_tokens)
         with inference(self.compute, self.device):
             logits = self.model(**arguments).logits[0, -n_rows:].float()
         return torch.log_softmax(logits, dim=-1).cpu()
+
+
+def _with_answer(inputs: Mapping[str, Any], answer_tokens: tuple[int, ...]) -> dict[str, torch.Tensor]:
+    """Append tokens of an answer to a prompt, and drop the inputs that are no tensors.
+
+    Of a mask and of types of tokens, each of which has a value for each token, the last one is repeated.
+    """
+    prompt_tokens = inputs["input_ids"]  # [1, P]
+    appended: dict[str, torch.Tensor] = {}
+    for name, value in inputs.items():
+        if not torch.is_tensor(value):
+            continue
+        has_a_value_per_token = value.shape == prompt_tokens.shape
+        if name == "input_ids":
+            appended[name] = torch.cat([value, torch.tensor([answer_tokens], dtype=value.dtype)], dim=1)
+        elif has_a_value_per_token:
+            repeated = value[:, -1:].expand(-1, len(answer_tokens))
+            appended[name] = torch.cat([value, repeated], dim=1)
+        else:
+            appended[name] = value
+    return appended
 
 
 def vlm(
@@ -193,7 +205,7 @@ def vlm(
     if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
         raise BackboneError(f"{source.name}: a {config.model_type} takes no images and text")
     digests = {}
-    for name in PROCESSOR:
+    for name in FILES_OF_PROCESSOR:
         path = file_of(source, name)
         if path is not None:
             digests[name] = digest([path])
@@ -253,7 +265,8 @@ def read_questions(path: Path) -> Questions:
         The first line of the file has no questions, or none that pictures can answer.
     """
     try:
-        line = json.loads(read_text(path).partition("\n")[0])
+        first_line, _, _ = read_text(path).partition("\n")
+        line = json.loads(first_line)
         questions = {str(name): str(text) for name, text in line["questions"].items()}
         conveyed = {str(name): str(modality) for name, modality in line.get("conveyed", {}).items()}
         absent = {str(name): str(reason) for name, reason in line.get("absent", {}).items()}
@@ -265,7 +278,8 @@ def read_questions(path: Path) -> Questions:
         )
     asked = {}
     for name, question in questions.items():
-        reason = why_unperceived(name.partition(":")[2], conveyed.get(name, ""), PICTURES)
+        _, _, concept = name.partition(":")  # of `concept:Look`
+        reason = why_unperceived(concept, conveyed.get(name, ""), PICTURES)
         if reason:
             absent[name] = reason
         else:

@@ -28,12 +28,12 @@ from obygaze_features.backbones.answers import ClassifierBase, answers_fields, i
 from obygaze_features.backbones.backbone import ANSWERS, Backbone, BackboneOutput, Hearing
 from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, plain_config
 from obygaze_features.backbones.compute import Compute, inference, is_out_of_memory
-from obygaze_features.backbones.encoder_kinds import TRAINING
-from obygaze_features.backbones.layered import Depth, LayerHooks, depths_of, layer_groups
+from obygaze_features.backbones.encoder_specs import TRAINING
+from obygaze_features.backbones.layered import LayerHooks, StoredLayer, find_layers, layer_group_fields
 from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import side_group
 from obygaze_features.backbones.runner import BatchSize
-from obygaze_features.backbones.weights import TABLES, Weights, find_weights, kinds, object_beside
+from obygaze_features.backbones.weights import TABLES, Weights, find_weights, object_beside, read_specs
 from obygaze_features.errors import BackboneError, first_line
 
 EXTRACTOR = "preprocessor_config.json"
@@ -44,6 +44,10 @@ WHISPER = "WhisperModel"
 """The class whose encoder alone hears."""
 TRAINING_MASK = r"(\w+\.)?masked_spec_embed"
 """The tensor of what training masks, in a file with a classifier."""
+WHISPER_STEP_SAMPLES = 320
+"""Samples of a step of a Whisper: two frames of 10 ms, at 16,000 samples a second."""
+AST_FRAME_SAMPLES = 160
+"""Samples from one frame of an AST to the next: 10 ms, at 16,000 samples a second."""
 SHORTEST_SAMPLES = 400
 """Samples of the first step of wav2vec 2.0 and its kin; fewer are padded with silence."""
 SLOWEST_RATE = 4_000
@@ -57,64 +61,64 @@ Steps = Callable[[Any, Any, int], Any]
 """Turns a network's output, its configuration and the samples of a window into steps `[B, S, D]`."""
 
 
-class WaveformKind(Struct, frozen=True, forbid_unknown_fields=True):
-    """How networks of one type are read.
+class WaveformSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """How audio networks of one type are loaded and called, and what their vectors are.
 
     Parameters
     ----------
     network, extractor
         Names of classes of transformers; stated where they are not the usual ones of the type.
-    reads
-        Key of `STEPS` for the network's output.
-    reads_layers
-        Key of `STEPS` for the output of its layers; empty is the one of `reads`.
-    meaning
+    output_steps
+        How the steps are read from the network's output: a key of `STEPS`.
+    layer_steps
+        The same for the output of its layers; empty if they are read like the network's output.
+    step_meaning
         What a step is, for the provenance.
-    longest, a_second
-        Attribute of the extractor with the length of the longest window, and how many of its units make a
-        second; empty if the network takes any length.
-    agree
+    longest_field
+        Field of the extractor that says how long a window may be; empty if the network takes any length.
+    longest_per_second
+        How many units of that field make a second: 1 if it is in seconds, 100 if it is in frames of 10 ms.
+    equal_fields
         Field of the extractor -> field of the configuration that must be equal.
-    unexpected
-        Patterns of tensors in the files that are not used.
+    unused_tensors
+        Patterns of the names of tensors in the files that are not used.
     stacks
         Where the layers of these networks are.
     classifier
         Class of transformers for weights with a classifier; empty if transformers has none.
-    half
-        Dotted name of the field of the configuration that is about the half that hears; empty if all of the
-        network does.
+    audio_config_path
+        Dotted name of the field of the configuration that describes the audio network; empty if all of the
+        configuration does.
     """
 
     network: str
     extractor: str
-    meaning: str
+    step_meaning: str
     citation: str
-    reads: str = "hidden"
-    longest: str = ""
-    a_second: int = 1
-    agree: dict[str, str] = {}
-    unexpected: tuple[str, ...] = ()
+    output_steps: str = "hidden"
+    longest_field: str = ""
+    longest_per_second: int = 1
+    equal_fields: dict[str, str] = {}
+    unused_tensors: tuple[str, ...] = ()
     stacks: tuple[LayerStack, ...] = ()
-    reads_layers: str = ""
+    layer_steps: str = ""
     classifier: str = ""
-    half: str = ""
+    audio_config_path: str = ""
 
-    def hearing_config(self, config: Any) -> Any:
+    def audio_config(self, config: Any) -> Any:
         """Return the part of a configuration that describes the audio network."""
-        return attrgetter(self.half)(config) if self.half else config
+        return attrgetter(self.audio_config_path)(config) if self.audio_config_path else config
 
     def longest_s(self, extractor: Any) -> float:
         """Return the length of the longest window that the network takes, in seconds."""
-        if not self.longest:
+        if not self.longest_field:
             return LONGEST_S
-        return float(getattr(extractor, self.longest) / self.a_second)
+        return float(getattr(extractor, self.longest_field) / self.longest_per_second)
 
 
 def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
     """Return the steps of a Whisper encoder `[B, S, D]` that belong to the sound, not to the padding."""
-    # A step is made of two frames of 10 ms, at 16,000 samples a second.
-    n_steps = max(n_samples // 320, 1)
+    n_steps = max(n_samples // WHISPER_STEP_SAMPLES, 1)
     return output.last_hidden_state[:, :n_steps]
 
 
@@ -122,9 +126,10 @@ def _ast_steps(output: Any, config: Any, n_samples: int) -> Any:
     """Average an AST's patches of each time over frequency, `[B, S, D]`, without those of the padding."""
     n_bands = (config.num_mel_bins - config.patch_size) // config.frequency_stride + 1
     patches = output.last_hidden_state[:, 2:]  # the first two tokens stand for the whole input
-    steps = patches.unflatten(1, (n_bands, -1)).mean(dim=1)  # [B, S, D]
-    # A frame is 10 ms at 16,000 samples a second, and patches begin every `time_stride` frames.
-    n_steps = max(n_samples // (160 * config.time_stride), 1)
+    by_band = patches.unflatten(1, (n_bands, -1))  # [B, bands, S, D]: patches of one frequency lie together
+    steps = by_band.mean(dim=1)  # [B, S, D]
+    samples_per_step = AST_FRAME_SAMPLES * config.time_stride  # patches begin every `time_stride` frames
+    n_steps = max(n_samples // samples_per_step, 1)
     return steps[:, :n_steps]
 
 
@@ -139,50 +144,53 @@ STEPS: Mapping[str, Steps] = {
 """How the steps in time, which divide a window evenly, are read from a network's output."""
 
 
-def _usual_classes() -> dict[str, dict[str, object]]:
-    """Return the usual transformers classes of the types in the table `sounds`, by `model_type`.
+def _usual_fields() -> dict[str, dict[str, object]]:
+    """Return `model_type` -> the classes that transformers has for the types of the table `sounds`.
 
-    They are defaults for the table's rows: `network`, `extractor` and `classifier`, as far as they exist.
+    They hold where the table states nothing else: `network`, `extractor` and `classifier`, as far as they
+    exist.
     """
-    tables = {
+    class_names_of_fields = {
         "network": MODEL_MAPPING_NAMES,
         "extractor": vars(feature_extraction_auto)["FEATURE_EXTRACTOR_MAPPING_NAMES"],
         "classifier": MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES,
     }
-    classes: dict[str, dict[str, object]] = {}
+    fields_of_types: dict[str, dict[str, object]] = {}
     for model_type in TABLES["sounds"]:
-        classes[model_type] = {}
-        for field, class_names in tables.items():
+        fields_of_types[model_type] = {}
+        for field, class_names in class_names_of_fields.items():
             if model_type in class_names:
-                classes[model_type][field] = class_names[model_type]
-    return classes
+                fields_of_types[model_type][field] = class_names[model_type]
+    return fields_of_types
 
 
-KINDS = kinds("sounds", WaveformKind, _usual_classes())
+SOUNDS = read_specs("sounds", WaveformSpec, _usual_fields())
 """`model_type` -> how its networks are read."""
 
 AUDIOSET = 527
 """Number of classes of AudioSet, several of which may be heard at once: each has a probability of its own."""
 
 
-class Part(NamedTuple):
-    """An output of the encoder with a vector for each step: the network's, a layer's, or class probabilities.
+class GroupColumns(NamedTuple):
+    """The columns of the encoder's vectors that are stored in one group.
+
+    The encoder gives one wide vector for each step: the network's vector, then those of layers, then class
+    probabilities.
 
     Attributes
     ----------
-    side
-        Name of its side group; empty for the backbone's main group.
+    side_group
+        Name of the side group; empty for the backbone's main group.
     width
-        Length of a vector.
+        Number of columns.
     """
 
-    side: str
+    side_group: str
     width: int
 
-    @property
-    def prefix(self) -> str:
-        """What the names of its arrays begin with: empty, or `SIDE/`."""
-        return f"{self.side}/" if self.side else ""
+    def array_name(self, array: str) -> str:
+        """Return the name under which `encode` returns an array of the group: `frames`, or `8/frames`."""
+        return f"{self.side_group}/{array}" if self.side_group else array
 
 
 def waveform(
@@ -201,7 +209,7 @@ def waveform(
     n_frames
         Sampled frames of a clip; the sound is averaged around each of them.
     weights
-        Weights of a type of `KINDS`; `random:SEED` is an untrained wav2vec 2.0.
+        Weights of a type of `SOUNDS`; `random:SEED` is an untrained wav2vec 2.0.
     track
         Language (`fra`) or number of the sound track; empty is the one that players choose by default.
     layers
@@ -214,42 +222,51 @@ def waveform(
     Raises
     ------
     BackboneError
-        If the network's type is not in `KINDS`, or a file in its folder is missing or does not fit it.
+        If the network's type is not in `SOUNDS`, or a file in its folder is missing or does not fit it.
     """
     source = find_weights(weights)
     config = transformers.Wav2Vec2Config() if source.seed is not None else auto_config(source)
-    kind = KINDS.get(config.model_type)
-    if kind is None:
+    spec = SOUNDS.get(config.model_type)
+    if spec is None:
         raise BackboneError(
             f"{source.name}: a network of type {config.model_type!r} is not one that hears here; "
-            f"there is {', '.join(KINDS)}"
+            f"there is {', '.join(SOUNDS)}"
         )
-    audio_config = kind.hearing_config(config)
+    audio_config = spec.audio_config(config)
     for masking in ("mask_time_prob", "mask_feature_prob"):
         if hasattr(audio_config, masking):  # done in training, with a tensor that is not needed then
             setattr(audio_config, masking, 0.0)
-    extractor = _extractor(source, kind, audio_config)
-    if answers:
-        loaded = _load_classifier(source, kind, audio_config)
-    else:
-        loaded = _load_network(source, kind, audio_config)
-    contents = _encoder_parts(
-        loaded, kind, audio_config, Layers.of(layers), f"backbone 'waveform', {source.name}"
+    extractor = _extractor(source, spec, audio_config)
+    load = _load_classifier if answers else _load_network
+    loaded = load(source, spec, audio_config)
+    wanted_layers = Layers.of(layers)
+    contents = _encoder_contents(
+        loaded, spec, audio_config, wanted_layers, f"backbone 'waveform', {source.name}"
     )
-    parts = contents.parts
     compute = compute or Compute()
-    outputs = _outputs(parts, n_frames, compute.frames_dtype(), of_layers=contents.has_layer_frames)
+    outputs = _outputs(
+        contents.columns,
+        n_frames,
+        compute.frames_dtype(),
+        with_layer_frames=wanted_layers is not None and wanted_layers.frames,
+    )
     encoder = WaveformEncoder(
-        loaded.called, audio_config, extractor, kind, compute, depths=contents.depths, parts=parts
+        loaded.called,
+        audio_config,
+        extractor,
+        spec,
+        compute,
+        stored_layers=contents.stored_layers,
+        columns=contents.columns,
     )
     provenance = {
         "head": "projection" if config.model_type == "clap" else None,
-        "layer": kind.meaning,
-        "arrays": {"frames": f"mean over each part of: {kind.meaning}", "pooled": "mean of the frames"},
+        "layer": spec.step_meaning,
+        "arrays": {"frames": f"mean over each part of: {spec.step_meaning}", "pooled": "mean of the frames"},
         **source.record(),
         "architecture": {"type": config.model_type, **plain_config(audio_config)},
         "preset": {
-            "name": kind.extractor,
+            "name": spec.extractor,
             "resize": f"{encoder.rate} samples a second, mono, by libswresample",
             "crop": f"equal windows of at most {encoder.longest_s:g} s",
             "constants": plain_config(extractor),
@@ -257,11 +274,11 @@ def waveform(
             "track": track,
         },
         "compute": compute.record(loaded.called.config._attn_implementation),
-        "citation": kind.citation,
+        "citation": spec.citation,
     }
     side_groups = []
-    for side, fields in contents.side_fields.items():
-        side_groups.append(side_group("waveform", side, outputs, provenance, fields))
+    for group, fields in contents.side_group_fields.items():
+        side_groups.append(side_group("waveform", group, outputs, provenance, fields))
     return Backbone(
         name="waveform",
         n_frames=n_frames,
@@ -271,76 +288,85 @@ def waveform(
         provenance=provenance,
         libraries=("torch", "transformers"),
         hears=Hearing(encoder.rate, track),
-        beside=tuple(side_groups),
+        side_groups=tuple(side_groups),
     )
 
 
-class _EncoderParts(NamedTuple):
-    """The outputs of an encoder.
+class _EncoderContents(NamedTuple):
+    """What an encoder gives for each step.
 
     Attributes
     ----------
-    parts
-        The network's vectors, then those of layers, then class probabilities.
-    depths
+    columns
+        The columns of the network's vectors, then those of each layer, then those of class probabilities.
+    stored_layers
         The layers.
-    side_fields
+    side_group_fields
         Name of each side group -> fields of its provenance that differ from those of the backbone.
-    has_layer_frames
-        Whether layers have a vector for each frame too.
     """
 
-    parts: list[Part]
-    depths: list[Depth]
-    side_fields: dict[str, dict[str, Any]]
-    has_layer_frames: bool
+    columns: list[GroupColumns]
+    stored_layers: list[StoredLayer]
+    side_group_fields: dict[str, dict[str, Any]]
 
 
-def _encoder_parts(
-    loaded: "LoadedSound", kind: WaveformKind, config: Any, layers: Layers | None, where: str
-) -> _EncoderParts:
-    """List the outputs of an encoder: the network's vectors, the wanted layers, and class probabilities.
+def _encoder_contents(
+    loaded: "LoadedSound",
+    spec: WaveformSpec,
+    config: Any,
+    wanted_layers: Layers | None,
+    network_name: str,
+) -> _EncoderContents:
+    """List what an encoder gives: the network's vectors, the wanted layers, and class probabilities.
 
     Parameters
     ----------
-    loaded, kind
+    loaded, spec
         The network, and how it is read.
     config
         Configuration of the audio network.
-    layers
+    wanted_layers
         The wanted layers; None for none.
-    where
+    network_name
         The network, for messages.
     """
     is_clap = config.model_type == "clap_audio_model"
-    parts = [Part("", config.projection_dim if is_clap else config.hidden_size)]
-    depths: list[Depth] = []
-    side_fields: dict[str, dict[str, Any]] = {}
-    if layers is not None:
-        depths = depths_of(loaded.whole, kind.stacks, layers, where)
-        parts += [Part(str(depth.number), layer_width(config, depth.number)) for depth in depths]
-        side_fields |= layer_groups(depths, layers)
+    columns = [GroupColumns("", config.projection_dim if is_clap else config.hidden_size)]
+    stored_layers: list[StoredLayer] = []
+    side_group_fields: dict[str, dict[str, Any]] = {}
+    if wanted_layers is not None:
+        stored_layers = find_layers(loaded.network, spec.stacks, wanted_layers, network_name)
+        columns += [
+            GroupColumns(str(layer.number), layer_width(config, layer.number)) for layer in stored_layers
+        ]
+        side_group_fields |= layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
     if loaded.classes:
-        parts.append(Part(ANSWERS, len(loaded.classes)))
-        side_fields[ANSWERS] = _fields_of_answers(loaded.classes, config)
-    return _EncoderParts(parts, depths, side_fields, layers is not None and layers.frames)
+        columns.append(GroupColumns(ANSWERS, len(loaded.classes)))
+        side_group_fields[ANSWERS] = _fields_of_answers(loaded.classes, config)
+    return _EncoderContents(columns, stored_layers, side_group_fields)
 
 
-def _outputs(parts: Sequence[Part], n_frames: int, dtype: Any, *, of_layers: bool) -> list[BackboneOutput]:
-    """List the arrays of a clip: `pooled` of each part, `frames` of the network and, if wanted, of layers.
+def _outputs(
+    columns: Sequence[GroupColumns], n_frames: int, dtype: Any, *, with_layer_frames: bool
+) -> list[BackboneOutput]:
+    """List the arrays of a clip: `pooled` of each group, `frames` of the main one and, if wanted, of layers.
 
     Parameters
     ----------
-    of_layers
+    columns
+        The columns of each group.
+    n_frames, dtype
+        Number of rows of `frames`, and their data type.
+    with_layer_frames
         Whether layers have `frames` too.
     """
     outputs = []
-    for part in parts:
-        is_network = part.side == ""
-        is_layer = not is_network and part.side != ANSWERS
-        if is_network or (is_layer and of_layers):
-            outputs.append(BackboneOutput(f"{part.prefix}frames", (n_frames, part.width), dtype))
-        outputs.append(BackboneOutput(f"{part.prefix}pooled", (part.width,)))
+    for group in columns:
+        is_main = group.side_group == ""
+        is_layer = not is_main and group.side_group != ANSWERS
+        if is_main or (is_layer and with_layer_frames):
+            outputs.append(BackboneOutput(group.array_name("frames"), (n_frames, group.width), dtype))
+        outputs.append(BackboneOutput(group.array_name("pooled"), (group.width,)))
     return outputs
 
 
@@ -351,26 +377,26 @@ class LoadedSound(NamedTuple):
     ----------
     called
         What is called with samples: the network, the encoder of a Whisper, or a `ClassifierBase`.
-    whole
-        The network in which layers have the names that `networks.toml` gives them.
+    network
+        The network without its classifier, in which layers have the names that `networks.toml` gives them.
     classes
         Names of the classes of its classifier; empty without one.
     """
 
     called: Any
-    whole: Any
+    network: Any
     classes: tuple[str, ...]
 
 
-def _load_network(source: Weights, kind: WaveformKind, config: Any) -> LoadedSound:
+def _load_network(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
     """Load an audio network without a classifier; of a Whisper, the encoder is called."""
-    cls = getattr(transformers, kind.network)
-    network: Any = load_pretrained(cls, source, config, allow_unexpected=kind.unexpected)
-    called = network.encoder if kind.network == WHISPER else network
+    cls = getattr(transformers, spec.network)
+    network: Any = load_pretrained(cls, source, config, allow_unexpected=spec.unused_tensors)
+    called = network.encoder if spec.network == WHISPER else network
     return LoadedSound(called, network, ())
 
 
-def _load_classifier(source: Weights, kind: WaveformKind, config: Any) -> LoadedSound:
+def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
     """Load an audio network with its classifier.
 
     Raises
@@ -378,18 +404,18 @@ def _load_classifier(source: Weights, kind: WaveformKind, config: Any) -> Loaded
     BackboneError
         If networks of its type have none, or the file has none.
     """
-    if not kind.classifier:
+    if not spec.classifier:
         raise BackboneError(
             f"{source.name}: a network of type {config.model_type!r} has no classifier here: "
             "leave out --answers"
         )
-    cls = getattr(transformers, kind.classifier)
+    cls = getattr(transformers, spec.classifier)
     classifier: Any = load_pretrained(cls, source, config, allow_unexpected=(*TRAINING, TRAINING_MASK))
     classes = named_classes(classifier.config, source.name)
-    if kind.network == WHISPER:  # its classifier has the encoder itself, and no network around it
+    if spec.network == WHISPER:  # its classifier has the encoder itself, and no network around it
         return LoadedSound(ClassifierBase(classifier, classifier.encoder), classifier, classes)
-    inside = classifier.base_model
-    return LoadedSound(ClassifierBase(classifier, inside), inside, classes)
+    network = classifier.base_model
+    return LoadedSound(ClassifierBase(classifier, network), network, classes)
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
@@ -406,7 +432,8 @@ def layer_width(config: Any, number: int) -> int:
     """
     if config.model_type != "clap_audio_model":
         return int(config.hidden_size)
-    n_doublings = min(number, len(config.depths) - 1)
+    n_stages = len(config.depths)
+    n_doublings = min(number, n_stages - 1)
     return int(config.patch_embeds_hidden_size * 2**n_doublings)
 
 
@@ -418,22 +445,24 @@ def _is_multi_label(config: Any) -> bool:
 
 
 class WaveformEncoder:
-    """A waveform backbone's `encode`: parts of clips, float32 `[F, L]` with NaN after their ends, to arrays.
+    """A waveform backbone's `encode`: sound of clips, float32 `[F, L]`, to the arrays of all groups.
 
-    One clip is encoded at a time, its windows together, so that it gets the same bytes in any batch.
+    A row is the stretch of sound around one sampled frame, with NaN after its end. One clip is encoded at a
+    time, its windows together, so that it gets the same bytes in any batch.
 
     Parameters
     ----------
     network, config, extractor
         The audio network, its configuration and its feature extractor.
-    kind
+    spec
         How networks of its type are read.
     compute
         Device and precision.
-    depths
-        Layers that are read. Their vectors are appended to the network's until parts of clips are averaged.
-    parts
-        What these columns are, in order: the network's vector, each layer's, and the class probabilities.
+    stored_layers
+        Layers whose vectors are stored too.
+    columns
+        The columns of the encoder's vectors, group by group: the network's, each layer's, class
+        probabilities.
     """
 
     def __init__(
@@ -441,82 +470,89 @@ class WaveformEncoder:
         network: Any,
         config: Any,
         extractor: Any,
-        kind: WaveformKind,
+        spec: WaveformSpec,
         compute: Compute,
         *,
-        depths: Sequence[Depth] = (),
-        parts: Sequence[Part],
+        stored_layers: Sequence[StoredLayer] = (),
+        columns: Sequence[GroupColumns],
     ) -> None:
-        """Hold the network, and hook the layers whose tokens are wanted."""
+        """Hold the network, and hook the layers, whose tokens are kept whole until `_step_columns`."""
         self.compute = compute
         self.device = compute.torch_device()
         self.rate = int(extractor.sampling_rate)
-        self.longest_s = kind.longest_s(extractor)
+        self.longest_s = spec.longest_s(extractor)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self._network = network
         self._config = config
-        self._kind = kind
+        self._spec = spec
         self._extractor = extractor
-        self._depths = depths
-        self._parts = parts
-        self._hooks = LayerHooks(depths, lambda _depth, tokens: tokens)
+        self._layers = stored_layers
+        self._columns = columns
+        self._hooks = LayerHooks(stored_layers, lambda _layer, tokens: tokens)
 
     def start(self, clips: NDArray[Any] | Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Encode clips, `[F, L]` each.
+        """Encode clips, `[F, L]` each, and split their columns by the groups of the store.
+
+        Extraction calls this method of every encoder; here the results are ready when it returns.
 
         Raises
         ------
         BackboneError
             If a clip does not fit in the memory, or the network and its extractor do not fit together.
         """
-        columns = np.stack([self._frames(clip) for clip in clips])  # [B, F, D of all parts]
+        vectors = np.stack([self._frames(clip) for clip in clips])  # [B, F, all columns]
         dtype = self.compute.frames_dtype()
+        first_columns = np.cumsum([group.width for group in self._columns])[:-1]  # of each group but the main
+        vectors_by_group = np.split(vectors, first_columns, axis=2)
         arrays: dict[str, NDArray[Any]] = {}
-        edges = np.cumsum([part.width for part in self._parts])[:-1]
-        for part, frames in zip(self._parts, np.split(columns, edges, axis=2), strict=True):
-            if part.side != ANSWERS:
-                arrays[f"{part.prefix}frames"] = frames.astype(dtype)
-            arrays[f"{part.prefix}pooled"] = frames.mean(axis=1, dtype=np.float64).astype(np.float32)
+        for group, frames in zip(self._columns, vectors_by_group, strict=True):
+            if group.side_group != ANSWERS:
+                arrays[group.array_name("frames")] = frames.astype(dtype)
+            pooled = frames.mean(axis=1, dtype=np.float64)
+            arrays[group.array_name("pooled")] = pooled.astype(np.float32)
         return arrays
 
     __call__ = start
 
     def _frames(self, sound: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Encode a clip, and average its steps over each part around a sampled frame: `[F, L]` to `[F, D]`.
+        """Encode a clip, and average its steps over the stretch of each frame: `[F, L]` to `[F, D]`.
 
-        A part without the middle of any step gets the step nearest to its own middle.
+        A step belongs to the stretch in which its middle lies. A stretch without the middle of any step gets
+        the step nearest to its own middle.
         """
         is_sample = np.isfinite(sound)
-        steps, middles = self.steps(sound[is_sample])
-        lengths = is_sample.sum(axis=1)
+        steps, step_middles = self.steps(sound[is_sample])
+        lengths = is_sample.sum(axis=1)  # samples of each stretch
         ends = np.cumsum(lengths)
         frames = []
         for begin, end in zip(ends - lengths, ends, strict=True):
-            inside = (middles >= begin) & (middles < end)
-            if inside.any():
-                frames.append(steps[inside].mean(axis=0))
+            is_inside = (step_middles >= begin) & (step_middles < end)
+            if is_inside.any():
+                frames.append(steps[is_inside].mean(axis=0))
             else:
-                nearest = np.abs(middles - (begin + end) / 2).argmin()
+                nearest = np.abs(step_middles - (begin + end) / 2).argmin()
                 frames.append(steps[nearest])
         return np.stack(frames)
 
     def steps(self, samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Encode samples `[N]`: return a vector of each step, `[S, D]`, and the sample in its middle, `[S]`.
 
-        D is the width of all parts together, in their order. The samples are cut into equal windows.
+        A vector has the columns of all groups. The samples are cut into equal windows; a remainder of fewer
+        samples than there are windows is left out.
         """
         if len(samples) < SHORTEST_SAMPLES:
             samples = np.pad(samples, (0, SHORTEST_SAMPLES - len(samples)))
         longest = int(self.longest_s * self.rate)
         n_windows = math.ceil(len(samples) / longest)
-        size = len(samples) // n_windows
-        starts = [number * size for number in range(n_windows)]
-        windows = [samples[start : start + size] for start in starts]
+        window_size = len(samples) // n_windows
+        window_starts = [number * window_size for number in range(n_windows)]
+        windows = [samples[start : start + window_size] for start in window_starts]
         batches = BatchSize("waveform", WINDOWS_AT_ONCE, "window", self.device).map(self._forward, windows)
         steps = np.concatenate(batches)  # [windows, steps of a window, D]
         n_steps = steps.shape[1]
-        middles = (np.arange(n_steps) + 0.5) * (size / n_steps)  # in a window
-        return np.concatenate(steps), np.concatenate([middles + start for start in starts])
+        middles_in_window = (np.arange(n_steps) + 0.5) * (window_size / n_steps)
+        middles = [middles_in_window + start for start in window_starts]
+        return np.concatenate(steps), np.concatenate(middles)
 
     def _forward(self, windows: list[NDArray[np.float32]]) -> NDArray[np.float32]:
         """Run the network over windows of one length; return `[B, S, D]`.
@@ -537,7 +573,7 @@ class WaveformEncoder:
                 value = torch.from_numpy(batch).to(self.device)
                 inputs[name] = value.to(self._dtype) if value.is_floating_point() else value
             with inference(self.compute, self.device):
-                steps = self._steps_of_parts(inputs, len(windows[0]))
+                steps = self._step_columns(inputs, len(windows[0]))
                 return np.asarray(torch.cat(steps, dim=2).float().cpu().numpy())
         except (RuntimeError, ValueError) as error:
             if is_out_of_memory(error):
@@ -547,14 +583,14 @@ class WaveformEncoder:
                 f"{first_line(error)}"
             ) from error
 
-    def _steps_of_parts(self, inputs: Mapping[str, torch.Tensor], n_samples: int) -> list[torch.Tensor]:
-        """Run the network; return the steps `[B, S, D]` of each part, in the order of the parts."""
+    def _step_columns(self, inputs: Mapping[str, torch.Tensor], n_samples: int) -> list[torch.Tensor]:
+        """Run the network; return the steps `[B, S, D]` of each group, in the order of their columns."""
         output: Any = self._network(**inputs)
-        steps = [STEPS[self._kind.reads](output, self._config, n_samples)]
-        read_layer = STEPS[self._kind.reads_layers or self._kind.reads]
-        for depth in self._depths:
+        steps = [STEPS[self._spec.output_steps](output, self._config, n_samples)]
+        read_layer = STEPS[self._spec.layer_steps or self._spec.output_steps]
+        for layer in self._layers:
             # The tokens of a layer are read as those of the last one.
-            layer_output = SimpleNamespace(last_hidden_state=self._hooks.take(depth))
+            layer_output = SimpleNamespace(last_hidden_state=self._hooks.take(layer))
             steps.append(read_layer(layer_output, self._config, n_samples))
         if isinstance(self._network, ClassifierBase):
             probabilities = self._probabilities(self._network.take_logits())  # [B, Q]
@@ -571,7 +607,7 @@ class WaveformEncoder:
         return logits.softmax(dim=-1)
 
 
-def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
+def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
     """Load the feature extractor in the weights' folder; random weights have transformers' default.
 
     Raises
@@ -579,35 +615,49 @@ def _extractor(source: Weights, kind: WaveformKind, config: Any) -> Any:
     BackboneError
         If there is no such file, it is of another extractor, or it does not fit the network.
     """
-    cls = getattr(transformers, kind.extractor)
+    cls = getattr(transformers, spec.extractor)
     if source.seed is not None:
         return cls()
-    where = f"{source.name}/{EXTRACTOR}"
+    file_name = f"{source.name}/{EXTRACTOR}"
     fields = object_beside(source, EXTRACTOR)
-    configured_type = fields.get("feature_extractor_type", kind.extractor)
-    if not fields or configured_type != kind.extractor:
+    configured_type = fields.get("feature_extractor_type", spec.extractor)
+    if not fields or configured_type != spec.extractor:
         problem = f"is of {configured_type!r}" if fields and configured_type else "is missing"
         raise BackboneError(
-            f"{where} {problem}; how samples are prepared stands in that of a {kind.extractor}"
+            f"{file_name} {problem}; how samples are prepared stands in that of a {spec.extractor}"
         )
     try:
         extractor = cls.from_pretrained(str(source.folder), local_files_only=True)
-        longest_s = kind.longest_s(extractor)
+        longest_s = spec.longest_s(extractor)
         has_usual_rate = SLOWEST_RATE <= extractor.sampling_rate <= FASTEST_RATE
         has_usual_windows = 0.1 <= longest_s <= 2 * LONGEST_S
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
-        raise BackboneError(f"{where}: there is no such extractor: {first_line(error)}") from None
+        raise BackboneError(f"{file_name}: there is no such extractor: {first_line(error)}") from None
     if not (has_usual_rate and has_usual_windows):
         raise BackboneError(
-            f"{where}: {extractor.sampling_rate} samples a second and windows of {longest_s:g} s; expected "
-            f"{SLOWEST_RATE} to {FASTEST_RATE}, and at most {2 * LONGEST_S:g} s"
+            f"{file_name}: {extractor.sampling_rate} samples a second and windows of {longest_s:g} s; "
+            f"expected {SLOWEST_RATE} to {FASTEST_RATE}, and at most {2 * LONGEST_S:g} s"
         )
-    # Such as the number of mel bands, which the network and its extractor each state.
-    for extractor_field, config_field in kind.agree.items():
+    _check_equal_fields(extractor, config, spec.equal_fields, file_name)
+    return extractor
+
+
+def _check_equal_fields(extractor: Any, config: Any, equal_fields: Mapping[str, str], file_name: str) -> None:
+    """Refuse an extractor that states another number than the network, such as that of mel bands.
+
+    Parameters
+    ----------
+    extractor, config
+        The feature extractor, and the configuration of the audio network.
+    equal_fields
+        Field of the extractor -> field of the configuration that must be equal.
+    file_name
+        The extractor's file, for the message.
+    """
+    for extractor_field, config_field in equal_fields.items():
         prepared = getattr(extractor, extractor_field)
         expected = getattr(config, config_field)
         if prepared != expected:
             raise BackboneError(
-                f"{where}: {extractor_field} is {prepared}, and the network's {config_field} {expected}"
+                f"{file_name}: {extractor_field} is {prepared}, and the network's {config_field} {expected}"
             )
-    return extractor

@@ -31,7 +31,7 @@ from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import file_kind, where_damaged, why_not
 from obygaze_features.io import NO_LICENCE, file_sha256, sha256_of
 
-Kind = TypeVar("Kind", bound=msgspec.Struct)
+Spec = TypeVar("Spec", bound=msgspec.Struct)
 Json = TypeVar("Json", dict[str, Any], list[Any])
 CONFIG = "config.json"
 SINGLE_FILES = ("model.safetensors", "pytorch_model.bin")
@@ -91,38 +91,39 @@ TABLES: dict[str, Any] = tomllib.loads(
 """The tables of `networks.toml`."""
 
 
-def kinds(
+def read_specs(
     table: str,
-    kind: type[Kind],
-    usual: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
-    **parts: Mapping[str, object],
-) -> dict[str, Kind]:
-    """Read a table of `networks.toml` into structs by the name of their entry.
+    spec_type: type[Spec],
+    usual_fields: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
+    **tables_of_fields: Mapping[str, object],
+) -> dict[str, Spec]:
+    """Read a table of `networks.toml`: name of each entry -> the entry as a struct.
 
-    An entry that is `like` an earlier one inherits its fields.
+    An entry with `like = "clip"` has the fields of the entry `clip` where it states none of its own.
 
     Parameters
     ----------
     table
         Name of the table.
-    kind
+    spec_type
         Type of the structs.
-    usual
+    usual_fields
         Name of an entry -> its fields where neither the entry nor the one that it is like states them.
-    parts
-        Name of a field that names an entry of another table -> that table.
+    tables_of_fields
+        Name of a field -> another table. The field names an entry of that table, and is replaced by it.
     """
     entries: dict[str, Any] = {}
-    for name, fields in TABLES[table].items():
-        entry = entries.get(fields.get("like"), {}) | fields
-        entry.pop("like", None)
-        entries[name] = entry
-    for name, usual_fields in usual.items():
-        entries[name] = dict(usual_fields) | entries[name]
+    for name, own_fields in TABLES[table].items():
+        inherited_fields = entries.get(own_fields.get("like"), {})
+        fields = inherited_fields | own_fields
+        fields.pop("like", None)
+        entries[name] = fields
+    for name, fields in usual_fields.items():
+        entries[name] = dict(fields) | entries[name]
     for entry in entries.values():
-        for field, other_table in parts.items():
+        for field, other_table in tables_of_fields.items():
             entry[field] = other_table[entry[field]]
-    return msgspec.convert(entries, dict[str, kind])  # type: ignore[valid-type]
+    return msgspec.convert(entries, dict[str, spec_type])  # type: ignore[valid-type]
 
 
 def renamed(name: str, table: str) -> str:

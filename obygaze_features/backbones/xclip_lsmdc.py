@@ -22,7 +22,7 @@ from torch.nn.functional import normalize
 from obygaze_features.backbones.backbone import Backbone, LoadedNetwork, TextBackbone
 from obygaze_features.backbones.checkpoint import frozen, load_state_dict, untrained
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.layered import WithLayers, depths_of, layer_groups
+from obygaze_features.backbones.layered import WithLayers, find_layers, layer_group_fields
 from obygaze_features.backbones.layers import Layers, LayerStack
 from obygaze_features.backbones.network import network_backbone, text_backbone
 from obygaze_features.backbones.presets import choose_preset
@@ -143,17 +143,21 @@ def xclip_lsmdc(
     if tokens == "frames":
         shapes["tokens"] = (frames, size.embed)
     module: nn.Module = XClipLsmdcTokens(network)
-    side_fields: dict[str, dict[str, Any]] = {}
+    side_group_fields: dict[str, dict[str, Any]] = {}
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
-        depths = depths_of(network, (STACK,), wanted_layers, f"backbone 'xclip-lsmdc', {source.name}")
+        stored_layers = find_layers(
+            network, (STACK,), wanted_layers, f"backbone 'xclip-lsmdc', {source.name}"
+        )
         # The first token is the class token.
-        module = WithLayers(module, depths, frames=wanted_layers.frames, prefix=1, n_moments=frames)
-        side_fields = layer_groups(depths, wanted_layers)
-        for depth in depths:
-            shapes[f"{depth.number}/pooled"] = (size.vision_width,)
+        module = WithLayers(
+            module, stored_layers, with_frames=wanted_layers.frames, n_prefix_tokens=1, n_time_steps=frames
+        )
+        side_group_fields = layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
+        for layer in stored_layers:
+            shapes[f"{layer.number}/pooled"] = (size.vision_width,)
             if wanted_layers.frames:
-                shapes[f"{depth.number}/frames"] = (frames, size.vision_width)
+                shapes[f"{layer.number}/frames"] = (frames, size.vision_width)
     return network_backbone(
         "xclip-lsmdc",
         module,
@@ -167,7 +171,7 @@ def xclip_lsmdc(
         layer="temporal transformer",
         architecture=size.record(),
         citation=CITATION,
-        beside=side_fields,
+        side_group_fields=side_group_fields,
         **_training(source),
     )
 

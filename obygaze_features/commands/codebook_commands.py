@@ -49,7 +49,7 @@ def show(
         return Answer(_record(codebook), "\n".join(_lines(codebook)))
     codebooks = [manifests.builtin_codebook(name) for name in manifests.BUILTIN]
     rows = [[codebook.name, codebook.version, _counts(codebook), codebook.source] for codebook in codebooks]
-    shown = table(rows, ["name", "version", "holds", "source"], full=True)
+    shown = table(rows, ["name", "version", "holds", "source"], drop_empty_columns=True)
     return Answer([_record(codebook) for codebook in codebooks], f"{shown}\n")
 
 
@@ -116,16 +116,22 @@ def guess(
     refuse_existing(out, force=False)
     guessed = manifests.guess_codebook(source, headings_of(columns, wide))
     write_whole(out, guessed.to_toml())
-    words = {word.name: word.frequency for word in guessed.levels}
-    concepts = {word.name: word.frequency for word in guessed.concepts}
+    count_of_level = {word.name: word.frequency for word in guessed.levels}
+    count_of_concept = {word.name: word.frequency for word in guessed.concepts}
     notices = guessed.notices()
-    then = _command_that_reads(source, columns, wide, out)
-    document = {"file": str(out), "levels": words, "concepts": concepts, "notices": notices, "then": then}
-    counts = ", ".join(f"{name} ({count:,})" for name, count in words.items())
-    n_levels = manifests.counted(len(words), "level")
-    n_concepts = manifests.counted(len(concepts), "concept")
-    levels = f"{n_levels} ({counts})" if words else "no levels"
-    lines = [f"{out}: {levels}, {n_concepts}", *notices, f"then: {then}"]
+    next_command = _command_that_reads(source, columns, wide, out)
+    document = {
+        "file": str(out),
+        "levels": count_of_level,
+        "concepts": count_of_concept,
+        "notices": notices,
+        "then": next_command,
+    }
+    counts = ", ".join(f"{name} ({count:,})" for name, count in count_of_level.items())
+    n_levels = manifests.counted(len(count_of_level), "level")
+    n_concepts = manifests.counted(len(count_of_concept), "concept")
+    levels = f"{n_levels} ({counts})" if count_of_level else "no levels"
+    lines = [f"{out}: {levels}, {n_concepts}", *notices, f"then: {next_command}"]
     return Answer(document, "\n".join(lines))
 
 
@@ -354,7 +360,7 @@ def _tables(codebook: "manifests.Codebook") -> list[str]:
             [level.name, level.title, _yes_or_no(level.label), ", ".join(level.synonyms)]
             for level in codebook.levels
         ]
-        tables.append(table(rows, ["level", "title", "in tasks", "also spelled"], full=True))
+        tables.append(table(rows, ["level", "title", "in tasks", "also spelled"], drop_empty_columns=True))
     if codebook.concepts:
         rows = [
             [
@@ -366,17 +372,19 @@ def _tables(codebook: "manifests.Codebook") -> list[str]:
             ]
             for concept in codebook.concepts
         ]
-        tables.append(table(rows, ["concept", "group", "visual", "also spelled", "definition"], full=True))
+        tables.append(
+            table(rows, ["concept", "group", "visual", "also spelled", "definition"], drop_empty_columns=True)
+        )
     if codebook.tasks:
         rows = [[task.name, ", ".join(task.negatives), ", ".join(task.positives)] for task in codebook.tasks]
-        tables.append(table(rows, ["task", "negative", "positive"], full=True))
+        tables.append(table(rows, ["task", "negative", "positive"], drop_empty_columns=True))
     if codebook.scales:
         rows = []
         for scale in codebook.scales:
             levels = ", ".join(level.name for level in scale.levels)
             cuts = ", ".join(f"{cut:g}" for cut in scale.cuts)
             rows.append([scale.name, levels, cuts])
-        tables.append(table(rows, ["scale", "levels", "cuts"], full=True))
+        tables.append(table(rows, ["scale", "levels", "cuts"], drop_empty_columns=True))
     return tables
 
 

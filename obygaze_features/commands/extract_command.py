@@ -352,6 +352,7 @@ def extract(
     from obygaze_features.extraction.extract import reads_texts
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
+    # What was typed: which clips, on which devices, of which kind.
     ctx = click.get_current_context()
     shard_of_job = _shard_or_usage_error(None if shard is None else _parse_shard(shard), store)
     gpu_indices = _parse_gpu_indices(gpus)
@@ -369,6 +370,7 @@ def extract(
     if is_device_of_site and (gpu_indices or not _only_networks(names)):
         # A site may set the device in the environment for all commands: here it is ignored, not refused.
         device = None
+    # The recipes of the backbones.
     recipes = read_recipes(
         names,
         n_frames,
@@ -387,6 +389,7 @@ def extract(
         recipes = recipes_on_cpu(recipes)
     if dry_run:
         recipes = with_untrained_networks(recipes, note)
+    # The prepared run, which is examined, estimated or done.
     work = extraction.prepare(
         manifest,
         store,
@@ -587,7 +590,7 @@ def _only_networks(names: Iterable[str]) -> list[str]:
 def read_recipes(
     names: Sequence[str],
     n_frames: int | None,
-    named: Mapping[str, tuple[str, ...]],
+    texts_of_option: Mapping[str, tuple[str, ...]],
     compute: ComputeOptions,
 ) -> "tuple[extraction.Recipe, ...]":
     """Build a recipe for each backbone from the options.
@@ -598,7 +601,7 @@ def read_recipes(
         The backbones.
     n_frames
         Number of frames per clip; None for the default of each backbone.
-    named
+    texts_of_option
         Option (`weights`, `preset`, `tokens`, `track`, `questions`) -> its values as typed: `VALUE` for all
         backbones, or `NAME=VALUE` for one.
     compute
@@ -609,12 +612,12 @@ def read_recipes(
     click.UsageError
         A backbone does not take an option that was given for it.
     """
-    known = {name: backbones.backbone_options(name) for name in names}
+    known_options = {name: backbones.backbone_options(name) for name in names}
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for option_name, texts in named.items():
+    for option_name, texts in texts_of_option.items():
         for text in texts:
             for name, value in values_by_backbone(text, names).items():
-                if option_name not in known[name]:
+                if option_name not in known_options[name]:
                     raise click.UsageError(_not_taken_message(name, option_name, value, names))
                 is_file = option_name in {"weights", "questions"}
                 options[name][option_name] = _absolute_path(value) if is_file else value

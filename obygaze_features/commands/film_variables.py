@@ -173,7 +173,8 @@ def _read_shots(
     if len(set(movies)) < len(movies):
         raise ManifestError(f"{table}: it has shots of whole films, and several files are of one movie")
     parts = {}
-    for name, film_parts in manifests.read_parts(table, movies if len(movies) == 1 else None).items():
+    movies_of_table = movies if len(movies) == 1 else None  # of one film, the table need not name it
+    for name, film_parts in manifests.read_parts(table, movies_of_table).items():
         parts[manifests.find_film(name, movies) or name] = film_parts
     movies_without_shots = [movie for movie in movies if movie not in parts]
     if movies_without_shots:

@@ -52,13 +52,11 @@ def folder_for(out: Path, codebook: "manifests.Codebook | None" = None, *, force
         The manifest exists, or the file of its codebook exists and holds another codebook.
     """
     codebook_file = manifests.codebook_file(out)
-    holds_other_codebook = codebook_file.exists() and not (
-        codebook and manifests.holds_codebook(codebook_file, codebook)
-    )
-    if holds_other_codebook:
-        is_written = codebook is not None and codebook.name not in manifests.BUILTIN
-        if not (is_written and force):
-            remedy = "replace both with --force" if is_written else "remove it"
+    is_there = codebook_file.exists()
+    if is_there and not (codebook and manifests.holds_codebook(codebook_file, codebook)):
+        will_be_replaced = codebook is not None and codebook.name not in manifests.BUILTIN
+        if not (will_be_replaced and force):
+            remedy = "replace both with --force" if will_be_replaced else "remove it"
             raise ManifestError(
                 f"{codebook_file} would be taken for the codebook of {out.name}, and it is another one; "
                 f"choose another --out, or {remedy}"

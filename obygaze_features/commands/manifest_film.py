@@ -101,7 +101,7 @@ def film(
         raise click.UsageError(f"--out {out}: so the table of shots of another manifest is called")
     if stride is not None and frames is None:
         raise click.UsageError("--stride is in frames: give --frames too")
-    _require_one_way_to_cut(typed_window_s, model, store, scenes, frames, trained=window == "train")
+    _require_one_way_to_cut(typed_window_s, model, store, scenes, frames, is_train_typed=window == "train")
     if model is not None:
         window_s: float | None = manifests.window_of_model(model)
     elif store is not None:
@@ -165,21 +165,22 @@ def _require_one_way_to_cut(
     scenes: Path | None,
     frames: int | None,
     *,
-    trained: bool,
+    is_train_typed: bool,
 ) -> None:
     """Raise a UsageError unless exactly one option says how films are cut into clips.
 
     Parameters
     ----------
     window_s, model, store, scenes, frames
-        The options, None if not given.
-    trained
+        The options, None if not given. The first is --window in seconds: None for `--window train`, which by
+        itself says no length.
+    is_train_typed
         Whether --window train was given; a model or a store must then give the length of training clips.
     """
     options = (window_s, model, store, scenes, frames)
     n_given = sum(value is not None for value in options)
-    has_no_length = trained and model is None and store is None
-    if has_no_length or n_given != 1:
+    lacks_training_clips = is_train_typed and model is None and store is None
+    if lacks_training_clips or n_given != 1:
         raise click.UsageError(
             "give one of --window SECONDS, --model MODEL or --store STORE (for --window train), --frames N, "
             "and --scenes FILE.csv"
@@ -189,9 +190,9 @@ def _require_one_way_to_cut(
 def _read_film(path: Path, *, with_frames: bool) -> "manifests.Film":
     """Read a film's end and damage and, if asked, the times of all its frames.
 
-    The file of a damaged film may state a later end than that of its pictures. The film then has this end,
-    so that the windows of the missing part are listed, and fail. If windows are counted in frames, it ends
-    with its last frame.
+    The file of a damaged film may state a later end than that of its pictures. The stated end is used then,
+    so that the windows of the missing part are in the manifest; they fail when they are extracted. If windows
+    are counted in frames, the film ends with its last frame.
     """
     probed = of.probe(path)
     end_s = probed.start_s + probed.duration_s

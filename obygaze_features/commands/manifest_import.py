@@ -141,8 +141,8 @@ def spans(
         raise click.UsageError("--decisions names its tiers: give no --tier with it")
     headings = headings_of(columns, wide)
     fps = None if rate is None else manifests.frame_rate(rate)
-    labels = manifests.find_codebook(codebook) if codebook else None
-    folder = folder_for(out, labels, force=force)
+    named_codebook = manifests.find_codebook(codebook) if codebook else None
+    folder = folder_for(out, named_codebook, force=force)
     try:
         imported = manifests.import_spans(
             files,
@@ -158,11 +158,12 @@ def spans(
             start=start,
             encoding=encoding,
             videos=videos,
-            codebook=labels,
+            codebook=named_codebook,
             length_of=_video_length_s,
         )
     except manifests.UnreadColumnsError as error:
-        given = {
+        # The table is refused; the message has the command that reads it, with the options that were typed.
+        typed = {
             "--as": kind,
             "--movie": movie,
             "--annotator": annotator,
@@ -173,9 +174,9 @@ def spans(
             "--codebook": codebook or "",
             "--out": str(out),
         }
-        more = [f"--word {shlex.quote(word)}" for word in words]
+        typed_words = [f"--word {shlex.quote(word)}" for word in words]
         raise ManifestError(
-            _message_with_command(error, files, [*more, *_typed_options(given)], force=force)
+            _message_with_command(error, files, [*typed_words, *_typed_options(typed)], force=force)
         ) from None
     accounts = [account.record() for account in imported.accounts]
     if not imported.manifest.clips:

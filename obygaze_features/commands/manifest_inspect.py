@@ -136,6 +136,7 @@ def project(
     clips = manifests.read_manifest(onto) if onto is not None else manifests.windows(marks, window or 0.0)
     if per_annotator and merge:
         raise click.UsageError("--per-annotator keeps a row for each, and --merge makes one")
+    # To merge rows by a rule, or to choose one annotator's, each annotator needs a row first.
     result = manifests.project(marks, clips, per_annotator=per_annotator or merge is not None)
     labelled = result.manifest
     if merge in ("highest", "any", "both"):

@@ -113,8 +113,9 @@ def search(
         raise click.UsageError("give a text, or --like CLIP_ID|FILE")
     if sheet is not None and manifest is not None:
         _draw_sheet(ranking, sheet, manifest)
+    document = asdict(ranking)
     if json:
-        return Answer(asdict(ranking))
+        return Answer(document)
     rows = []
     for hit in ranking:
         cells = (
@@ -127,7 +128,7 @@ def search(
         )
         rows.append(cells)
     shown = table(rows, COLUMNS, right=(0, 3, 4, 5))
-    return Answer(asdict(ranking), shown, _remarks_on_ranking(ranking))
+    return Answer(document, shown, _remarks_on_ranking(ranking))
 
 
 def _remarks_on_ranking(ranking: "Ranking") -> list[str]:
@@ -173,11 +174,11 @@ def _search_like_file(
     from obygaze_features.text_search import choose_group
 
     group = choose_group(store, backbone)
-    maker = backbone_call(group.provenance, weights)
-    network = dict(maker.options)
-    if maker.weights:
-        network |= {"weights": maker.weights, "compute": backbones.Compute(device)}
-    loaded = of.load_backbone(maker.name, group.n_frames or None, **network)
+    call = backbone_call(group.provenance, weights)  # how the backbone of the group was loaded
+    options = dict(call.options)
+    if call.weights:
+        options |= {"weights": call.weights, "compute": backbones.Compute(device)}
+    loaded = of.load_backbone(call.name, group.n_frames or None, **options)
     with tempfile.TemporaryDirectory() as folder:
         clips = of.Manifest((of.Clip("file", "file", str(path.absolute())),), Path(folder))
         extracted = of.extract(

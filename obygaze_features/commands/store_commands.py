@@ -100,7 +100,7 @@ def _find_stages(folders: Sequence[Path]) -> list[Path]:
 
 
 def _kind_of_removable(path: Path) -> str:
-    """Return what a folder to remove is: "stage" or "sealed store".
+    """Return what a folder to remove is: "stage", which has a plan, or "sealed store", which is a BagIt bag.
 
     Raises
     ------

@@ -86,7 +86,7 @@ def _lines_on_movies(result: "Duplicates") -> list[str]:
 
 def _summary_line(result: "Duplicates") -> str:
     """Return a line with the numbers of clips that look alike, were compared, and could not be compared."""
-    n_groups = result.clips[-1].group if result.clips else 0  # groups are numbered from 1
+    n_groups = len({clip.group for clip in result.clips})
     compared = " and ".join(str(n_clips) for n_clips in result.compared)
     summary = (
         f"{counted(len(result.clips), 'clip')} in {counted(n_groups, 'group')} that look alike, "

@@ -320,8 +320,8 @@ def import_(
                 array,
                 provenance,
                 dtype,
-                named=any(not column.startswith("!") for column in chosen),
-                series=about.get("features", "").partition("\n")[0].rstrip("0123456789"),
+                are_features_named=any(not column.startswith("!") for column in chosen),
+                series=_series_name(about.get("features", "")),
                 axes=_choose_axes(axes, about, source),
                 per_second=rate,
                 times=None if kind == "table" else times,
@@ -415,6 +415,12 @@ def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) ->
     if axes not in (None, "TD"):
         raise click.UsageError(f"--axes {axes}: in {source} a row is a frame, so its axes are TD")
     return "TD"
+
+
+def _series_name(features: str) -> str:
+    """Return the name of the first column of features without its number: `f` of the lines `f0`, `f1`."""
+    first_column, _, _ = features.partition("\n")
+    return first_column.rstrip("0123456789")
 
 
 def _notices_on_source(about: Mapping[str, str]) -> list[str]:

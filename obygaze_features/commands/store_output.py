@@ -23,7 +23,7 @@ def sealed_result(path: Path, older: Path | str | None = None, **more: object) -
     path
         The store.
     older
-        The version that it grew from, to report what both share.
+        The version that it grew from; the chunks that both share are then reported.
     more
         Further fields of the answer's JSON document.
     """
@@ -66,6 +66,8 @@ class Growth(NamedTuple):
 
 def growth_of(path: Path, older: Path | str) -> Growth:
     """Describe how many chunks of frames a store shares with the older version that it grew from.
+
+    A chunk is a file with the frames of some clips.
 
     If clips have different numbers of frames, their frames are stored one after the other. A new clip in
     between then moves the frames of all later clips, whose chunks are written anew.

@@ -25,15 +25,16 @@ class ArrayChoice:
         Shell patterns of the wanted names; `!PATTERN` leaves out.
     about
         Texts about the source; `left_out` there names the arrays that were left out.
-    axes
-        Axes before those of one clip's features: 1 where arrays have a row per clip.
+    n_leading_axes
+        Number of axes before those of one clip's features: 0 in a file of one clip, 1 where arrays have a row
+        for each clip.
     times
         Name of the array that holds the times of frames; it is chosen beside the features.
     """
 
     patterns: tuple[str, ...] = ()
     about: dict[str, str] = field(default_factory=dict)
-    axes: int = 0
+    n_leading_axes: int = 0
     times: str | None = None
     _last_chosen: list[str] | None = None
     _left_out: set[str] = field(default_factory=set)
@@ -42,7 +43,8 @@ class ArrayChoice:
         """Return the names of the arrays of a file that are features, followed by those that are times.
 
         Features are the arrays that match the patterns. Without patterns, they are the arrays with names of
-        the format (`pooled`, `frames`, `tokens`), or else the only array of real numbers.
+        the format (`pooled`, `frames`, `tokens`), or else the only array of real numbers. If the file has
+        only arrays of times, features are chosen among these.
 
         Parameters
         ----------
@@ -57,50 +59,58 @@ class ArrayChoice:
         StoreError
             If it is not clear which arrays are features; the message names them.
         """
-        times = []
-        others = {}
-        for name, array in arrays.items():
-            if self._is_of_times(name, array):
-                times.append(name)
-            else:
-                others[name] = array
-        if not others:  # all are times: then these are what the file has
+        times = [name for name, array in arrays.items() if self._is_of_times(name, array)]
+        others = {name: array for name, array in arrays.items() if name not in times}
+        if not others:
             return self._choose(where, arrays)
         return [*self._choose(where, others), *times]
 
     def _choose(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Choose the features among the arrays of a file, and note which arrays are left out."""
-        names = list(arrays)
-        if names == [""] and not self.patterns:  # the only array of a .npy file, which has no name
-            return names
-        format_names = [name for name in names if name in FORMAT_NAMES and _n_axes(arrays[name]) > self.axes]
-        has_format_features = not set(format_names).isdisjoint(FEATURE_ARRAYS)
-        if self.patterns:
-            chosen = self._choose_as_columns(where, arrays)
-        elif has_format_features:
+        """Choose the features among the arrays of a file, and note which arrays are left out.
+
+        Patterns come first. Without them, arrays with names of the format are chosen, or else the only array.
+        """
+        is_npy = list(arrays) == [""]  # the array of a .npy file has no name
+        if is_npy and not self.patterns:
+            return [""]
+        format_names = self._names_of_format(arrays)
+        if format_names and not self.patterns:
             chosen = format_names
-        elif len(names) == 1:
-            chosen = names
+        elif len(arrays) == 1 and not self.patterns:
+            chosen = list(arrays)
         else:
             chosen = self._choose_as_columns(where, arrays)
         self._refuse_several(where, arrays, chosen)
-        is_guessed = not self.patterns and not has_format_features
-        if is_guessed and not self.axes:
+        is_guessed = not self.patterns and not format_names
+        is_file_of_one_clip = self.n_leading_axes == 0
+        if is_guessed and is_file_of_one_clip:
             self._refuse_other_guess(where, chosen)
         self._last_chosen = chosen
-        self._note_left_out(set(names).difference(chosen))
+        self._note_left_out(arrays.keys() - set(chosen))
         return chosen
+
+    def _names_of_format(self, arrays: Mapping[str, Any]) -> list[str]:
+        """Return the arrays with names of the format; none if only times have such names."""
+        names = [
+            name
+            for name, array in arrays.items()
+            if name in FORMAT_NAMES and _n_axes(array) > self.n_leading_axes
+        ]
+        return [] if set(names).isdisjoint(FEATURE_ARRAYS) else names
 
     def _choose_as_columns(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
         """Choose the features by the patterns, or, without patterns, by the rule for columns of a table."""
         return choose_columns(
-            where, list(arrays), lambda name: column_kind(arrays, name, self.axes), self.patterns
+            where, list(arrays), lambda name: kind_of_array(arrays, name, self.n_leading_axes), self.patterns
         )
 
     def _refuse_several(self, where: Path | str, arrays: Mapping[str, Any], chosen: list[str]) -> None:
         """Refuse several arrays of features, unless all have names of the format, or all are columns."""
         have_format_names = set(chosen) <= set(FORMAT_NAMES)
-        are_columns = self.axes > 0 and all(_n_axes(arrays[name]) == self.axes for name in chosen)
+        have_row_per_clip = self.n_leading_axes > 0
+        are_columns = have_row_per_clip and all(
+            _n_axes(arrays[name]) == self.n_leading_axes for name in chosen
+        )
         if len(chosen) > 1 and not have_format_names and not are_columns:
             raise StoreError(
                 f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
@@ -124,7 +134,7 @@ class ArrayChoice:
         """Return whether an array holds the times of frames, or their indices."""
         if name == self.times:
             return True
-        return name in TIME_ARRAYS and _n_axes(array) > self.axes
+        return name in TIME_ARRAYS and _n_axes(array) > self.n_leading_axes
 
 
 def _n_axes(array: Any) -> int:
@@ -132,11 +142,12 @@ def _n_axes(array: Any) -> int:
     return getattr(array, "ndim", 0)
 
 
-def column_kind(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:
-    """Return what an array holds, as `choose_columns` asks for each column of a table.
+def kind_of_array(arrays: Mapping[str, Any], name: str, n_leading_axes: int) -> ColumnKind:
+    """Return what an array holds, in the words in which `choose_columns` asks for a column of a table.
 
-    "list" means a vector for each row; "number" one number for each row, in a file without vectors; "other"
-    that the array holds no features. Arrays of whole numbers are "other" if any array has real numbers.
+    "list" means a vector for each row, [N, D]; "number" one number for each row, [N], in a file without
+    vectors; "other" that the array holds no features. An array of whole numbers may hold labels, so it is no
+    "list" if another array has real numbers.
 
     Parameters
     ----------
@@ -144,18 +155,26 @@ def column_kind(arrays: Mapping[str, Any], name: str, axes: int) -> ColumnKind:
         All arrays of the file.
     name
         The array.
-    axes
-        Number of axes before those of one clip's features: 1 if an array has a row for each clip.
+    n_leading_axes
+        Number of axes before those of one clip's features: 1 if an array has a row for each clip, [N].
     """
-    dtype_kinds = {}
-    for key, array in arrays.items():
-        dtype = getattr(array, "dtype", None)
-        dtype_kinds[key] = getattr(dtype, "kind", "-")
-    feature_kinds = "f" if "f" in dtype_kinds.values() else "iu"
-    vectors = [key for key, kind in dtype_kinds.items() if kind in feature_kinds and arrays[key].ndim > axes]
+    dtype_kinds = {key: _dtype_kind(array) for key, array in arrays.items()}
+    has_real_numbers = "f" in dtype_kinds.values()
+    feature_kinds = "f" if has_real_numbers else "iu"
+    vectors = [
+        key
+        for key, kind in dtype_kinds.items()
+        if kind in feature_kinds and arrays[key].ndim > n_leading_axes
+    ]
     if name in vectors:
         return "list"
-    may_be_column = axes > 0 and not vectors
-    if may_be_column and dtype_kinds[name] in "fiu" and arrays[name].ndim == axes:
+    may_be_column = n_leading_axes > 0 and not vectors
+    if may_be_column and dtype_kinds[name] in "fiu" and arrays[name].ndim == n_leading_axes:
         return "number"
     return "other"
+
+
+def _dtype_kind(array: Any) -> str:
+    """Return the letter of NumPy for an array's kind of numbers (f, i, u, ...); "-" for no array."""
+    dtype = getattr(array, "dtype", None)
+    return str(getattr(dtype, "kind", "-"))

@@ -50,17 +50,20 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: st
         return _without_axes_of_one(values, n_axes, where)
     if not _fits(values.shape, axes):
         raise StoreError(
-            f"{where}: its axes are {list(values.shape)}, which is not {_spelt(axes)}; "
+            f"{where}: its axes are {list(values.shape)}, which is not {_as_shape(axes)}; "
             f"{_how_to_read(values.shape)}"
         )
-    if axes in ("TD", "DT"):
-        matrix = values[0] if values.ndim == 3 else values
-        return matrix.T if axes == "DT" else matrix
-    n_numbers = values.shape[2] if axes == "T1D" else values.shape[1]
-    return values.reshape(len(values), n_numbers)
+    if axes == "T1D":
+        return values[:, 0]
+    if axes == "TD11":
+        return values.reshape(values.shape[:2])
+    matrix = values[0] if values.ndim == 3 else values  # [1, T, D] or [1, D, T] loses its first axis
+    return matrix.T if axes == "DT" else matrix
 
 
-def refuse_other_axes(array: str, shape: Sequence[int], n_axes: int, where: str, *, named: bool) -> None:
+def refuse_other_axes(
+    array: str, shape: Sequence[int], n_axes: int, where: str, *, is_named_in_file: bool
+) -> None:
     """Refuse an array with another number of axes than its kind has, in a message with the right option.
 
     Parameters
@@ -73,7 +76,7 @@ def refuse_other_axes(array: str, shape: Sequence[int], n_axes: int, where: str,
         Number of its axes in the format.
     where
         The file, for messages.
-    named
+    is_named_in_file
         Whether the array has this name in the file. Then no option can read it as another kind.
 
     Raises
@@ -83,13 +86,13 @@ def refuse_other_axes(array: str, shape: Sequence[int], n_axes: int, where: str,
     """
     if len(shape) == n_axes:
         return
-    other = "pooled" if n_axes > 1 else "frames"
-    if named:
-        remedy = f"save it under another name, such as {other}"
+    other_kind = "pooled" if n_axes > 1 else "frames"
+    if is_named_in_file:
+        remedy = f"save it under another name, such as {other_kind}"
     elif n_axes > 1:
-        remedy = f"one frame would be [1, {shape[0]}], one vector a clip is --array {other}"
+        remedy = f"one frame would be [1, {shape[0]}], one vector a clip is --array {other_kind}"
     else:
-        remedy = _how_to_read(shape, before=f"--array {other} ")
+        remedy = _how_to_read(shape, array_option=f"--array {other_kind} ")
     expected = "[D]" if n_axes == 1 else "[T, D]"
     raise StoreError(f"{where}: the axes of {array} are {list(shape)}, expected {expected}; {remedy}")
 
@@ -106,18 +109,19 @@ def _fits(shape: Sequence[int], axes: Axes) -> bool:
         return is_matrix or is_one_matrix
     if axes == "T1D":
         return len(shape) == 3 and shape[1] == 1
-    return len(shape) in (4, 5) and all(size == 1 for size in shape[2:])
+    has_axes_of_td11 = len(shape) in (4, 5)  # [T, D, 1, 1] or [T, D, 1, 1, 1]
+    return has_axes_of_td11 and all(size == 1 for size in shape[2:])
 
 
-def _how_to_read(shape: Sequence[int], before: str = "") -> str:
+def _how_to_read(shape: Sequence[int], array_option: str = "") -> str:
     """Return in words with which options an array can be read as frames, or that none reads it.
 
     Parameters
     ----------
     shape
         Its shape.
-    before
-        The option that is needed besides `--axes`.
+    array_option
+        The option that is needed before `--axes`, such as "--array frames "; "" if none is.
     """
     if len(shape) == 1:
         return "one vector a clip is --array pooled"
@@ -131,18 +135,20 @@ def _how_to_read(shape: Sequence[int], before: str = "") -> str:
     if not orders:
         return "no --axes reads these: save [T, D]"
     if len(long_axes) < 2:
-        return f"say which are frames and which numbers: {before}--axes {'|'.join(orders)}"
-    choices = []
+        return f"say which are frames and which numbers: {array_option}--axes {'|'.join(orders)}"
+    readings = []
     for order in orders:
         n_frames, n_numbers = reversed(long_axes) if order == "DT" else long_axes
-        choices.append(f"{counted(n_frames, 'frame')} of {n_numbers} numbers are {before}--axes {order}")
-    return f"{', '.join(choices)}; tokens are --array tokens"
+        frames = counted(n_frames, "frame")
+        readings.append(f"{frames} of {n_numbers} numbers are {array_option}--axes {order}")
+    return f"{', '.join(readings)}; tokens are --array tokens"
 
 
 def _without_axes_of_one(values: NDArray[Any], n_axes: int, where: str) -> NDArray[Any]:
     """Remove axes of length one until `n_axes` are left, if it is clear which these are.
 
-    It is clear if all axes of length one must go, or if only the first one is too many.
+    It is clear if all axes of length one must go, or if only the first one is too many. Otherwise a matrix is
+    refused, and a vector is returned as it is: `refuse_other_axes` refuses it.
     """
     if values.ndim <= n_axes:
         return values
@@ -156,6 +162,6 @@ def _without_axes_of_one(values: NDArray[Any], n_axes: int, where: str) -> NDArr
     return values
 
 
-def _spelt(axes: Axes) -> str:
+def _as_shape(axes: Axes) -> str:
     """Return an order of axes as the shape of an array, such as `[T, 1, D]`."""
     return f"[{', '.join(axes)}]"

@@ -119,7 +119,10 @@ def cite(store: Store | Path | str) -> Citation:
 
 
 def citation_of(store: Store, licence: str) -> Citation:
-    """Return the citation of a store under a licence, which may be chosen only when the store is shared."""
+    """Return the citation of a store.
+
+    `licence` is the one under which it is shared, which may differ from the one it was sealed with.
+    """
     corpus = str(store.attributes["corpus"]["name"])
     name = store.name if store.name.endswith(store.version) else f"{store.name}-{store.version}"
     return Citation(

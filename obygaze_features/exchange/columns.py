@@ -28,7 +28,7 @@ def choose_columns(
     names: Sequence[str],
     kind_of: Callable[[str], ColumnKind],
     patterns: Sequence[str] = (),
-    never: Collection[str] = (),
+    no_features: Collection[str] = (),
 ) -> list[str]:
     """Return the names of the columns that hold features.
 
@@ -47,7 +47,7 @@ def choose_columns(
         Returns what a column holds: numbers, lists of numbers, or anything else.
     patterns
         Shell patterns of columns; one that begins with `!` leaves columns out.
-    never
+    no_features
         Columns that are no features whatever they hold: ids, labels, what manifests have.
 
     Raises
@@ -64,7 +64,7 @@ def choose_columns(
     >>> choose_columns(Path("a.csv"), [*kinds], kinds.get, ["f[0-9]*", "label"])
     ['f0', 'f1', 'label']
     """
-    possible = [name for name in names if name not in never]
+    possible = [name for name in names if name not in no_features]
     _refuse_equal_names(path, possible)
     _refuse_patterns_without_match(path, possible, patterns)
     wanted_patterns = [pattern for pattern in patterns if not pattern.startswith(LEAVE_OUT)]
@@ -75,27 +75,29 @@ def choose_columns(
     candidates = [name for name in possible if name not in left_out]
     if wanted_patterns:
         return _matching(candidates, wanted_patterns)
-    feature_sets, numbers = _find_feature_sets(candidates, kind_of)
-    if not feature_sets and not numbers:
+    possible_features = _find_possible_features(candidates, kind_of)
+    feature_sets = possible_features.feature_sets
+    other_numbers = possible_features.other_numbers
+    if not feature_sets and not other_numbers:
         raise StoreError(f"{path}: no column of features beside the ids; found {first_few(names, SHOWN)}")
-    if len(feature_sets) != 1 or numbers:
-        raise _ambiguous_features(path, feature_sets, numbers)
+    if len(feature_sets) != 1 or other_numbers:
+        raise _ambiguous_features(path, feature_sets, other_numbers)
     return feature_sets[0]
 
 
-class _FeatureSets(NamedTuple):
+class _PossibleFeatures(NamedTuple):
     """The columns of a table that may be its features.
 
     Attributes
     ----------
     feature_sets
         Each numbered series of columns, then each column of lists by itself.
-    numbers
+    other_numbers
         All other columns of numbers, which may be features or labels.
     """
 
     feature_sets: list[list[str]]
-    numbers: list[str]
+    other_numbers: list[str]
 
 
 def _refuse_equal_names(path: Path | str, names: Sequence[str]) -> None:
@@ -115,15 +117,20 @@ def _refuse_patterns_without_match(path: Path | str, names: Sequence[str], patte
             )
 
 
-def _find_feature_sets(candidates: Sequence[str], kind_of: Callable[[str], ColumnKind]) -> _FeatureSets:
-    """Find the numbered series, the columns of lists and the other columns of numbers of a table."""
+def _find_possible_features(
+    candidates: Sequence[str], kind_of: Callable[[str], ColumnKind]
+) -> _PossibleFeatures:
+    """Find the numbered series, the columns of lists and the other columns of numbers of a table.
+
+    `kind_of` returns what a column holds.
+    """
     feature_sets = []
     in_series = set[str]()
     for columns in _numbered_series(candidates):
         if any(kind_of(name) == "number" for name in columns):
             feature_sets.append(list(columns))
             in_series.update(columns)
-    numbers = []
+    other_numbers = []
     for name in candidates:
         if name in in_series:
             continue
@@ -131,8 +138,8 @@ def _find_feature_sets(candidates: Sequence[str], kind_of: Callable[[str], Colum
         if kind == "list":
             feature_sets.append([name])
         elif kind == "number":
-            numbers.append(name)
-    return _FeatureSets(feature_sets, numbers)
+            other_numbers.append(name)
+    return _PossibleFeatures(feature_sets, other_numbers)
 
 
 def _ambiguous_features(

@@ -104,8 +104,8 @@ class StoreDiff:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs."""
-        differing = (
+        """Whether nothing differs: attributes, clips with their statuses, groups, provenance and features."""
+        differences = (
             self.about,
             self.only_first,
             self.only_second,
@@ -115,10 +115,13 @@ class StoreDiff:
             any(self.provenance.values()),
             any(array.unlike or array.changed for array in self.arrays),
         )
-        return not any(differing)
+        return not any(differences)
 
     def record(self) -> dict[str, object]:
-        """Return all of it as plain JSON."""
+        """Return all differences as plain values for JSON.
+
+        `numerics` of a field of the provenance is true if features with different values must not be mixed.
+        """
         provenance = {}
         for name, differing in self.provenance.items():
             numerics = self.numerics[name]
@@ -212,7 +215,7 @@ def _changed_statuses(common: Sequence[tuple[StoredClip, StoredClip]]) -> Counte
 
 
 def _compare(first: Group, second: Group) -> list[ArrayDiff]:
-    """Compare every array of a group in two stores, over the clips for which both have features."""
+    """Compare every array of a group in two stores, over the clips for which both have usable features."""
     second_rows = {clip: row for row, clip in enumerate(second.clip_ids) if second.usable[row]}
     rows_in_first = []
     rows_in_second = []
@@ -220,8 +223,9 @@ def _compare(first: Group, second: Group) -> list[ArrayDiff]:
         if first.usable[row] and clip in second_rows:
             rows_in_first.append(row)
             rows_in_second.append(second_rows[clip])
+    all_arrays = dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS))  # each name once, in order
     diffs = []
-    for array in dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS)):
+    for array in all_arrays:
         reason = _why_not_comparable(first, second, array)
         if reason:
             diffs.append(ArrayDiff(f"{first.name}/{array}", reason))
@@ -262,9 +266,9 @@ def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
     others, the largest absolute difference and the smallest cosine are found.
     """
     n_changed = 0
-    n_resized = 0
+    n_with_other_length = 0
     max_abs = 0.0
-    max_abs_clip = ""
+    max_abs_clip = ""  # until a clip with the same number of frames differs
     has_vectors = len(first.rows) > 0 and array not in TIME_ARRAYS
     smallest_cosine = 1.0
     for row, a, b in zip(first.rows, first.values(array), second.values(array), strict=True):
@@ -272,11 +276,11 @@ def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
             continue
         n_changed += 1
         if len(a) != len(b):
-            n_resized += 1
+            n_with_other_length += 1
             continue
-        largest = _max_abs(a, b)
-        if largest > max_abs or not max_abs_clip:
-            max_abs = largest
+        difference = _max_abs(a, b)
+        if difference > max_abs or not max_abs_clip:
+            max_abs = difference
             max_abs_clip = first.group.clip_ids[row]
         if has_vectors:
             smallest_cosine = min(smallest_cosine, min_cosine(a, b))
@@ -284,7 +288,7 @@ def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
         array=f"{first.group.name}/{array}",
         clips=len(first.rows),
         changed=n_changed,
-        resized=n_resized,
+        resized=n_with_other_length,
         max_abs=max_abs,
         max_abs_clip=max_abs_clip,
         min_cosine=smallest_cosine if has_vectors else None,

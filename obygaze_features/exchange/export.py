@@ -63,7 +63,7 @@ def export_hdf5(
                     node.attrs[name] = column[position]
             for array, value in zip(arrays, clip_values, strict=True):
                 node.create_dataset(array, data=value)
-            raw_file.raise_write_error()
+            raw_file.raise_write_error()  # HDF5 is not told of it: see `_ErrorKeepingFile`
     return len(rows), len(group) - len(rows)
 
 
@@ -104,9 +104,11 @@ def export_anndata(
         _mark_encoding(x, "array", "0.2.0")
         for position, values in enumerate(rows_of(group, "pooled", rows)):
             x[position] = values
-            raw_file.raise_write_error()
-        _write_dataframe(file, "obs", columns.pop("clip"), columns)
-        _write_dataframe(file, "var", [f"{backbone}-{feature}" for feature in range(n_features)], {})
+            raw_file.raise_write_error()  # HDF5 is not told of it: see `_ErrorKeepingFile`
+        clip_ids = columns.pop("clip")
+        feature_names = [f"{backbone}-{feature}" for feature in range(n_features)]
+        _write_dataframe(file, "obs", clip_ids, columns)
+        _write_dataframe(file, "var", feature_names, {})
         for name in ("layers", "obsm", "obsp", "varm", "varp"):
             _write(file, name, {})
         _write(file, "uns", _origin(store, group))

@@ -44,7 +44,7 @@ class FrameColumns(NamedTuple):
     numbers: str = ""
 
 
-def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> FrameColumns:
+def find_frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> FrameColumns:
     """Find the columns of a table that hold the times or the numbers of frames, by their names.
 
     Parameters
@@ -63,28 +63,28 @@ def frame_columns(path: Path, names: Sequence[str], options: TableOptions) -> Fr
 
     Examples
     --------
-    >>> options = TableOptions(None, (), frozenset())
-    >>> frame_columns(Path("a.csv"), ["clip_id", "frame", "Timestamp (ms)", "f0"], options)
+    >>> options = TableOptions(ids=None, columns=(), no_features=frozenset())
+    >>> find_frame_columns(Path("a.csv"), ["clip_id", "frame", "Timestamp (ms)", "f0"], options)
     FrameColumns(times='Timestamp (ms)', numbers='frame')
     """
     left_out = [
         pattern.removeprefix(LEAVE_OUT) for pattern in options.columns if pattern.startswith(LEAVE_OUT)
     ]
     candidates = [name for name in names if not any(fnmatchcase(name, pattern) for pattern in left_out)]
-    number_names = [name for name in candidates if _NUMBERS.fullmatch(_normalised(name))]
-    numbers = _only_or_format_column(path, number_names, "number the frames")
+    named_as_numbers = [name for name in candidates if _NUMBERS.fullmatch(_normalised(name))]
+    number_column = _only_or_format_column(path, named_as_numbers, "number the frames")
     if options.times is None:
-        time_names = [name for name in candidates if _TIMES.fullmatch(_normalised(name))]
-        return FrameColumns(_only_or_format_column(path, time_names, "may be times of frames"), numbers)
+        named_as_times = [name for name in candidates if _TIMES.fullmatch(_normalised(name))]
+        time_column = _only_or_format_column(path, named_as_times, "may be times of frames")
+        return FrameColumns(times=time_column, numbers=number_column)
     if options.times not in names:
         found = ", ".join(names[:SHOWN])
         raise StoreError(f"{path}: has no column {options.times} (--times); found {found}")
-    if numbers == options.times:
-        numbers = ""
-    return FrameColumns(options.times, numbers)
+    has_separate_numbers = number_column != options.times
+    return FrameColumns(times=options.times, numbers=number_column if has_separate_numbers else "")
 
 
-def _only_or_format_column(path: Path, candidates: list[str], predicate: str) -> str:
+def _only_or_format_column(path: Path, candidates: list[str], what_they_do: str) -> str:
     """Choose the column with a name of the format (`time_s`, `frame_index`), or else the only candidate.
 
     Parameters
@@ -93,7 +93,7 @@ def _only_or_format_column(path: Path, candidates: list[str], predicate: str) ->
         The table, for messages.
     candidates
         Columns whose names suggest times, or whose names suggest numbers of frames.
-    predicate
+    what_they_do
         What the candidates do, for messages: "number the frames".
 
     Returns
@@ -114,7 +114,7 @@ def _only_or_format_column(path: Path, candidates: list[str], predicate: str) ->
         if candidates.count(format_name) == 1:
             return format_name
     raise StoreError(
-        f"{path}: columns {', '.join(candidates)} {predicate}: leave out all but one "
+        f"{path}: columns {', '.join(candidates)} {what_they_do}: leave out all but one "
         f"(--columns '!{candidates[1]}')"
     )
 
@@ -202,12 +202,14 @@ def frame_items(
         rows_of_clip.setdefault(clip, []).append(row)
     if not rows_of_clip:
         raise StoreError(f"{path}: no row in it")
-    if len(rows_of_clip) == len(ids) and columns == FrameColumns():
+    has_one_row_per_clip = len(rows_of_clip) == len(ids)
+    has_frame_columns = columns != FrameColumns()
+    if has_one_row_per_clip and not has_frame_columns:
         raise StoreError(
             f"{path}: a row for each clip, and no column of times or of numbers of frames: these are no "
             "frames; import them with --array pooled"
         )
-    positions = _FramePositions(
+    order = _FrameOrder(
         path,
         columns,
         numbers=_read_numbers(path, columns.numbers, read_column),
@@ -215,13 +217,13 @@ def frame_items(
     )
     items = {}
     for clip, rows in rows_of_clip.items():
-        load = partial(_load_clip, np.asarray(rows), clip, vectors, positions, must_be_even=must_be_even)
+        load = partial(_load_clip, np.asarray(rows), clip, vectors, order, must_be_even=must_be_even)
         items[clip] = ImportItem(f"{path}, {clip}", load)
     return items
 
 
-class _FramePositions(NamedTuple):
-    """The columns of a table that tell which frame a row is, and their values.
+class _FrameOrder(NamedTuple):
+    """The columns of a table that tell which frame of its clip a row is, and their values.
 
     Parameters
     ----------
@@ -269,7 +271,7 @@ def _read_numbers(
 
 
 def _load_clip(
-    rows: NDArray[np.intp], clip: str, vectors: Any, positions: _FramePositions, *, must_be_even: bool
+    rows: NDArray[np.intp], clip: str, vectors: Any, order: _FrameOrder, *, must_be_even: bool
 ) -> Arrays:
     """Read the frames of one clip: their vectors in order, and their times and indices if these are known.
 
@@ -281,8 +283,8 @@ def _load_clip(
         Its id.
     vectors
         The vectors of all rows.
-    positions
-        Numbers and times of all rows.
+    order
+        The columns of numbers and times of frames, with their values in all rows of the table.
     must_be_even
         Whether frame numbers must be evenly spaced, because the times will follow from a rate.
 
@@ -291,19 +293,19 @@ def _load_clip(
     Arrays
         The vectors [T, D] under the name "", and `time_s` and `frame_index`, each [T], if known.
     """
-    where = f"{positions.path}, {clip}"
-    columns = positions.columns
-    if positions.numbers is not None:
-        rows = _sort_rows(rows, positions.numbers, columns.numbers, where)
-    elif positions.times is not None:
-        rows = _sort_rows(rows, positions.times, columns.times, where)
-    if must_be_even and positions.numbers is not None:
-        refuse_uneven(where, positions.numbers[rows])
+    where = f"{order.path}, {clip}"
+    columns = order.columns
+    if order.numbers is not None:
+        rows = _sort_rows(rows, order.numbers, columns.numbers, where)
+    elif order.times is not None:
+        rows = _sort_rows(rows, order.times, columns.times, where)
+    if must_be_even and order.numbers is not None:
+        refuse_uneven(where, order.numbers[rows])
     arrays = {"": _read_rows(vectors, rows)}
-    if positions.times is not None:
-        arrays["time_s"] = times_in_seconds(columns.times, positions.times[rows])
-    if positions.numbers is not None and _normalised(columns.numbers) == FILE_INDEX:
-        arrays["frame_index"] = _whole_indices(where, columns.numbers, positions.numbers[rows])
+    if order.times is not None:
+        arrays["time_s"] = times_in_seconds(columns.times, order.times[rows])
+    if order.numbers is not None and _normalised(columns.numbers) == FILE_INDEX:
+        arrays["frame_index"] = _whole_indices(where, columns.numbers, order.numbers[rows])
     return arrays
 
 

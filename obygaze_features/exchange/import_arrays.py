@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import h5py
 
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
-from obygaze_features.exchange.frame_rows import FrameColumns, frame_columns
+from obygaze_features.exchange.frame_rows import FrameColumns, find_frame_columns
 from obygaze_features.exchange.import_files import map_npy, open_npz
 from obygaze_features.exchange.import_hdf5 import (
     explain_hdf5_damage,
@@ -39,25 +39,31 @@ from obygaze_features.text import counted
 def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Read features from the matrix of a .npy file; the ids of its rows are in another file."""
     matrix = map_npy(path)
-    if not set(options.columns) <= {"*"}:
+    if any(pattern != "*" for pattern in options.columns):
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
-    # `list` stands for a function that reads a named column: a .npy file has none, so it is never called.
-    ids, _ = read_row_ids(path, (), options.ids, list)
-    no_columns = FrameColumns()
-    yield group_rows_by_clip(path, ids, {"": matrix}, options, columns=no_columns, read_column=list, about={})
+
+    def read_column(name: str) -> NoReturn:
+        """Stand for the reader of a named column, which is never called: a .npy file has none."""
+        raise KeyError(name)
+
+    ids, _ = read_row_ids(path, (), options.ids, read_column)
+    yield group_rows_by_clip(
+        path, ids, {"": matrix}, options, frame_columns=FrameColumns(), read_column=read_column, about={}
+    )
 
 
 @contextmanager
 def npz_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
     """Read the ids and the arrays of a .npz file."""
     with open_regular(path) as file, open_npz(file, str(path), MOST_UNPACKED) as (headers, load):
-        yield _table_content(path, headers, options, load, load)
+        yield _rows_of_arrays(path, headers, options, read_ids=load, open_array=load)
 
 
-def _table_content(
+def _rows_of_arrays(
     path: Path,
     arrays: Mapping[str, Any],
     options: TableOptions,
+    *,
     read_ids: Callable[[str], Any],
     open_array: Callable[[str], Any],
 ) -> FileContent:
@@ -78,28 +84,38 @@ def _table_content(
     """
     ids, id_array = read_row_ids(path, list(arrays), options.ids, read_ids)
     others = {name: array for name, array in arrays.items() if name != id_array}
-    frame_order = FrameColumns()
+    arrays_of_frames = FrameColumns()
     if options.of_frames:
         one_number_per_row = [name for name, array in others.items() if getattr(array, "ndim", 0) == 1]
-        frame_order = frame_columns(path, one_number_per_row, options)
-    candidates = {name: array for name, array in others.items() if name not in frame_order}
-    choice = ArrayChoice(options.columns, axes=1)
+        arrays_of_frames = find_frame_columns(path, one_number_per_row, options)
+    candidates = {name: array for name, array in others.items() if name not in arrays_of_frames}
+    choice = ArrayChoice(options.columns, n_leading_axes=1)
     features = {name: open_array(name) for name in choice(path, candidates)}
     return group_rows_by_clip(
-        path, ids, features, options, columns=frame_order, read_column=open_array, about=choice.about
+        path,
+        ids,
+        features,
+        options,
+        frame_columns=arrays_of_frames,
+        read_column=open_array,
+        about=choice.about,
     )
 
 
 @contextmanager
 def hdf5_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
-    """Open HDF5 or AnnData in this process, as `table_items` does in a subprocess."""
+    """Open HDF5 or AnnData in this process, as `table_items` does in a subprocess.
+
+    Datasets at the top of the file have a row for each clip. Without them, each clip has a group.
+    """
     with open_hdf5(path) as file:
         with explain_hdf5_damage(str(path)):
-            content = _hdf5_content(path, file, options)
-        if content is not None:
-            yield content
+            rows = _hdf5_content(path, file, options)
+        if rows is not None:
+            yield rows
             return
-    with groups_of_clips(path, options.columns, frozenset()) as groups:
+    no_clip_ids = frozenset[str]()
+    with groups_of_clips(path, options.columns, no_clip_ids) as groups:
         yield groups
 
 
@@ -116,7 +132,7 @@ def _hdf5_content(path: Path, file: h5py.File, options: TableOptions) -> FileCon
         """Read a dataset as a column."""
         return read_column(datasets[name], path)
 
-    return _table_content(path, datasets, options, read, datasets.__getitem__)
+    return _rows_of_arrays(path, datasets, options, read_ids=read, open_array=datasets.__getitem__)
 
 
 def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: TableOptions) -> FileContent:
@@ -124,7 +140,7 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
 
     Source: https://anndata.readthedocs.io/en/stable/fileformat-prose.html.
     """
-    choice = ArrayChoice(options.columns or ("X",), axes=1)
+    choice = ArrayChoice(options.columns or ("X",), n_leading_axes=1)
     matrices = _anndata_matrices(file)
     features = {name: matrices[name] for name in choice(path, matrices)}
     _refuse_sparse(path, features)
@@ -135,19 +151,28 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
 
     index_name = text_of(obs.attrs, "_index") or "_index"
     ids, _ = read_row_ids(path, list(obs), options.ids or index_name, read)
-    status_columns = {}
-    names = list(obs)  # `in` would follow links to other files
-    for name in ("status", "reason", WITHOUT_PICTURES):  # parameters of `row_items`
+    names = list(obs)  # not `in obs`, which would follow links to other files
+
+    def texts(name: str) -> list[str]:
+        """Read a column of `obs` with a text for each id; empty if there is none of this name."""
         if name not in names:
-            continue
+            return []
         cells = id_texts(read(name), path)
         if len(cells) != len(ids):
             raise StoreError(
                 f"{path}: obs/{name} has {counted(len(cells), 'row')}; expected {len(ids)}, one per id"
             )
-        status_columns[name] = cells
-    about = choice.about | _anndata_texts(file, path)
-    return row_items(path, ids, features, **status_columns), about
+        return cells
+
+    items = row_items(
+        path,
+        ids,
+        features,
+        status=texts("status"),
+        reason=texts("reason"),
+        without_pictures_s=texts(WITHOUT_PICTURES),
+    )
+    return items, choice.about | _anndata_texts(file, path)
 
 
 def _refuse_sparse(path: Path, matrices: Mapping[str, object]) -> None:

@@ -66,7 +66,7 @@ class Declared:
         Known fields of the provenance; the others are unknown.
     dtype
         Data type to convert to; None converts nothing.
-    named
+    are_features_named
         Whether the user named the features. If not, an array of whole numbers in all clips whose name is not
         one that features have is refused: it may hold labels.
     series
@@ -85,7 +85,7 @@ class Declared:
     array: str
     provenance: Mapping[str, object]
     dtype: str | None = None
-    named: bool = True
+    are_features_named: bool = True
     series: str = ""
     axes: Axes | None = None
     per_second: float | None = None
@@ -157,20 +157,13 @@ def import_features(
     with temporary_stage(destination, version, IMPORTING_SUFFIX) as open_stage:
         stage = open_stage(clips, [group], corpus)
         try:
-            written = _import_clips(stage, features, declared, progress)
+            imported = _import_clips(stage, features, declared, progress)
         except _DifferentFrameCounts:  # begin again with a group whose clips may have any number of frames
             remove_tree(stage.path)
             stage = open_stage(clips, [_as_ragged(group)], corpus)
-            written = _import_clips(stage, features, declared, progress)
-        warning = _warn_of_swapped_axes(stage.groups[0], declared, written.most_frames)
-        if warning:
+            imported = _import_clips(stage, features, declared, progress)
+        for warning in _warnings(imported, stage.groups[0], declared, len(clips)):
             note(warning)
-        if written.constant:
-            shown = (
-                f"{len(written.constant)} of {counted(len(clips), 'clip')} have one number as all "
-                "their features"
-            )
-            note(f"constant: {shown}: {first_few(written.constant, SHOWN)}")
         return seal(
             stage.path,
             destination,
@@ -186,7 +179,7 @@ class _DifferentFrameCounts(Exception):  # noqa: N818 - no error of a user: the 
     """A clip has another number of frames than the first: the group must be ragged."""
 
 
-class _Written(NamedTuple):
+class _ImportedClips(NamedTuple):
     """What was noticed in the features that were committed.
 
     Attributes
@@ -199,6 +192,19 @@ class _Written(NamedTuple):
 
     constant: list[str]
     most_frames: int
+
+
+def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_clips: int) -> list[str]:
+    """Return warnings on axes that may be swapped, and on clips whose features are all the same number."""
+    warnings = []
+    axes_warning = _warn_of_swapped_axes(group, declared, imported.most_frames)
+    if axes_warning:
+        warnings.append(axes_warning)
+    if imported.constant:
+        n_constant = f"{len(imported.constant)} of {counted(n_clips, 'clip')}"
+        shown = first_few(imported.constant, SHOWN)
+        warnings.append(f"constant: {n_constant} have one number as all their features: {shown}")
+    return warnings
 
 
 def _as_ragged(group: GroupSpec) -> GroupSpec:
@@ -214,7 +220,7 @@ def _as_ragged(group: GroupSpec) -> GroupSpec:
 
 def _import_clips(
     stage: Stage, features: Mapping[str, ImportItem], declared: Declared, progress: Progress | None
-) -> _Written:
+) -> _ImportedClips:
     """Load and check the features of the clips that a stage still lacks, and commit them.
 
     Raises
@@ -226,7 +232,7 @@ def _import_clips(
     """
     (group,) = stage.groups
     to_do = [clip for clip in stage.missing() if clip in features]
-    may_be_labels = not declared.named  # until a clip has numbers that labels do not have
+    may_be_labels = not declared.are_features_named  # until a clip has numbers that labels do not have
     constant = list[str]()
     most_frames = 0
     with stage.writer(to_do) as writer:
@@ -251,7 +257,7 @@ def _import_clips(
             f"{features[to_do[0]].where}: whole numbers in all clips, as labels are; if they are features, "
             "name them (--columns; '*' for all)"
         )
-    return _Written(constant, most_frames)
+    return _ImportedClips(constant, most_frames)
 
 
 def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
@@ -270,10 +276,13 @@ def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
 def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> None:
     """Check the frames [F, D] of a clip against the group that was declared from the first clip.
 
+    The group's `n_frames` is the number of frames that were sampled. If F is another number, each of the F
+    vectors stands for several sampled frames (a tubelet); then F must be the same in all clips.
+
     Raises
     ------
     StoreError
-        If a frame has another number of features, or the number of frames must be the same and is not.
+        If a frame has another number of features, or the number of tubelets differs from the first clip's.
     _DifferentFrameCounts
         If only the number of frames differs, which a ragged group allows.
     """
@@ -333,12 +342,13 @@ def _file_named_in_errors(item: ImportItem) -> Iterator[None]:
 def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, object]:
     """Complete the declared provenance of imported features.
 
-    Fields that are not declared are set to unknown; `imported` says that nothing of it was verified.
+    Fields that are not declared are set to unknown, those of nested tables too: of `sampling`, a declared `n`
+    is kept and its policy is unknown. `imported` is set to true, as nothing was verified.
 
     Raises
     ------
     StoreError
-        If it was declared that the features are not imported.
+        If `imported` was declared to be anything but true.
     """
     if declared.get("imported", True) is not True:
         raise StoreError("provenance: 'imported' is true for what is imported, and cannot be declared away")
@@ -388,8 +398,8 @@ def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> A
     """
     if declared.times is not None:
         arrays = _with_times(item, declared.times, arrays)
-    are_named = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
-    named_arrays = arrays if are_named else _with_declared_name(arrays, declared.array)
+    has_format_names = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
+    named_arrays = arrays if has_format_names else _with_declared_name(arrays, declared.array)
     _refuse_unknown_names(item, named_arrays)
     if declared.axes is not None and named_arrays.keys().isdisjoint(("frames", "tokens")):
         raise StoreError(
@@ -399,7 +409,7 @@ def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> A
         raise StoreError(f"{item.where}: holds time_s, and --rate says other times; give one of both")
     converted = {}
     for name, values in named_arrays.items():
-        converted[name] = _convert(values, name, item.where, declared, named=are_named)
+        converted[name] = _convert(values, name, item.where, declared, has_format_names=has_format_names)
         if not converted[name].size:
             raise StoreError(f"{item.where}: {name} is empty, {list(values.shape)}")
     return converted
@@ -438,7 +448,9 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
     return {**features, "time_s": times_in_seconds(name, arrays[name])}
 
 
-def _convert(values: NDArray[Any], name: str, where: str, declared: Declared, *, named: bool) -> NDArray[Any]:
+def _convert(
+    values: NDArray[Any], name: str, where: str, declared: Declared, *, has_format_names: bool
+) -> NDArray[Any]:
     """Return an array with the axes and the data type of the format.
 
     Features are converted to another data type only if that is declared; times, only if nothing is lost.
@@ -453,7 +465,7 @@ def _convert(values: NDArray[Any], name: str, where: str, declared: Declared, *,
         What messages call its file.
     declared
         Axes and data type.
-    named
+    has_format_names
         Whether the file itself uses the names of the format.
 
     Raises
@@ -466,7 +478,7 @@ def _convert(values: NDArray[Any], name: str, where: str, declared: Declared, *,
         raise StoreError(f"{where}: {name} is one number; expected an array")
     reordered = reorder_axes(values, n_axes, declared.axes, f"{where}, {name}")
     if name in FEATURE_ARRAYS:
-        refuse_other_axes(name, reordered.shape, n_axes, where, named=named)
+        refuse_other_axes(name, reordered.shape, n_axes, where, is_named_in_file=has_format_names)
     elif reordered.ndim != 1:
         raise StoreError(
             f"{where}: the axes of {name} are {list(reordered.shape)}, expected [T]: one a frame"
@@ -481,25 +493,32 @@ def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: s
     format's type, but only if no digit can be lost.
     """
     allowed_dtypes = ARRAYS[name].dtypes
-    if name in FEATURE_ARRAYS and declared_dtype is not None and values.dtype.kind in "fiu":
-        with np.errstate(over="ignore"):  # inf is refused with its clip
-            values = values.astype(declared_dtype)
-    elif name in TIME_ARRAYS and np.can_cast(values.dtype, allowed_dtypes[0]):
-        values = values.astype(allowed_dtypes[0])
-    if values.dtype.name not in allowed_dtypes:
+    usual_dtype = allowed_dtypes[0]
+    are_numbers = values.dtype.kind in "fiu"
+    if name in FEATURE_ARRAYS and declared_dtype is not None and are_numbers:
+        with np.errstate(over="ignore"):  # numbers that become infinite are refused with their clip
+            converted = values.astype(declared_dtype)
+    elif name in TIME_ARRAYS and np.can_cast(values.dtype, usual_dtype):
+        converted = values.astype(usual_dtype)
+    else:
+        converted = values
+    if converted.dtype.name in allowed_dtypes:
+        return converted
+    if are_numbers:
+        remedy = f"nothing is converted unless asked for (--dtype {usual_dtype})"
+    else:
         remedy = "save features as such"
-        if values.dtype.kind in "fiu":
-            remedy = f"nothing is converted unless asked for (--dtype {allowed_dtypes[0]})"
-        raise StoreError(
-            f"{where}: {name} is {values.dtype}, the format stores {' or '.join(allowed_dtypes)}; {remedy}"
-        )
-    return values
+    raise StoreError(
+        f"{where}: {name} is {converted.dtype}, the format stores {' or '.join(allowed_dtypes)}; {remedy}"
+    )
 
 
 def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     """Return the declaration of the store's group, with the shapes of the first clip's arrays.
 
-    The number of frames follows from the times, else from the declared sampling, else from the frames.
+    Its number of frames is that of the frames that were sampled: the number of times, else the declared `n`
+    of the sampling, else the number of vectors in `frames`. The last may be smaller than the others if a
+    vector stands for several frames.
     """
     specs = tuple(
         ArraySpec(name, arrays[name].shape, arrays[name].dtype.name)
@@ -527,7 +546,8 @@ def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
 def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, most_frames: int) -> str:
     """Return a warning if frames or tokens may have been saved as [D, T] instead of [T, D]; else "".
 
-    This is likely if a clip has at least as many rows as a row has numbers. Declared axes are trusted.
+    This is likely if a clip has at least as many rows as a row has numbers: 768 frames of 16 numbers are
+    rather 16 frames of 768 numbers. Declared axes are trusted.
 
     Parameters
     ----------
@@ -564,7 +584,8 @@ def _make_result(
     Raises
     ------
     StoreError
-        If they do not fit the frames.
+        If the item's status is not one of clips with features (`DONE`), or if its times, frame indices or
+        stretches without pictures do not fit its frames.
     """
     if item.status not in DONE:
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
@@ -590,19 +611,20 @@ def _make_result(
 def _check_times(
     clip: PlannedClip, item: ImportItem, time_s: NDArray[Any], frame_index: NDArray[Any], n_frames: int
 ) -> None:
-    """Check the times and frame indices of a clip, each [F].
+    """Check the times and frame indices of a clip, each [F] for F frames.
 
     Raises
     ------
     StoreError
-        If they fall, are not as many as the clip has frames, or if times lie after the end of the clip.
+        If they decrease, if their number is not `n_frames`, if an index is negative, or if the last time is
+        more than `MOST_AFTER_S` after the end of the clip.
     """
     times = {"time_s": time_s, "frame_index": frame_index}
     for name, values in times.items():
         if (np.diff(values) < 0).any():
             raise StoreError(f"{item.where}: {name} falls; frames are in the order of their times")
-    are_unknown = (frame_index == -1).all()
-    if (frame_index < 0).any() and not are_unknown:
+    are_indices_unknown = (frame_index == -1).all()
+    if (frame_index < 0).any() and not are_indices_unknown:
         raise StoreError(
             f"{item.where}: frame_index has negative numbers; expected indices in the file, from 0 on"
         )

@@ -59,24 +59,36 @@ def files_below(
     StoreError
         There is no folder, or no such file in it.
     """
-    kind = file_kind(folder)
-    if kind.remedy or not folder.is_dir():
-        found = f"this is {kind.name}: {kind.remedy}" if kind.remedy else "is a file"
-        raise StoreError(
-            f"{folder}: {found}; --from {suffixes[0][1:]} reads a folder with a file per clip. "
-            f"One matrix with a row per clip: --from table --ids FILE{_array_option(folder)}"
-        )
+    _refuse_no_folder(folder, suffixes)
     items: dict[str, ImportItem] = {}
     for path in walk(folder, suffixes):
         key = path.relative_to(folder).with_suffix("").as_posix()
         _add_item(items, key, ImportItem(str(path), partial(read, path)))
     if not items:
-        other_suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
-        hint = ""
-        if other_suffixes:
-            hint = f"; it has {', '.join(other_suffixes[:MOST_SUFFIXES])} (choose another --from)"
+        hint = _other_suffixes_in(folder)
         raise StoreError(f"{folder}: no file {' or '.join(suffixes)} in it or below{hint}")
     return items
+
+
+def _refuse_no_folder(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Raise a StoreError, with the option that reads it, if a path is no folder of files of other tools."""
+    kind = file_kind(path)
+    if path.is_dir() and not kind.remedy:
+        return
+    found = f"this is {kind.name}: {kind.remedy}" if kind.remedy else "is a file"
+    format_name = suffixes[0].removeprefix(".")
+    raise StoreError(
+        f"{path}: {found}; --from {format_name} reads a folder with a file per clip. "
+        f"One matrix with a row per clip: --from table --ids FILE{_array_option(path)}"
+    )
+
+
+def _other_suffixes_in(folder: Path) -> str:
+    """Return a hint with the suffixes of the files in a folder and below it; "" if there are none."""
+    suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
+    if not suffixes:
+        return ""
+    return f"; it has {', '.join(suffixes[:MOST_SUFFIXES])} (choose another --from)"
 
 
 def _array_option(path: Path) -> str:
@@ -143,6 +155,8 @@ def array_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
 def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportItem]]:
     """Yield the .npy and .npz files in a tar: the path of each without suffix, and its features.
 
+    The suffixes of other files are noted in `choice.about` when all are yielded.
+
     Raises
     ------
     StoreError
@@ -197,9 +211,8 @@ def _read_file(
             file.seek(start)
             content = io.BytesIO(file.read(size))
         if where.lower().endswith(".npy"):
-            array = _read_array(content, where)
-            chosen = choice(where, {"": array})  # [""], or an error is raised
-            return dict.fromkeys(chosen, array)
+            arrays = {"": _read_array(content, where)}
+            return {name: arrays[name] for name in choice(where, arrays)}
         with open_npz(content, where) as (headers, load):
             return {name: load(name) for name in choice(where, headers)}
 
@@ -363,14 +376,14 @@ def npz_clips(path: Path, choice: ArrayChoice) -> Iterator[FileContent]:
 
     Yields clip -> its features, and texts on the file.
     """
-
-    def read(name: str) -> Arrays:
-        """Read the array of a clip if the choice takes it; it is given without a name."""
-        return {key: load(name) for key in choice(path, {"": headers[name]})}
-
     with open_regular(path) as file, open_npz(file, str(path)) as (headers, load):
-        names = [name for name, header in headers.items() if header]
-        yield {name: ImportItem(f"{path}, {name}", partial(read, name)) for name in names}, choice.about
+
+        def read(clip: str) -> Arrays:
+            """Read the array of a clip if the choice takes it; it is given without a name."""
+            return {name: load(clip) for name in choice(path, {"": headers[clip]})}
+
+        clips = [name for name, header in headers.items() if header]
+        yield {clip: ImportItem(f"{path}, {clip}", partial(read, clip)) for clip in clips}, choice.about
 
 
 # --- what torch saved
@@ -455,6 +468,7 @@ def _tensor_to_array(tensor: Any, where: str) -> NDArray[Any]:
     if tensor.is_nested or str(tensor.device) != "cpu":
         raise StoreError(f"{where}: a tensor that is nested or has no values; save a plain one of the CPU")
     refuse_larger(tensor.numel() * tensor.element_size(), where)
+    # PyTorch may only note that numbers are to be conjugated or negated; NumPy needs it done.
     plain = tensor.detach().resolve_conj().resolve_neg()
     if kind == "bfloat16":
         plain = plain.float()

@@ -50,7 +50,8 @@ def hdf5_items(
     patterns
         Patterns of the dataset that is a clip's features, where its group or file has several.
     clips
-        Ids of clips. A group that has a dataset with such a name holds a dataset for each clip.
+        Ids of clips. If a dataset of a group has one as its name, as FILM/CLIP, each dataset of the group is
+        a clip. Otherwise the group is a clip, as CLIP/pooled.
     times
         Name of the dataset of times beside the features; None for `time_s`.
 
@@ -79,7 +80,7 @@ def groups_of_clips(
             about = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
             choice = ArrayChoice(patterns, about, times=times)
             root_address = h5py.h5o.get_info(file.id).addr
-            for node in _clips_in(file, str(path), {root_address: "/"}, clips):
+            for node in _clips_in(file, str(path), clips, name_of_address={root_address: "/"}):
                 clip = text_of(node.attrs, "clip") or node.name.strip("/")
                 noun = "group" if isinstance(node, h5py.Group) else "dataset"
                 where = f"{path}, {noun} {node.name}"
@@ -119,7 +120,8 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
 def explain_hdf5_damage(where: str) -> Iterator[None]:
     """Convert the errors that h5py raises for damaged files, within a `with` block, to a StoreError.
 
-    Errors of the system, such as a missing file, are not converted.
+    h5py raises errors of many kinds for bytes that make no sense. Errors of the system, such as a missing
+    file, are not converted: they have an `errno`, and those of h5py have none.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ def explain_hdf5_damage(where: str) -> Iterator[None]:
 
 
 def _clips_in(
-    node: h5py.Group, where: str, first_names: dict[int, str], clips: frozenset[str]
+    node: h5py.Group, where: str, clips: frozenset[str], name_of_address: dict[int, str]
 ) -> Iterator[h5py.Group | h5py.Dataset]:
     """Yield the groups and datasets of a file that hold the features of one clip each.
 
@@ -155,12 +157,12 @@ def _clips_in(
         A group, or the file.
     where
         What messages call the file.
-    first_names
-        Address of each group visited so far -> its first name; new ones are added. A group that is visited
-        again is refused: hard links give a group many names, and a few levels of such groups have too many
-        paths to visit.
     clips
         Ids of clips.
+    name_of_address
+        Address in the file of each group visited so far -> the name it was visited by; new ones are added. A
+        group that is visited again is refused: hard links give a group many names, and a few levels of such
+        groups have too many paths to visit.
     """
     for name in node:
         child_name = f"{node.name.rstrip('/')}/{name}"
@@ -169,18 +171,18 @@ def _clips_in(
             raise StoreError(f"{where}: {child_name} is a link; only plain groups are read")
         if isinstance(child, h5py.Group):
             address = h5py.h5o.get_info(child.id).addr
-            if address in first_names:
+            if address in name_of_address:
                 raise StoreError(
-                    f"{where}: {child_name} is the same group as {first_names[address]}; "
+                    f"{where}: {child_name} is the same group as {name_of_address[address]}; "
                     "expected one place for every group of clips"
                 )
-            first_names[address] = child_name
+            name_of_address[address] = child_name
             datasets = {key for key in child if isinstance(plain_node(child, key), h5py.Dataset)}
             is_clip = len(datasets) > 0 and datasets.isdisjoint(clips)
             if is_clip:
                 yield child
             else:
-                yield from _clips_in(child, where, first_names, clips)
+                yield from _clips_in(child, where, clips, name_of_address)
         elif isinstance(child, h5py.Dataset):
             yield child
 
@@ -197,9 +199,11 @@ def plain_node(group: h5py.Group, name: str | bytes) -> object:
     """
     if isinstance(name, bytes):
         raise StoreError(f"{group.file.filename}: the name {name!r:.200} is not UTF-8")
-    key = name.encode("utf-8", "surrogateescape")
+    # h5py reads a name with "/" as a path, and "" and "." as the group itself.
+    is_path = "/" in name or name in ("", ".")
+    key = name.encode("utf-8", "surrogateescape")  # the bytes that h5py decoded to the name
     links = group.id.links
-    if "/" in name or name in ("", ".") or not links.exists(key):
+    if is_path or not links.exists(key):
         return None
     is_hard_link = links.get_info(key).type == h5py.h5l.TYPE_HARD
     return group[name] if is_hard_link else None
@@ -291,26 +295,30 @@ def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
 
 
 def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
-    """Read the chosen datasets of a group, or one dataset."""
+    """Read the chosen datasets of a group, or one dataset, which gets the name ""."""
     with explain_hdf5_damage(where):
         nodes: dict[str, Any] = {"": node}
         if isinstance(node, h5py.Group):
             nodes = {name: plain_node(node, name) for name in node}
-        for name, dataset in nodes.items():
-            # Groups may be there, but are not chosen as features below.
-            if not is_plain(dataset) and not isinstance(dataset, h5py.Group):
+        for name, child in nodes.items():
+            is_group = isinstance(child, h5py.Group)  # allowed beside datasets, but refused if chosen
+            if not is_plain(child) and not is_group:
                 raise StoreError(f"{where}: {name} is not a plain dataset of this file")
         chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(where, nodes)}
         n_bytes = 0
         for name, dataset in chosen.items():
-            if not is_plain(dataset) or dataset.dtype.kind not in "fiu" or dataset.shape is None:
-                dataset_where = f"{where}: {name}" if name else where
-                content = getattr(dataset, "dtype", "a group")
-                raise StoreError(f"{dataset_where} holds {content}, expected numbers")
+            _refuse_other_than_numbers(dataset, f"{where}: {name}" if name else where)
             n_bytes += int(dataset.size) * dataset.dtype.itemsize
             refuse_larger(n_bytes, where)
             refuse_unreadable(dataset, where)
         return {name: np.asarray(undo_matlab_order(dataset, where)[()]) for name, dataset in chosen.items()}
+
+
+def _refuse_other_than_numbers(node: h5py.Group | h5py.Dataset, where: str) -> None:
+    """Raise a StoreError if a chosen node is a group, or a dataset without numbers."""
+    if not is_plain(node) or node.dtype.kind not in "fiu" or node.shape is None:
+        content = getattr(node, "dtype", "a group")
+        raise StoreError(f"{where} holds {content}, expected numbers")
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str:
@@ -346,10 +354,12 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
     """Read a plain list of texts or numbers; refuse anything else, and what takes too much memory."""
     if not is_plain(node) or node.ndim != 1:
         raise StoreError(f"{path}: the ids are no plain list of texts")
-    refuse_larger(int(node.size) * max(ID_BYTES, node.dtype.itemsize), str(path))
+    bytes_per_item = max(ID_BYTES, node.dtype.itemsize)
+    refuse_larger(int(node.size) * bytes_per_item, str(path))
     refuse_unreadable(node, f"{path}, {node.name}")
     string_type = h5py.check_string_dtype(node.dtype)
     if string_type is not None:
+        # A text without a fixed length may be as long as the file.
         longest_bytes = string_type.length or node.file.id.get_filesize()
         return _read_texts(node, path, longest_bytes)
     if node.dtype.kind == "O":

@@ -29,6 +29,8 @@ from obygaze_features.workers import Event, Parent, WorkerPool
 MOST_BYTES = 1 << 30
 """Most bytes of one clip's features; larger files are refused before they are read."""
 
+MEGABYTE = 1 << 20
+
 LIMIT_S = 600.0
 """Seconds for reading one clip, and for opening a file, plus one per megabyte; what takes longer never
 ends."""
@@ -86,7 +88,7 @@ class TableOptions(NamedTuple):
         The column or array of ids, or a file of them; None for one of the usual names.
     columns
         Patterns of the features.
-    never
+    no_features
         Columns that are no features.
     of_frames
         Whether the features are frames: a row of one vector is then a frame, and clips have several rows.
@@ -98,14 +100,14 @@ class TableOptions(NamedTuple):
 
     ids: str | None
     columns: tuple[str, ...]
-    never: frozenset[str]
+    no_features: frozenset[str]
     of_frames: bool = False
     times: str | None = None
     at_a_rate: bool = False
 
 
 def match_to_clips(
-    items: Mapping[str, ImportItem], name_of: Mapping[str, str], suffixes: Collection[str] = ()
+    items: Mapping[str, ImportItem], name_of_clip: Mapping[str, str], suffixes: Collection[str] = ()
 ) -> tuple[dict[str, ImportItem], tuple[str, ...]]:
     """Match the features found in files to the clips of a manifest, by name.
 
@@ -115,7 +117,7 @@ def match_to_clips(
     ----------
     items
         Path without suffix -> features.
-    name_of
+    name_of_clip
         Clip id -> name. If no name has a '/', only the last part of the paths is compared.
     suffixes
         Suffixes, such as those of videos, that are removed from a path that matches no clip as it is.
@@ -132,22 +134,22 @@ def match_to_clips(
     StoreError
         If features have the name of two clips, or two files have the name of one.
     """
-    clips_called: defaultdict[str, list[str]] = defaultdict(list)
-    for clip, name in name_of.items():
-        clips_called[normalised("NFC", name)].append(clip)
-    names_have_folders = any("/" in name for name in clips_called)
+    clips_by_name: defaultdict[str, list[str]] = defaultdict(list)
+    for clip, name in name_of_clip.items():
+        clips_by_name[normalised("NFC", name)].append(clip)
+    names_have_folders = any("/" in name for name in clips_by_name)
     features: dict[str, ImportItem] = {}
     unknown = []
     for path, item in items.items():
         posix_path = path.replace("\\", "/")  # ids may be paths of Windows
         last_part = posix_path.rpartition("/")[2]
         name = normalised("NFC", posix_path if names_have_folders else last_part)
-        if name not in clips_called:
-            name = _without_suffix(name, suffixes)
-        if name not in clips_called:
+        if name not in clips_by_name:
+            name = _without_quotes_and_suffix(name, suffixes)
+        if name not in clips_by_name:
             unknown.append(path)
             continue
-        clip, *other_clips = clips_called[name]
+        clip, *other_clips = clips_by_name[name]
         if other_clips:
             raise StoreError(
                 f"clips {clip} and {other_clips[0]}: "
@@ -162,10 +164,10 @@ def match_to_clips(
     return features, tuple(unknown)
 
 
-def _without_suffix(name: str, suffixes: Collection[str]) -> str:
-    """Remove the quotes that openSMILE puts around a name, and a suffix that is one of `suffixes`.
+def _without_quotes_and_suffix(name: str, suffixes: Collection[str]) -> str:
+    """Remove a suffix that is one of `suffixes`, and the quotes that openSMILE puts around a name.
 
-    A name with another suffix, or none, is returned as it is.
+    A name with another suffix, or none, is returned as it is, with its quotes.
     """
     stem, _, suffix = name.strip("'").rpartition(".")
     return stem if f".{suffix.lower()}" in suffixes else name
@@ -216,20 +218,21 @@ class _Request(NamedTuple):
     Parameters
     ----------
     session
-        Number of the session. A file is opened once a session; another session closes it.
+        Number of the session: all requests of one `read_in_worker` about one file. The worker opens the file
+        once a session; another session closes it.
     folder
         Working directory of the requesting process.
     reader, arguments
         Opens the file: `reader(*arguments)`.
-    clip
-        Number of the clip to read; None for the list of all clips.
+    item_index
+        Index of the item to load among the file's items; None for the list of all items.
     """
 
     session: int
     folder: Path
     reader: Reader
     arguments: tuple[object, ...]
-    clip: int | None = None
+    item_index: int | None = None
 
 
 @contextmanager
@@ -255,15 +258,16 @@ def read_in_worker(library: str, reader: Reader, path: Path, *arguments: object)
     StoreError
         Raised by the reader; or the worker crashed, was killed, or exceeded `LIMIT_S`.
     """
-    request = _Request(next(_numbers), Path.cwd(), reader, (path, *arguments))
+    request = _Request(next(_unused_numbers), Path.cwd(), reader, (path, *arguments))
     is_open = True
     texts: dict[str, str] = {}
 
-    def load(clip: int, where: str) -> Arrays:
-        """Request the arrays of a clip from the worker."""
+    def load(item_index: int, where: str) -> Arrays:
+        """Request the arrays of an item from the worker."""
         if not is_open:
             raise StoreError(f"{where}: the file is closed")
-        answer, array_bytes = _send_request(request._replace(clip=clip), library, where, LIMIT_S)
+        request_for_item = request._replace(item_index=item_index)
+        answer, array_bytes = _send_request(request_for_item, library, where, LIMIT_S)
         texts.update(answer["texts"])
         arrays = {}
         for (name, dtype, shape), data in zip(answer["arrays"], array_bytes, strict=True):
@@ -271,12 +275,12 @@ def read_in_worker(library: str, reader: Reader, path: Path, *arguments: object)
         return arrays
 
     try:
-        n_megabytes = path.stat().st_size >> 20 if path.is_file() else 0
+        n_megabytes = path.stat().st_size // MEGABYTE if path.is_file() else 0
         answer, _ = _send_request(request, library, str(path), LIMIT_S + n_megabytes)
         items = {}
-        for clip, (key, where, status, reason, without_pictures) in enumerate(answer["items"]):
-            load_clip = partial(load, clip, where)
-            items[key] = ImportItem(where, load_clip, status, reason, without_pictures)
+        for item_index, (key, where, status, reason, without_pictures) in enumerate(answer["items"]):
+            load_item = partial(load, item_index, where)
+            items[key] = ImportItem(where, load_item, status, reason, without_pictures)
         texts.update(answer["texts"])
         yield items, texts
     finally:
@@ -285,11 +289,15 @@ def read_in_worker(library: str, reader: Reader, path: Path, *arguments: object)
 
 
 def _close_file_of_worker() -> None:
-    """Let the worker close its file, which it does when it opens another: here an empty content."""
+    """Let the worker close its file: a request of a new session closes the file of the one before.
+
+    The new session has no file. Its reader is `nullcontext`, which returns an empty content.
+    """
     empty_content: FileContent = ({}, {})
+    always_there = Path(os.sep)  # the working directory of now may be gone when the worker answers
+    request = _Request(next(_unused_numbers), always_there, nullcontext, (empty_content,))
     for pool in _pools:
-        # The worker goes to a folder that is always there: the one of now may be gone when it answers.
-        pool.put(None, _Request(next(_numbers), Path(os.sep), nullcontext, (empty_content,)))
+        pool.put(None, request)
 
 
 def _send_request(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:
@@ -319,15 +327,16 @@ def _send_request(request: _Request, library: str, where: str, limit_s: float) -
     if not _pools:
         _pools.append(WorkerPool(1, _answer_request, most_bytes=MOST_BYTES))
     pool = _pools[0]
-    key = next(_numbers)
+    request_number = next(_unused_numbers)
     parts = list[bytes]()  # the answer as JSON, then the bytes of each array
     try:
-        pool.put(key, request, limit_s)
+        pool.put(request_number, request, limit_s)
         while True:
             event = pool.get(1.0)
-            if event is None or event.key != key:
+            is_of_this_request = event is not None and event.key == request_number
+            if event is None or not is_of_this_request:
                 continue
-            if event.kind != "item":
+            if event.kind != "item":  # the worker is done, or ended
                 break
             parts.append(event.value)
     except BaseException:  # Ctrl-C, or a bug of the reader
@@ -356,7 +365,7 @@ def _explain_end(event: Event, limit_s: float) -> str:
     return f"crashed while reading it ({event.value}): {reason}"
 
 
-_numbers = count()
+_unused_numbers = count()
 """Numbers of sessions and requests."""
 _pools: list[WorkerPool] = []
 """The pool of one worker, once there is one; it is kept for the next file."""
@@ -390,11 +399,12 @@ class _OpenFile:
         self.texts: dict[str, str] = {}
 
     def open(self, request: _Request) -> None:
-        """Open the file of a request, and close the one that was open; nothing if it is open already.
+        """Open the file of a request, and close the one that was open.
 
-        Requests of one session are about the same open file.
+        Requests of one session are about one file, which stays open until another session begins.
         """
-        if self._session == request.session:
+        is_open_already = self._session == request.session
+        if is_open_already:
             return
         self._still_open.close()
         self._session = None
@@ -409,21 +419,22 @@ _open_file = _OpenFile()
 def _answer_request(request: _Request, parent: Parent) -> None:
     """Serve one request, in the worker: send the answer as JSON, then the bytes of each array.
 
-    The answer to a request without a clip lists the items of the file. Errors that a file can cause are sent
+    The answer to a request without an item lists the items of the file. Errors that a file can cause are sent
     as answers; others end the worker.
     """
     _discard_output()
     without_network()
     os.chdir(request.folder)
-    keep_to(limits_of(_largest_file_bytes(request.arguments[0])))
+    path = request.arguments[0]
+    keep_to(limits_of(_largest_file_bytes(path)))  # limits of memory and of processor time
     answer: dict[str, Any]
     arrays: dict[str, NDArray[Any]] = {}
     try:
         _open_file.open(request)
-        if request.clip is None:
+        if request.item_index is None:
             answer = _describe_items()
         else:
-            answer, arrays = _load_clip(request.clip)
+            answer, arrays = _load_item(request.item_index)
     except ObygazeError as error:
         answer = {REFUSED: str(error)}
     except MemoryError:
@@ -448,12 +459,12 @@ def _describe_items() -> dict[str, Any]:
     return {"items": items, "texts": _open_file.texts}
 
 
-def _load_clip(clip: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the answer that describes the arrays of one item, by its position in the file, and the arrays.
+def _load_item(item_index: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the answer that describes the arrays of one item, by its index in the file, and the arrays.
 
     Loading a clip may add names to the text `left_out`, so that text is sent again.
     """
-    _, item = _open_file.items[clip]
+    _, item = _open_file.items[item_index]
     arrays = _load_numbers(item)
     descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     new_texts = {name: text for name, text in _open_file.texts.items() if name == "left_out"}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
-from obygaze_features.exchange.frame_rows import FrameColumns, frame_columns
+from obygaze_features.exchange.frame_rows import FrameColumns, find_frame_columns
 from obygaze_features.exchange.import_arrays import hdf5_rows, npy_rows, npz_rows
 from obygaze_features.exchange.import_files import walk
 from obygaze_features.exchange.import_items import FileContent, TableOptions, read_in_worker
@@ -99,18 +99,29 @@ def table_items(
     StoreError
         Naming the file and the column or array at fault.
     """
-    no_features = NO_FEATURES | frozenset(labels)
-    options = TableOptions(ids, tuple(columns), no_features, of_frames, times, at_a_rate)
+    options = TableOptions(
+        ids,
+        tuple(columns),
+        no_features=NO_FEATURES | frozenset(labels),
+        of_frames=of_frames,
+        times=times,
+        at_a_rate=at_a_rate,
+    )
     parts = walk(path, TABLES) if path.is_dir() else [path]
     if not parts or parts[0].suffix.lower() not in READERS:
         raise _not_a_table(path)
     with ExitStack() as still_open:
         contents = []
         for part in parts:
-            open_regular(part).close()  # HDF5 and others open the name themselves, and would wait for a pipe
+            _refuse_pipe(part)
             read = READERS[part.suffix.lower()]
             contents.append(still_open.enter_context(read(part, options)))
         yield _join_parts(parts, contents)
+
+
+def _refuse_pipe(path: Path) -> None:
+    """Refuse what is no regular file: HDF5 and other libraries open the path, and would wait for a pipe."""
+    open_regular(path).close()
 
 
 def _join_parts(parts: Sequence[Path], contents: Sequence[FileContent]) -> FileContent:
@@ -122,7 +133,8 @@ def _join_parts(parts: Sequence[Path], contents: Sequence[FileContent]) -> FileC
             if clip in items:
                 both = f"{items_of_part[clip].where} and {items[clip].where}"
                 raise StoreError(f"{both}: both are of {clip!r}")
-        if texts_of_part["features"] != texts["features"]:
+        has_same_features = texts_of_part["features"] == texts["features"]
+        if not has_same_features:
             raise StoreError(
                 f"{part}: its features are not those of {parts[0]}, or in another order: name them "
                 "(--columns), and give all parts one order"
@@ -171,7 +183,7 @@ def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]
         cells=cells.columns.__getitem__,
         kind_of=cells.kind_of,
         numbers=partial(cells.numbers, dtype=np.float32),
-        positions=partial(cells.numbers, dtype=np.float64),  # times need more digits than features
+        times_and_numbers=partial(cells.numbers, dtype=np.float64),  # times need more digits than features
     )
     items, texts = _read_content(path, columns, options)
     _note_left_out(texts, *notes)
@@ -266,15 +278,15 @@ class _Columns(NamedTuple):
         Returns what a column holds.
     numbers
         Reads a column of features: numbers [N], or vectors [N, D].
-    positions
-        Reads a column that tells which frame of its clip a row is, [N].
+    times_and_numbers
+        Reads a column of times or of numbers of frames, which tells which frame of its clip a row is, [N].
     """
 
     header: Sequence[str]
     cells: Callable[[str], Sequence[Any]]
     kind_of: Callable[[str], ColumnKind]
     numbers: Callable[[str], Any]
-    positions: Callable[[str], Any]
+    times_and_numbers: Callable[[str], Any]
 
 
 def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
@@ -291,20 +303,27 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
     """
     header = columns.header
     ids, id_column = read_row_ids(path, header, options.ids, columns.cells)
-    positions = FrameColumns()
+    columns_of_frames = FrameColumns()
     if options.of_frames:
-        positions = frame_columns(path, [name for name in header if name != id_column], options)
+        others = [name for name in header if name != id_column]
+        columns_of_frames = find_frame_columns(path, others, options)
     indices_of_pandas = {name for name in header if name.startswith("Unnamed: ")}
-    no_features = {id_column, *options.never, *indices_of_pandas, *positions}
+    no_features = {id_column, *options.no_features, *indices_of_pandas, *columns_of_frames}
     features = choose_columns(path, header, columns.kind_of, options.columns, no_features)
     matrix = _feature_matrix(path, [columns.numbers(name) for name in features])
     texts = {"features": "\n".join(features)}
-    used = {*features, id_column, *(name for name in positions if name)}
+    used = {*features, id_column, columns_of_frames.times, columns_of_frames.numbers} - {""}
     left_out = [name or "(without a name)" for name in header if name not in used]
     if left_out:
         _note_left_out(texts, f"columns that are no features: {', '.join(left_out)}")
     return group_rows_by_clip(
-        path, ids, {"": matrix}, options, columns=positions, read_column=columns.positions, about=texts
+        path,
+        ids,
+        {"": matrix},
+        options,
+        frame_columns=columns_of_frames,
+        read_column=columns.times_and_numbers,
+        about=texts,
     )
 
 
@@ -319,13 +338,14 @@ def _feature_matrix(path: Path, columns: Sequence[Any]) -> Any:
         N columns of numbers [rows], which become [rows, N]; or one column of vectors or matrices, returned as
         it is.
     """
-    if len(columns) == 1 and columns[0].ndim > 1:
+    is_one_column_of_vectors = len(columns) == 1 and columns[0].ndim > 1
+    if is_one_column_of_vectors:
         return columns[0]
-    has_vectors = columns[0].ndim > 1
     have_one_shape = len({column.shape for column in columns}) == 1
-    if has_vectors or not have_one_shape:
-        raise StoreError(f"{path}: expected columns of numbers, or one of lists")
-    return np.stack(columns, axis=1)
+    are_columns_of_numbers = have_one_shape and columns[0].ndim == 1
+    if are_columns_of_numbers:
+        return np.stack(columns, axis=1)
+    raise StoreError(f"{path}: expected columns of numbers, or one of lists")
 
 
 @dataclass(frozen=True)
@@ -352,7 +372,7 @@ class RaggedColumn:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(Number of matrices, 0 because their numbers of rows differ, numbers in a row)."""
+        """(N matrices, 0, D numbers in a row): 0 stands for their numbers of rows, which differ."""
         return (len(self.ends), 0, *self.values.shape[1:])
 
     def __len__(self) -> int:
@@ -372,7 +392,13 @@ def parquet_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         header = list(types)  # a data frame's index holds the ids
         options = options._replace(ids=options.ids or PANDAS_INDEX)
     table = _ParquetTable(path, types, read)
-    columns = _Columns(header, read, table.kind_of, table.numbers, table.numbers)
+    columns = _Columns(
+        header=header,
+        cells=read,
+        kind_of=table.kind_of,
+        numbers=table.numbers,
+        times_and_numbers=table.numbers,
+    )
     yield _read_content(path, columns, options)
 
 
@@ -407,31 +433,34 @@ class _ParquetTable:
     def numbers(self, name: str) -> Any:
         """Read a column of numbers, or of nested lists of numbers, as an array with an axis for each level.
 
-        Lists at one level must have the same length, except the outer ones of lists of lists: these become a
-        `RaggedColumn`.
+        Lists at one level must have the same length: N cells `[[1, 2], [3, 4], [5, 6]]` become [N, 3, 2].
+        Only the outer lists of lists may differ: cells `[[1, 2]]` and `[[3, 4], [5, 6]]` become a
+        `RaggedColumn` of two matrices.
         """
         import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - no dependency of ours
         import pyarrow.types as pt  # noqa: PLC0415 - the same
 
         values = self.read(name)
-        row_lengths = _differing_lengths(values)
-        if row_lengths is not None:
-            values = pc.list_flatten(values)
-        shape = [-1]
+        n_rows_of_matrices = _differing_lengths(values)
+        if n_rows_of_matrices is not None:
+            values = pc.list_flatten(values)  # the rows of all matrices, one below the other
+        inner_lengths = []
         while _is_list(values.type):
             lengths = pc.unique(pc.list_value_length(values)).to_pylist()
             have_one_length = len(lengths) == 1 and lengths[0]
             if not have_one_length:
                 break  # refused below: these are lists, and no numbers
-            shape.append(lengths[0])
+            inner_lengths.append(lengths[0])
             values = pc.list_flatten(values)
         if not (pt.is_floating(values.type) or pt.is_integer(values.type)):
             raise StoreError(
                 f"{self.path}: column {name!r} holds {self.types[name]}; expected numbers, or lists of one "
                 "length"
             )
-        array = np.asarray(values.to_numpy()).reshape(shape)
-        return array if row_lengths is None else RaggedColumn(array, np.cumsum(row_lengths))
+        array = np.asarray(values.to_numpy()).reshape(-1, *inner_lengths)
+        if n_rows_of_matrices is None:
+            return array
+        return RaggedColumn(array, ends=np.cumsum(n_rows_of_matrices))
 
 
 def _is_list(column_type: Any) -> bool:

@@ -81,21 +81,22 @@ def merge(
     sources = _choose_rows(stores)
     _refuse_two_spellings(clip.movie for clip, _ in sources.values())
     planned = [clip.planned for clip, _ in sources.values()]
-    store_of_clip = {
+    # Position among the stores of the one that a clip is copied from.
+    position_of_source = {
         clip_id: position for clip_id, (clip, position) in sources.items() if clip.status != _MISSING
     }
     # For each store an iterator over the clips that are copied from it; clips are read one by one below.
-    results_of = [_read_results(store, position, store_of_clip) for position, store in enumerate(stores)]
-    # Streams and GPUs of clips can be added up if no clip is in two stores.
-    are_disjoint = sum(len(store.clips) for store in stores) == len(sources)
-    counted = [store.attributes for store in stores] if are_disjoint else []
+    results_of = [_read_results(store, position, position_of_source) for position, store in enumerate(stores)]
+    # What the stores count of their clips, such as GPUs, can be added up only if no clip is in two of them.
+    has_no_clip_twice = sum(len(store.clips) for store in stores) == len(sources)
+    attributes_to_add_up = [store.attributes for store in stores] if has_no_clip_twice else []
     with (
         temporary_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
     ):
         stage = open_stage(planned, groups, _common_corpus(stores, corpus))
-        with stage.writer(store_of_clip) as writer:
-            for n_copied, position in enumerate(store_of_clip.values(), start=1):
+        with stage.writer(position_of_source) as writer:
+            for n_copied, position in enumerate(position_of_source.values(), start=1):
                 writer.commit([next(results_of[position])])
                 show(n_copied, len(planned))
         return seal(
@@ -107,7 +108,7 @@ def merge(
             allow_missing=True,
             parent=stores[0].fingerprint,
             merged_with=[store.fingerprint for store in stores[1:]],
-            counted=counted,
+            counted=attributes_to_add_up,
             progress=show,
         )
 
@@ -179,9 +180,10 @@ def _choose_rows(stores: Sequence[Store]) -> dict[str, _ChosenRow]:
 
 def _refuse_two_spellings(movies: Iterable[str]) -> None:
     """Refuse films whose names differ only in spelling, such as in case: one film would become two."""
-    for movie, twin in same_names(movie for movie in movies if movie).same:
+    for movie, other_spelling in same_names(movie for movie in movies if movie).same:
         raise StoreError(
-            f"movies {twin!r} and {movie!r} are one name: one film would be two in the merged store; "
+            f"movies {other_spelling!r} and {movie!r} are one name: "
+            "one film would be two in the merged store; "
             "extract one of the stores anew, from a manifest that names both alike"
         )
 
@@ -251,25 +253,27 @@ def _agreed_attributes(stores: Sequence[Store], choices: Mapping[str, str | None
     return attributes
 
 
-def _read_results(store: Store, position: int, store_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
+def _read_results(store: Store, position: int, position_of_source: Mapping[str, int]) -> Iterator[ClipResult]:
     """Read the clips that are copied from one store, and yield them as results for the stage of the merge.
 
-    Clips come in the order of the store's rows. Each row of features is checked against its digest.
+    Clips come in the order of the store's rows, and so do the rows of every array, so that the iterators over
+    the arrays advance together. Each row of features is checked against its digest.
 
     Parameters
     ----------
     store, position
         The store, and its position among all stores.
-    store_of_clip
+    position_of_source
         Clip id -> position of the store that its row is copied from, without missing clips.
     """
-    rows = [row for row, clip in enumerate(store.clips) if store_of_clip.get(clip.clip_id) == position]
+    rows = [row for row, clip in enumerate(store.clips) if position_of_source.get(clip.clip_id) == position]
     values_of = {name: _values_of_group(store, name, rows) for name in store}
     for row in rows:
         clip = store.clips[row]
         features: dict[str, ClipFeatures] = {}
         for name in store:
-            if clip.within(name).status not in DONE:
+            has_features = clip.within(name).status in DONE
+            if not has_features:
                 continue
             values = {array: next(iterator) for array, iterator in values_of[name].items()}
             _refuse_other_digests(store, clip, name, values)

@@ -116,6 +116,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     >>> open_store(packed).names
     ('toy',)
     """
+    # Without `out`, the zip is written beside the store, which must then be a folder.
     must_be_folder = isinstance(store, str | Path) or out is None
     files = folder_of(store) if must_be_folder else files_of(store)
     if out is None:
@@ -123,10 +124,10 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     out = local_path(out)
     digests = read_digests(files)
     names = sorted([*digests, TAG_DIGESTS], key=_reading_order)
-    differing_names = sorted(set(files.names()) ^ set(names))
-    if differing_names:
+    missing_or_surplus = sorted(set(files.names()).symmetric_difference(names))
+    if missing_or_surplus:
         raise StoreError(
-            f"{files.where}: {differing_names[0]} is missing, or too many; a whole store is needed; "
+            f"{files.where}: {missing_or_surplus[0]} is missing, or too many; a whole store is needed; "
             f"run: obygaze store verify {files.where}"
         )
     sizes = {name: files.size(name) for name in names}
@@ -180,7 +181,10 @@ def _reading_order(name: str) -> tuple[int, str]:
 def _add_member(
     archive: zipfile.ZipFile, files: StoreFiles, name: str, size: int, expected: str | None
 ) -> None:
-    """Add a file to a zip, and check it against its digest; the same file always gives the same bytes."""
+    """Add a file to a zip, and check it against its digest.
+
+    Date, system and mode are fixed, so that the same file always gives the same bytes.
+    """
     member = zipfile.ZipInfo(f"{files.name}/{name}", EARLIEST_DATE)
     member.create_system = UNIX
     member.external_attr = (stat.S_IFREG | 0o644) << 16  # where Unix has the mode of a file
@@ -237,10 +241,17 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
             return str(download(source, store_path(destination), progress=show).path)
         if url.startswith("s3://"):
             return push_to_s3(source, url, show)
-    for name, expected in read_digests(source).items():  # before it is published
+    # Damage must be found before the files are published.
+    _refuse_damaged_files(source)
+    target, api = begin_push(url)
+    return push_to_hub(source, target, api)
+
+
+def _refuse_damaged_files(source: FolderFiles) -> None:
+    """Raise a StoreError if a file of a store has not the digest that was recorded when it was sealed."""
+    for name, expected in read_digests(source).items():
         if digest_of(source, name) != expected:
             raise _digest_error(source, name)
-    return push_to_hub(source, *begin_push(url))
 
 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
@@ -365,7 +376,8 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
     manifests = [DIGESTS, TAG_DIGESTS]
     folder = target.folder.rstrip("/") or None
     with explain_hub_errors(target.where):
-        parent = api.dataset_info(target.repository).sha  # another push meanwhile is refused by the Hub
+        parent = api.dataset_info(target.repository).sha
+        # A commit with the parent that it expects is refused by the Hub if another push came in between.
         upload = partial(
             api.upload_folder,
             repo_id=target.repository,
@@ -373,7 +385,7 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
             folder_path=source.path,
             path_in_repo=folder,
         )
-        commit = upload(
+        commit_of_files = upload(
             commit_message=f"{source.name}: files",
             allow_patterns=None,
             ignore_patterns=manifests,
@@ -383,14 +395,15 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
             commit_message=f"{source.name}: digests",
             allow_patterns=manifests,
             ignore_patterns=None,
-            parent_commit=commit.oid,
+            parent_commit=commit_of_files.oid,
         )
         pushed = replace(target, commit=commit.oid)
         tree = api.list_repo_tree(
             target.repository, folder, repo_type="dataset", revision=commit.oid, recursive=True
         )
         entries = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
-    # All files are compared, because only the first of the library's commits demands the parent commit.
+    # The library may divide an upload into several commits, and only the first of them demands its parent:
+    # another push may have come in between the others.
     digests = {**read_digests(source), TAG_DIGESTS: digest_of(source, TAG_DIGESTS)}
     for name, digest in digests.items():
         if not _is_on_hub(entries.get(target.folder + name), source, name, digest):

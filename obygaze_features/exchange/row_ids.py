@@ -59,6 +59,7 @@ def read_ids(path: Path) -> list[str]:
     if kind == NPY:
         return id_texts(map_npy(path), path)
     if kind == PARQUET:
+        # The worker yields no items, only texts on the file; one of them is the list of ids as JSON.
         with read_in_worker("Parquet", parquet_ids, path) as (_, texts):
             return list(json.loads(texts["ids"]))
     rows, delimiter, _ = text_rows(path)
@@ -226,7 +227,7 @@ def group_rows_by_clip(
     arrays: Mapping[str, Any],
     options: TableOptions,
     *,
-    columns: FrameColumns,
+    frame_columns: FrameColumns,
     read_column: Callable[[str], Any],
     about: Mapping[str, str],
 ) -> FileContent:
@@ -244,7 +245,7 @@ def group_rows_by_clip(
         Name -> array with a row for each id.
     options
         Whether rows are frames, and whether their times follow from a rate.
-    columns
+    frame_columns
         The columns that tell which frame of its clip a row is.
     read_column
         Reads one of these columns.
@@ -254,14 +255,15 @@ def group_rows_by_clip(
     Raises
     ------
     StoreError
-        If a clip has several rows although rows are no frames, or rows cannot be frames as requested.
+        If a clip has several rows although rows are no frames; if rows cannot be frames as requested; or if
+        a column of times is named although a row is not one frame.
     """
     checked_arrays = _check_rows(path, arrays, len(ids))
     vectors = next(iter(checked_arrays.values()))
     rows_are_vectors = len(checked_arrays) == 1 and vectors.ndim == 2
     if options.of_frames and rows_are_vectors:
-        items = frame_items(path, ids, vectors, columns, read_column, must_be_even=options.at_a_rate)
-        return items, {**about, "rows": describe_rows(columns)}
+        items = frame_items(path, ids, vectors, frame_columns, read_column, must_be_even=options.at_a_rate)
+        return items, {**about, "rows": describe_rows(frame_columns)}
     if options.times is not None:
         raise StoreError(
             f"{path}: a row has several frames of its own, whose times are in an array time_s; --times names "
@@ -326,7 +328,7 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     path
         The table, for messages.
     arrays
-        Name -> array.
+        Name -> array. A table with one array of features gives it the name "".
     n_ids
         Number of ids.
     """
@@ -334,8 +336,9 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     for name, array in arrays.items():
         where = f"{path}, {name}" if name else str(path)
         checked_arrays[name] = _check_array(array, where, n_ids)
-    are_columns = "" not in checked_arrays and all(array.ndim == 1 for array in checked_arrays.values())
-    if are_columns:
+    have_names = "" not in checked_arrays
+    are_columns = all(array.ndim == 1 for array in checked_arrays.values())
+    if have_names and are_columns:
         refuse_larger(n_ids * len(checked_arrays) * NUMBER_BYTES, str(path))
         columns = [array[:] for array in checked_arrays.values()]
         checked_arrays = {"": np.stack(columns, axis=1)}

@@ -127,27 +127,27 @@ def wanted_files(
     """
     names = list(names)
     row_of_clip = {clip.clip_id: row for row, clip in enumerate(table)}
-    chunks = _find_chunks(names)
-    _refuse_unknown(arrays or (), clips or (), {array for _, array, _ in chunks.values()}, row_of_clip.keys())
+    chunk_of_file = _find_chunks(names)
+    arrays_of_store = {array for _, array, _ in chunk_of_file.values()}
+    _refuse_unknown(arrays or (), clips or (), arrays_of_store, row_of_clip.keys())
     rows = [row_of_clip[clip] for clip in clips or ()]
-    numbers_of_clips = _chunk_numbers_of_clips(chunks, rows, len(table), row_sizes)
+    chunk_numbers = _chunk_numbers_of_clips(chunk_of_file, rows, len(table), row_sizes)
     wanted = set()
     for name in names:
-        if name not in chunks:
+        if name not in chunk_of_file:
             wanted.add(name)  # metadata
             continue
-        group, array, number = chunks[name]
-        is_array_wanted = arrays is None or array in arrays or array not in FEATURE_ARRAYS
-        has_wanted_clips = (
-            clips is None or array not in CUT_BY_CLIPS or number in numbers_of_clips[group, array]
-        )
-        if is_array_wanted and has_wanted_clips:
+        group, array, number = chunk_of_file[name]
+        is_wanted_array = arrays is None or array in arrays or array not in FEATURE_ARRAYS
+        # Arrays that are not in `CUT_BY_CLIPS` are small.
+        is_copied_whole = clips is None or array not in CUT_BY_CLIPS
+        if is_wanted_array and (is_copied_whole or number in chunk_numbers[group, array]):
             wanted.add(name)
     return wanted
 
 
 def _chunk_numbers_of_clips(
-    chunks: Mapping[str, tuple[str, str, int]],
+    chunk_of_file: Mapping[str, tuple[str, str, int]],
     rows: Sequence[int],
     n_clips: int,
     row_sizes: Mapping[str, NDArray[np.int64]],
@@ -156,7 +156,7 @@ def _chunk_numbers_of_clips(
 
     Parameters
     ----------
-    chunks
+    chunk_of_file
         File name -> (group, array, number) of all chunks of the store.
     rows
         Rows of the clips.
@@ -165,16 +165,16 @@ def _chunk_numbers_of_clips(
     row_sizes
         Name of a ragged group -> number of frames of every clip.
     """
-    numbers: dict[tuple[str, str], set[int]] = {}
-    for group, array, _ in chunks.values():
-        if array not in CUT_BY_CLIPS or (group, array) in numbers:
+    chunk_numbers: dict[tuple[str, str], set[int]] = {}
+    for group, array, _ in chunk_of_file.values():
+        if array not in CUT_BY_CLIPS or (group, array) in chunk_numbers:
             continue
         if group in row_sizes and array in RAGGED_ARRAYS:
-            numbers[group, array] = _ragged_chunks(array, row_sizes[group], rows)
+            chunk_numbers[group, array] = _ragged_chunks(array, row_sizes[group], rows)
         else:
             rows_per_chunk = block_rows(array, n_clips)
-            numbers[group, array] = {row // rows_per_chunk for row in rows}
-    return numbers
+            chunk_numbers[group, array] = {row // rows_per_chunk for row in rows}
+    return chunk_numbers
 
 
 def _refuse_unknown(
@@ -287,13 +287,19 @@ def download(
 
     Parameters
     ----------
+    files
+        The files of the store.
+    destination
+        Folder of the copy. A new copy is built in a folder beside it, which is locked meanwhile.
     arrays, clips
         What to copy (see `wanted_files`); None for all. A partial copy lists in fetch.txt what it lacks.
+    progress
+        Called while files are fetched.
 
     Raises
     ------
     StoreError
-        If something else is at `destination`, the store there is partial or damaged, or it cannot be reached.
+        If something else is at `destination`, the store of `files` is partial, damaged or cannot be reached.
     """
     digests = read_digests(files)
     read_attributes(files)  # a newer format is refused before anything is written
@@ -400,7 +406,11 @@ class _Transfer:
         digests: Mapping[str, str],
         progress: FileProgress | None,
     ) -> None:
-        """Prepare the transfer; `run` fetches the files."""
+        """Prepare the transfer; `run` fetches the files.
+
+        A new copy is built in the folder `building`, which gets the name `destination` when it is complete. A
+        copy that is at `destination` already is extended there.
+        """
         self._files = files
         self._destination = destination
         self._building = building
@@ -483,10 +493,12 @@ class _Transfer:
         sync(self._destination.absolute().parent)
 
     def _complete_new_copy(self, left_out: set[str]) -> None:
-        """Write the manifests of a new copy, remove files of earlier transfers, and check that it opens."""
+        """Write the manifests of a new copy, remove files of earlier transfers, and check that it opens.
+
+        All files are checked against the digests that were read first, so that a source that changes
+        meanwhile cannot mix two stores in one copy.
+        """
         self._fetch(DIGESTS)
-        # Written from the digests that were read first, so that a source that changes meanwhile cannot
-        # mix two stores in one copy.
         tag_digests = {
             name: digest for name, digest in self._digests.items() if not name.startswith(f"{PAYLOAD}/")
         }

@@ -42,7 +42,7 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
         )
     outputs = _frames_alone(backbone.outputs, where)
     side_groups = []
-    for side in backbone.beside:
+    for side in backbone.side_groups:
         side_outputs = _frames_alone(side.outputs, f"{where}, {backbone.name}.{side.name}")
         side_groups.append(replace(side, outputs=side_outputs))
     return replace(
@@ -50,7 +50,7 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
         n_frames=ANY_NUMBER,  # each clip has its own
         encode=EachFrame(backbone.encode),
         outputs=outputs,
-        beside=tuple(side_groups),
+        side_groups=tuple(side_groups),
     )
 
 

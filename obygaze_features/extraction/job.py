@@ -153,7 +153,7 @@ class Job:
         for backbone in self.backbones:
             frames_record = self._frames_record(backbone)
             groups.append(group_of(backbone, specs_of(backbone.outputs), backbone.n_frames, **frames_record))
-            groups += [side_group_of(backbone, side, **frames_record) for side in backbone.beside]
+            groups += [side_group_of(backbone, side, **frames_record) for side in backbone.side_groups]
         return groups
 
     def corpus_record(self) -> dict[str, object]:

@@ -147,7 +147,10 @@ def positions(codebook: Codebook) -> NDArray[np.float64]:
 
 @checked
 def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Gamma:
-    """Measure the agreement of two annotators on the same clips.
+    """Measure the agreement of two annotators on the same clips: 1 - observed / expected disorder.
+
+    The disorder of two labellings is the mean distance of their levels; the expected one is that of levels
+    drawn by chance from those that both gave.
 
     Parameters
     ----------
@@ -210,16 +213,16 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
         annotator labelled one span twice.
     """
     codebook = manifest.codebook
-    labels = set(codebook.labels)
+    levels_in_tasks = set(codebook.labels)
     agreements = []
     for pair in _pairs_of_annotators(manifest):
-        both_labels = [levels for levels in pair.levels if labels.issuperset(levels)]
+        both_in_tasks = [levels for levels in pair.levels if levels_in_tasks.issuperset(levels)]
         agreements.append(
             PairAgreement(
                 pair.movie,
                 pair.annotators,
                 all_levels=_gamma_of(pair.levels, codebook),
-                labels_only=_gamma_of(both_labels, codebook),
+                labels_only=_gamma_of(both_in_tasks, codebook),
             )
         )
     return tuple(agreements)
@@ -264,7 +267,7 @@ def _pairs_of_annotators(manifest: Manifest) -> list[_AnnotatorPair]:
         for first, second in combinations(by_judge, 2):
             of_first = by_judge[first]
             of_second = by_judge[second]
-            common = [window for window in of_first if window in of_second]
+            common = [window for window in of_first if window in of_second]  # spans that both labelled
             levels = [(of_first[window].level, of_second[window].level) for window in common]
             pairs.append(_AnnotatorPair(movie, (first, second), levels))
     if not any(pair.levels for pair in pairs):
@@ -321,8 +324,8 @@ def _are_drawn_freely(spans_of_annotators: Sequence[set[Span]]) -> bool:
     """Return whether annotators of a movie drew their own segments, and were not given the same spans.
 
     Spans that are given do not overlap, and an annotator who skips some still shares the others. So segments
-    were drawn freely if the annotators' spans differ and two spans overlap, or if an annotator shares no span
-    with anybody.
+    were drawn freely if the annotators' spans differ and two spans overlap, such as 0-5 s of one and 0-6 s of
+    another; or if an annotator shares no span with anybody.
 
     Parameters
     ----------

@@ -70,10 +70,16 @@ class Clip:
     extras: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Write names with composed accents and times as floats; refuse a value that is not allowed."""
+        """Write names with composed accents and times as floats; refuse a value that is not allowed.
+
+        The dataclass is frozen, so that its values can only be changed by `object.__setattr__`.
+        """
         for column in ("clip_id", "movie", "annotator"):
             object.__setattr__(self, column, composed(getattr(self, column)))
-        for column, problem in chain(self._wrong_texts(), self._wrong_times()):
+        problems = chain(self._wrong_texts(), self._wrong_times())
+        first_problem = next(problems, None)
+        if first_problem is not None:
+            column, problem = first_problem
             raise ManifestError(f"clip {self.clip_id!r}: {column} {problem}", column)
         if self.start_s is not None and self.end_s is not None:
             object.__setattr__(self, "start_s", float(self.start_s) + 0.0)  # + 0.0: minus zero is zero
@@ -217,13 +223,13 @@ class ClipsById:
         None if the clip was added. Otherwise the earlier clip of the same id that forbids it: one by the same
         annotator, or one of another span.
         """
-        first = self._first.setdefault(clip.clip_id, clip)
+        first_of_id = self._first.setdefault(clip.clip_id, clip)
         key = (clip.clip_id, clip.annotator)
-        earlier = self._of_annotator.get(key)
-        if earlier is not None:
-            return earlier
-        if first is not clip and not is_of_another_annotator(clip, first):
-            return first
+        earlier_of_annotator = self._of_annotator.get(key)
+        if earlier_of_annotator is not None:
+            return earlier_of_annotator
+        if first_of_id is not clip and not is_of_another_annotator(clip, first_of_id):
+            return first_of_id
         self._of_annotator[key] = clip
         return None
 
@@ -245,6 +251,7 @@ class Collected:
     """
 
     def __init__(self, problems: Problems, column: str = "clip_id") -> None:
+        """Begin without clips; a clip that is there twice is a problem of `column`."""
         self.clips: list[Clip] = []
         self._problems = problems
         self._column = column
@@ -297,8 +304,12 @@ def clip_of(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool =
 
 
 def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bool) -> Clip | None:
-    """Read a row as `clip_of` does, without the check of argument types, which is slow over many rows."""
-    n_before = len(problems.messages)
+    """Read a row as `clip_of` does, without the check of argument types, which is slow over many rows.
+
+    `problems.attempt(line, column, function, ...)` returns what the function returns; if it raises an error,
+    this becomes a problem of the line and the column, and None is returned.
+    """
+    n_problems_before = len(problems.messages)
     cells = row.cells
     start = problems.attempt(row.line, "start_s", seconds, cells.get("start_s", ""))
     end = problems.attempt(row.line, "end_s", seconds, cells.get("end_s", ""))
@@ -312,7 +323,7 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
         problems.add(
             row.line, f"less than a frame after start_s {start}: are times shares of a day?", "end_s"
         )
-    if len(problems.messages) > n_before:
+    if len(problems.messages) > n_problems_before:
         return None
     extras = {column: text for column, text in cells.items() if column not in _RESERVED_COLUMNS}
     if SEEN_SCORE in cells:

@@ -190,13 +190,13 @@ class Codebook:
         >>> builtin_codebook("obygaze12").split_concepts("Body, Look; Clothes")
         ('Body', 'Look', 'Clothes')
         """
-        if self.has_commas_between:
+        if self.commas_separate_concepts:
             text = text.replace(",", ";")
         parts = [part.strip() for part in text.split(";")]
         return tuple(part for part in parts if part)
 
     @cached_property
-    def has_commas_between(self) -> bool:
+    def commas_separate_concepts(self) -> bool:
         """Whether a comma separates concepts in a list: it does if no concept's spelling has a comma."""
         return not any("," in " ".join(concept.spellings) for concept in self.concepts)
 
@@ -222,12 +222,12 @@ class Codebook:
 
     def record(self) -> dict[str, Any]:
         """Return the codebook as plain values under the keys of its file, without empty and default ones."""
-        parts = {name: getattr(self, name) for name in CodebookFile.__struct_fields__}
-        tasks = {task.name: TaskLevels(task.negatives, task.positives) for task in self.tasks}
-        record: dict[str, Any] = msgspec.to_builtins(CodebookFile(**parts | {"tasks": tasks}))
+        fields = {name: getattr(self, name) for name in CodebookFile.__struct_fields__}
+        fields["tasks"] = {task.name: TaskLevels(task.negatives, task.positives) for task in self.tasks}
+        record: dict[str, Any] = msgspec.to_builtins(CodebookFile(**fields))
         for part in (*record["levels"], *record.get("concepts", ())):
             _join_translations(part)
-        constructs = record.pop("constructs", {})
+        constructs = record.pop("constructs", {})  # in the file, all languages are in one table
         if constructs:
             record["construct"] = {ENGLISH: self.construct, **constructs}
         return record
@@ -412,7 +412,7 @@ def codebook_parameters(text: str) -> dict[str, Any]:
     """
     try:
         tables = _as_in_schema(parse_toml(text))
-        if isinstance(tables.get("construct"), dict):
+        if isinstance(tables.get("construct"), dict):  # a table by language, in place of an English text
             constructs = tables["construct"]
             tables |= {"construct": constructs.pop(ENGLISH, ""), "constructs": constructs}
         file = msgspec.convert(tables, CodebookFile)

@@ -24,7 +24,7 @@ from obygaze_features.manifest.importers.imported import slug
 from obygaze_features.manifest.importers.proposal import option, wide_option
 from obygaze_features.manifest.importers.table_layout import read_layout
 from obygaze_features.manifest.importers.word_guesses import listed_parts
-from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, names_of_heading
+from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, meanings_of_heading
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
@@ -209,13 +209,13 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     [('high', 1), ('low', 2)]
     """
     headings = headings or Headings()
-    with reader_process() as child:
+    with reader_process() as child:  # as a stranger's file may be damaged, or too large
         content = read_apart(child, local_path(path), Reading(headings=headings), _guess_in_child)
     return msgspec.convert(json.loads(content.findings), GuessedCodebook)
 
 
 def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
-    """Draft the codebook of a table in the child process that reads its file; return it as JSON in `more`."""
+    """Draft the codebook of a table in the child process that reads its file; `findings` holds it as JSON."""
     guessed = _guess(file, _table(file), file.reading.headings)
     return FileContent(file, findings=json.dumps(asdict(guessed)).encode())
 
@@ -245,11 +245,16 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     problem = f"the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook"
     remedy = "; write ; between the concepts of a cell" if concepts else ""
     with error_context(f"{file.path}: {problem}", remedy):
-        # How a cell of concepts is divided depends on the words of levels.
-        words = LabelWords(Codebook(**codebook_parameters(draft_of_levels.to_toml())))
+        # How a cell of concepts is divided depends on the words of levels: these are counted first.
+        words = LabelWords(_codebook_of(draft_of_levels))
         draft = replace(draft_of_levels, concepts=tuple(_count_concepts(table, concepts, words)))
-        Codebook(**codebook_parameters(draft.to_toml()))  # raises if the draft is not valid
+        _codebook_of(draft)  # refuses words that make no valid codebook
     return draft
+
+
+def _codebook_of(draft: GuessedCodebook) -> Codebook:
+    """Read a draft as the codebook that its file will be; refuse it if it is not valid."""
+    return Codebook(**codebook_parameters(draft.to_toml()))
 
 
 def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> list[CountedWord]:
@@ -303,7 +308,7 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
     if name in table.columns:
         return [name]
     for column in table.columns:
-        is_meant = names_of_heading(column)[:1] == (name,)
+        is_meant = meanings_of_heading(column)[:1] == (name,)
         if is_meant and (name != "level" or _are_few(cells_of(table, column))):
             return [column]
     return []
@@ -340,11 +345,11 @@ def _has_other_meaning(column: str, cells: Sequence[str]) -> bool:
 
     A heading that means times counts only if every filled cell has a digit.
     """
-    names = names_of_heading(column)
-    if not names or names[0] == "level":
+    meanings = meanings_of_heading(column)
+    if not meanings or meanings[0] == "level":
         return False
-    if names[0] in TIMES:
-        # An annotator AB has the German heading "ab", from.
+    if meanings[0] in TIMES:
+        # "ab" is German for "from", and so a heading of starts, but may also be an annotator AB.
         return all(DIGITS.search(cell) for cell in cells if cell)
     return True
 
@@ -360,10 +365,11 @@ def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
     if not columns:
         return ": name it with --column level=HEADING"
     typed = " or ".join(option("level", column) for column in columns)
-    words = [set(cells_of(table, column)) for column in columns]
-    share_words = len(columns) > 1 and bool(set.intersection(*words))
-    several = f", or {wide_option(columns)} where each is an annotator's" if share_words else ""
-    return f": give {typed}{several}"
+    words_of_columns = [set(cells_of(table, column)) for column in columns]
+    words_of_all = set.intersection(*words_of_columns)
+    may_be_of_annotators = len(columns) > 1 and len(words_of_all) > 0
+    or_wide = f", or {wide_option(columns)} where each is an annotator's" if may_be_of_annotators else ""
+    return f": give {typed}{or_wide}"
 
 
 def _readable_labels(table: Table, column: str) -> list[str]:
@@ -385,8 +391,9 @@ def _count_words(cells: Iterable[str]) -> list[CountedWord]:
     for word, spellings in spellings_of_word.items():
         name, *other_spellings = spellings
         is_short = len(word) <= LONGEST_COMPARED
+        is_number = not math.isnan(number_of(name))  # 1 and 11 are no misspellings of each other
         twin = ""
-        if is_short and len(words) < MOST_COMPARED and math.isnan(number_of(name)):
+        if is_short and not is_number and len(words) < MOST_COMPARED:
             near = get_close_matches(word, name_of_word, n=1, cutoff=NEAR)
             twin = name_of_word[near[0]] if near else ""
         frequency = sum(counts[spelling] for spelling in spellings)

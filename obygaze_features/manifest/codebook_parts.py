@@ -207,7 +207,8 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
                 f"{cell!r} is no level of {self.name}: expected {names}{or_number}", self.name
             )
         # A number that equals a cut gets the level nearer to the middle of the scale: the one above the cut
-        # in the lower half of the cuts, the one below it in the upper half.
+        # in the lower half of the cuts, the one below it in the upper half. With the cuts 2 and 4 between
+        # low, middle and high, both 2 and 4 are middle.
         middle = (len(self.cuts) + 1) // 2
         n_cuts_below = bisect_right(self.cuts[:middle], number) + bisect_left(self.cuts[middle:], number)
         return self.levels[n_cuts_below].name

@@ -222,13 +222,13 @@ def judgement_of(clip: Clip) -> Judgement | None:
     if not video and clip.start_s is None:
         video = clip.clip_id  # the id stands for a whole file whose video is not known
     seen_score = clip.extras.get(SEEN_SCORE, "")
-    content = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))
+    content_s = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))  # NaN if the cell has no number
     return Judgement(
         judge=clip.annotator,
         window=Window(clip.movie, video, clip.start_s, clip.end_s),
         level=clip.level,
         place=place_in(clip),
-        content_s=content if content > 0 else None,
+        content_s=content_s if content_s > 0 else None,
         is_blind=None if not seen_score else seen_score == "0",
         definition=clip.extras.get(DEFINITION, ""),
         judged_at=clip.extras.get(JUDGED_AT, ""),

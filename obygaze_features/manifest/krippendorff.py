@@ -36,6 +36,9 @@ GAP: Final = 0
 def krippendorff_alpha(values: ArrayLike, metric: Metric = "nominal") -> float | None:
     """Measure the agreement of annotators on clips that each of them may have labelled.
 
+    Alpha is 1 - D_o / D_e: the observed disagreement over the one expected by chance. Each is the sum, over
+    all pairs of values, of how often the pair occurs (its coincidences) times how much its values differ.
+
     Parameters
     ----------
     values : array-like, shape [n_annotators, n_clips]
@@ -68,8 +71,10 @@ def krippendorff_alpha(values: ArrayLike, metric: Metric = "nominal") -> float |
         return None
     n_labels = counts.sum(axis=1)
     # A label is paired with the n - 1 other labels of its clip, and each pair has the weight 1 / (n - 1).
+    # The diagonal loses the pairs of a label with itself.
     weighted = counts / (n_labels - 1)[:, None]
     coincidences = weighted.T @ counts - np.diag(weighted.sum(0))  # [n_values, n_values]
+    # By chance, each of the n labels of all clips is paired with every other one, but not with itself.
     totals = coincidences.sum(axis=1)
     n = totals.sum()
     by_chance = (np.outer(totals, totals) - np.diag(totals)) / (n - 1)
@@ -166,25 +171,20 @@ def unitised_alpha(
     (0.572, 0.843, 0.451)
     """
     partitions = [_partition(segments, start, end) for segments in annotations]
-    n_values = 1 + _highest_value(partitions)
+    n_values = 1 + _highest_value(partitions)  # the values of segments, and GAP (0) for what is unmarked
+    squares = _squared_lengths(partitions, n_values, grain)
     # Length over which one annotator gave the row's value and another one the column's.
     coincidences = np.zeros((n_values, n_values))
-    # For each value, the sum of the squared lengths of its pieces; the same of the pieces for values alone.
-    squares = np.zeros(n_values)
+    # For each value, the sum of the squared lengths of the parts that the other annotator marked too.
     squares_of_marked = np.zeros(n_values)
     n_others = len(partitions) - 1
-    for parts in partitions:
-        for part in parts:
-            length = part.end - part.start
-            piece_length = grain if part.value == GAP else length  # a gap has length / grain pieces
-            squares[part.value] += length * piece_length
     for first, second in permutations(partitions, 2):
         for part in first:
             # Divided by the number of other annotators, so that each of them has the same weight.
             shared = _shared_by_value(part, second, n_values) / n_others
             coincidences[part.value] += shared
             if part.value != GAP:
-                marked_by_other = shared[GAP + 1 :].sum() * n_others
+                marked_by_other = shared[GAP + 1 :].sum() * n_others  # a length, without that weight
                 squares_of_marked[part.value] += marked_by_other**2 / n_others
     by_chance = _coincidences_by_chance(coincidences, squares)
     marked = coincidences[GAP + 1 :, GAP + 1 :]
@@ -195,6 +195,21 @@ def unitised_alpha(
         values=_alpha(_off_diagonal(marked), _off_diagonal(marked_by_chance)),
         coverage=float(marked.sum() / coincidences.sum()),
     )
+
+
+def _squared_lengths(partitions: Sequence[Sequence[Segment]], n_values: int, grain: float) -> Floats:
+    """Return for each value the sum of the squared lengths of its pieces over all annotators, [n_values].
+
+    A segment is one piece. A gap of some length has length / grain pieces of the length grain, whose squares
+    sum to length * grain.
+    """
+    squares = np.zeros(n_values)
+    for parts in partitions:
+        for part in parts:
+            length = part.end - part.start
+            piece_length = grain if part.value == GAP else length
+            squares[part.value] += length * piece_length
+    return squares
 
 
 def _highest_value(partitions: Sequence[Sequence[Segment]]) -> int:
@@ -238,7 +253,9 @@ def _shared_by_value(part: Segment, segments: Sequence[Segment], n_values: int) 
 def _coincidences_by_chance(coincidences: Floats, squares: Floats) -> Floats:
     """Compute the coincidences that chance would give, [n_values, n_values].
 
-    They have the same sum as the observed ones; zeros if no pair of different pieces is possible.
+    Those of values c and k are n_c n_k N / (N^2 - sum of all squares), for c = k with n_c^2 less the squares
+    of c, where n_c is the total of c and N that of all values. They have the same sum as the observed ones.
+    If no pair of different pieces is possible, they are zeros.
 
     Parameters
     ----------
@@ -447,4 +464,5 @@ def _without(piece: Segment, segment: Segment) -> list[Segment]:
         return [piece]
     before = Segment(piece.start, segment.start, piece.value)
     after = Segment(segment.end, piece.end, piece.value)
+    # Where the segment covers an end of the piece, `before` or `after` would end before it starts.
     return [part for part in (before, after) if part.end > part.start]

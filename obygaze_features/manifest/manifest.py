@@ -355,22 +355,27 @@ def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
     ManifestError
         Readers of the manifest would find another codebook, or none.
     """
-    beside = codebook_file(path)
     if codebook.name in BUILTIN:
-        if codebook != builtin_codebook(codebook.name):
-            raise ManifestError(
-                f"{path}: its codebook has the name of the built-in {codebook.name!r} "
-                "and differs from it: give it another name"
-            )
-        if beside.exists() and not holds_codebook(beside, codebook):
-            raise ManifestError(
-                f"{beside}: lies beside {path.name} and is not its codebook {codebook.name!r}: "
-                "remove it, or choose another name for the manifest"
-            )
+        _refuse_other_codebook(path, codebook)
         return False
     if path == STANDARD:
         raise ManifestError(f"the codebook {codebook.name!r} is written beside the manifest: name a file")
-    return not holds_codebook(beside, codebook)
+    return not holds_codebook(codebook_file(path), codebook)
+
+
+def _refuse_other_codebook(path: Path, codebook: Codebook) -> None:
+    """Refuse a codebook with the name of a built-in one if readers of the manifest would find another."""
+    if codebook != builtin_codebook(codebook.name):
+        raise ManifestError(
+            f"{path}: its codebook has the name of the built-in {codebook.name!r} "
+            "and differs from it: give it another name"
+        )
+    beside = codebook_file(path)
+    if beside.exists() and not holds_codebook(beside, codebook):
+        raise ManifestError(
+            f"{beside}: lies beside {path.name} and is not its codebook {codebook.name!r}: "
+            "remove it, or choose another name for the manifest"
+        )
 
 
 @checked

@@ -56,12 +56,12 @@ def overlapping(first: Floats, second: Floats) -> Pairs:
     stop = np.searchsorted(beginnings, first[:, 1], side="right")  # [N]
     stop = np.maximum(stop, start)
     n_candidates = stop - start
-    # For each candidate: the place of its interval in the first list, and its number among the candidates of
-    # that interval, from 0.
-    first_places = np.repeat(np.arange(len(first)), n_candidates)
+    # For each candidate: the index of its interval in the first list, and its number among the candidates of
+    # that interval, from 0. With 2 and 3 candidates, these are 0 0 1 1 1 and 0 1 0 1 2.
+    first_index = np.repeat(np.arange(len(first)), n_candidates)
     n_of_earlier_intervals = np.repeat(np.cumsum(n_candidates) - n_candidates, n_candidates)
-    numbers = np.arange(len(first_places)) - n_of_earlier_intervals
-    sorted_places = start[first_places] + numbers
+    number_of_candidate = np.arange(len(first_index)) - n_of_earlier_intervals
+    sorted_place = start[first_index] + number_of_candidate
     # A candidate may have ended before the interval begins, although a longer one before it has not.
-    is_near = ends[sorted_places] >= first[first_places, 0]
-    return Pairs(first_places[is_near], order[sorted_places[is_near]])
+    is_near = ends[sorted_place] >= first[first_index, 0]
+    return Pairs(first_index[is_near], order[sorted_place[is_near]])

@@ -67,11 +67,12 @@ def merge(
     """
     level_marks = [(mark.level, mark) for mark in marks if mark.level is not None]
     levels = [level for level, _ in level_marks]
-    choose = min if how == "both" else max
+    choose = min if how == "both" else max  # both annotators see at least the lower level
     level = choose(levels, key=codebook.rank, default=codebook.level_names[0])
-    # The concepts of these annotations are merged.
-    merged_marks = [mark for mark_level, mark in level_marks if how != "highest" or mark_level == level]
-    concept_sets = [set(mark.concepts) for mark in merged_marks]
+    marks_with_concepts = [mark for _, mark in level_marks]
+    if how == "highest":
+        marks_with_concepts = [mark for level_of_mark, mark in level_marks if level_of_mark == level]
+    concept_sets = [set(mark.concepts) for mark in marks_with_concepts]
     if how == "both" and concept_sets:
         concepts = set.intersection(*concept_sets)
     else:
@@ -119,14 +120,15 @@ def project(
     judgements_of(annotations).refuse_two_definitions()
     annotations = annotations.spelled_as(clips.movies)
     marks = grouped(annotations, "movie")
-    labelled: dict[str, list[Clip]] = {}  # clip id -> its rows
+    rows_of_clip: dict[str, list[Clip]] = {}
     for movie, clips_of_movie in grouped(clips, "movie").items():
         marks_of_movie = marks.get(movie, [])
         rows = _label_movie(clips_of_movie, marks_of_movie, threshold, per_annotator, annotations.codebook)
-        labelled |= zip((clip.clip_id for clip in clips_of_movie), rows, strict=True)
+        for clip, rows_of_one in zip(clips_of_movie, rows, strict=True):
+            rows_of_clip[clip.clip_id] = rows_of_one
     all_rows: list[Clip] = []
     for clip in clips:
-        all_rows += labelled[clip.clip_id]
+        all_rows += rows_of_clip[clip.clip_id]
     movies_with_clips = set(clips.movies)
     return Projection(
         Manifest(tuple(all_rows), clips.root, annotations.codebook),

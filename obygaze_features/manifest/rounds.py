@@ -61,8 +61,8 @@ def assign(
     longest_first = sorted(shared_out_films, key=lambda film: -lengths[film])
     annotators_of = _choose_annotators(longest_first, lengths, each, len(names))
     rows: list[Clip] = []
-    for annotator, name in enumerate(names):
-        films_of_annotator = [film for film in shared_out_films if annotator in annotators_of[film]]
+    for number, name in enumerate(names):
+        films_of_annotator = [film for film in shared_out_films if number in annotators_of[film]]
         order = rng.permutation(len(films_of_annotator)).tolist()
         shuffled_films = [films_of_annotator[place] for place in order]
         films_in_order = _mix_evenly(common_films, shuffled_films)
@@ -131,7 +131,8 @@ def _film_lengths(clips: Manifest, clips_of: Mapping[str, Sequence[Clip]]) -> di
 def _mix_evenly(common_films: Sequence[str], own_films: Sequence[str]) -> list[str]:
     """Return an annotator's films in order, with the films that all annotate spread evenly among the others.
 
-    The first common film comes first of all.
+    The first common film comes first of all: of the common films A and B and the films 1 to 4, the order is
+    A 1 2 B 3 4.
 
     Parameters
     ----------
@@ -185,6 +186,6 @@ def _choose_annotators(
             group.append(next(annotator for annotator in order if annotator not in group))
         n_films[group] += 1
         seconds[group] += lengths[film]
-        n_together[np.ix_(group, group)] += 1
+        n_together[np.ix_(group, group)] += 1  # the diagonal too, which counts only for those already chosen
         annotators_of[film] = group
     return annotators_of

@@ -162,16 +162,17 @@ class Table:
 
         Such a cell is added to the problems.
         """
-        read = [name for name in self.columns if name in self.read or name in OUR_COLUMNS]
+        needed = [name for name in self.columns if name in self.read or name in OUR_COLUMNS]
         readable = []
         for row in rows:
             if row.is_empty:
                 continue
             text = "".join(row.cells.values())
-            if "#" not in text and "Err:" not in text:  # as in most rows of a large table
+            may_have_error = "#" in text or "Err:" in text  # such as #N/A or Err:502
+            if not may_have_error:  # as most rows of a large table
                 readable.append(row)
                 continue
-            unreadable = [name for name in read if is_unreadable(row.cells[name])]
+            unreadable = [name for name in needed if is_unreadable(row.cells[name])]
             for name in unreadable:
                 self.problems.add(row.line, f"{row.cells[name].strip()!r} {CANNOT_BE_READ}", name)
             if not unreadable:
@@ -445,9 +446,10 @@ def table_of(
     (header_line, header), *body = records[header_number:]
     # A heading of several lines, as spreadsheets have them, is one name.
     written_headings = [" ".join(cell.split()) if unsuitable(cell) else cell for cell in header]
-    fields = FIELDS if set(TIMES) <= set(needed) else ()
-    spelling_of = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
-    headings = [spelling_of.get(heading_name(cell), cell) for cell in written_headings]
+    is_of_clips = set(TIMES) <= set(needed)
+    fields = FIELDS if is_of_clips else ()
+    name_of_spelling = {plain(name): name for name in (*known, *fields, *needed, *any_of)}
+    headings = [name_of_spelling.get(heading_name(cell), cell) for cell in written_headings]
     left_out = _empty_or_index(headings, body)
     columns = _cells_left(headings, left_out)
     missing = [column for column in needed if column not in columns]
@@ -562,21 +564,25 @@ def _empty_or_index(headings: Sequence[str], body: Records) -> set[int]:
     body
         The records below the header.
     """
-    unnamed = {n for n, name in enumerate(headings) if not name}
-    made_by_pandas = {n for n, name in enumerate(headings) if name.startswith("Unnamed: ")}
+    unnamed = {place for place, name in enumerate(headings) if not name}
+    made_by_pandas = {place for place, name in enumerate(headings) if name.startswith("Unnamed: ")}
     if not unnamed and not made_by_pandas:
         return set()
     records = [record for _, record in body if any(record)]
     filled = set[int]()
     for record in records:
-        filled.update(n for n, cell in enumerate(record) if cell)
-    n_in_all_rows = min(map(len, records), default=len(headings))  # columns in which no row lacks a cell
+        filled.update(place for place, cell in enumerate(record) if cell)
+    n_columns_in_all_rows = min(map(len, records), default=len(headings))
     left_out = unnamed - filled
-    for n in made_by_pandas | (unnamed & {0}):
-        if n < n_in_all_rows:
-            cells = [record[n] for record in records]
-            if all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells):
-                left_out.add(n)
+    may_be_index = set(made_by_pandas)
+    if 0 in unnamed:
+        may_be_index.add(0)
+    for place in may_be_index:
+        if place < n_columns_in_all_rows:
+            cells = [record[place] for record in records]
+            are_different = len(set(cells)) == len(cells)
+            if are_different and all(map(str.isdecimal, cells)):
+                left_out.add(place)
     return left_out
 
 

@@ -74,9 +74,11 @@ EMPTY_VOP_BYTES = 8
 PICTURE_START = b"\x00\x00\x01\x00"
 # The groups are: the byte with a picture's type; of MPEG-2's picture coding extension, the byte with the kind
 # of extension and the byte with the picture structure.
-MPEG_PICTURE = re.compile(PICTURE_START + rb".(.)(?:.{0,54}?\x00\x00\x01\xb5(.).(.))?", re.DOTALL)
-# The group holds the size, aspect ratio and rate of the pictures.
-MPEG_SEQUENCE = re.compile(rb"\x00\x00\x01\xb3(.{4})", re.DOTALL)
+MPEG_PICTURE = re.compile(
+    PICTURE_START + rb".(?P<type>.)(?:.{0,54}?\x00\x00\x01\xb5(?P<extension>.).(?P<structure>.))?", re.DOTALL
+)
+# The settings are the size, aspect ratio and rate of the pictures.
+MPEG_SEQUENCE = re.compile(rb"\x00\x00\x01\xb3(?P<settings>.{4})", re.DOTALL)
 PICTURE_CODING_EXTENSION = 8
 FRAME_STRUCTURE = 3
 PICTURE_TYPES = {1: "I", 2: "P", 3: "B"}  # 4: MPEG-1's D-pictures, never mixed with others
@@ -167,15 +169,16 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
 
 def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
     """Return the size in bytes of the NAL length field (MP4, Matroska); 0 for start codes (Annex B)."""
-    # Where the configuration record states the size (lengthSizeMinusOne), and how long it is at least.
+    # The byte of the configuration record whose last two bits are the size less one (lengthSizeMinusOne), and
+    # how long the record is at least.
     if codec == "h264":
-        position = 4
+        byte_of_size = 4
         shortest_record = 7
     else:
-        position = 21
+        byte_of_size = 21
         shortest_record = 23
     if extradata and len(extradata) >= shortest_record and extradata[0] == 1:
-        return (extradata[position] & 3) + 1
+        return (extradata[byte_of_size] & 0b11) + 1
     return 0
 
 
@@ -299,8 +302,9 @@ class FieldReader:
         self._length_size = length_size
         self._number_bits = 0
         # If units have lengths, `extradata` is a configuration record, in which the lengths have 2 bytes.
-        settings = nal_units(extradata[AVCC_FIRST_SET:], 2) if length_size else nal_units(extradata, 0)
-        self._field(settings)  # only to store the bits that a sequence parameter set states
+        units = nal_units(extradata[AVCC_FIRST_SET:], 2) if length_size else nal_units(extradata, 0)
+        # Settings have no picture: this stores the bits that their sequence parameter set states.
+        self._field(units)
 
     def read(self, packet: Packet) -> tuple[int, ...]:
         """Return (frame number, 1 for a bottom field or 0 for a top field) of a packet.
@@ -456,9 +460,10 @@ def read_sei(sei: bytes) -> SeiMessage:
         if kind == SEI_RECOVERY_POINT and content >= b"\x80":
             recovers = True
         elif kind == SEI_DISPLAY_ORIENTATION:
-            first_19_bits = int.from_bytes(content[:3], "big") >> 5
-            ends_turn = first_19_bits >= 1 << 18
-            if first_19_bits > 0 and not ends_turn:
+            first_19_bits = int.from_bytes(content[:3], "big") >> (24 - 19)
+            ends_turn = first_19_bits >> 18 == 1
+            flips_or_angle = first_19_bits & ~(1 << 18)
+            if not ends_turn and flips_or_angle > 0:
                 turns = True
     return SeiMessage(recovers, turns)
 
@@ -483,7 +488,8 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
     turned = False
     sets = b""
     for unit in nal_units(data, length_size):
-        kind = unit[0] >> 1 & 63
+        # The header of a unit: a bit 0, 6 bits of its kind, 6 of its spatial layer, 3 of its temporal layer.
+        kind = unit[0] >> 1 & 0b111111
         if kind in HEVC_PARAMETER_SETS:
             sets += bytes(unit).rstrip(b"\x00")
         if kind == HEVC_SEI and read_sei(bytes(unit[2:])).turns:
@@ -494,8 +500,9 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
         spatial_layer = (unit[0] & 1) << 5 | unit[1] >> 3
         if spatial_layer > 0:
             continue  # only the base layer is decoded
-        temporal_layer = max((unit[1] & 7) - 1, 0)
-        if HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP:
+        temporal_layer = max((unit[1] & 0b111) - 1, 0)  # counted from 1 in the header
+        can_start_here = HEVC_FIRST_IRAP <= kind <= HEVC_LAST_IRAP
+        if can_start_here:
             return PictureHeader(start=True, layer=temporal_layer, sets=sets, turned=turned)
         unreferenced = kind < HEVC_FIRST_IRAP and kind % 2 == 0
         return picture_header(unreferenced=unreferenced, layer=temporal_layer)
@@ -539,17 +546,19 @@ def mpeg12(data: Data, _: int = 0) -> PictureHeader:
     picture = MPEG_PICTURE.search(data)
     if picture is None:
         return NO_HEADER
-    type_byte, extension, structure = (group[0] for group in picture.groups(b"\x00"))
-    is_coding_extension = extension >> 4 == PICTURE_CODING_EXTENSION
-    is_field = is_coding_extension and structure & 3 != FRAME_STRUCTURE
+    byte_of = picture.groupdict(b"\x00")  # 0 where there is no extension
+    coding_type = byte_of["type"][0] >> 3 & 0b111
+    kind_of_extension = byte_of["extension"][0] >> 4
+    structure = byte_of["structure"][0] & 0b11
+    is_field = kind_of_extension == PICTURE_CODING_EXTENSION and structure != FRAME_STRUCTURE
     # Only packets of fields are searched to their end, because it takes time.
     if is_field and bytes(data).count(PICTURE_START) != 2:
         return NO_HEADER
-    kind = PICTURE_TYPES.get(type_byte >> 3 & 7, "")
+    kind = PICTURE_TYPES.get(coding_type, "")
     sequence = MPEG_SEQUENCE.search(data, 0, picture.start())
     if kind != "I" or sequence is None:
         return picture_header(kind=kind)
-    return picture_header(start=True, kind=kind, sets=sequence[1])
+    return picture_header(start=True, kind=kind, sets=sequence["settings"])
 
 
 def vp8(data: Data, _: int = 0) -> PictureHeader:
@@ -565,14 +574,14 @@ def vp9(data: Data, _: int = 0) -> PictureHeader:
     A frame that is not shown has a packet of its own, or shares a packet with a frame that is shown (a
     superframe, annex B).
     """
-    header = data[0]
-    is_profile_3 = header >> 4 & 3 == 3
-    if is_profile_3:
-        header <<= 1  # its header has one more bit, reserved, before those that follow
-    shows_existing = bool(header >> 3 & 1)
-    is_inter_frame = bool(header >> 2 & 1)
-    is_shown = bool(header >> 1 & 1)
-    has_frame_marker = data[0] >> 6 == 2
+    # The bits of the first byte: 2 of the frame marker, 2 of the profile, then the three flags below.
+    first_byte = data[0]
+    has_frame_marker = first_byte >> 6 == 0b10
+    is_profile_3 = first_byte >> 4 & 0b11 == 3
+    flags = first_byte << 1 if is_profile_3 else first_byte  # profile 3 has a reserved bit before the flags
+    shows_existing = bool(flags & 0b1000)
+    is_inter_frame = bool(flags & 0b100)
+    is_shown = bool(flags & 0b10)
     start = has_frame_marker and is_shown and not shows_existing and not is_inter_frame
     is_superframe = data[-1] >> 5 == SUPERFRAME
     hidden = not (is_shown or shows_existing or is_superframe)
@@ -588,9 +597,9 @@ def av1(data: Data, _: int = 0) -> PictureHeader:
     has_sequence_header = False
     while position < len(data):
         header = data[position]
-        kind = header >> 3 & 15
-        has_extension = header & 4
-        states_size = header & 2
+        kind = header >> 3 & 0b1111
+        has_extension = bool(header & 0b100)
+        states_size = bool(header & 0b10)
         position += 2 if has_extension else 1
         if states_size:
             size, position = leb128(data, position)
@@ -599,12 +608,12 @@ def av1(data: Data, _: int = 0) -> PictureHeader:
         first_byte = data[position] if position < len(data) else 0
         if kind == OBU_SEQUENCE_HEADER:
             has_sequence_header = True
-            is_still_picture = first_byte & 8
-            if is_still_picture:
-                break  # reduced_still_picture_header: frame headers then begin with other bits
+            has_reduced_header = bool(first_byte & 0b1000)  # reduced_still_picture_header
+            if has_reduced_header:
+                break  # frame headers then begin with other bits
         elif kind in (OBU_FRAME_HEADER, OBU_FRAME):
-            # show_existing_frame 0, frame_type 00 (key), show_frame 1
-            is_shown_key = first_byte >> 4 == 1
+            # The bits are show_existing_frame 0, frame_type 00 (key), show_frame 1.
+            is_shown_key = first_byte >> 4 == 0b0001
             return picture_header(start=has_sequence_header and is_shown_key)
         position += size
     return NO_HEADER

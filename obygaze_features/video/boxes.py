@@ -105,10 +105,10 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
             search_start = box.start
         else:
             search_start = _search_start(sorted(ends), formats, len(data))
-        reads_second_file = bool(MISREAD & {*formats})
-        if reads_second_file:
-            # FFmpeg reads its packets with those of the first, so the ends of packets tell nothing. A second
-            # file of the same format begins with the same bytes.
+        is_read_as_one_file = bool(MISREAD & {*formats})
+        if is_read_as_one_file:
+            # FFmpeg reads the packets of the second file with those of the first, so the ends of packets tell
+            # nothing. A second file of the same format begins with the same bytes.
             second_start = data.find(data[:OWN_HEAD_BYTES], 1)
             if second_start > 0:
                 return second_start
@@ -262,11 +262,13 @@ def is_scrambled(path: Path, start: int = 0) -> bool:
         file.seek(start)
         content = file.read(TRANSPORT_BYTES)
     is_from_inside = start > 0
+    # A program stream is a sequence of packs of packets.
     pack_start = content.find(PACK) if is_from_inside else 0
     is_program_stream = content.startswith(PACK, pack_start)
     if is_program_stream and SCRAMBLED_PICTURE.search(content, pack_start + len(PACK)):
         return True
-    if is_from_inside:  # where the first packet begins is searched for
+    # Otherwise it may be a transport stream.
+    if is_from_inside:  # where its first packet begins is searched for
         return SCRAMBLED_INSIDE.search(content) is not None
     return SCRAMBLED.match(content) is not None
 

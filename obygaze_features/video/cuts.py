@@ -173,7 +173,8 @@ class DifferenceDetector:
     def _measure(self, picture: NDArray[np.float32]) -> None:
         """Compare the next picture with the one before, and with the one `FLASH + 1` frames before.
 
-        The second difference is small if the change between them was only a flash of light.
+        The second difference is small if the change between them was only a flash of light. `_tail` holds the
+        last pictures, from that earlier one on.
         """
         if len(self._head) <= FLASH:
             self._head.append(picture)
@@ -220,12 +221,10 @@ class DifferenceDetector:
         blocks = np.array_split(around, len(changes) // AT_ONCE + 1)  # so that little memory is needed
         usual = np.concatenate([np.percentile(block, USUAL_PERCENTILE, axis=1) for block in blocks])
         highest_near = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1].max(axis=1)
-        is_cut = (
-            (changes >= LEAST_CHANGE)
-            & (changes >= TIMES_USUAL * usual)
-            & (changes == highest_near)
-            & (self._lasting_changes() >= changes / 2)
-        )
+        is_large = (changes >= LEAST_CHANGE) & (changes >= TIMES_USUAL * usual)
+        is_peak = changes == highest_near
+        is_no_flash = self._lasting_changes() >= changes / 2
+        is_cut = is_large & is_peak & is_no_flash
         is_cut[0] = False
         return [int(number) for number in np.flatnonzero(is_cut)]
 
@@ -234,6 +233,8 @@ class DifferenceDetector:
 
         `across_flash[t]` compares the pictures t - FLASH - 1 and t. If the change at t ends a flash, it is
         small. If the change begins a flash, the value FLASH frames later is: the earlier picture is back.
+        With FLASH = 2, in the pictures `a a F F a a`, the change to `F` at 2 is judged by the difference of
+        1 and 4, and so is the change back at 4.
         """
         across_flash = np.array(self._across_flash)
         across_flash_later = np.append(across_flash[FLASH:], np.full(FLASH, np.inf))[: len(across_flash)]

@@ -84,7 +84,7 @@ class Decoder:
         Frames that were decoded so far.
     errors
         Packets that the decoder refused so far.
-    labelled
+    known_by_packet
         Whether frames are known by the numbers of their packets, else by counting.
 
     Raises
@@ -102,7 +102,7 @@ class Decoder:
         self.table = index_packets(path, self._reusable)
         self.decoded = 0
         self.errors = 0
-        self.labelled = self.table.labelled
+        self.known_by_packet = self.table.known_by_packet
 
     @contextmanager
     def _opened(self) -> Iterator[Source]:
@@ -138,6 +138,7 @@ class Decoder:
             On an error, or a frame that is missing, damaged or out of order: decode sequentially instead.
         """
         last_number = -1  # of the frames yielded so far
+        # The second time without seeks, if one of the first time failed.
         for may_seek in (self.table.seekable, False):
             remaining = [number for number in targets if number > last_number]
             with suppress(SeekFailed), self._opened() as source:
@@ -161,7 +162,8 @@ class Decoder:
             try:
                 if seeks and first - position.number > SEEK_AHEAD:
                     position = self._seek_before(source, first, position.number)
-                # None stands for packets that the file lacks now; `_needed` refuses it.
+                # None stands for packets that the file lacks now; `_needed` refuses it. The range comes first
+                # in `zip`, which then takes no packet behind the last one: the next run begins with it.
                 packets = chain(position.packets, repeat(None))
                 numbered_packets = zip(range(position.number, last + 1), packets, strict=False)
                 needed = self._needed(numbered_packets, first, frame_of_packet)
@@ -231,12 +233,13 @@ class Decoder:
             The file has changed since its packets were read.
         """
         for number, packet in packets:
-            is_skipped = number < first and packet is not None
-            if is_skipped:
+            is_before_first = number < first and packet is not None
+            if is_before_first:
                 continue
             if packet is None or not self.table.is_packet(number, packet):
                 raise NotSafe("the file gives other packets than at first reading")
-            if number in wanted or not self.table.skippable.item(number):
+            is_referred_to = not self.table.skippable.item(number)
+            if number in wanted or is_referred_to:
                 packet.pts = number
                 packet.dts = None
                 yield number, packet
@@ -258,58 +261,60 @@ class Decoder:
         Raises
         ------
         NotSafe
-            A frame is damaged, missing, out of order, or without its label.
+            A frame is damaged, missing, out of order, or without the number of its packet.
         """
         context = source.context
         may_skip = self.table.stream.codec in SKIPS_UNREFERENCED
-        due = set[int]()  # wanted packets that went into the decoder and whose frames have not come out yet
-        last_label = -1
+        waited_for = set[int]()  # wanted packets in the decoder whose frames have not come out yet
+        last_number = -1  # of the packet of the last frame
         end = (-1, None)  # instead of a packet, None makes the decoder give the frames that it still holds
         for number, packet in chain(packets, (end,)):
             if may_skip:
+                # The decoder leaves out the picture of a packet that is not wanted if none refers to it.
                 is_wanted = packet is None or number in frame_of_packet
                 context.skip_frame = "DEFAULT" if is_wanted else "NONREF"
             if number in frame_of_packet:
-                due.add(number)
+                waited_for.add(number)
             for frame in context.decode(packet):
                 self.decoded += 1
-                label = self._checked_label(frame, last_label)
-                last_label = label
-                if label in frame_of_packet:
+                packet_number = self._packet_number(frame, last_number)
+                last_number = packet_number
+                if packet_number in frame_of_packet:
                     if frame.is_corrupt:
                         raise NotSafe("the decoder flags a frame as damaged")
-                    due.discard(label)
-                    yield frame_of_packet[label], frame
+                    waited_for.discard(packet_number)
+                    yield frame_of_packet[packet_number], frame
         context.flush_buffers()
-        if due:
+        if waited_for:
             raise NotSafe("a frame did not come out of the decoder")
 
-    def _checked_label(self, frame: VideoFrame, last_label: int) -> int:
+    def _packet_number(self, frame: VideoFrame, last_number: int) -> int:
         """Return the number of a frame's packet, and check that frames come out in display order.
 
         Parameters
         ----------
         frame
             A decoded frame.
-        last_label
+        last_number
             Number of the packet of the frame that came out before it; -1 for the first frame.
 
         Raises
         ------
         NotSafe
-            The frame has no label, or came out of order.
+            The frame has no such number, or came out of order.
         """
         rank = self.table.rank
-        label = frame.pts
-        if label is None or not 0 <= label < len(rank):
+        number = frame.pts  # as `_needed` has set it
+        if number is None or not 0 <= number < len(rank):
             raise NotSafe("a frame came out without its label")
-        if last_label >= 0 and rank[label] <= rank[last_label]:
-            # The decoder reorders pictures. Time stamps that nevertheless rise are times of decoding, and the
-            # display order that they gave is wrong.
+        if last_number >= 0 and rank[number] <= rank[last_number]:
+            # The decoder reorders pictures. If the time stamps rise in decoding order all the same, they are
+            # times of decoding. The display order that they gave is wrong, so that packets do not tell which
+            # frame is which.
             if rises(rank):
-                self.labelled = False
+                self.known_by_packet = False
             raise NotSafe("frames came out in another order than that of display")
-        return label
+        return number
 
     # --- all frames in order
     # -------------------------------------------------------------------------
@@ -341,9 +346,9 @@ class Decoder:
                 raise VideoError("the file is damaged: not one picture can be decoded", self.path)
             numbers, is_key, pts, dts = np.array(rows, np.int64).T
             # In a damaged file, frames may be out of order or duplicated: each is taken once, in order.
-            index, first_row = np.unique(numbers, return_index=True)
+            index, first_rows = np.unique(numbers, return_index=True)
             # Times of the table, if it is known which packets gave the frames; else those from the decoder.
-            if self.labelled or len(index) == len(self.table.frame_times):
+            if self.known_by_packet or len(index) == len(self.table.frame_times):
                 time_s = self.table.frame_times.time_s[index]
             elif _has_times(pts, len(index)):
                 time_s = seconds(pts.tolist(), source)
@@ -351,22 +356,22 @@ class Decoder:
                 time_s = seconds(dts.tolist(), source)
             else:
                 time_s = np.full(len(index), np.nan)
-        return FrameTimes(index, time_s, is_key[first_row] > 0)
+        return FrameTimes(index, time_s, is_key[first_rows] > 0)
 
     def _numbered(self, source: Source) -> Iterator[Frame]:
         """Decode all frames, and yield each with its number in display order.
 
-        The number follows from the frame's packet if frames are identified by their packets (`labelled`).
-        Otherwise frames are counted as they come out.
+        The number follows from the frame's packet if frames are known by these (`known_by_packet`). Otherwise
+        frames are counted as they come out.
         """
         packets = source.packets()
-        if not self.labelled:
+        if not self.known_by_packet:
             yield from enumerate(damage_as_video_error(self.frames(source.context, packets), self.path))
             return
         number_of_packet = {int(packet): number for number, packet in enumerate(self.table.shown)}
         frames = damage_as_video_error(self.frames(source.context, number_packets(packets)), self.path)
         for number, frame, counted in number_frames(frames, number_of_packet, rising=rises(self.table.rank)):
-            self.labelled = self.labelled and not counted
+            self.known_by_packet = self.known_by_packet and not counted
             if number is not None:
                 yield number, frame
 
@@ -424,7 +429,8 @@ def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.b
     starts = np.flatnonzero(table.random_access).tolist()
     for packet in table.shown[list(targets)].tolist():
         start = bisect_right(starts, packet) - 1
-        # In an open group, a frame that is shown before the random access point needs an earlier one.
+        # In an open group, a frame that is shown before the random access point needs an earlier one: of
+        # I P B | I B B P, with the last I shown behind the two B, these refer to the P before it, too.
         while start >= 0 and table.rank[starts[start]] > table.rank[packet]:
             start -= 1
         # A frame that is shown before the first random access point needs the beginning of the file.

@@ -162,15 +162,16 @@ def number_frames(
     rising
         Whether stamps rise in decoding order.
     """
-    counted = False
+    counts_frames = False
     last_number = -1
-    for frame, next_frame in pairwise(chain(frames, (None,))):
+    end: tuple[Any, ...] = (None,)  # the last frame has no next one
+    for frame, next_frame in pairwise(chain(frames, end)):
         if rising and next_frame is not None and _steps_back(frame, next_frame):
-            counted = True
-        number = last_number + 1 if counted else numbers.get(frame.pts)
+            counts_frames = True
+        number = last_number + 1 if counts_frames else numbers.get(frame.pts)
         if number is not None:
             last_number = number
-        yield NumberedFrame(number, frame, counted)
+        yield NumberedFrame(number, frame, counts_frames)
 
 
 def _steps_back(before: Any, frame: Any) -> bool:

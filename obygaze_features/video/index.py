@@ -110,8 +110,8 @@ def index_packets(path: Path, reusable: list[ReusableFile] | None = None) -> Pac
     path
         The file.
     reusable
-        If given, a small file that can be decoded sparsely is appended, still open and with its packets, so
-        that it need not be read again. The caller must close it.
+        A list, or None. A small file that can be decoded sparsely is appended to it, still open and with its
+        packets, so that it need not be read again. The caller must close it.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     keep
         Whether to return the packets themselves, too.
     """
-    rows: list[tuple[int | None, ...]] = []
+    rows: list[tuple[int | None, ...]] = []  # 8 values a packet
     headers: list[PictureHeader] = []
     side_data = set[str]()
     loaded: list[Packet] = []
@@ -244,11 +244,8 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
                 loaded.append(packet)
     except FFmpegError:
         error = f"reading stopped at damaged data after {len(rows)} packets"
-    numbers: list[int] = []
-    for row in rows:
-        numbers += [MISSING if value is None else value for value in row]
-    columns_of_rows = np.array(numbers, np.int64).reshape(-1, 8).T.copy()  # 8 values a packet
-    pts, dts, pos, size, duration, *flag_columns = columns_of_rows
+    values = [MISSING if value is None else value for row in rows for value in row]
+    pts, dts, pos, size, duration, *flag_columns = np.array(values, np.int64).reshape(-1, 8).T.copy()
     key, hidden, corrupt = (column > 0 for column in flag_columns)
     _merge_fields(headers, pts, dts, hidden)
     late = late_streams(files_of(source.path), source.formats, appeared_later(source.container))
@@ -281,13 +278,13 @@ def _merge_fields(
     A second field also gets the presentation time of the first, and a time of decoding not before it. The
     arrays, each of shape [P], are changed in place.
     """
-    second = second_fields([header.field for header in headers])
-    if not second:
+    second_packets = second_fields([header.field for header in headers])
+    if not second_packets:
         return
-    first = np.array(second) - 1
-    pts[second] = pts[first]
-    hidden[second] = True
-    dts[second] = np.maximum(dts[first], dts[second])  # `MISSING` is below all
+    first_packets = np.array(second_packets) - 1
+    pts[second_packets] = pts[first_packets]
+    hidden[second_packets] = True
+    dts[second_packets] = np.maximum(dts[first_packets], dts[second_packets])  # `MISSING` is below all
 
 
 class NotedLine(NamedTuple):
@@ -373,6 +370,8 @@ class _StreamFacts:
 
         Where FFmpeg estimated the times of presentation, `stated` has times of decoding, and those of
         presentation are computed from them: the k-th picture shown appears when picture k + 1 is decoded.
+        Pictures that are decoded at 0, 10, 20, 30 and are shown in the order 1, 3, 2, 4 get the times of
+        presentation 10, 30, 20, 40.
         """
         line = self.stated.line
         if self.has_estimated_times and line.known:
@@ -426,7 +425,7 @@ class _StreamFacts:
         return np.array([header.start for header in headers])
 
     @cached_property
-    def may_be_labelled(self) -> bool:
+    def may_be_known_by_packet(self) -> bool:
         """Whether the display order is known without decoding, if time stamps are presentation times.
 
         Formats that are not in `TIMED_FORMATS` store no presentation times, and FFmpeg's estimates are wrong
@@ -438,13 +437,13 @@ class _StreamFacts:
         return has_presentation_times and self.has_unique_times
 
     @cached_property
-    def states_decoding_times(self) -> bool:
+    def stamps_are_decoding_times(self) -> bool:
         """Whether the presentation time stamps are really times of decoding, so that they give a wrong order.
 
         Stamps that may be so are tested by decoding some pictures.
         """
         may_reorder = self.source.context.has_b_frames
-        if not self.may_be_labelled or self.is_ordered_by_kind or not may_reorder:
+        if not self.may_be_known_by_packet or self.is_ordered_by_kind or not may_reorder:
             return False
         packets = self.packets
         group_start = find_suspect_group(self.rank, packets.pts, packets.dts, self.random_access)
@@ -452,14 +451,20 @@ class _StreamFacts:
         return has_suspect_group and reorders(self.source.path, self.random_access, group_start)
 
     @property
-    def labelled(self) -> bool:
+    def known_by_packet(self) -> bool:
         """Whether a decoded frame's place in the display order follows from the number of its packet."""
-        return self.may_be_labelled and not self.states_decoding_times
+        return self.may_be_known_by_packet and not self.stamps_are_decoding_times
+
+    @property
+    def seekable(self) -> bool:
+        """Whether a packet after a seek is identified by its time stamp and size."""
+        has_all_stamps = MISSING not in self.packets.pts
+        return self.known_by_packet and has_all_stamps and bool(self.formats & SEEKABLE_FORMATS)
 
     @cached_property
     def unsafe(self) -> str:
         """Why the stream cannot be decoded sparsely; empty if it can."""
-        if self.states_decoding_times:
+        if self.stamps_are_decoding_times:
             return DECODING_TIMES
         return _why_unsafe(
             self.source,
@@ -472,7 +477,7 @@ class _StreamFacts:
     @property
     def ordered(self) -> bool:
         """Whether the display order of the packets is known without decoding."""
-        return self.labelled or not self.unsafe
+        return self.known_by_packet or not self.unsafe
 
     @cached_property
     def shown(self) -> NDArray[np.int64]:
@@ -537,8 +542,8 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
         # A container that declares its frames has an entry for each, so its long steps are meant.
         holes=np.zeros((0, 2)) if source.declared else times.holes(),
         unsafe=facts.unsafe,
-        labelled=facts.labelled,
-        seekable=facts.labelled and MISSING not in packets.pts and bool(facts.formats & SEEKABLE_FORMATS),
+        known_by_packet=facts.known_by_packet,
+        seekable=facts.seekable,
         losses=tuple(_losses(facts)),
         part_first=line.first,
         part_offset_s=(line.offset * tick_s).astype(np.float64),
@@ -677,13 +682,12 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
     estimated
         Whether its times of presentation are FFmpeg's estimates: then times of decoding are used.
     """
-    candidates = (
-        (packets.dts if estimated else packets.pts, ""),
-        (packets.dts, "the file stores no presentation times: decoding times stand in"),
-        (packets.pts, SOME_TIMES),
+    candidates = (  # times, whether missing ones are filled in, and the note on it
+        (packets.dts if estimated else packets.pts, False, ""),
+        (packets.dts, False, "the file stores no presentation times: decoding times stand in"),
+        (packets.pts, True, SOME_TIMES),
     )
-    for ticks, note in candidates:
-        fills_in_times = note == SOME_TIMES
+    for ticks, fills_in_times, note in candidates:
         is_timed = ticks != MISSING
         has_enough_times = is_timed[~packets.hidden].any() if fills_in_times else is_timed.all()
         are_all_equal = len(ticks) > 1 and not _are_times(ticks)
@@ -692,13 +696,14 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
         if "avi" in source.formats:
             return _line_of_entries(ticks, packets.dts, note)
         has_all_decoding_times = MISSING not in packets.dts
+        corrected = ticks
         if program and has_all_decoding_times:
-            ticks = correct_outliers(ticks, _ticks_per_picture(source))  # noqa: PLW2901 - the same times, without outliers
+            corrected = correct_outliers(ticks, _ticks_per_picture(source))
         decoding = None
         if has_all_decoding_times and DECODING_FORMATS & {*source.formats}:
-            decoding = ticks if estimated else packets.dts
+            decoding = corrected if estimated else packets.dts
         line = time_line(
-            ticks,
+            corrected,
             step=_ticks_per_picture(source, stated=fills_in_times),
             longest_pause=_longest_steps(source, packets),
             key=packets.key,
@@ -823,7 +828,7 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
         Packets whose picture is cut off by the header of the next file, and the first packet that is decoded
         with the codec settings of another file; 0 if there is none.
     """
-    starts = line.first[1:].tolist()
+    starts = line.first[1:].tolist()  # the first packet of each further file
     if "matroska" not in source.formats or not starts:
         return Seams([], 0)
     settings = source.context.extradata or b""
@@ -834,7 +839,7 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
     wrongly_decoded = 0
     for first, (head_position, head) in zip(starts, file_heads, strict=True):
         last = first - 1
-        end_of_last = position[last] + BLOCK_HEAD + size[last]
+        end_of_last = position[last] + BLOCK_HEAD + size[last]  # where the last block should end
         if 0 < head_position < end_of_last:
             cut.append(last)
         brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
@@ -886,16 +891,19 @@ def _picture_ends(packets: Packets) -> NDArray[np.int64]:
 def _unread_tail(source: Source, packets: Packets) -> str:
     """Return a sentence if the end of a transport or program stream is encrypted or of another stream."""
     formats = {*source.formats}
-    tail = int(_picture_ends(packets).max(initial=0))
-    if {"mpegts", "mpeg"} & formats and is_scrambled(files_of(source.path)[-1], tail):
-        return f"from byte {tail:,} on its packets are encrypted (scrambled), and are not read"
+    end_of_pictures = int(_picture_ends(packets).max(initial=0))  # byte behind the last picture
+    if {"mpegts", "mpeg"} & formats and is_scrambled(files_of(source.path)[-1], end_of_pictures):
+        return f"from byte {end_of_pictures:,} on its packets are encrypted (scrambled), and are not read"
     # The map of a transport stream may name another stream of pictures: only that goes on then.
     last_position = packets.pos.max(initial=0)
-    another_follows = any(stream.kind == "video" and stream.byte > last_position for stream in packets.late)
+    another_begins_behind = any(
+        stream.kind == "video" and stream.byte > last_position for stream in packets.late
+    )
     has_several = "mpegts" in formats and len(source.container.streams.video) > 1
-    ends_early = tail < ANOTHER_BELOW * file_state(source.path)[0]
-    if another_follows or (has_several and ends_early):
-        return f"from byte {tail:,} on the file has pictures of another stream: {JOIN}"
+    file_bytes, _ = file_state(source.path)
+    ends_early = end_of_pictures < ANOTHER_BELOW * file_bytes
+    if another_begins_behind or (has_several and ends_early):
+        return f"from byte {end_of_pictures:,} on the file has pictures of another stream: {JOIN}"
     return ""
 
 
@@ -907,7 +915,6 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """
     source = facts.source
     packets = facts.packets
-    line = facts.line
     second_start = find_second_file(
         files_of(source.path)[-1], source.formats, _picture_ends(packets).tolist()
     )
@@ -915,25 +922,34 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
     is_fragmented = "mov" in source.formats and not source.declared
     dropped = _packets_dropped_by_times(packets) if is_fragmented else np.zeros(0, np.int64)
+    # FFmpeg reads the fragments of a second file as it reads those of the first.
     is_second_read_whole = is_fragmented and len(read_of_second) > 0 and len(dropped) == 0
     if second_start > 0 and not is_second_read_whole:
-        from_s = _last_picture_s(facts)
-        starts = np.append(read_of_second, line.first[1:])
-        if len(starts) and line.known:  # what was read of the second file may be wrong, too
-            from_s = min(from_s, facts.time_of(int(starts.min())))
+        from_s = _start_of_unread_second_file_s(facts, read_of_second)
         yield (
             from_s,
             f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}",
         )
     elif len(dropped):
-        from_s = facts.time_of(int(dropped[0]) - 1)
+        last_kept = int(dropped[0]) - 1
+        n_dropped = counted(len(dropped), "picture is", "pictures are")
         yield (
-            from_s,
-            (
-                f"{counted(len(dropped), 'picture is', 'pictures are')} left out, because times "
-                f"of fragments step back: {JOIN}"
-            ),
+            facts.time_of(last_kept),
+            f"{n_dropped} left out, because times of fragments step back: {JOIN}",
         )
+
+
+def _start_of_unread_second_file_s(facts: _StreamFacts, read_of_second: NDArray[np.int64]) -> float:
+    """Return the time in seconds from which a second file that is not read, or not whole, is lost.
+
+    It is the time of the last picture. But what was read of the second file may be wrong too: it begins at
+    the first packet of `read_of_second`, or where a second part of the time line begins.
+    """
+    from_s = _last_picture_s(facts)
+    possible_starts = np.append(read_of_second, facts.line.first[1:])
+    if len(possible_starts) and facts.line.known:
+        from_s = min(from_s, facts.time_of(int(possible_starts.min())))
+    return from_s
 
 
 def _packets_dropped_by_times(packets: Packets) -> NDArray[np.int64]:
@@ -1036,16 +1052,17 @@ def _stated_end_s(facts: _StreamFacts) -> float:
 
 def truncation(source: Source, packets: Packets) -> str:
     """Return in words how a file is cut off, by what its container states; empty if it is whole."""
-    size = file_state(source.path)[0]
+    size, _ = file_state(source.path)
     stated = stated_bytes(files_of(source.path)[0])
     if packets.error:
         return packets.error
-    read = packets.read
+    n_read = packets.read
     if "avi" in source.formats and packets.dts[-1] != MISSING:
-        # AVI counts ticks, not packets: a dropped frame has a number but may have no packet.
-        read = packets.dts[-1] + 1
-    if read < TRUNCATED_BELOW * source.declared:
-        return f"the file is cut off: {read} of {source.declared} packets are there"
+        # AVI declares frames: the decoding time of a packet is the number of its frame, from 0. A dropped
+        # frame has a number but may have no packet.
+        n_read = packets.dts[-1] + 1
+    if n_read < TRUNCATED_BELOW * source.declared:  # 0 if the container declares no number
+        return f"the file is cut off: {n_read} of {source.declared} packets are there"
     if size < TRUNCATED_BELOW * stated:
         return f"the file is cut off: {size:,} of {stated:,.0f} bytes are there"
     if "yuv4mpegpipe" in source.formats:

@@ -157,11 +157,14 @@ def _first_byte(files: Sequence[Path], formats: Collection[str], stream: ListedS
 def _first_transport_packet(data: mmap, pid: int) -> int:
     """Return where the first packet of a transport stream with a PID begins; -1 if there is none.
 
-    A packet begins with a "G", three flags and the 13 bits of its PID, and is followed by another packet.
+    A packet begins with a "G", three flags and the 13 bits of its PID, and is followed by another packet. For
+    the PID 0x0102 the second byte is 0x01, 0x21, 0x41 or another with these flags, and the third is 0x02.
     """
-    upper_bytes = [bytes([flags | pid >> 8]) for flags in range(0, 256, 32)]
+    upper_5_bits = pid >> 8
+    lower_8_bits = pid & 0xFF
+    upper_bytes = [bytes([flags << 5 | upper_5_bits]) for flags in range(8)]
     any_upper_byte = b"".join(re.escape(byte) for byte in upper_bytes)
-    lower_byte = re.escape(bytes([pid & 255]))
+    lower_byte = re.escape(bytes([lower_8_bits]))
     packet_head = re.compile(b"G[" + any_upper_byte + b"]" + lower_byte, re.DOTALL)
     for match in packet_head.finditer(data):
         start = match.start()

@@ -44,7 +44,7 @@ class PacketTable:
         Shape [H, 2]: starts and ends, in seconds, of where the file lacks frames.
     unsafe
         Why the stream cannot be decoded sparsely; empty if it can.
-    labelled
+    known_by_packet
         Whether a decoded frame is identified by the number of its packet.
     seekable
         Whether a packet after a seek is identified by its time stamp and size.
@@ -76,7 +76,7 @@ class PacketTable:
     frame_times: FrameTimes
     holes: NDArray[np.float64]
     unsafe: str
-    labelled: bool
+    known_by_packet: bool
     seekable: bool
     losses: tuple[tuple[float, str], ...]
     part_first: NDArray[np.int64]

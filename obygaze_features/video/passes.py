@@ -166,11 +166,13 @@ class WindowReader(Decoder, Generic[T]):
             ready = [window for window in pending if window.missing <= known.keys()]
             pending = [window for window in pending if window not in ready]
             yield from self.distribute(_known_frames(known, missing_frames(ready)), ready)
+        # First attempt: sparsely. The generator returns the windows that are left.
         if not why_sequential:
             pending = yield from self._read_sparsely(pending)
-        # Each of the next attempts removes the windows that it completes from `pending`.
+        # Second attempt: sequentially. This and the next attempt remove the windows that they complete.
         if pending:
             yield from self._read_sequentially(pending, by_packet=True)
+        # Last attempt: sequentially, with frames that are known to exist.
         if pending:
             self._take_existing_frames()
             pending, errors = self.choose_frames(pending)
@@ -237,7 +239,7 @@ class WindowReader(Decoder, Generic[T]):
                         window.why_sequential = str(reason)
                         unsafe.append(window)
                     else:
-                        window.why_sequential = ""
+                        window.why_sequential = ""  # until it fails alone
                         unsafe += yield from self._read_sparsely([window])
             else:
                 # Windows are left if the decoder returned too few frames.
@@ -300,23 +302,24 @@ class WindowReader(Decoder, Generic[T]):
         by_packet
             As for `_read_sequentially`.
         """
-        waiting: dict[int, list[Window[T]]] = {}
+        windows_waiting_for: dict[int, list[Window[T]]] = {}  # number of a frame -> windows that lack it
         for window in windows:
             for number in window.missing:
-                waiting.setdefault(number, []).append(window)
+                windows_waiting_for.setdefault(number, []).append(window)
         complete: list[tuple[Window[T], WindowResult[T]]] = []  # not yielded yet
         for number, picture, result_of_request in frames:
-            windows_of_frame = waiting.pop(number, ())
+            windows_of_frame = windows_waiting_for.pop(number, ())
             # The function of a request may change the pixels, so the picture's properties are noted before.
             for window in windows_of_frame:
                 window.collected.note(number, picture)
             for window in windows_of_frame:
                 window.collected.images[number] = window.results_for(number, result_of_request)
                 window.missing.discard(number)
-                numbers_are_sure = self.labelled or not by_packet or not self.errors
-                if not window.missing and numbers_are_sure:
+                # Frames that are only counted have wrong numbers behind a packet that the decoder refused.
+                are_numbers_sure = self.known_by_packet or not by_packet or not self.errors
+                if not window.missing and are_numbers_sure:
                     complete.append((window, (window.number, self._finished(window))))
-            has_later_frames = len(waiting) > 0
+            has_later_frames = len(windows_waiting_for) > 0
             if has_later_frames:
                 yield from _taken_results(complete, windows)
         yield from _taken_results(complete, windows)
@@ -364,7 +367,8 @@ class WindowReader(Decoder, Generic[T]):
         """Decode the whole stream to find the frames that exist; from then on frames are chosen among these.
 
         Where packets gave no frame is added to the holes, if their times can be told: each frame that exists
-        then has the time of a packet.
+        then has the time of a packet. If of frames at 0, 0.5, 1 and 1.5 s the second and third do not exist,
+        the hole is from 0.5 to 1.5 s.
         """
         self.frame_times = self.find_frames()
         all_times = self.table.frame_times
@@ -373,7 +377,7 @@ class WindowReader(Decoder, Generic[T]):
         is_lost = ~np.isin(all_times.time_s, self.frame_times.time_s)
         frame_edges_s = np.append(all_times.time_s, all_times.end_s)  # each frame ends where the next begins
         lost_s = [(frame_edges_s[first], frame_edges_s[last + 1]) for first, last in runs(is_lost)]
-        holes = np.concatenate([self.table.holes, np.array(lost_s, np.float64).reshape(-1, 2)])
+        holes = np.concatenate([self.table.holes, np.array(lost_s, np.float64).reshape(-1, 2)])  # [H, 2]
         in_order = holes[np.argsort(holes[:, 0], kind="stable")]
         self._holes = np.array(_joined(in_order), np.float64).reshape(-1, 2)
 

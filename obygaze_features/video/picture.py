@@ -175,9 +175,11 @@ class Converter:
     def _contradicts(self, frame: VideoFrame, tags: "Tags") -> bool:
         """Return whether a frame's colour matrix or range differs from the one that the stream states."""
         stream = self._stream
-        if tags.matrix not in MATRICES.values():
+        has_matrix = tags.matrix in MATRICES.values()  # not so RGB and grey
+        if not has_matrix:
             return False
-        if stream.matrix != UNTAGGED and MATRICES.get(stream.matrix) != tags.matrix:
+        states_matrix = stream.matrix != UNTAGGED
+        if states_matrix and MATRICES.get(stream.matrix) != tags.matrix:
             return True
         frame_range = RANGES.get(int(frame.color_range))
         both_state_range = stream.full_range is not None and frame_range is not None
@@ -295,8 +297,14 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
         raise VideoError(
             f"its colours are coded as {coding}, which cannot be read here: convert it to BT.709"
         )
-    remarks = _remarks_on_colours(pixels, color_range, transfer)
-    return Tags(matrix, full_range, remarks, has_alpha(pixels), is_exact(pixels), levels)
+    return Tags(
+        matrix,
+        full_range,
+        remarks=_remarks_on_colours(pixels, color_range, transfer),
+        alpha=has_alpha(pixels),
+        exact=is_exact(pixels),
+        levels=levels,
+    )
 
 
 def _remarks_on_colours(pixels: VideoFormat, color_range: int, transfer: int) -> tuple[str, ...]:
@@ -402,10 +410,10 @@ def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
     display_matrix = data_by_name.get(Type.DISPLAYMATRIX.name)
     if display_matrix is None:
         return Turn(0, mirrored=False, oblique=False), names
-    # The upper left 2 x 2 of the 3 x 3 matrix, row by row.
-    values = np.frombuffer(bytes(display_matrix), np.int32)[[0, 1, 3, 4]].astype(np.float64)
-    largest = max(1, *abs(values))
-    signs = np.sign(np.round(values / largest, 2))  # so a turn by 89.9 degrees is a quarter
+    matrix = np.frombuffer(bytes(display_matrix), np.int32)[:9].reshape(3, 3)
+    turning_part = matrix[:2, :2].astype(np.float64).reshape(-1)  # row by row; the rest moves the picture
+    largest = max(1, *abs(turning_part))
+    signs = np.sign(np.round(turning_part / largest, 2))  # so a turn by 89.9 degrees is a quarter
     return turn_of_matrix(*signs.tolist()), names
 
 

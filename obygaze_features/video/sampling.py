@@ -180,6 +180,7 @@ class FrameTimes:
             return no_holes
         steps = np.diff(self.time_s)
         long_steps = np.flatnonzero(steps > LONG_STEP * usual_step)
+        # One long step among enough others is a hole, even in a video too short for the share.
         always_allowed = 1 if len(steps) >= ENOUGH_STEPS else 0
         most_long_steps = max(MOST_LONG_STEPS * len(steps), always_allowed)
         has_variable_rate = len(long_steps) > most_long_steps
@@ -220,14 +221,16 @@ class FrameTimes:
         Returns
         -------
         NDArray
-            Shape [1, 2]: from the end of the video to the end of the span; or [0, 2].
+            Shape [1, 2]: from the end of the video to the end of the span. Shape [0, 2] if the video covers
+            enough of the span, so that both can be joined to stretches from `gaps`.
         """
+        no_overhang = np.zeros((0, 2))
         if end_s is None:
-            return np.zeros((0, 2))
+            return no_overhang
         start = start_s or 0.0
         covered_s = self.end_s - start
         if covered_s >= SPAN_COVERED * (end_s - start):
-            return np.zeros((0, 2))
+            return no_overhang
         return np.array([[max(start, self.end_s), end_s]])
 
     def gaps(
@@ -254,9 +257,10 @@ class FrameTimes:
         if first - start > LONG_STEP * self.step_s:
             holes = np.concatenate([[(start, first)], holes])
         clipped = np.clip(holes, start, end)
-        inside = clipped[clipped[:, 0] < clipped[:, 1]]
+        inside = clipped[clipped[:, 0] < clipped[:, 1]]  # [G, 2]
         missing_s = float(np.sum(inside[:, 1] - inside[:, 0]))
-        return inside if is_large_hole(missing_s, end - start) else np.zeros((0, 2))
+        no_gaps = np.zeros((0, 2))
+        return inside if is_large_hole(missing_s, end - start) else no_gaps
 
 
 def describe_gaps(gaps: NDArray[np.float64]) -> str:

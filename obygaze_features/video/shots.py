@@ -148,17 +148,17 @@ class Meter:
         The film has no presentation times.
     """
 
-    def __init__(self, table: PacketTable, finder: Detector) -> None:
-        """Prepare for the frames of a stream, which must have times; `finder` detects the cuts."""
+    def __init__(self, table: PacketTable, cut_detector: Detector) -> None:
+        """Prepare for the frames of a stream, which must have times."""
         self.frames = table.frame_times
         self.frames.need_times("which shots need")
-        self.finder = finder
+        self.cut_detector = cut_detector
         self._convert = Converter(table.stream)
         # Frames that are cropped or transparent are measured after conversion to RGB. Others are measured as
         # they are decoded, because the conversion takes time.
         self._needs_conversion = bool(table.stream.crop) or table.stream.alpha
         self._reformatter = VideoReformatter()
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []  # one for each frame, with the fields of `FRAME`
 
     def add(self, number: int, frame: VideoFrame) -> None:
         """Measure the next frame, and pass it to the cut detector.
@@ -170,17 +170,17 @@ class Meter:
         if self._needs_conversion:
             frame = VideoFrame.from_ndarray(self._convert(frame).rgb)
         small = scaled(self._reformatter, frame, SMALL, "gray")
-        self.finder.add(frame, small)
+        self.cut_detector.add(frame, small)
         is_black = small <= BLACK
         is_dark = small <= DARK_LEVEL
         may_hold_credits = bool(is_dark.mean() >= CREDITS_DARK)
-        letters = 0
+        n_letter_edges = 0
         if may_hold_credits and not is_dark.all():
-            letters = text_edges(scaled(self._reformatter, frame, FINE, "gray"))
+            n_letter_edges = text_edges(scaled(self._reformatter, frame, FINE, "gray"))
         time_s = self.frames.time_s[number]
         is_black_picture = is_black.mean() >= FULL
         bars = _count_bars(is_black)
-        self._rows.append((number, time_s, is_black_picture, may_hold_credits, letters, bars))
+        self._rows.append((number, time_s, is_black_picture, may_hold_credits, n_letter_edges, bars))
 
     def measured(self) -> NDArray[Any]:
         """Return the measurements so far: [T] of type `FRAME`."""
@@ -239,8 +239,10 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
         end = last + 1
         edges_of_line = int(edges_of_row[first:end].sum())
         columns = np.flatnonzero(is_edge[first:end].any(axis=0))
-        # Letters are narrower than high: each row has an edge for every line's height along the line.
-        has_enough_edges = edges_of_line >= columns[-1] - columns[0]
+        # Letters are narrower than high, so that each row has an edge in each piece of the line that is as
+        # long as the line is high. Over all rows of the line these are as many edges as the line is long.
+        line_length = columns[-1] - columns[0]
+        has_enough_edges = edges_of_line >= line_length
         if least_rows <= end - first <= most_rows and has_enough_edges:
             # The ends of letters may stick out above and below.
             bright_outside[max(first - least_rows, 0) : end + least_rows] = 0
@@ -350,7 +352,7 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
     shots = []
     for first, end in pairwise(edges):
         shot = slice(first, end)
-        start_s = float(starts[first]) if first else min(float(starts[0]), 0.0)
+        start_s = float(starts[first]) if first else min(float(starts[0]), 0.0)  # the film begins at 0
         flags = []
         if in_black[shot].all():
             flags.append("black")
@@ -377,18 +379,20 @@ def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]
     """
     starts = film["time_s"]
     has_text = film["letters"] > 0
+    # Texts with the short dark gaps between them.
     has_text_or_gap = has_text.copy()
     for gap in _long_runs(~has_text, starts, ends, 0.0):
         is_between_texts = gap.start > 0 and gap.stop < len(starts)
         if is_between_texts and film["dark"][gap].all():
-            has_text_or_gap[gap] = starts[gap.stop] - starts[gap.start] <= MOST_GAP_S
+            is_short = starts[gap.stop] - starts[gap.start] <= MOST_GAP_S
+            has_text_or_gap[gap] = is_short
     film_end = ends[-1]
     is_outer = (starts < CREDITS_PART * film_end) | (starts >= (1 - CREDITS_PART) * film_end)
     in_credits = np.zeros(len(starts), np.bool_)
     for passage in _long_runs(has_text_or_gap, starts, ends, LEAST_CREDITS_S):
         letters = film["letters"][passage]
-        low, high = np.percentile(letters[letters > 0], (10, 90))
-        text_changes = high >= NEW_TEXT * low
+        few, many = np.percentile(letters[letters > 0], (10, 90))
+        text_changes = many >= NEW_TEXT * few  # a single title always has as many letters
         in_credits[passage] = is_outer[passage].any() and text_changes
     return in_credits
 

@@ -118,7 +118,7 @@ class SoundTrack:
         self._seekable: tuple[str, ...] = () if is_joined else ("sound", "pictures")
         # Caches of blocks: as they are decoded, and resampled or measured.
         self._decoded: dict[int, tuple[Samples]] = {}
-        self._ready: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
+        self._resampled_or_measured: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
         # For reading in order: the open file, its next packets, and the last ones that were read.
         self._opened = ExitStack()  # closed with this object
         self._next_packets: Iterator[PlacedPacket] = iter(())
@@ -180,10 +180,10 @@ class SoundTrack:
             The span has no samples at all.
         """
         values_a_second = steps_a_second or rate
-        # Numbers of the values with which the parts begin and end, counted from the start of the file.
+        # Values are numbered from the start of the file. The numbers with which the parts begin and end:
         cuts = [round(max(time_s, 0.0) * values_a_second) for time_s in (start_s, *edges_s, end_s)]
-        last = max(cuts[-1] - 1, cuts[0])
-        block_size = values_a_second * BLOCK_S
+        last = max(cuts[-1] - 1, cuts[0])  # number of the last value
+        block_size = values_a_second * BLOCK_S  # values of a block
         blocks = range(cuts[0] // block_size, last // block_size + 1)
         block_values = []
         block_missing = []
@@ -196,7 +196,7 @@ class SoundTrack:
             raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
         signal = np.concatenate(block_values)
         first = blocks[0] * block_size  # number of the first value of the signal
-        longest = max(1, *np.diff(cuts))
+        longest = max(1, *np.diff(cuts))  # values of the longest part
         parts = np.full((len(cuts) - 1, longest, *signal.shape[1:]), np.nan, np.float32)
         for part, (start, end) in enumerate(pairwise(cuts)):
             # A part that is shorter than one step gets the value at its start.
@@ -230,10 +230,10 @@ class SoundTrack:
         read = partial(self._read_block, block, rate, measure, per_s)
         key = (block, rate, measure)
         if measure is None:
-            return _get_or_compute(self._ready, key, read)
+            return _get_or_compute(self._resampled_or_measured, key, read)
         fact = f"sound {self.track} {rate} {getattr(measure, '__qualname__', '')} {block}"
         read_or_get_shared = partial(cached_fact, self.path, fact, read, tuple[Samples, Samples])
-        return _get_or_compute(self._ready, key, read_or_get_shared)
+        return _get_or_compute(self._resampled_or_measured, key, read_or_get_shared)
 
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
@@ -250,10 +250,9 @@ class SoundTrack:
             block,
             lambda: (self._decode(start_s - MARGIN_S, start_s + BLOCK_S + MARGIN_S),),
         )
-        without_margins = samples[MARGIN_S * track_rate : (MARGIN_S + BLOCK_S) * track_rate]
-        interval_starts = np.arange(BLOCK_S * GAPS_A_SECOND) * track_rate // GAPS_A_SECOND
-        missing = np.add.reduceat(np.isnan(without_margins), interval_starts, dtype=np.float32)
-        missing *= np.float32(GAPS_A_SECOND / track_rate)
+        missing = _share_missing(
+            samples[MARGIN_S * track_rate : (MARGIN_S + BLOCK_S) * track_rate], track_rate
+        )
         values: NDArray[Any] = _resample(samples, track_rate, rate)
         if measure is not None:
             values = measure(values)
@@ -270,10 +269,10 @@ class SoundTrack:
             for values in run.mono(rate):
                 end = first + len(values)
                 target = samples[max(first, 0) : max(end, 0)]
-                n_before = max(-first, 0)  # values before the first sample
-                target[:] = values[n_before : n_before + len(target)]
+                n_cut_off = max(-first, 0)  # values before `start_s`
+                target[:] = values[n_cut_off : n_cut_off + len(target)]
                 first = end
-        is_number = np.abs(samples) < LOUDEST  # not where it is NaN
+        is_number = np.abs(samples) < LOUDEST  # not so NaN, infinity and the like, which damage can give
         samples[~is_number] = np.nan
         return samples
 
@@ -288,7 +287,7 @@ class SoundTrack:
         runs: list[_Run] = []
         origin = self._origin
         n_samples = 0
-        most_samples = 2 * (end_s - start_s + 2 * PREROLL_S) * self._rate
+        most_samples = 2 * (end_s - start_s + 2 * PREROLL_S) * self._rate  # twice as many as can be right
         with closing(self._packets(origin + start_s - PREROLL_S)) as packets:
             for time_s, packet, part in packets:
                 if time_s >= origin + end_s:
@@ -305,8 +304,9 @@ class SoundTrack:
     def _packets(self, begin_s: float) -> PlacedPackets:
         """Yield packets from a time on, in seconds of the stream, after a seek if the file allows it.
 
-        In some containers only times of pictures can be sought, and in some none. Then the file is read from
-        its start by a new reader, because a failed seek may move the present one.
+        Times of the sound are sought first, then those of the pictures, which is all that some containers
+        allow. A seek may fail, or lead too far; if both do, the file is read from its start, by a new reader,
+        because a failed seek may move the present one.
         """
         stream_kinds = self._seekable if begin_s > 0 else ()
         for stream_kind in stream_kinds:
@@ -322,7 +322,7 @@ class SoundTrack:
                 source.stream.discard = Discard.all
                 packets = timed_packets(source, track, (0.0,))
                 first = next(packets, None)
-                if first is not None and first.time_s <= begin_s:
+                if first is not None and first.time_s <= begin_s:  # else the seek led too far
                     yield from (packet for packet in chain([first], packets) if packet.time_s >= begin_s)
                     return
         yield from self._packets_in_order(begin_s)
@@ -333,7 +333,8 @@ class SoundTrack:
         Reading goes on where the last call stopped. The last `KEPT_S` seconds of packets are kept in memory,
         because blocks that are read in order overlap. For an earlier time the file is opened again.
         """
-        if begin_s < self._last_dropped_s:
+        needs_dropped_packets = begin_s < self._last_dropped_s  # also if no file is open
+        if needs_dropped_packets:
             self._last_packets.clear()
             self._opened.close()
             source = self._opened.enter_context(opened_to(self.path, self._reach))
@@ -422,9 +423,10 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
         raise VideoError(f"the codec of sound track '{track}' is not known here", source.path)
     if is_encrypted(stream, source.container):
         raise VideoError(ENCRYPTED_SOUND, source.path)
-    entries = stream.index_entries
+    entries = stream.index_entries  # of the container, in the order of time
     if len(entries) > 1 and entries[0].timestamp == entries[-1].timestamp:
         raise VideoError("all times of its sound are equal: when it is heard is not known", source.path)
+    # FFmpeg reads the streams that are not discarded.
     stream.discard = Discard.default
     source.stream.discard = Discard.all
     if not 0 < stream.codec_context.sample_rate <= HIGHEST_RATE:
@@ -453,11 +455,12 @@ def _chosen_track(source: Source, track: str) -> AudioStream:
         return numbered_stream
     languages = [stream.metadata.get("language", "") for stream in streams]
     if track in languages:
-        for stream in decodable:
-            if stream.metadata.get("language", "") == track:
-                return stream
-        first_of_language: AudioStream = streams[languages.index(track)]
-        return first_of_language
+        of_language = [
+            stream for stream, language in zip(streams, languages, strict=True) if language == track
+        ]
+        of_language.sort(key=lambda stream: stream not in decodable)  # those that can be decoded come first
+        best_of_language: AudioStream = of_language[0]
+        return best_of_language
     tracks = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
     raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)
 
@@ -499,13 +502,15 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
         stamp = packet.dts if packet.pts is None else packet.pts
         if stamp is not None:
             stated_s = stamp * tick_s
-            has_jumped = not -TRACK_BACK_S <= stated_s - latest_s <= longest_pause_s
+            step_s = stated_s - latest_s
+            has_jumped = step_s < -TRACK_BACK_S or step_s > longest_pause_s
             is_first = latest_s == -math.inf
             if has_jumped and not is_first:
                 part += 1
                 latest_s = stated_s
             latest_s = max(stated_s, latest_s)
-            time_s = stated_s + offset_s[min(part, len(offset_s) - 1)]
+            part_of_pictures = min(part, len(offset_s) - 1)  # the sound may have more parts
+            time_s = stated_s + offset_s[part_of_pictures]
             packet.pts = round(time_s / tick_s)
         yield PlacedPacket(time_s, packet, part)
 
@@ -601,6 +606,27 @@ class _Run:
         if stored.dtype.kind != "f":
             mixed = mixed / 2.0 ** (8 * stored.itemsize - 1)
         return [mixed.astype(np.float32)]
+
+
+def _share_missing(samples: Samples, rate: int) -> Samples:
+    """Return the share of the samples of a block that are missing, for each of its intervals.
+
+    Parameters
+    ----------
+    samples
+        Shape [BLOCK_S * rate]: NaN where they are missing.
+    rate
+        Samples a second.
+
+    Returns
+    -------
+    NDArray
+        Shape [BLOCK_S * GAPS_A_SECOND].
+    """
+    interval_starts = np.arange(BLOCK_S * GAPS_A_SECOND) * rate // GAPS_A_SECOND
+    n_missing = np.add.reduceat(np.isnan(samples), interval_starts, dtype=np.float32)
+    missing: Samples = n_missing * np.float32(GAPS_A_SECOND / rate)
+    return missing
 
 
 def _missing_seconds(missing: Samples, missing_start_s: int, start_s: float, end_s: float) -> float:

@@ -340,11 +340,11 @@ def has_alpha(pixels: Any) -> bool:
 def is_exact(pixels: Any) -> bool:
     """Return whether pixels of a format are converted to RGB at full precision, to within one level of 255.
 
-    Planar YUV of 8 bits is not: its usual conversion is kept, which rounds down (docs/decoding.md). RGB, grey
-    and palettes need no such conversion.
+    Otherwise FFmpeg's usual conversion is taken: for planar YUV of 8 bits, which it rounds down
+    (docs/decoding.md), and for RGB, grey and palettes, which need no calculation.
     """
     if pixels.is_rgb:
-        # The usual conversion of these mixes up their bytes.
+        # The usual conversion of RGB is right, except that it mixes up the bytes of these formats.
         return re.fullmatch(r"(rgb|bgr)5[56]5be", pixels.name) is not None
     if pixels.has_palette or len(pixels.components) < 3:
         return False

@@ -96,7 +96,7 @@ def read_stretch(
         that are left are to be read by `read_windows`, and the film is to be measured by `find_shots`.
     """
     reader = WindowReader(path, requests, strict=strict)
-    finder = DifferenceDetector()
+    cut_detector = DifferenceDetector()
     if reader.table.unsafe or reader.lacks_keys:
         return
     start_s, end_s = stretch
@@ -109,13 +109,15 @@ def read_stretch(
     needed = requests_of_frame.keys() | missing_frames(inside)
     known: dict[int, Known[T]] = {}  # is filled while the windows inside are read
     try:
-        meter = Meter(reader.table, finder)
+        # Each decoded frame is measured, then converted if a window needs it, then stored and passed on.
+        meter = Meter(reader.table, cut_detector)
         decoded = reader.decode_sparsely(frames)
         converted = reader.convert(_measured_frames(decoded, meter, needed))
         yield from reader.distribute(_stored_results(converted, requests_of_frame, known), inside)
     except (NotSafe, VideoError):
         return
-    measured = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), finder.differences())
+    differences = cut_detector.differences()
+    measured = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), differences)
     yield Rest(known, measured, reader.unreported())
 
 

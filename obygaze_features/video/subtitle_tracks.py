@@ -66,6 +66,8 @@ def read_subtitle_track(path: Path, tell: Callable[[str], None] = lambda _: None
 def _lines(source: Source, table: PacketTable, tell: Callable[[str], None]) -> Iterator[Line]:
     """Yield the lines of a film's text track, on the time line of the pictures.
 
+    In a joined film, the part that a line belongs to is that of the last picture read before it.
+
     Parameters
     ----------
     source

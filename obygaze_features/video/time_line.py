@@ -69,6 +69,7 @@ def time_line(
     """Build one rising time line for a file that may be joined from several recordings.
 
     A part begins where times start again or jump. Its times are shifted so that it follows the part before.
+    If times are missing and cannot be filled in, the line is of one part and not `known`.
 
     Parameters
     ----------
@@ -88,22 +89,23 @@ def time_line(
         There are more than `MOST_PARTS` parts.
     """
     timed = ticks != MISSING
-    chosen = np.flatnonzero(shown & timed)
+    shown_and_timed = np.flatnonzero(shown & timed)
     part_starts = _part_starts(
-        ticks[chosen],
-        key[chosen],
-        None if decoding is None else decoding[chosen],
-        longest_pause[chosen],
+        ticks[shown_and_timed],
+        key[shown_and_timed],
+        None if decoding is None else decoding[shown_and_timed],
+        longest_pause[shown_and_timed],
         step,
     )
-    first_packets = np.append(0, chosen[part_starts[1:]])
+    first_packets = np.append(0, shown_and_timed[part_starts[1:]])  # of each part, hidden packets included
     edges = [*first_packets.tolist(), len(ticks)]
     parts = [slice(start, end) for start, end in pairwise(edges)]
     ticks = ticks.copy()
     for part in parts:
-        is_complete = _fill_missing_times(ticks[part], timed[part], step)
-        if not is_complete:
+        are_all_filled_in = _fill_missing_times(ticks[part], timed[part], step)
+        if not are_all_filled_in:
             return unbroken(ticks, known=False)
+    # Pictures that are not shown take no time, so that they do not count for the length of a part.
     offsets = _offsets([ticks[part][shown[part]] for part in parts], step)
     part_lengths = np.diff(edges)
     return TimeLine(ticks + np.repeat(offsets, part_lengths), first_packets, np.array(offsets, np.int64))
@@ -132,6 +134,9 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     some may get times behind them, if pictures at the end have none. Which picture gets which of these times
     is arbitrary.
 
+    For example, with a step of 10, the times 0, none, 30, 40, none become 0, 10, 30, 40, 20: the gap between
+    0 and 30 is of two pictures.
+
     Parameters
     ----------
     part
@@ -151,28 +156,30 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     if not n_untimed:
         return True
     times = np.unique(part[timed])
-    # Number of each stated time on a grid of steps that begins with the first of them.
+    # Place of each stated time on a grid of steps that begins with the first of them: 0, 3, 4 for 0, 30, 40.
     n_steps = np.rint(np.diff(times) / max(step, 1)).clip(1).astype(np.int64)
-    stated = np.append(0, np.cumsum(n_steps))
-    last = stated[-1]
-    n_in_gaps = int(last + 1 - len(times))
+    stated_places = np.append(0, np.cumsum(n_steps))
+    last_stated = stated_places[-1]
+    n_in_gaps = int(last_stated + 1 - len(times))
     n_outside = n_untimed - n_in_gaps  # untimed pictures before the first, or behind the last stated time
     if timed[0]:
-        first_of_grid = 0
-        last_of_grid = last + n_outside
-        # Pictures that may be shown after the last stated time, as pictures are reordered.
-        n_near_end = int(np.argmax(timed[::-1])) + REORDERED // 2
-        most_outside = int((~timed[-n_near_end:]).sum())
+        first_place = 0
+        last_place = last_stated + n_outside
+        # Only the last pictures in decoding order can be shown after the last stated time: those behind the
+        # last picture with a time, and a few before it, as pictures are reordered.
+        n_untimed_at_end = int(np.argmax(timed[::-1]))
+        n_last = n_untimed_at_end + REORDERED // 2
+        most_outside = int((~timed[-n_last:]).sum())
     else:
-        first_of_grid = -n_outside
-        last_of_grid = last
+        first_place = -n_outside
+        last_place = last_stated
         most_outside = 1
     if not 0 <= n_outside <= most_outside:
         return False
-    free = np.setdiff1d(np.arange(first_of_grid, last_of_grid + 1), stated)
+    free_places = np.setdiff1d(np.arange(first_place, last_place + 1), stated_places)
     # `interp` repeats the first time before it and the last behind it: steps are added there.
-    interpolated = np.rint(np.interp(free, stated, times)).astype(np.int64)
-    steps_outside = free - free.clip(0, last)
+    interpolated = np.rint(np.interp(free_places, stated_places, times)).astype(np.int64)
+    steps_outside = free_places - free_places.clip(0, last_stated)
     part[~timed] = interpolated + step * steps_outside
     return True
 
@@ -236,18 +243,19 @@ def _may_start_part(
     """
     latest = np.maximum.accumulate(ticks)
     latest_before = np.concatenate((ticks[:1], latest[:-1]))
+    # The latest time of the pictures more than `REORDERED` packets before; none for the first packets.
     n_first = min(REORDERED, len(ticks))
-    # The latest time of the pictures that a picture can't be reordered with.
     latest_long_before = np.concatenate((np.full(n_first, ticks.min()), latest[:-REORDERED]))
     is_early_key = key & (ticks < latest_before)
     is_too_early = ticks < latest_long_before
     is_jump = ticks - latest_before > longest_pause
     starts: NDArray[np.bool_] = is_early_key | is_too_early | is_jump
     if step > 1:  # else ticks are too coarse for the rate, and pictures share them
-        repeats_first = (latest_before == ticks[0]) & (ticks == ticks[0])
-        starts[1:] |= key[1:] & repeats_first[1:]
+        has_time_of_first = (latest_before == ticks[0]) & (ticks == ticks[0])
+        starts[1:] |= key[1:] & has_time_of_first[1:]
     if decoding is not None:
-        starts[1:] |= np.diff(decoding) < 0
+        steps_back = np.diff(decoding) < 0
+        starts[1:] |= steps_back
     return starts
 
 
@@ -273,7 +281,8 @@ def _correct_part(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """Correct the outliers among the times of one stretch: move them to the line of the times around them.
 
     The line has the slope of the stated rate, or of the stretch's own rate if that is higher, and the median
-    offset of the `IN_A_PACKET` times before and after.
+    offset of the `IN_A_PACKET` times before and after. With a step of 10, 29 in 0, 10, 29, 30, 40 is 9 above
+    the line of the others, and becomes 20.
     """
     if len(ticks) > 1:
         step = min(step, int(np.median(np.diff(ticks))))
@@ -284,10 +293,8 @@ def _correct_part(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     suspects = np.unique((steps_back[:, None] + around).clip(0, len(ticks) - 1))
     corrected = ticks.copy()
     for block in np.array_split(suspects, 1 + len(suspects) // MOST_AT_ONCE):
-        offsets_around = offsets[
-            (block[:, None] + around).clip(0, len(ticks) - 1)
-        ]  # [block, 2 * IN_A_PACKET + 1]
-        median = np.sort(offsets_around, axis=1)[:, IN_A_PACKET]  # the middle one
+        indices_around = (block[:, None] + around).clip(0, len(ticks) - 1)  # [block, 2 * IN_A_PACKET + 1]
+        median = np.sort(offsets[indices_around], axis=1)[:, IN_A_PACKET]  # the middle one
         wrong_by = offsets[block] - median
         is_outlier = abs(wrong_by) <= MOST_OFF * step  # larger deviations have other causes
         corrected[block] -= np.where(is_outlier, wrong_by, 0)

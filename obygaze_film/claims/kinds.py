@@ -614,6 +614,9 @@ class JudgedShare(FilmClaim):
     left_out : tuple of str
         In a comparison of films: judges who are left out of this film's share, because all of them together
         judged too few windows surely. They count in the share of its group.
+    after_gap : int
+        Windows that these and the claim's judges all judged, after the first gap of the draw: they do not
+        count in a share of all of them.
     """
 
     KIND: ClassVar[str] = "judged share"
@@ -633,6 +636,7 @@ class JudgedShare(FilmClaim):
     definition_name: str = ""
     agreement: tuple[PairKappa, ...] = ()
     left_out: tuple[str, ...] = ()
+    after_gap: int = 0
 
     @property
     def is_of_panel(self) -> bool:
@@ -649,6 +653,8 @@ class NoJudgedShare(FilmClaim):
     judged, sure, left, least : int
         Numbers of windows: judged blindly; of these, judged surely; left to judge; and needed, judged surely,
         for a share, unless none is left.
+    after_gap : int
+        Further windows judged blindly, after the first gap of the draw: they do not count.
     definition : str
         Digest of the definitions that they judged under; empty where a sentence need not name it.
     definition_name : str
@@ -661,6 +667,7 @@ class NoJudgedShare(FilmClaim):
     sure: int
     left: int
     least: int
+    after_gap: int = 0
     definition: str = ""
     definition_name: str = ""
 
@@ -698,11 +705,15 @@ class TimelineAgreement(FilmClaim):
     Attributes
     ----------
     n_films : int
+        Films where kappa is defined, or all that were compared if it is nowhere.
+    whole_s : float
+        Seconds of these films, of which `time` is what the model can judge.
     """
 
     KIND: ClassVar[str] = "agreement of timelines"
 
     n_films: int
+    whole_s: float
 
 
 # --- of several films

@@ -95,7 +95,7 @@ LEVEL: Final = 0.95
 SAME: Final = 1e-6
 """By how much probabilities, or shares, may differ that are one number."""
 
-LEAST_DIFFERENCE: Final = 0.01
+LEAST_P_DIFFERENCE: Final = 0.01
 """Least difference between a film's probabilities that tells its scenes apart: no scholar would read more
 out of the second decimal."""
 
@@ -131,9 +131,10 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     Returns
     -------
     list of FilmClaim
-        The film's title with its warnings, the model's evidence, the judged time, the marked passages and
-        each of them with its reasons, the expected share, flagged time, windows of another length, and how
-        far experts agree. Claims that the model cannot make of the film are left out.
+        The film's title with its warnings, the model's evidence, the time that it can judge, how many
+        passages it marks, that it gives all of the film one probability, each passage with its reasons, the
+        expected share, flagged time, windows of another length, and how far experts agree. Claims that do not
+        hold, or that the model cannot make of the film, are left out.
 
     Raises
     ------
@@ -143,30 +144,26 @@ def film_claims(film: "Timeline", key: str | None = None) -> list[FilmClaim]:
     model = film.model(key)
     segments = film.segments(model.key)
     judged = judged_time(model, film.time(model.key), film.shots)
-    claims: list[FilmClaim] = [film_title(film, model.key), model_evidence(model), judged]
-    marked = marked_passages(film, model, segments)
-    if marked is not None:
-        claims.append(marked)
-    same = same_probability(film, model)
-    if same is not None:
-        claims.append(same)
-    claims += passages(model, segments.sort_values("start_s"), film.classes)
-    claims.append(expected_share(model, film.rows(model.key)))
-    claims += flagged_times(model, judged)
-    windows = other_windows(model, film.record.windows)
-    if windows is not None:
-        claims.append(windows)
-    experts = corpus_experts(model)
-    if experts is not None:
-        claims.append(experts)
-    return claims
+    claims: list[FilmClaim | None] = [
+        film_title(film, model.key),
+        model_evidence(model),
+        judged,
+        marked_passages(film, model, segments),
+        same_probability(film, model),
+        *passages(model, segments.sort_values("start_s"), film.classes),
+        expected_share(model, film.rows(model.key)),
+        *flagged_times(model, judged),
+        other_windows(model, film.record.windows),
+        corpus_experts(model),
+    ]
+    return [claim for claim in claims if claim is not None]
 
 
 def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
-    """Return the condition that says why a model predicts nothing of a film; empty if it predicts something.
+    """Return the condition that says why a model gives no prediction of a film; empty if it gives one.
 
-    Of several reasons it is the gravest. Titles, pages, exports and the terminal take it from here, so that
-    they all give the same reason.
+    Of several reasons the gravest is returned: first, that a model which decides on levels was trained on the
+    film. Titles, pages, exports and the terminal call this, so that they all give the same reason.
 
     Parameters
     ----------
@@ -180,11 +177,15 @@ def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
 
 
 def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
-    """Return the condition that says why a film, or a span of it, has no probability; empty if it has one."""
-    if not model.decides:
+    """Return the condition that says why a film, or a span of it, has no probability; empty if it has one.
+
+    `time` is the film's time by this model, or that of the span's rows.
+    """
+    if not model.decides:  # it finds concepts, and gives no logit of a level
         return DECIDES_NOTHING
     if model.calibration is None or model.threshold_p is None:
         return UNCALIBRATED
+    # Only if no second of it is judged, a reason why is known.
     return CONDITIONS_OF_UNJUDGED.get(time.why_unjudged, "")
 
 
@@ -209,28 +210,31 @@ def film_title(film: "Timeline", key: str | None = None) -> Title:
 
 
 def _warnings_of_title(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
-    """Return the conditions to know before reading a model's numbers."""
+    """Return the conditions to know before reading a model's numbers.
+
+    That there is no prediction, if the reason belongs in a title; else what makes the prediction doubtful.
+    """
     reason = why_no_prediction(model, time)
     if reason in WARNINGS_OF_TITLE:
         return (reason,)  # without a prediction, warnings about its quality are pointless
     warnings = [NO_SKILL] if model.no_skill else []
     if model.decides:
-        warnings += _condition_of_levels(model)
+        warnings += _conditions_of_levels(model)
     return tuple(warnings)
 
 
-def _condition_of_levels(model: ModelRecord) -> list[str]:
+def _conditions_of_levels(model: ModelRecord) -> list[str]:
     """Return `LEVELS_LEFT_OUT` if a model was neither calibrated nor tested on some levels; else nothing."""
     return [LEVELS_LEFT_OUT] if model.levels_left_out else []
 
 
 def _levels_left_out(model: ModelRecord) -> tuple[str, ...]:
-    """Name the levels that occur in films, but on which a model was neither calibrated nor tested."""
-    names = names_of(model)  # as the model's codebook calls levels
+    """Return what the codebook calls the levels on which a model was neither calibrated nor tested."""
+    names = names_of(model)
     return tuple(names.level(level) for level in model.levels_left_out)
 
 
-def _condition_of_concept(positive: Positive) -> list[str]:
+def _conditions_of_concept(positive: Positive) -> list[str]:
     """Return `OF_CONCEPT` if a model finds a concept, and not levels; else nothing."""
     return [OF_CONCEPT] if positive.is_concept else []
 
@@ -254,7 +258,7 @@ def model_evidence(model: ModelRecord) -> ModelEvidence:
         what="AUC",
         time=OTHER_FILMS,
         number=auc.mean,
-        interval=_interval(auc.low, auc.high, LEVEL),
+        interval=_bounds(auc.low, auc.high, LEVEL),
         conditions=_conditions_of_evidence(model, auc),
         n_clips=auc.n_clips,
         n_films=auc.n_films,
@@ -267,30 +271,37 @@ def _tested_auc(model: ModelRecord) -> _TestedAuc:
     evidence = model.evidence
     if evidence is not None:
         return _TestedAuc(
-            evidence.auc, evidence.auc_low, evidence.auc_high, evidence.n_movies, evidence.n_clips
+            mean=evidence.auc,
+            low=evidence.auc_low,
+            high=evidence.auc_high,
+            n_films=evidence.n_movies,
+            n_clips=evidence.n_clips,
         )
-    metric = model.auc  # a row of the run's metrics; empty if no film was left out
+    row_of_auc = model.auc  # of the run's metrics; empty if no film was left out
     return _TestedAuc(
-        mean=metric.get("movie_mean"),
-        low=metric.get("movie_low"),
-        high=metric.get("movie_high"),
-        n_films=int(metric.get("n_movies") or 0),
+        mean=row_of_auc.get("movie_mean"),
+        low=row_of_auc.get("movie_low"),
+        high=row_of_auc.get("movie_high"),
+        n_films=int(row_of_auc.get("n_movies") or 0),
         n_clips=None,
     )
 
 
 def _conditions_of_evidence(model: ModelRecord, auc: _TestedAuc) -> tuple[str, ...]:
-    """Return what must be known to read a model's AUC."""
+    """Return what must be known to read a model's AUC.
+
+    A model that was not tested has no AUC (`UNTESTED`); one that was tested may have one that is `UNDEFINED`.
+    """
     if model.evidence is None and auc.mean is None:
         return (UNTESTED,)
     conditions = [NO_SKILL] if model.no_skill else []
     if auc.mean is None:
         conditions.append(UNDEFINED)
-    return (*conditions, *_condition_of_levels(model))
+    return (*conditions, *_conditions_of_levels(model))
 
 
-def _interval(low: float | None, high: float | None, level: float) -> Bounds | None:
-    """Make an interval of a level of confidence, such as 0.95; None where an end is unknown."""
+def _bounds(low: float | None, high: float | None, level: float) -> Bounds | None:
+    """Make an interval from its ends and its confidence level, such as 0.95; None if an end is unknown."""
     if low is None or high is None:
         return None
     return Bounds(low, high, level)
@@ -369,12 +380,13 @@ def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFra
     if model.calibration is None or model.threshold_p is None or not judged.judged_s:
         return None
     passages_found = segments[segments["reaches"] == 1]
-    judged_rows = rows[is_counted(rows)]
-    rows_inside = _rows_in(judged_rows, passages_found)
-    rows_outside = judged_rows.drop(rows_inside.index)
+    rows_with_p = rows[is_counted(rows)]
+    is_marked = _is_in_segment(rows_with_p, passages_found)
+    marked_rows = rows_with_p[is_marked]
+    other_rows = rows_with_p[~is_marked]
     positive = positive_of(model)
     conditions = [TRAINED_ON] if model.is_trained_on else []
-    conditions += [*_condition_of_levels(model), *_condition_of_concept(positive)]
+    conditions += [*_conditions_of_levels(model), *_conditions_of_concept(positive)]
     return MarkedPassages(
         who=(model.key,),
         what=positive.text,
@@ -384,16 +396,17 @@ def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFra
         levels_left_out=_levels_left_out(model),
         judged=judged,
         is_one_of_several=len(film.record.models) > 1,
+        # Passages that there would be if each probability were the lower, or the upper, end of its band.
         at_low_edge=n_reaching(rows, model, "p_low"),
         at_high_edge=n_reaching(rows, model, "p_high"),
         positive=positive,
-        marked_s=float(durations(rows_inside).sum()),
+        marked_s=float(durations(marked_rows).sum()),
         # A passage goes on over rows a little below the threshold: fewer seconds reach it than are marked.
-        called_s=_seconds_reaching(rows_inside, model.threshold_p),
-        # Outside of passages, rows reach the threshold where they are too short for a passage.
-        short_s=_seconds_reaching(rows_outside, model.threshold_p),
-        concepts=_frequent_concepts(model, rows_inside),
-        n_listed=len(segments),
+        called_s=_seconds_reaching(marked_rows, model.threshold_p),
+        # Other rows that reach the threshold are in places too short for a passage.
+        short_s=_seconds_reaching(other_rows, model.threshold_p),
+        concepts=_frequent_concepts(model, marked_rows),
+        n_listed=len(segments),  # with those below the threshold
     )
 
 
@@ -402,42 +415,31 @@ def _seconds_reaching(rows: pd.DataFrame, threshold_p: float) -> float:
     return float(durations(rows[rows["p"] >= threshold_p]).sum())
 
 
-def _rows_in(rows: pd.DataFrame, segments: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows that lie in one of the segments."""
-    is_inside = np.zeros(len(rows), dtype=bool)
-    starts, ends = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
+def _is_in_segment(rows: pd.DataFrame, segments: pd.DataFrame) -> NDArray[np.bool_]:
+    """Mark the rows [N] that lie in one of the segments."""
+    is_inside = np.zeros(len(rows), dtype=np.bool_)
+    row_starts, row_ends = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
     for start_s, end_s in segments[["start_s", "end_s"]].to_numpy(dtype=np.float64):
-        is_inside |= (starts >= start_s) & (ends <= end_s)
-    return rows[is_inside]
+        is_inside |= (row_starts >= start_s) & (row_ends <= end_s)
+    return is_inside
 
 
-def _frequent_concepts(model: ModelRecord, rows: pd.DataFrame) -> tuple[FrequentConcept, ...]:
+def _frequent_concepts(model: ModelRecord, marked_rows: pd.DataFrame) -> tuple[FrequentConcept, ...]:
     """Find the concepts that are seen, and raise the probability, in half of the passages' time or more.
 
-    A concept that lowers the probability elsewhere, so much that on average it is no reason for it, is left
-    out. The concept that adds most to the probability comes first.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    rows : DataFrame
-        The rows of the passages that have a probability.
+    Concepts that lower it in the rest of the time are left out, unless they raise it on average too. The
+    concept that raises it most comes first. `marked_rows` are the passages' rows with a probability.
     """
     if not model.by_concepts:
         return ()
-    seconds = durations(rows)
-    changes = changes_of_rows(columns_of(rows), model)
+    seconds = durations(marked_rows)
+    changes = changes_of_rows(columns_of(marked_rows), model)
     near_chance = concepts_near_chance(model)
     names = names_of(model)
-    found: list[tuple[float, FrequentConcept]] = []
+    found: list[tuple[float, FrequentConcept]] = []  # with each concept's effect over all its time
     for concept in model.concepts:
-        if concept.name in changes:
-            effect, least_effect = changes[concept.name], LEAST_CHANGE
-        else:
-            # Without a usual value, as of a tree, no change is known: its contribution to the logit decides.
-            effect = rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
-            least_effect = LEAST_CONTRIBUTION
-        is_seen = rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
+        effect, least_effect = _effect_on_rows(concept, marked_rows, changes)
+        is_seen = marked_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
         is_seen_and_raises = is_seen & (effect >= least_effect)
         share = _share_of_time(seconds, is_seen_and_raises)
         if share < HALF or not _raises_on_average(effect, seconds, least_effect):
@@ -450,17 +452,30 @@ def _frequent_concepts(model: ModelRecord, rows: pd.DataFrame) -> tuple[Frequent
     return tuple(concept for _, concept in found)
 
 
-def _share_of_time(seconds: NDArray[np.float64], is_counted_row: NDArray[np.bool_]) -> float:
-    """Return the share of the seconds of N rows that some of them have; 0 of no row."""
-    time_s = float(seconds[is_counted_row].sum())
+def _effect_on_rows(
+    concept: ConceptRecord, rows: pd.DataFrame, changes: Mapping[str, NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], float]:
+    """Return by how much a concept raises each row [N], and the least by which it must to be named.
+
+    It is the change of the probability where that is known (`changes_of_rows`). It is not known of a concept
+    without a usual value, as of a tree: there it is the contribution to the logit.
+    """
+    if concept.name in changes:
+        return changes[concept.name], LEAST_CHANGE
+    return rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64), LEAST_CONTRIBUTION
+
+
+def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -> float:
+    """Return which share of the seconds of N rows the chosen rows have; 0 if none is chosen."""
+    chosen_s = float(seconds[is_chosen].sum())
     # Sums of decimals differ in their last digits: rounded, half of the time is exactly 0.5.
-    return round(time_s / float(seconds.sum()), 9) if time_s else 0.0
+    return round(chosen_s / float(seconds.sum()), 9) if chosen_s else 0.0
 
 
 def _raises_on_average(
     effect: NDArray[np.float64], seconds: NDArray[np.float64], least_effect: float
 ) -> bool:
-    """Whether a concept raises the probability of N rows on average, enough to be a reason (`is_reason`)."""
+    """Whether the mean effect of a concept over N rows reaches the least one, rounded as in tables."""
     mean_effect = float(np.average(effect, weights=seconds))
     return round(mean_effect, DECIMALS) >= least_effect
 
@@ -468,11 +483,11 @@ def _raises_on_average(
 def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | None:
     """Claim that a model gives nearly the same probability to all rows it judges: it tells no scenes apart.
 
-    None if probabilities differ by `LEAST_DIFFERENCE` or more, or if fewer than two rows are judged.
+    None if probabilities differ by `LEAST_P_DIFFERENCE` or more, or if fewer than two rows are judged.
     """
     rows = film.rows(model.key)
     judged_p = rows.loc[is_counted(rows), "p"].to_numpy(dtype=np.float64)
-    if len(judged_p) < 2 or np.ptp(judged_p) >= LEAST_DIFFERENCE:
+    if len(judged_p) < 2 or np.ptp(judged_p) >= LEAST_P_DIFFERENCE:
         return None
     return SameProbability(
         who=(model.key,),
@@ -526,12 +541,12 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
 
 
 def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...]:
-    """Claim which classes a classifier finds more probable in a span than in the film on average.
+    """Claim which classes, such as "kitchen", a classifier finds more probable in a span than in the film.
 
     Parameters
     ----------
     classes : DataFrame
-        `Timeline.classes`.
+        `Timeline.classes`: what image and sound classifiers give for each window.
     time : ClaimTime
         The span; of a time without ends nothing is claimed.
     """
@@ -540,37 +555,46 @@ def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...
     claims = []
     for classifier, found in classes_of_span(classes, time.start_s, time.end_s).items():
         for likely in found:
-            name, p, usual_p = likely.name, likely.p, likely.usual_p
-            claims.append(ClassSeen(who=(classifier,), what=name, time=time, number=p, usual_p=usual_p))
+            claim = ClassSeen(
+                who=(classifier,), what=likely.name, time=time, number=likely.p, usual_p=likely.usual_p
+            )
+            claims.append(claim)
     return tuple(claims)
 
 
 def _limits_of_passage(model: ModelRecord, *, reaches: bool, p: float) -> tuple[str, ...]:
-    """Return what must be known to read a passage's mean probability, `p`."""
+    """Return what must be known to read a passage's mean probability.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    reaches : bool
+        Whether any row of it reaches the model's threshold.
+    p : float
+        Its mean probability, which may be below the threshold all the same: it goes on over lower rows.
+    """
     limits = []
     if not reaches:
         limits.append(BELOW_THRESHOLD)
     elif model.threshold_p is not None and p < model.threshold_p:
-        # Its highest row reaches the threshold, but the passage goes on over lower rows.
         limits.append(MEAN_BELOW)
     if model.is_trained_on:
         limits.append(TRAINED_ON)
-    elif model.no_skill:
+    elif model.no_skill:  # it says less than that the model knows the film
         limits.append(NO_SKILL)
-    return (*limits, *_condition_of_levels(model))
+    return (*limits, *_conditions_of_levels(model))
 
 
 def unjudged_span(model: ModelRecord, rows: pd.DataFrame, time: ClaimTime) -> UnjudgedSpan:
-    """Claim why a model has no probability in a span, of whose rows none is judged."""
-    time_of_rows = film_time(rows)
-    reason = _why_unjudged(model, time_of_rows)
+    """Claim why a model has no probability in a span; `rows` are those in it, none of which has one."""
+    reason = _why_unjudged(model, film_time(rows))
     return UnjudgedSpan(who=(model.key,), what=positive_of(model).text, time=time, conditions=(reason,))
 
 
 def passage_reasons(
     model: ModelRecord, reasons_of_span: Sequence[SegmentReason], time: ClaimTime
 ) -> tuple[ConceptReason, ...]:
-    """Make a claim of each concept that raises or lowers the probability of a span, in the same order."""
+    """Make a claim of each reason of a span: a concept that raises or lowers its probability."""
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     claims = []
@@ -586,8 +610,8 @@ def passage_reasons(
             time=time,
             number=reason.change,
             conditions=tuple(conditions),
-            amount=reason.amount,  # more or less of it than usual
-            is_for=reason.is_for,
+            amount=reason.amount,  # "more" or "less" of it than usual, or "mixed"
+            is_for=reason.is_for,  # whether it raises the probability
             moves=reason.moves,  # whether it changes the probability enough to be named
             p=reason.p,
             usual_p=reason.usual_p,
@@ -601,7 +625,8 @@ def passage_reasons(
 def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     """Claim which share of a film's time a model expects to be positive, or why it gives none.
 
-    The interval is the record's bracket: it holds the true share of about 80 % of new films.
+    The interval is the bracket that scoring wrote to the film's record (`ModelRecord.rate`). It was made so
+    that it holds the true share of 80 % of new films.
 
     Parameters
     ----------
@@ -609,23 +634,28 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     rows : DataFrame
         The model's rows in the film.
     """
-    rate, calibration, time = model.rate, model.calibration, film_time(rows)
+    rate, calibration = model.rate, model.calibration
+    time = film_time(rows)
     positive = positive_of(model)
-    conditions = [*_why_no_share(model, time), *_condition_of_levels(model), *_condition_of_concept(positive)]
-    if rate.n_windows is not None:  # it is recorded only of films with few windows
+    conditions = [
+        *_why_no_share(model, time),
+        *_conditions_of_levels(model),
+        *_conditions_of_concept(positive),
+    ]
+    if rate.n_windows is not None:  # recorded only where it widens the bracket: the film has few windows
         conditions.append(FEW_WINDOWS)
     return ExpectedShare(
         who=(model.key,),
         what=positive.text,
         time=ClaimTime("judged", rate.counted_s),
         number=rate.value,
-        interval=_interval(rate.bracket_low, rate.bracket_high, BAND_LEVEL),
+        interval=_bounds(rate.bracket_low, rate.bracket_high, BAND_LEVEL),
         conditions=tuple(dict.fromkeys(conditions)),  # levels left out may be the reason for no share too
         error=calibration.film_error if calibration else None,
         worst_error=calibration.worst_film_error if calibration else None,
         clips=_calibration_clips(model),
         levels_left_out=_levels_left_out(model),
-        unlike=rate.unreliable,
+        unlike=rate.unreliable,  # share of the content that the model cannot judge
         reason=rate.reason,
         unread=time.share_of_content(time.unread_s),
         n_windows=rate.n_windows,
@@ -669,20 +699,20 @@ def corpus_experts(model: ModelRecord) -> Experts | None:
         time=OTHER_FILMS,
         number=human.kappa,
         rank=human.rank_correlation,
-        rank_interval=_interval(human.rank_low, human.rank_high, LEVEL),
+        rank_interval=_bounds(human.rank_low, human.rank_high, LEVEL),
         boundary=human.boundary_f1,
     )
 
 
 def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
-    """Claim which share of a film has each flag, but for the flags that other claims report."""
-    whole_s = judged.judged_s + judged.unlike_s + judged.nothing_s
-    if not whole_s:
+    """Claim which share of a film has each flag; flags that claims of other kinds report are left out."""
+    film_s = judged.judged_s + judged.unlike_s + judged.nothing_s
+    if not film_s:
         return []
-    time = ClaimTime("film", whole_s)
+    time = ClaimTime("film", film_s)
     return [
-        FlaggedTime(who=(model.key,), what=flag, time=time, number=seconds / whole_s)
-        for flag, seconds in model.flags.items()
+        FlaggedTime(who=(model.key,), what=flag, time=time, number=flagged_s / film_s)
+        for flag, flagged_s in model.flags.items()
         if flag not in FLAGS_OF_OTHER_CLAIMS
     ]
 
@@ -695,7 +725,8 @@ def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | 
     trained_s = model.clip_s
     calibrated_s = None if model.calibration is None else model.calibration.clip_s
     known_lengths = [length for length in (trained_s, calibrated_s) if length]
-    if all(abs(windows.window_s - length) <= LENGTH_TOLERANCE * length for length in known_lengths):
+    differs = any(abs(windows.window_s - length) > LENGTH_TOLERANCE * length for length in known_lengths)
+    if not differs:
         return None
     return OtherWindows(
         who=(model.key,),
@@ -708,15 +739,15 @@ def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | 
 
 
 def concept_found(model: ModelRecord, concept: ConceptRecord) -> ConceptFound:
-    """Claim how well a model finds a concept on films left out: its average precision."""
+    """Claim the average precision by which a model finds a concept on films left out of its training."""
     return ConceptFound(
         who=(model.key,),
         what=names_of(model).concept(concept.name),
         time=OTHER_FILMS,
         number=concept.ap,
-        interval=_interval(concept.low, concept.high, LEVEL),
+        interval=_bounds(concept.low, concept.high, LEVEL),
         conditions=(NEAR_CHANCE,) if concept.is_near_chance else (),
-        chance=concept.chance,
+        chance=concept.chance,  # the average precision of guessing
     )
 
 
@@ -742,11 +773,11 @@ def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -
         Decimals to print: those that the measurement supports.
     """
     values = film.variables[name]
-    # In a film with shots, the share of black is that of the model's rows, as wherever it is told.
+    # In a film with shots, the share of black is always that of the model's rows, so that all pages agree.
     rows_for_black = film.rows(model.key) if len(film.shots) else None
     means = staging_means(film.variables, rows_for_black)
     return StagingMean(
-        who=(),
+        who=(),  # it was measured: nobody says it
         what=name,
         time=ClaimTime("film"),
         number=means.get(name, float("nan")),
@@ -764,14 +795,16 @@ def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, 
 
 
 def at_usual(span: Passage, reason: ConceptReason) -> AtUsual | None:
-    """Claim what a span's probability would be with a concept at its usual value; None if that is unknown."""
+    """Claim what a span's probability would be with a concept at its usual value in the training.
+
+    None if that is unknown. `reason` is the concept's; its number is the change of the probability due to it.
+    """
     if reason.number is None or span.number is None:
         return None
-    change = reason.number  # of the span's probability, due to the concept
     return AtUsual(
         who=span.who,
         what=reason.what,
         time=span.time,
-        number=max(span.number - change, 0.0),  # a sum of decimals may end just below 0
+        number=max(span.number - reason.number, 0.0),  # a sum of decimals may end just below 0
         before=span.number,
     )

@@ -159,7 +159,7 @@ def _bounds(low: float, high: float) -> Bounds | None:
 def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedShare | ExpectedShare:
     """Take the share of one of several films: its judges' if it has one, else the labels' or the model's."""
     if film.rate is not None:
-        return replace(judged_share(film.rate), left_out=film.judges_left_out)
+        return replace(judged_share(film.rate), left_out=film.judges_left_out, after_gap=film.n_after_gap)
     # Labels in the model's place have no key in the timeline: its first model is taken, and renamed below.
     key = None if compared.is_of_labels else compared.model
     model = film.timeline.model(key)
@@ -169,15 +169,21 @@ def compared_share(film: "ComparedFilm", compared: "FilmComparison") -> JudgedSh
     return claim
 
 
-def timeline_agreement(model: str, annotator: str, row: Mapping[Any, Any]) -> TimelineAgreement:
-    """Claim how far a model agrees with an annotator: the row of kappa of `FilmEvaluation.summary`."""
+def timeline_agreement(
+    model: str, annotator: str, row: Mapping[Any, Any], *, n_films: int, judged_s: float, whole_s: float
+) -> TimelineAgreement:
+    """Claim how far a model agrees with an annotator: the row of kappa of `FilmEvaluation.summary`.
+
+    It is of `n_films` films of `whole_s` seconds together, of which the model can judge `judged_s`.
+    """
     return TimelineAgreement(
         who=(model,),
         what=annotator,
-        time=ClaimTime("film"),
+        time=ClaimTime("judged", judged_s),
         number=_known(row["value"]),
         interval=_bounds(row["low"], row["high"]),
-        n_films=int(row["n_films"]),
+        n_films=n_films,
+        whole_s=whole_s,
     )
 
 

@@ -118,6 +118,7 @@ def no_judged_share(judges: TooFewJudged, *, has_several_definitions: bool = Fal
         sure=judges.sure,
         left=judges.left,
         least=judges.least,
+        after_gap=judges.after_gap,
         definition=judges.definition if has_several_definitions else "",
         definition_name=judges.definition_name,
     )

@@ -1,7 +1,6 @@
 """Write claims as sentences, one function for each kind, in the words and numbers of a language."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from obygaze_features.arguments import checked
@@ -77,7 +76,7 @@ from obygaze_film.claims.kinds import (
 from obygaze_film.claims.of_film import HALF, NOTHING_JUDGED
 from obygaze_film.claims.words import Words, clock, clock_span
 from obygaze_film.film_time import LEAST_SAID_S
-from obygaze_film.judged_windows import LEAST_SURE, needed_windows
+from obygaze_film.judged_windows import LEAST_SURE, WindowCounts, needed_windows
 from obygaze_film.positive import Positive, people_besides_program, positive_of
 from obygaze_film.schema import MOST_UNRELIABLE, ModelRecord
 from obygaze_film.segments import DECIMALS, LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
@@ -209,10 +208,14 @@ def title_sentence(claim: Title, words: Words) -> str:
 
 
 def titles_sentence(claims: Sequence[Title], words: Words) -> str:
-    """Write a film's title with the gravest warnings of several models; each names its own model."""
+    """Write a film's title with the gravest warnings of several models, such as "Alien · linear: WARNING".
+
+    `claims` are of one film, by a model each.
+    """
     if len(claims) == 1:
         return title_sentence(claims[0], words)
-    parts = [claims[0].what]
+    title = claims[0].what
+    parts = [title]
     for claim in claims:
         warnings = model_warnings(claim, words)
         if warnings:
@@ -279,30 +282,41 @@ def evidence_note(claim: ModelEvidence, words: Words) -> str:
 
 
 def judged_sentence(claim: JudgedTime, words: Words) -> str:
-    """Say how the film's time is parted, and from when on none of it could be read."""
-    judged, unlike, nothing = words.durations(claim.judged_s, claim.unlike_s, claim.nothing_s)
+    """Say how much of a film is judged, cannot be judged, and is black or credits.
+
+    If nothing could be read from a second on up to the film's end, that is said too.
+    """
+    judged, unjudged, black = words.durations(claim.judged_s, claim.unlike_s, claim.nothing_s)
     shares = time_shares(claim, words)
-    parted = words.say(
-        _nothing_key("time_parts", claim),
+    parts = words.say(
+        _black_key("time_parts", claim),
         judged=judged,
         judged_share=shares.judged,
-        unlike=unlike,
-        unlike_share=shares.unlike,
-        nothing=nothing,
-        nothing_share=shares.nothing,
+        unjudged=unjudged,
+        unjudged_share=shares.unjudged,
+        black=black,
+        black_share=shares.black,
     )
     if claim.unread_from_s is None:
-        return parted
+        return parts
     unread = words.say("unread_from", start=clock(claim.unread_from_s))
-    return f"{parted}{words['semicolon']}{unread}"
+    return f"{parts}{words['semicolon']}{unread}"
 
 
 class TimeShares(NamedTuple):
-    """The parts of a film's time as every sentence writes them: they add up to 100 percent."""
+    """The parts of a film's time as every sentence writes them: they add up to 100 percent.
+
+    Attributes
+    ----------
+    judged, unjudged : str
+        Share of the film that the model can judge, and that it cannot.
+    black : str
+        Share that is black or credits.
+    """
 
     judged: str
-    unlike: str
-    nothing: str
+    unjudged: str
+    black: str
 
 
 def time_shares(claim: JudgedTime, words: Words) -> TimeShares:
@@ -316,51 +330,52 @@ def _unjudged_key(key: str, unjudged: float, unread: float) -> str:
     Parameters
     ----------
     key : str
-        ``KEY`` is the text of both, ``KEY_unlike`` and ``KEY_unread`` are those of one alone.
+        Key of the text of both, such as `flagged`: then `flagged_unlike` is the text where all of it is
+        unlike the training films, and `flagged_unread` that where none of it could be read.
     unjudged, unread : float
         Seconds or share that it cannot judge, and what of that could not be read.
     """
     if not unread:
         return f"{key}_unlike"
-    # Both are sums over rows: equal ones may differ in their last digits.
+    # Both are sums over rows: of the same rows, they may differ in their last digits.
     is_all_unread = unread >= unjudged * (1 - 1e-9)
     return f"{key}_unread" if is_all_unread else key
 
 
-def _nothing_key(key: str, claim: JudgedTime) -> str:
-    """Choose the text of what is black or credits: of what a detector found that is said."""
+def _black_key(key: str, claim: JudgedTime) -> str:
+    """Choose the text of what is black or credits: `KEY_found` says that a detector found it to be so."""
     return f"{key}_found" if claim.has(FOUND_BY_DETECTOR) else key
 
 
 def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     """Say how much of the film cannot be judged, and how much is black or credits; empty if nothing."""
     shares = time_shares(claim, words)
-    unlike, nothing = words.durations(claim.unlike_s, claim.nothing_s)
+    unjudged, black = words.durations(claim.unlike_s, claim.nothing_s)
     parts = []
     if claim.unlike_s and not claim.has(UNCALIBRATED):
         key = _unjudged_key("sure_unjudged", claim.unlike_s, claim.unread_s)
-        parts.append(words.say(key, time=unlike, share=shares.unlike))
+        parts.append(words.say(key, time=unjudged, share=shares.unjudged))
     if claim.unread_from_s is not None:
         parts.append(words.say("sure_unread_from", start=clock(claim.unread_from_s)))
     if claim.nothing_s:
-        parts.append(words.say(_nothing_key("sure_nothing", claim), time=nothing, share=shares.nothing))
+        parts.append(words.say(_black_key("sure_nothing", claim), time=black, share=shares.black))
     return " ".join(parts)
 
 
-def unlike_caveat(claim: JudgedTime, words: Words) -> str:
-    """Say which share of the film has no score since the model cannot judge it."""
+def unjudged_caveat(claim: JudgedTime, words: Words) -> str:
+    """Say which share of the film has no score as the model cannot judge it, and why it can't."""
     key = _unjudged_key("caveat_unlike", claim.unlike_s, claim.unread_s)
-    return words.say(key, share=time_shares(claim, words).unlike)
+    return words.say(key, share=time_shares(claim, words).unjudged)
 
 
-def unlike_legend(claim: JudgedTime, words: Words) -> str:
+def unjudged_legend(claim: JudgedTime, words: Words) -> str:
     """Say what is drawn as what the model cannot judge: unlike the training films, not read, or both."""
     return words[_unjudged_key("legend_unlike", claim.unlike_s, claim.unread_s)]
 
 
-def nothing_caveat(claim: JudgedTime, words: Words) -> str:
+def black_caveat(claim: JudgedTime, words: Words) -> str:
     """Say which share of the film has no score since it is black or credits."""
-    return words.say(_nothing_key("caveat_nothing", claim), share=time_shares(claim, words).nothing)
+    return words.say(_black_key("caveat_nothing", claim), share=time_shares(claim, words).black)
 
 
 def threshold_caveat(threshold_p: float, words: Words) -> str:
@@ -379,59 +394,73 @@ def without_tier_caveat(names: Sequence[str], words: Words) -> str:
 
 
 class MarkedLengths(NamedTuple):
-    """Lengths of time of the sentence on passages, as it writes them: all in one unit."""
+    """Lengths of time of the sentence on passages, as it writes them: all in one unit.
+
+    Attributes
+    ----------
+    judged : str
+        Of what the model can judge.
+    marked, reaching : str
+        Of the passages, and of what in them reaches the threshold.
+    black : str
+        Of black or credits.
+    """
 
     judged: str
     marked: str
-    nothing: str
     reaching: str
+    black: str
 
 
 def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     """Say how many passages a model marks in the part of a film that it can judge, and as what.
 
-    The concepts that are seen in half of the passages' time or more, and speak for it, are named. Passages go
-    on over short falls below the threshold: then the time that reaches it is said too.
+    Such as: "The model judges all of this film (90 minutes) and marks 3 passages, 12 minutes (9 minutes of
+    them at its threshold or above), as “S”; in half of the marked time Look can be seen, in its favour."
     """
     judged_time = claim.judged
-    lengths = MarkedLengths(
-        *words.durations(judged_time.judged_s, claim.marked_s, judged_time.nothing_s, claim.called_s)
+    judged, marked, reaching, black = words.durations(
+        judged_time.judged_s, claim.marked_s, claim.called_s, judged_time.nothing_s
     )
+    lengths = MarkedLengths(judged=judged, marked=marked, reaching=reaching, black=black)
     if not claim.number:
         return _none_marked_sentence(claim, lengths, words)
-    meanings = _meanings(claim.positive, words)
-    # The lengths are compared as they are written: a difference that nobody sees is not said.
-    falls_below = lengths.reaching != lengths.marked
-    called = ""
-    if not claim.positive.is_concept:
-        means = words.say("as_level", positive=meanings)
-        if falls_below:
-            called = words.say("sentence_called", called=lengths.reaching)
-    elif falls_below:
-        # A concept is found where the threshold is reached, and not in all of a passage.
-        means = words.say("marked_concept_called", positive=meanings, called=lengths.reaching)
-    else:
-        means = words.say("marked_concept", positive=meanings)
-    marks_all = judged_time.judged_s - claim.marked_s < LEAST_SAID_S
+    is_all_marked = judged_time.judged_s - claim.marked_s < LEAST_SAID_S
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
-        before=_judged_part(claim, lengths, words),
+        judged_part=_judged_part(claim, lengths, words),
         n=round(claim.number),
         time=lengths.marked,
-        called=called,
-        means=means,
-        whole=words["marked_all"] if marks_all else "",
-        mostly=_frequent_concepts(claim.concepts, words),
+        **_marked_as(claim, lengths, words),
+        all_marked=words["marked_all"] if is_all_marked else "",
+        frequent=_frequent_concepts(claim.concepts, words),
     )
+
+
+def _marked_as(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> dict[str, str]:
+    """Write as what passages are marked (`as_what`), and how much of their time reaches the threshold.
+
+    Passages go on over short falls below the threshold. Of a level, all of a passage is marked, and the time
+    that reaches the threshold is said beside it (`reaching`). A concept is found where the threshold is
+    reached alone: `as_what` says in how much time that is.
+    """
+    positive = _meanings(claim.positive, words)
+    # The lengths are compared as they are written: a difference that nobody sees is not said.
+    falls_below = lengths.reaching != lengths.marked
+    if claim.positive.is_concept:
+        key = "marked_concept_called" if falls_below else "marked_concept"
+        return {"as_what": words.say(key, positive=positive, reaching=lengths.reaching), "reaching": ""}
+    reaching = words.say("sentence_called", reaching=lengths.reaching) if falls_below else ""
+    return {"as_what": words.say("as_level", positive=positive), "reaching": reaching}
 
 
 def _none_marked_sentence(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> str:
     """Say that a model marks no passage, and what reaches its threshold but is too short for one."""
     key = "sentence_none_concept" if claim.positive.is_concept else "sentence_none"
-    before = _judged_part(claim, lengths, words)
-    text = words.say(key, before=before, means=_meanings(claim.positive, words))
-    short = short_places_phrase(claim, words)
-    return f"{text} {_capitalised(short)}." if short else text
+    judged_part = _judged_part(claim, lengths, words)
+    text = words.say(key, judged_part=judged_part, as_what=_meanings(claim.positive, words))
+    short_places = short_places_phrase(claim, words)
+    return f"{text} {_capitalised(short_places)}." if short_places else text
 
 
 def _frequent_concepts(concepts: Sequence[FrequentConcept], words: Words) -> str:
@@ -460,15 +489,18 @@ def _capitalised(text: str) -> str:
 def _meanings(positive: Positive, words: Words) -> str:
     """Name what a model finds: each level, or its concept, with its title and what it means.
 
-    If a program planted the labels, the sentence says so in place of what people mean by a level.
+    Such as "S (Sure: objectification is certain)". If the labels of its training were planted by a program,
+    that is said in place of what people mean by the level.
     """
     if not positive.meanings:
         return words.say("quoted", text=positive.task_title)
     named = []
     for meaning in positive.meanings:
-        name, title, definition = (words.again(text) for text in meaning)
+        name, title = words.translated(meaning.name), words.translated(meaning.title)
         if positive.is_planted:
             definition = words.say("planted_means", name=name)
+        else:
+            definition = words.translated(meaning.text)
         explanations = [text for text in (title, definition) if text and text != name]
         if explanations:
             named.append(words.say("meaning", name=name, text=words["colon"].join(explanations)))
@@ -486,32 +518,32 @@ def _judged_part(claim: MarkedPassages, lengths: MarkedLengths, words: Words) ->
     model = words["the_model"]
     if claim.is_one_of_several:
         model = words.say("the_model_named", name=claim.who[0])
-    no_content = ""
+    black = ""
     if judged_time.nothing_s >= LEAST_SAID_S:
-        no_content = words.say(_nothing_key("sentence_rest", judged_time), nothing=lengths.nothing)
-    known = {
+        black = words.say(_black_key("sentence_rest", judged_time), black=lengths.black)
+    facts = {
         "model": model,
-        "begins": _capitalised(model),
+        "model_capitalised": _capitalised(model),  # where it begins the sentence
         "judged": lengths.judged,
         "share": time_shares(judged_time, words).judged,
-        "rest": no_content,
+        "black": black,
     }
     if judged_time.has(LITTLE_JUDGED):
-        return f"{words.say('sentence_little', **known)} {words['sentence_of_these']}"
+        return f"{words.say('sentence_little', **facts)} {words['sentence_of_these']}"
     if not judged_time.is_whole:
-        return words.say("sentence_of", **known)
+        return words.say("sentence_of", **facts)
     key = "sentence_all_read" if judged_time.has(PARTLY_READ) else "sentence_all"
-    return words.say(key, **known)
+    return words.say(key, **facts)
 
 
 def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
     """Name a concept, and say so if nothing shows that it is found better than chance."""
-    name: str = words.again(concept.name)
+    name: str = words.translated(concept.name)
     return f"{name} ({words['why_near_chance']})" if concept.is_near_chance else name
 
 
 def marked_note(claim: MarkedPassages, words: Words) -> str:
-    """Say how many passages the edges of the band give, and how many places are listed."""
+    """Say how many passages there would be by each edge of the 80 % band, and how many places are listed."""
     note = words.say("segments_note", low=claim.at_low_edge, high=claim.at_high_edge, n=claim.n_listed)
     short = short_places_phrase(claim, words)
     return f"{note}. {_capitalised(short)}" if short else note
@@ -534,25 +566,27 @@ def short_places_phrase(claim: MarkedPassages, words: Words) -> str:
 
 def passage_sentence(claim: Passage, words: Words) -> str:
     """Say where a passage is, its probability with the band, and what speaks for it and against it."""
-    parts = [f"{span_ends(claim.time)}: {passage_p(claim, words)}"]
-    if claim.name:
-        parts.insert(0, f"{claim.name}.")
+    number = f"{claim.name}. " if claim.name else ""  # a span that somebody marked has none
+    text = f"{number}{span_ends(claim.time)}: {passage_p(claim, words)}"
     below = below_phrase(claim, words)
     if below:
-        parts.append(f"({below})")
+        text = f"{text} ({below})"
     reasons = reasons_sentence(claim.reasons, words)
-    return f"{' '.join(parts)}. {reasons}".rstrip()
+    return f"{text}. {reasons}".rstrip()
 
 
 def below_phrase(claim: Passage, words: Words) -> str:
-    """Say that a passage, or its mean, is below the threshold, with its value; empty if neither is."""
-    threshold = words.probability(claim.threshold_p or 0.0)
+    """Say that all of a passage, or its mean alone, is below the threshold, with the threshold if known.
+
+    Empty if its mean reaches the threshold.
+    """
+    if claim.threshold_p is None:
+        return words["below"] if claim.has(BELOW_THRESHOLD) else ""
+    threshold = words.probability(claim.threshold_p)
     if claim.has(MEAN_BELOW):
         return words.say("mean_below", threshold=threshold)
-    if claim.has(BELOW_THRESHOLD) and claim.threshold_p is not None:
-        return words.say("below_value", below=words["below"], threshold=threshold)
     if claim.has(BELOW_THRESHOLD):
-        return words["below"]
+        return words.say("below_value", below=words["below"], threshold=threshold)
     return ""
 
 
@@ -615,16 +649,18 @@ def passage_band(claim: Passage, words: Words, between: str = "") -> str:
 
 
 def passage_label(claim: Passage, words: Words) -> str:
-    """Write a passage as a label of other tools: number, what, probability, the concepts seen, and flags.
+    """Write a passage as a label for other tools, such as "3. S 0.62 [0.41, 0.80]; Look, Body; black bars".
 
-    Where the probability is of a part of it, that is said.
+    The label has its number, level, probability, the concepts seen in it, and its flags. If the probability
+    is that of a part of it, its length and that of the part are written too.
     """
-    what = words.again(claim.what).replace(" / ", "/")
-    parts = [f"{claim.name}. {what} {passage_p(claim, words)}"]
+    number = claim.name
+    level = words.translated(claim.what).replace(" / ", "/")
+    parts = [f"{number}. {level} {passage_p(claim, words)}"]
     if _is_judged_in_part(claim):
         parts.append(passage_length(claim, words))
     if claim.present:
-        parts.append(", ".join(words.again(name) for name in claim.present))
+        parts.append(", ".join(words.translated(name) for name in claim.present))
     below = below_phrase(claim, words)
     if below:
         parts.append(below)
@@ -644,9 +680,8 @@ def citation_sentence(
 ) -> str:
     """Cite the probability of a level in a span by a model, with its band, or why there is none.
 
-    What must be known to read it goes with it: whether it is below the threshold, of how much of the span it
-    is, whether the model was trained on the film, may be no better than chance or was not tested on levels
-    that films have, windows of another length than the model's clips, and labels that nobody judged.
+    What a reader must know is cited with it: that it is below the threshold, that it is of a part of the
+    span, the model's warnings (`WARNINGS`), windows of another length than its clips, and planted labels.
 
     Parameters
     ----------
@@ -663,8 +698,7 @@ def citation_sentence(
     if isinstance(claim, UnjudgedSpan):
         why = no_prediction_phrase(claim.conditions[0], words)
         return words.say("cited_none", positive=positive, why=why, model=model)
-    cited = words.say("cited", positive=positive, p=passage_p(claim, words), model=model)
-    parts = [cited]
+    parts = [words.say("cited", positive=positive, p=passage_p(claim, words), model=model)]
     below = below_phrase(claim, words)
     if below:
         parts.append(below)
@@ -732,12 +766,12 @@ def concept_label(claim: ConceptFound, words: Words) -> str:
 
 def concept_span_label(name: str, p: float, words: Words) -> str:
     """Write a concept with its mean probability in a span where it is seen."""
-    return f"{words.again(name)} {words.number(p)}"
+    return f"{words.translated(name)} {words.number(p)}"
 
 
 def concept_sentence(claim: ConceptFound, words: Words) -> str:
     """Say how well a concept is found."""
-    return f"{words.again(claim.what)}: {concept_label(claim, words)}"
+    return f"{words.translated(claim.what)}: {concept_label(claim, words)}"
 
 
 def staging_sentence(claim: StagingMean, words: Words) -> str:
@@ -756,18 +790,26 @@ def figure_notes(
     *,
     planted: str = "",
     threshold: str = "",
-    without: Sequence[str] = (),
+    concepts_left_out: Sequence[str] = (),
 ) -> list[str]:
-    """Say what a figure's curve is, by whom, what its band is, and what it leaves out.
+    """Write the sentences below a figure: what its curve and its band are, and what it leaves out.
 
-    `planted` says that a program gave the labels (`planted_sentence`), and `threshold` whether passages reach
-    the threshold; each is empty where there is nothing to say. `without` are the concepts that the figure
-    leaves out, as they are not shown to be found better than chance.
+    Parameters
+    ----------
+    positive, model : str
+        What the curve is the probability of, and by which model.
+    words : Words
+    planted, threshold : str
+        That a program gave the labels (`planted_sentence`), and whether passages reach the threshold; each
+        is empty where there is nothing to say.
+    concepts_left_out : sequence of str
+        Those that are not drawn, as nothing shows that they are found better than chance.
     """
     notes = [words.say("figure_note", positive=positive, model=model)]
     notes += [sentence for sentence in (planted, threshold) if sentence]
-    if without:
-        notes.append(words.counted("figure_without", len(without), names=words.listed(without)))
+    if concepts_left_out:
+        names = words.listed(concepts_left_out)
+        notes.append(words.counted("figure_without", len(concepts_left_out), names=names))
     return notes
 
 
@@ -784,39 +826,47 @@ def threshold_label(p: float, words: Words) -> str:
 # --- reasons
 # ---------------------------------------------------------------------------
 def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int | None = None) -> str:
-    """Say what speaks for a passage and what against it: more or less than usual of which concepts.
+    """Say which concepts speak for a passage, against it, and for it in some places and against it in others.
 
-    All concepts are named that move its probability enough, those that move it most first. With `most`, at
-    most so many of each side are named, and the others counted. Concepts that speak for it in some places and
-    against it in others are a third side. A model without usual values, such as a tree, has its concepts
-    named alone, by what they add to the logit.
+    Such as: "For it: more Look than usual; less Voice than usual. Against it: more Body than usual."
+
+    Parameters
+    ----------
+    reasons : sequence of ConceptReason
+        Only those are named that move its probability enough to be said, those that move it most first.
+    words : Words
+    most : int, optional
+        Largest number of concepts that are named for it, against it, and both; the others are counted.
     """
     if not reasons:
         return ""
     parts = []
-    for key in ("why_for", "why_against", "why_both"):
-        of_side = [reason for reason in reasons if reason.moves and _side_key(reason) == key]
-        if not of_side:
+    for side in ("why_for", "why_against", "why_both"):
+        reasons_of_side = [reason for reason in reasons if reason.moves and _side_key(reason) == side]
+        if not reasons_of_side:
             continue
-        of_side.sort(key=_by_change)
-        phrases = [reason_phrase(reason, words) for reason in of_side[:most]]
-        n_more = len(of_side) - len(phrases)
+        reasons_of_side.sort(key=_largest_change_first)
+        phrases = [reason_phrase(reason, words) for reason in reasons_of_side[:most]]
+        n_more = len(reasons_of_side) - len(phrases)
         if n_more:
             phrases.append(words.counted("more_concepts", n_more))
-        parts.append(words.say(key, reasons=words["semicolon"].join(phrases)))
+        parts.append(words.say(side, reasons=words["semicolon"].join(phrases)))
     if parts:
         return " ".join(parts)
+    # No concept is named: none reaches the least change, or of a tree, the least contribution to the logit.
     if all(reason.number is None for reason in reasons):
         return words.say("why_nothing_weighs", least=words.number(LEAST_CONTRIBUTION))
     return words.say("why_nothing", least=words.number(LEAST_CHANGE))
 
 
-def _by_change(reason: ConceptReason) -> float:
-    """Sort reasons by how much of the probability is due to each; of a model without usual values, the logit.
+def _largest_change_first(reason: ConceptReason) -> float:
+    """Return a number by which reasons are sorted: minus the size of the change that is due to each.
 
-    In the last digits the numbers differ between machines: equal ones keep their order.
+    A model without usual values, such as a tree, has no changes: contributions to the logit stand for them.
     """
-    return -round(abs(reason.contribution if reason.number is None else reason.number), DECIMALS)
+    change = reason.contribution if reason.number is None else reason.number
+    # In the last digits the numbers differ between machines: rounded, equal ones keep their order.
+    return -round(abs(change), DECIMALS)
 
 
 def _side_key(reason: ConceptReason) -> str:
@@ -827,7 +877,10 @@ def _side_key(reason: ConceptReason) -> str:
 
 
 def reasons_note(words: Words, *, has_usual: bool) -> str:
-    """Say what the signs of a reason mean: more or less than usual, for or against."""
+    """Explain the list of reasons: what "more than usual" means, and from which change on one is named.
+
+    `has_usual` is False of a model whose concepts have no usual values, such as a tree.
+    """
     if has_usual:
         return words.say("reasons_what", least=words.number(LEAST_CHANGE))
     return words.say("reasons_what_weights", least=words.number(LEAST_CONTRIBUTION))
@@ -843,23 +896,29 @@ def reason_sentence(claim: ConceptReason, words: Words) -> str:
 
 
 def reason_phrase(claim: ConceptReason, words: Words) -> str:
-    """Write a reason, such as "more Look than usual (0.62, 0.41 at its usual value)".
-
-    A concept may be more than usual by its values and less by its mean probability: then that is said.
-    """
-    amount: str = words.again(claim.what)
-    if claim.amount:
-        amount = words.say(f"why_{claim.amount}", concept=claim.what)
+    """Write a reason, such as "more Look than usual (0.62, 0.41 at its usual value)"."""
+    phrase: str = words.translated(claim.what)
+    if claim.amount:  # "more", "less" or "mixed"
+        phrase = words.say(f"why_{claim.amount}", concept=claim.what)
     notes = []
     if claim.usual_p is not None:
         p, usual = words.probability(claim.p), words.probability(claim.usual_p)
-        amount_by_p = "more" if claim.p > claim.usual_p else "less"
-        contradicts = claim.amount in ("more", "less") and claim.amount != amount_by_p
         if p != usual:
-            notes.append(words.say("why_parted" if contradicts else "why_usual", p=p, usual=usual))
+            key = "why_parted" if _contradicts_p(claim, claim.usual_p) else "why_usual"
+            notes.append(words.say(key, p=p, usual=usual))
     if claim.has(NEAR_CHANCE):
         notes.append(words["why_near_chance"])
-    return f"{amount} ({', '.join(notes)})" if notes else amount
+    return f"{phrase} ({', '.join(notes)})" if notes else phrase
+
+
+def _contradicts_p(claim: ConceptReason, usual_p: float) -> bool:
+    """Whether there is more of a concept than usual though its mean probability is lower, or the reverse.
+
+    The mean of its values decides which amount is said; that of its probabilities may differ, as they are
+    not proportional to the values.
+    """
+    amount_by_p = "more" if claim.p > usual_p else "less"
+    return claim.amount in ("more", "less") and claim.amount != amount_by_p
 
 
 def classes_sentence(claims: Sequence[ClassSeen], words: Words) -> str:
@@ -948,20 +1007,20 @@ def expected_sentence(claim: ExpectedShare, words: Words) -> str:
     if claim.n_windows is not None:
         parts.append(_few_windows_phrase(claim.n_windows, words))
     if claim.error is not None:
-        parts.append(words.say("expects_error", error=words.apart(claim.error)))
+        parts.append(words.say("expects_error", error=words.distance(claim.error)))
     return words["semicolon"].join(parts)
 
 
 def _few_windows_phrase(n_windows: float, words: Words) -> str:
     """Say that a bracket is wider since a film's judged time is that of few windows, such as 3 or 2.5."""
-    tenths = round(n_windows, 1)
-    if tenths.is_integer():
-        return words.counted("bracket_few", int(tenths))
-    return words.say("bracket_few", n=words.number(tenths, 1))
+    n = round(n_windows, 1)
+    if n.is_integer():
+        return words.counted("bracket_few", int(n))  # 1 has a text of its own, in the singular
+    return words.say("bracket_few", n=words.number(n, 1))
 
 
 def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
-    """Say why a model has no share of a film."""
+    """Say why a model has no share of a film: the first of its conditions that `NO_SHARE` has a text for."""
     levels = _levels_left_out(claim, words)
     for condition in claim.conditions:  # the gravest first
         if condition in NO_SHARE:
@@ -969,20 +1028,24 @@ def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
             if condition == LITTLE_JUDGED:
                 key = _unjudged_key(key, claim.unlike, claim.unread)
             return words.say(key, share=words.share(claim.unlike), levels=levels)
-    return words.say("no_rate", reason=claim.reason)
+    return words.say("no_rate", reason=claim.reason)  # in the words of the film's record
 
 
 def expected_note(claim: ExpectedShare, words: Words) -> str:
-    """Say what the bracket of a share is, how far shares were off, and what the calibration knows."""
+    """Explain the bracket of an expected share.
+
+    It says what the bracket holds, that few windows make it wider, how far the shares of films left out were
+    off, and how many clips of each level the calibration was fitted on.
+    """
     parts = [words["no_bracket" if claim.interval is None else "bracket"]]
     if claim.n_windows is not None:
         few = _few_windows_phrase(claim.n_windows, words)
         parts.append(f"{_capitalised(few)}.")
     if claim.error is not None and claim.worst_error is not None:
-        off = {"error": words.apart(claim.error), "worst": words.apart(claim.worst_error)}
-        parts.append(words.say("expected_note", **off))
+        error, worst_error = words.distance(claim.error), words.distance(claim.worst_error)
+        parts.append(words.say("expected_note", error=error, worst=worst_error))
     if claim.clips:
-        clips = [f"{n} {words.again(level)}" for level, n in claim.clips.items()]
+        clips = [f"{n} {words.translated(level)}" for level, n in claim.clips.items()]
         parts.append(words.say("calibrated_on", clips=words.listed(clips)))
     return " ".join(parts)
 
@@ -990,13 +1053,15 @@ def expected_note(claim: ExpectedShare, words: Words) -> str:
 def error_sentence(claim: ExpectedShare, words: Words) -> str:
     """Say how far the shares of films left out were off; empty where that is not known.
 
-    Where the model says nothing of the film, there is no share that could be off.
+    It is empty too where too little of this film is judged for a share: none could be off.
     """
-    if claim.error is None or claim.has(LITTLE_JUDGED) or any(claim.has(one) for one in NOTHING_JUDGED):
+    is_too_little_judged = any(claim.has(condition) for condition in (LITTLE_JUDGED, *NOTHING_JUDGED))
+    if claim.error is None or is_too_little_judged:
         return ""
-    error = words.apart(claim.error)
+    error = words.distance(claim.error)
     if claim.has(LEVELS_LEFT_OUT):
-        return words.say("sure_share_among", error=error, levels=words.listed([*claim.clips]))
+        calibrated_levels = [*claim.clips]
+        return words.say("sure_share_among", error=error, levels=words.listed(calibrated_levels))
     return words.say("sure_share", error=error)
 
 
@@ -1009,12 +1074,18 @@ def expected_what(claim: ExpectedShare, positive: str, words: Words) -> str:
 # ---------------------------------------------------------------------------
 def experts_sentence(claim: Experts, words: Words) -> str:
     """Say how far two experts agree on what a model finds: second by second, and on a film's share."""
-    kappa, rank, level = words.number(claim.number or 0.0), words.number(claim.rank), ""
+    rank_correlation, level = words.number(claim.rank), ""
     if claim.rank_interval is not None:
-        rank = f"{rank} [{words.numbers(claim.rank_interval)}]"
+        rank_correlation = f"{rank_correlation} [{words.numbers(claim.rank_interval)}]"
         level = f" ({words.share(claim.rank_interval.level)})"
-    known = {"corpus": claim.who[0], "positive": claim.what}
-    return words.say("human", **known, kappa=kappa, rank=rank, level=level)
+    return words.say(
+        "human",
+        corpus=claim.who[0],
+        positive=claim.what,
+        kappa=words.number(claim.number or 0.0),
+        rank=rank_correlation,
+        level=level,
+    )
 
 
 def experts_note(claim: Experts, words: Words) -> str:
@@ -1037,12 +1108,14 @@ def experts_caveat(claim: Experts, words: Words) -> str:
 def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
     """Say whose share of a film it is, with its interval, and how often they called windows positive.
 
-    That a model corrected the share is said, and of a panel that its judges may agree no better than chance.
+    Such as: "AB would mark as “S” 17% [9%, 28%] of the film without black and credits, 95% interval, from
+    60 windows judged blindly, of 130 that do not overlap (positive: 11 of 60)". Then follow what corrected
+    the share, and of a panel that its judges may agree no better than chance.
     """
-    interval = claim.interval
-    who = "panel" if claim.is_of_panel else "judge"
+    interval = claim.interval  # None if all windows were judged
+    key = "rate_panel" if claim.is_of_panel else "rate_judge"
     text = words.say(
-        f"rate_{who}" if interval else f"rate_{who}_all",
+        key if interval else f"{key}_all",
         who=words.listed([words.judge(name) for name in claim.who]),
         share=words.share(claim.number or 0.0),
         time=judged_time_phrase(claim, words),
@@ -1096,12 +1169,12 @@ def _blindly(claim: FilmClaim, words: Words) -> str:
 def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
     """Write of which time a share by judges is: without black, credits and windows they were not sure of.
 
-    Where a part of the film could not be read, it is of what could be. If the windows of which they were not
-    sure are more than a share may leave out (`MOST_UNRELIABLE`), the length of the rest is written.
+    Where a part of the film could not be read, it is of what could be. If they were not sure of more than a
+    fifth of its content, the length of the rest is written.
     """
-    of_part = "_read" if claim.has(PARTLY_READ) else ""
+    suffix = "_read" if claim.has(PARTLY_READ) else ""  # of the keys of texts on what could be read
     if not claim.has(NOT_SURE):
-        return words[f"of_content{of_part}"]
+        return words[f"of_content{suffix}"]
     sure_s = claim.time.seconds
     if sure_s is not None and claim.unsure_s > MOST_UNRELIABLE * (sure_s + claim.unsure_s):
         return _little_time_phrase(claim, sure_s, words)
@@ -1110,14 +1183,15 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
         who_was_not = words["unsure_panel"]
     else:
         who_was_not = words.say("unsure_judge", who=words.judge(claim.who[0]))
-    return words.say(f"of_sure{of_part}", windows=windows, who=who_was_not)
+    return words.say(f"of_sure{suffix}", windows=windows, who=who_was_not)
 
 
 def _little_time_phrase(claim: JudgedShare | ShareSoFar, sure_s: float, words: Words) -> str:
-    """Write the length of the time that a share is of, as little of the film's content."""
+    """Write the length of the time that a share is of, where that is little of the film's content."""
     sure, unsure = words.durations(sure_s, claim.unsure_s)
     who = "panel" if len(claim.who) > 1 else "judge"
-    # Of windows that are left to judge nobody knows whether they will be sure.
+    # "The 9 minutes that AB was sure of" is true only if AB judged all windows. Else it is the time without
+    # those of which AB was not sure: AB may not be sure of windows that are left to judge.
     key = f"of_little_{who}" if claim.has(ALL_JUDGED) else f"of_little_left_{who}"
     windows = words.counted("unsure", claim.n_unsure, time=unsure)
     return words.say(key, sure=sure, windows=windows, who=words.judge(claim.who[0]))
@@ -1128,7 +1202,7 @@ def panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
     doubts = []
     for doubt, key in PANEL_DOUBTS.items():
         if claim.has(doubt):
-            # A doubt of all judges is one of each pair; one of some has another name than that of its pairs.
+            # `SOME_LESS`, for example, is that some pairs have `AGREE_LESS`; `AGREE_LESS`, that all have it.
             doubt_of_pair = OF_SOME.get(doubt, doubt)
             pairs = [pair for pair in claim.agreement if pair.has(doubt_of_pair)]
             doubts.append(words.say(key, pairs=_pair_names(pairs, words)))
@@ -1144,7 +1218,10 @@ def _pair_names(pairs: Sequence[PairKappa], words: Words) -> str:
 
 
 def judged_share_line(claim: JudgedShare, words: Words) -> str:
-    """Say whose share it is, what a model's probabilities were worth to it, and what it alone expected."""
+    """Say whose share it is, how many judgements the model saved, and what the model alone expected.
+
+    A model saved judgements if as narrow an interval without it needs more windows: that number is said.
+    """
     parts = [judged_share_sentence(claim, words)]
     if claim.interval is not None and claim.worth is not None:
         parts.append(words.say("rate_worth", model=claim.model, worth=round(claim.worth)))
@@ -1167,13 +1244,13 @@ def judged_share_what(claim: JudgedShare, positive: str, words: Words) -> str:
 
 
 def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Words) -> str:
-    """Say what a judged share's interval is, what a model was worth, how far judges agree, what others say.
+    """Explain a judged share: its interval, how a model changed it, and what else is known of its judges.
 
     Parameters
     ----------
     claim : JudgedShare
     others : sequence of FilmClaim
-        What else is claimed of the film's judges: each one's own share beside a panel's, how far they agree.
+        The other claims on the film's judges: each one's own share beside a panel's, how far they agree.
     words : Words
     """
     who = "panel" if claim.is_of_panel else "judge"
@@ -1192,9 +1269,11 @@ def judged_share_note(claim: JudgedShare, others: Sequence[FilmClaim], words: Wo
 
 
 def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
-    """Say why the share of a panel may be below, or above, that of each of its judges.
+    """Explain why shares are not what a reader would compute from the numbers beside them.
 
-    If a share is not the number of positive windows divided by that of windows, say why too.
+    The share of a panel may be below, or above, that of each of its judges, as it is from the windows that
+    all of them judged. A share may not be the number of positive windows divided by that of windows, as
+    windows count by their content, and a model may correct it.
     """
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     has_panel = any(claim.is_of_panel for claim in shares)
@@ -1236,12 +1315,13 @@ def judges_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     pairs = [claim for claim in claims if isinstance(claim, PairKappa)]
     rest = [claim for claim in claims if not isinstance(claim, JudgedShare | PairKappa)]
-    named = shares if len(shares) <= MOST_SIDE_BY_SIDE else shares[:MOST_NAMES]
-    parts = [f"{judged_share_sentence(claim, words)}." for claim in named]
-    if len(named) < len(shares):
-        parts.append(other_shares_sentence(shares[len(named) :], words))
-    told = [sentence(claim, words) for claim in [*rest, *pairs[:MOST_PAIRS]]]
-    parts += [f"{text.removesuffix('.')}." for text in told]
+    # All of a few shares have a sentence; of more, the first three, and the others together.
+    n_named = len(shares) if len(shares) <= MOST_SIDE_BY_SIDE else MOST_NAMES
+    parts = [f"{judged_share_sentence(claim, words)}." for claim in shares[:n_named]]
+    if n_named < len(shares):
+        parts.append(other_shares_sentence(shares[n_named:], words))
+    sentences_of_rest = [sentence(claim, words) for claim in [*rest, *pairs[:MOST_PAIRS]]]
+    parts += [f"{text.removesuffix('.')}." for text in sentences_of_rest]  # some end with a full stop
     if len(pairs) > MOST_PAIRS:
         parts.append(_other_pairs(pairs[MOST_PAIRS:], words))
     return parts
@@ -1257,15 +1337,16 @@ def other_shares_sentence(claims: Sequence[JudgedShare], words: Words) -> str:
 def _other_pairs(claims: Sequence[PairKappa], words: Words) -> str:
     """Say between which kappas those of other pairs of judges lie, and of how many it is undefined."""
     kappas = [claim.number for claim in claims if claim.number is not None]
+    n_too_few = sum(claim.has(TOO_FEW) for claim in claims)  # pairs that judged too few windows for one
+    n_undefined = len(claims) - len(kappas) - n_too_few
     parts = []
     if kappas:
         low, high = words.number(min(kappas)), words.number(max(kappas))
         parts.append(words.counted("other_pairs", len(kappas), low=low, high=high))
-    n_few = sum(claim.has(TOO_FEW) for claim in claims)
-    if len(kappas) + n_few < len(claims):
-        parts.append(words.say("other_pairs_undefined", n=len(claims) - len(kappas) - n_few))
-    if n_few:
-        parts.append(words.say("other_pairs_few", n=n_few))
+    if n_undefined:
+        parts.append(words.say("other_pairs_undefined", n=n_undefined))
+    if n_too_few:
+        parts.append(words.say("other_pairs_few", n=n_too_few))
     return " ".join(parts)
 
 
@@ -1299,9 +1380,12 @@ def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words
 
 
 def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim], words: Words) -> str:
-    """Say that each share is a judge's own, with its interval, and why there is none together."""
+    """Explain the shares of judges who have none together: each with its interval, and why there is none.
+
+    `others` are the other claims on the judges, such as that they have no share together.
+    """
     parts = judges_sentences([*claims, *others], words)
-    parts += alone_expected_sentences(claims[0], words)
+    parts += alone_expected_sentences(claims[0], words)  # the model's share is the same beside each judge's
     return " ".join([*parts, *own_shares_sentences(claims, words)])
 
 
@@ -1315,8 +1399,9 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
         counted = words[f"first_elsewhere_{who}"]
     else:
         counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
+    counted = _with_windows_after_gap(counted, claim.after_gap, words)
     if claim.left:
-        missing = words.again(needed_windows(claim.judged, claim.left, claim.least))
+        missing = words.translated(needed_windows(claim.judged, claim.left, claim.least))
     else:
         missing = words["no_window_left"]
     text = words.say(f"no_share_{who}", who=names, counted=counted, lacks=missing)
@@ -1333,6 +1418,11 @@ def counted_phrase(judged: int, sure: int, words: Words, *, is_of_panel: bool) -
     return words.counted(key, judged, judged=judged, sure=sure)
 
 
+def _with_windows_after_gap(counted: str, n: int, words: Words) -> str:
+    """Add to a number of windows how many more were judged, after the first gap of the draw; if any."""
+    return words.counted("with_after_gap", n, counted=counted) if n else counted
+
+
 def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
     """Say what a film's share lies between whenever its judge stops."""
     if claim.interval is None:
@@ -1344,19 +1434,21 @@ def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
         low=words.share(claim.interval.low),
         high=words.share(claim.interval.high),
         level=words.share(claim.interval.level),
-        fixed=words.apart(claim.fixed),
-        wide=words.apart(claim.interval.high - claim.interval.low),
+        usual_width=words.distance(claim.fixed),
+        width=words.distance(claim.interval.high - claim.interval.low),
     )
+    # Windows drawn by an earlier version: this interval is valid for them only if they are alike in content.
     return f"{text} {words['so_far_alike']}" if claim.has(EARLIER_LAW) else text
 
 
 def pair_sentence(claim: PairKappa, words: Words) -> str:
     """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
-    if claim.definition:
-        text = pair_sentence(replace(claim, definition=""), words)
-        return under_definition(claim, text, words)
-    if claim.has(TOO_FEW):
-        return _few_windows_of_pair(claim, words)
+    text = _few_windows_of_pair(claim, words) if claim.has(TOO_FEW) else _kappa_of_pair(claim, words)
+    return under_definition(claim, text, words) if claim.definition else text
+
+
+def _kappa_of_pair(claim: PairKappa, words: Words) -> str:
+    """Say on how many windows two people agree, and their kappa."""
     kappa = words["undefined"] if claim.number is None else words.number(claim.number)
     if claim.interval is not None:
         level = words.share(claim.interval.level)
@@ -1364,14 +1456,16 @@ def pair_sentence(claim: PairKappa, words: Words) -> str:
     for doubt, text_of in PAIR_DOUBTS.items():
         if claim.has(doubt):
             kappa = f"{kappa} ({words[text_of]})"
-    who = words.listed([words.judge(name) for name in claim.who])
-    share = words.share(claim.alike / claim.n)
-    alike = words.counted("count_windows", claim.alike)
-    known = {"who": who, "alike_windows": alike, "n": claim.n, "share": share, "kappa": kappa}
-    known["positive"] = claim.positive
-    if claim.n_unsure:
-        return words.say("pair_sure", unsure=claim.n_unsure, **known)
-    return words.say("pair", **known)
+    return words.say(
+        "pair_sure" if claim.n_unsure else "pair",
+        who=words.listed([words.judge(name) for name in claim.who]),
+        alike_windows=words.counted("count_windows", claim.alike),
+        n=claim.n,
+        share=words.share(claim.alike / claim.n),
+        positive=claim.positive,
+        unsure=claim.n_unsure,
+        kappa=kappa,
+    )
 
 
 def _few_windows_of_pair(claim: PairKappa, words: Words) -> str:
@@ -1417,8 +1511,16 @@ def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
     if claim.interval is not None:
         level = words.share(claim.interval.level)
         kappa = f"{kappa} [{words.numbers(claim.interval)}] ({level})"
-    of_films = words.counted("mean_of_films", claim.n_films)
-    return words.say("agrees", model=claim.who[0], annotator=claim.what, kappa=kappa, of=of_films)
+    judged, whole = words.durations(claim.time.seconds or 0.0, claim.whole_s)
+    return words.say(
+        "agrees",
+        model=claim.who[0],
+        annotator=claim.what,
+        kappa=kappa,
+        of=words.counted("mean_of_films", claim.n_films),
+        judged=judged,
+        whole=whole,
+    )
 
 
 # --- of several films
@@ -1523,7 +1625,10 @@ def _judged_film_note(claim: JudgedShare, words: Words) -> str:
     if claim.left_out:
         everybody = words.listed([words.judge(name) for name in (*claim.who, *claim.left_out)])
         key = "judged_together_concept" if claim.has(OF_CONCEPT) else "judged_together"
-        notes.append(words.say(key, who=everybody))
+        too_few = words.say(key, who=everybody)
+        if claim.after_gap:
+            too_few = words.counted("judged_together_gap", claim.after_gap, too_few=too_few)
+        notes.append(too_few)
     return words["semicolon"].join([*notes, *_corrected_by(claim, words), *panel_doubts(claim, words)])
 
 
@@ -1548,12 +1653,10 @@ def _as_clause(sentence: str) -> str:
     return f"{text[:1].lower()}{text[1:]}"
 
 
-def few_windows_note(claim: ExpectedShare, judged: int, sure: int, words: Words) -> str:
-    """Say what share the model expects of a film, and that too few of its windows were judged for a rate.
-
-    `judged` windows of the film were judged, and `sure` of them with certainty.
-    """
-    counted = counted_phrase(judged, sure, words, is_of_panel=False)
+def few_windows_note(claim: ExpectedShare, counts: WindowCounts, words: Words) -> str:
+    """Say what share the model expects of a film, and that too few of its windows were judged for a rate."""
+    counted = counted_phrase(counts.judged, counts.sure, words, is_of_panel=False)
+    counted = _with_windows_after_gap(counted, counts.after_gap, words)
     return words.say("model_only_few", alone=film_share_note(claim, words), counted=counted)
 
 
@@ -1564,10 +1667,10 @@ def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShar
 
 
 def later_phrase(claim: GroupChange, words: Words) -> str:
-    """Write the trend by ten years, with what must be known of it: how few films it rests on, who judged."""
+    """Write the trend, such as "10 years later +4.0 points [−1.0, +9.0]", and what must be known of it."""
     change = claim.number or 0.0
     if claim.note:
-        return words.points_text("later_noted", change, claim.interval, note=words.again(claim.note))
+        return words.points_text("later_noted", change, claim.interval, note=words.translated(claim.note))
     return words.points_text("later", change, claim.interval)
 
 
@@ -1576,26 +1679,26 @@ def group_phrase(claim: GroupShare, words: Words) -> str:
     share = words.share(claim.number or 0.0)
     if claim.interval is not None:
         share = f"{share} [{words.shares(claim.interval)}]"
-    known = {"share": share, "group": words.again(claim.group)}
+    known = {"share": share, "group": words.translated(claim.group)}
     if claim.note:
-        return words.say("rate_of_noted", **known, note=words.again(claim.note))
+        return words.say("rate_of_noted", **known, note=words.translated(claim.note))
     return words.say("rate_of", **known)
 
 
 def group_sentence(claim: GroupShare, words: Words) -> str:
     """Say what share of a group's time its judges would mark, or why there is none."""
     if claim.number is None:
-        return f"{words.again(claim.group)}: {words.again(claim.reason)}"
+        return f"{words.translated(claim.group)}: {words.translated(claim.reason)}"
     return groups_sentence([claim], words)
 
 
 def change_sentence(claim: GroupChange, words: Words) -> str:
     """Say by how many points two groups differ, or a share changes, or why that is not known."""
-    change = words.again(claim.change)
+    change = words.translated(claim.change)
     if claim.number is None:
-        return f"{change}: {words.again(claim.reason)}"
+        return f"{change}: {words.translated(claim.reason)}"
     points = words.points_text("points_of", claim.number, claim.interval)
-    note = f"{words['semicolon']}{words.again(claim.note)}" if claim.note else ""
+    note = f"{words['semicolon']}{words.translated(claim.note)}" if claim.note else ""
     return f"{change}: {points}{note}"
 
 

@@ -82,7 +82,7 @@ class Words:
         ['plus de Look que d’habitude', 'plus d’Expression que d’habitude']
         """
         text = self._texts[key]
-        written = {name: self.again(value) for name, value in values.items()}
+        written = {name: self.translated(value) for name, value in values.items()}
         if self.language in MAY_ELIDE:
             text = MAY_ELIDE[self.language].sub(lambda match: _elided(match, written), text)
         return text.format(**written)
@@ -100,7 +100,7 @@ class Words:
             key = f"{key}_{n}"
         return self.say(key, n=n, **values)
 
-    def again(self, note: Any) -> Any:
+    def translated(self, note: Any) -> Any:
         """Translate a note, or a name of a codebook, to this language; return anything else as it is."""
         if isinstance(note, InLanguages):
             return told_in(note, self.language)
@@ -112,7 +112,7 @@ class Words:
             key = f"{key}_1"
         return self.say(key, **note.values)
 
-    def starting(self, prefix: str) -> dict[str, str]:
+    def texts_with_prefix(self, prefix: str) -> dict[str, str]:
         """Return the texts of a script, by their keys without the prefix; and ``decimal``, which it needs."""
         result = {"decimal": self._texts["decimal"]}
         for key, text in self._texts.items():
@@ -199,7 +199,7 @@ class Words:
             written.append(self._percentage(str(percentage), part / whole))
         return written
 
-    def apart(self, value: float) -> str:
+    def distance(self, value: float) -> str:
         """Write how far two shares are apart, in whole percentage points."""
         points = rounded(100 * value)
         # 0 and 1 have texts of their own, as French writes both in the singular.
@@ -226,7 +226,7 @@ class Words:
         return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
 
     def points_text(self, key: str, value: float, interval: Bounds | None, **values: object) -> str:
-        """Fill a text of a difference in percentage points; ``KEY_few`` is its text in the singular, if any.
+        """Fill a text of a difference in percentage points; ``KEY_singular``, if any, is that of less than 2.
 
         Examples
         --------
@@ -236,8 +236,8 @@ class Words:
         """
         # In French the plural begins at 2. It goes by the difference alone, also with an interval behind it.
         is_singular = abs(float(rounded(100 * value, 1))) < 2
-        if is_singular and f"{key}_few" in self._texts:
-            key = f"{key}_few"
+        if is_singular and f"{key}_singular" in self._texts:
+            key = f"{key}_singular"
         return self.say(key, points=self.points(value, interval), **values)
 
     def difference(self, value: float, interval: Bounds | None) -> str:
@@ -270,7 +270,7 @@ class Words:
         for length in seconds:
             digits = 1 if has_short and length > 0 else 0
             # In French the plural begins at 2.
-            key = "minutes_few" if length < 2 * 60 else "minutes_of"
+            key = "minutes_singular" if length < 2 * 60 else "minutes_of"
             written.append(self.say(key, n=self.number(length / 60, digits)))
         return written
 
@@ -282,7 +282,7 @@ class Words:
     # -----------------------------------------------------------------------
     def listed(self, names: Sequence[str]) -> str:
         """Join names, in this language where they have translations."""
-        written = [str(self.again(name)) for name in names]
+        written = [str(self.translated(name)) for name in names]
         if len(written) == 1:
             return written[0]
         return f"{', '.join(written[:-1])} {self._texts['and']} {written[-1]}"

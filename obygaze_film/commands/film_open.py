@@ -98,8 +98,9 @@ def open_(
     def compare() -> "FilmComparison":
         """Compare the films, with the judgements of now."""
         shown = shown_judgements_of(compared_films, book)
+        films_with_hidden_judgements = [*shown.notes]
         compared = obygaze_film.compare_films(
-            timelines, shown.judged, facts, by=by, trend=trend, hidden=[*shown.notes]
+            timelines, shown.judged, facts, by=by, trend=trend, hidden=films_with_hidden_judgements
         )
         return replace(compared, notes=(*compared.notes, *shown.notes.values()))
 
@@ -126,7 +127,7 @@ def learner(
 ) -> "Callable[[Tell], list[Note]]":
     """Return the function by which the desk trains a model anew and opens the films as it scores them.
 
-    The function gets another one, which it calls with the share of the work that is done. It returns the
+    It takes a function that it calls with the share of the work that is done, such as 0.4. It returns the
     notes that the desk shows at the end: claims of what changed, and the folder of the model.
 
     Parameters

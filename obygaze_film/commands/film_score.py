@@ -195,7 +195,8 @@ def evaluate(
     Each annotator of the manifest is the truth once, against which the others are measured as the model is;
     only their segments are taken as they were marked. Trivial timelines (every second, none, the other films'
     share) are measured too, and so is the model's own timeline moved in time (circular shifts, which keep its
-    autocorrelation). Metrics are by film, with 95 % intervals over films.
+    autocorrelation). All of these are measured on the seconds that the model can judge; the report says how
+    many of a film's they are. Metrics are by film, with 95 % intervals over films.
 
     \b
     Examples:

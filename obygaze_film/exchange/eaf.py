@@ -30,6 +30,7 @@ def to_eaf(exported: Exported) -> str:
         else:
             annotator = tier.people.annotator
             tiers.append(EafTier(name=tier.name, kind="note", spans=_texts(tier), annotator=annotator))
+    # A tier without annotator: `PeopleTier("level").name` is "human: level".
     empty_levels = EafTier(name=PeopleTier("level").name, kind="level")
     empty_concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=empty_levels.name)
     tiers += [empty_levels, empty_concepts]

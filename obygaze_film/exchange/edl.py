@@ -22,10 +22,11 @@ MOST_RATE = 100
 
 
 def to_edl(exported: Exported) -> str:
-    """Write each span as an event that is one frame long, with a marker of the span's length.
+    """Write an edit decision list (EDL, CMX 3600): each span is an event, with a marker of the span's length.
 
-    DaVinci Resolve reads the marker's colour, text and length in frames (`|C:... |M:... |D:...`). Avid reads
-    the lines `* LOC`, which have no lengths. Time codes count from the film's start time code.
+    An event is one frame long. DaVinci Resolve reads the marker's colour, text and length in frames
+    (`|C:... |M:... |D:...`). Avid reads the lines `* LOC`, which have no lengths. Time codes count from the
+    film's start time code.
 
     A list without an event holds no caveats: OpenTimelineIO and pycmx refuse a comment that belongs to none.
 
@@ -64,7 +65,7 @@ def _event(exported: Exported, number: int, tier: Tier, span: TierSpan) -> list[
     end = frame_of(span.end_s, exported.rate)
     n_frames = max(end - start, 1)
     start_code = _time_code(exported, start)
-    next_code = _time_code(exported, start + 1)
+    next_code = _time_code(exported, start + 1)  # the event ends one frame after its start
     # On a tier of people the text begins with the tier's name, which says who decided and how.
     text = tier.people.line(span.text) if tier.people else span.text
     label = ascii_line(text).replace("|", "/")  # bars divide the parts of Resolve's line

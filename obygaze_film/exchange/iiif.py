@@ -35,6 +35,7 @@ def to_iiif(exported: Exported) -> str:
         "id": f"{manifest_iri}/manifest.json",
         "type": "Manifest",
         "label": {"none": [exported.heading]},
+        # What viewers must show.
         "requiredStatement": {"label": {"en": ["Limits"]}, "value": {"en": list(exported.caveats)}},
     }
     metadata = [{"label": {"en": ["Movie"]}, "value": {"none": [exported.film.movie]}}]

@@ -24,6 +24,7 @@ def to_markers(exported: Exported) -> str:
     lines = ["\t".join(COLUMNS), _line(exported, NOTES, notes, start=0, end=0)]
     in_time_order = sorted(exported.spans, key=lambda placed: placed.span.start_s)
     for tier, span in in_time_order:
+        # People's text begins with the tier's name, which says who decided and how: importers read it.
         name = tier.people.line(span.text) if tier.people else f"{tier.name} = {span.text}"
         start = frame_of(span.start_s, exported.rate)
         end = max(frame_of(span.end_s, exported.rate), start + 1)  # one frame long at least

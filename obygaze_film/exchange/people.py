@@ -8,11 +8,12 @@ from obygaze_film.exchange.tiers import Tier, TierSpan
 
 
 def people_tiers(decided: Sequence[Decided]) -> list[Tier]:
-    """Make the tiers of decisions: the tiers of each person together, those of what was agreed last.
+    """Make the tiers of decisions: those of each person together, and last those of what people agreed on.
 
     Notes are on tiers of their own. Many formats allow no overlaps on a tier: decisions that overlap are on
-    further, numbered tiers.
+    further tiers of the same name, with the numbers 2, 3, ...
     """
+    # Tier without a number -> all decisions on it, in time order.
     decisions_on: dict[PeopleTier, list[Decided]] = {}
     for decision in sorted(decided, key=lambda decision: (decision.start_s, decision.end_s, decision.id)):
         if decision.level:
@@ -22,10 +23,9 @@ def people_tiers(decided: Sequence[Decided]) -> list[Tier]:
             notes = PeopleTier(what="note", how=decision.how, annotator=decision.annotator)
             decisions_on.setdefault(notes, []).append(decision)
     tiers: list[Tier] = []
-    for unnumbered in sorted(decisions_on, key=_agreed_last):
-        # Its decisions are on tiers 1, 2 and so on, as many as are needed for those that overlap.
-        for number, decisions in enumerate(_without_overlaps(decisions_on[unnumbered]), start=1):
-            people = unnumbered._replace(number=number)
+    for tier_without_number in sorted(decisions_on, key=_agreed_last):
+        for number, decisions in enumerate(_without_overlaps(decisions_on[tier_without_number]), start=1):
+            people = tier_without_number._replace(number=number)
             spans = tuple(_span(decision, people) for decision in decisions)
             tiers.append(Tier(kind="people", name=people.name, spans=spans, people=people))
     return tiers

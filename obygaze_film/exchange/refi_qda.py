@@ -14,14 +14,15 @@ def to_refi_qda(exported: Exported) -> str:
 
 
 def _coded(tier: Tier, span: TierSpan) -> CodedSpan:
-    """Make the selection of a span; each of its codes is a pair of group and name.
+    """Make the selection of a span, with its codes and its coder, a person or the model.
 
-    A level and concepts that a person decided are codes of their own; a note is a comment.
+    A code is a pair, such as ("segments", "S"), of a group of codes, named as the tier, and a name in it. A
+    level and concepts that a person decided are codes of their own; a note is a comment.
     """
     if tier.people is None or span.decided is None:
         return CodedSpan(span.start_s, span.end_s, [(tier.name, span.text)], MODEL_CODER)
     decided = span.decided
-    # Groups of codes have the names of tiers without an annotator: the annotator is the coder of the span.
+    # Groups of people's codes have no annotator in their names: the annotator is the span's coder.
     how = tier.people.how
     if tier.people.what == "note":
         codes = [(PeopleTier(what="note", how=how).name, "note")]

@@ -232,11 +232,10 @@ def collect(
     if unknown:
         raise FilmError(f"tier {unknown[0]!r}: expected some of {', '.join(KINDS)}")
     chosen_model = film.model(model)
-    kinds = tuple(tiers) or FORMATS[kind].tiers
-    if people is not None and not tiers:
-        kinds = (*kinds, PEOPLE)
-    exported_tiers = tiers_of(film, chosen_model, kinds, top)
-    if PEOPLE in kinds:
+    default_kinds = FORMATS[kind].tiers if people is None else (*FORMATS[kind].tiers, PEOPLE)
+    kinds_of_tiers = tuple(tiers) or default_kinds
+    exported_tiers = tiers_of(film, chosen_model, kinds_of_tiers, top)
+    if PEOPLE in kinds_of_tiers:
         exported_tiers += people_tiers(people or ())
     # The codebook's levels, and others that people decided on, each once.
     decided_levels = [decision.level for decision in people or () if decision.level]
@@ -247,10 +246,10 @@ def collect(
         tiers=tuple(exported_tiers),
         levels=tuple(levels),
         rate=rate,
-        notice=notice_of(film, chosen_model, exported_tiers, kinds),
+        notice=notice_of(film, chosen_model, exported_tiers, kinds_of_tiers),
         start=_time_code_start(start, rate),
         has_contributions=FORMATS[kind].has_contributions,
-        has_concepts="concepts" in kinds,
+        has_concepts="concepts" in kinds_of_tiers,
     )
 
 
@@ -292,8 +291,8 @@ def write_export(film: "Timeline", kind: str, path: Path | str, **options: Unpac
     -------
     str
         What must be told of the file: why it holds no passage that reaches the threshold, or nothing at all,
-        and which concepts are left out. Of a file that has no place for notes, as it has no span: all notes.
-        Empty if there is nothing to tell.
+        and which concepts are left out. If the format has notes only beside a span, and there is no span, it
+        is all that the file would have noted. Empty if there is nothing to tell.
     """
     exported = collect(film, kind, **options)  # refuses a kind that is no format
     path = local_path(path)

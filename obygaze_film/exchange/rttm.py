@@ -25,6 +25,6 @@ def to_rttm(exported: Exported) -> str:
     caveats = "_".join(" ".join(exported.caveats).split())
     if not turns:
         return f";;_{caveats}\n"
-    # A turn is "SPEAKER film 1 start length <NA> <NA> label <NA> <NA>". The first field "<NA>" of the first
-    # turn is the one for orthography.
-    return write_rttm(turns, exported.film.movie).replace(" <NA> ", f" {caveats} ", 1)
+    # A turn is "SPEAKER film 1 start length <NA> <NA> label <NA> <NA>": the first <NA> is for orthography.
+    before, after = write_rttm(turns, exported.film.movie).split(" <NA> ", maxsplit=1)
+    return f"{before} {caveats} {after}"

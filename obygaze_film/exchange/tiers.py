@@ -242,7 +242,7 @@ class Exported:
             message("caveat_faces"),
             *self._caveats_of_p(),
             *self._caveats_of_tests(),
-            *self._caveats_of_time(),
+            *self._further_caveats(),
         ]
 
     def _caveats_of_labels(self, *, has_people: bool) -> list[str]:
@@ -263,7 +263,7 @@ class Exported:
             lines.append(planted)
         return lines
 
-    def _caveats_of_time(self) -> list[str]:
+    def _further_caveats(self) -> list[str]:
         """Say how far experts agree, which part of the film has no score and why, and the licence."""
         model = self.model
         lines: list[str] = []
@@ -272,9 +272,9 @@ class Exported:
             lines.append(phrases.experts_caveat(experts, ENGLISH))
         judged = judged_time(model, self.film.time(model.key), self.film.shots)
         if judged.unlike_s > 0 and model.calibration is not None:
-            lines.append(phrases.unlike_caveat(judged, ENGLISH))
+            lines.append(phrases.unjudged_caveat(judged, ENGLISH))
         if judged.nothing_s > 0:
-            lines.append(phrases.nothing_caveat(judged, ENGLISH))
+            lines.append(phrases.black_caveat(judged, ENGLISH))
         if self.licence:
             lines.append(message("caveat_licence", licence=self.licence))
         return lines

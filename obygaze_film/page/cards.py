@@ -88,7 +88,7 @@ def concept_bar(reason: ConceptReason, largest: float, view: "FilmView") -> dict
     is_unknown = math.isnan(reason.contribution)
     bar = 0.0 if is_unknown else round(LONGEST_BAR * reason.contribution / largest, 1)
     return {
-        "name": view.words.again(reason.what),
+        "name": view.words.translated(reason.what),
         "p": phrases.reason_p(reason, view.words),
         "value": phrases.reason_weight(reason, view.words),
         "bar": bar,
@@ -123,7 +123,7 @@ def traces(view: "FilmView", concepts: Sequence[str], row: Mapping[Any, Any]) ->
     starts = inside["start_s"].to_numpy(dtype=np.float64).clip(start_s, end_s)
     # Column of the frames -> its name on the page.
     name_of_column = {"weight": view.words["weight"]}
-    name_of_column |= {f"{concept}_p": view.words.again(concept) for concept in concepts}
+    name_of_column |= {f"{concept}_p": view.words.translated(concept) for concept in concepts}
     rows = []
     for column, name in name_of_column.items():
         if column not in inside or not inside[column].notna().any():

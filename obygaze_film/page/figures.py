@@ -98,18 +98,11 @@ def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool 
     if len(set(years)) < 2:
         return ""
     groups = _groups_with_share(compared)
-    highest_shares = [dot.film.rate.high if dot.film.rate else dot.film.expected for dot in dots]
-    highest_shares += [group["high"] for group in groups]
-    # The axis of years has full decades.
-    scale = YearsScale(
-        first_year=min(years) // 10 * 10,
-        last_year=max(years) // 10 * 10 + 10,
-        highest_share=axis_end(max(highest_shares)),
-    )
+    scale = _years_scale(dots, groups)
     trend = _trend(compared)
     key = "as_concept" if compared.positive.is_concept else "as_level"
     axis = words.say("years_axis", marked=words.say(key, positive=compared.positive.text))
-    legend = []
+    legend: list[str] = []
     if is_own_file:
         legend = [line for text in _legend(compared, words) for line in _wrapped(text, WIDTH)]
     return _figure(
@@ -159,25 +152,42 @@ class TrendPaths(NamedTuple):
     band: list[str]
 
 
-def _trend_paths(trend: Mapping[Any, Any], dots: "Sequence[Dot]", scale: YearsScale) -> TrendPaths:
-    """Draw a trend from the first year of the films to the last one.
+def _years_scale(dots: "Sequence[Dot]", groups: Sequence[Mapping[Any, Any]]) -> YearsScale:
+    """Choose the axes: full decades that have all films, and shares up to the highest that is drawn.
 
-    `trend` has the slope per ten years as `value`, and the ends of its interval as `low` and `high`.
+    The highest share is the upper end of an interval, of a film or of a group, or an expected share.
+    """
+    highest_shares = [dot.film.rate.high if dot.film.rate else dot.film.expected for dot in dots]
+    highest_shares += [group["high"] for group in groups]
+    years = [dot.year for dot in dots]
+    return YearsScale(
+        first_year=min(years) // 10 * 10,
+        last_year=max(years) // 10 * 10 + 10,
+        highest_share=axis_end(max(highest_shares)),
+    )
+
+
+def _trend_paths(trend: Mapping[Any, Any], dots: "Sequence[Dot]", scale: YearsScale) -> TrendPaths:
+    """Draw a trend from the first year of the films to the last one, as a line and its band.
+
+    The band is two triangles with a corner in the judged films' mean point: one on each side of it, between
+    the lines with the lowest and the highest slope. `trend` has the change of the share in ten years as
+    `value`, and the ends of its interval as `low` and `high`.
     """
     judged = [(dot.year, dot.film.rate.value) for dot in dots if dot.film.rate]
     mean_year, mean_share = np.mean(judged, axis=0).tolist()
-    mean_point = f"{scale.x(mean_year)} {scale.y(mean_share)}"
 
-    def point(year: float, slope: float) -> str:
-        """Return x and y in a year of the line through the mean point with this slope."""
-        return f"{scale.x(year)} {scale.y(mean_share + slope * (year - mean_year) / 10)}"
+    def point(year: float, change: float) -> str:
+        """Return x and y, in a year, of the line through the mean point with this change in ten years."""
+        return f"{scale.x(year)} {scale.y(mean_share + change * (year - mean_year) / 10)}"
 
+    mean_point = point(mean_year, 0.0)
     first, last = min(dot.year for dot in dots), max(dot.year for dot in dots)
     line = f"M{point(first, trend['value'])}L{point(last, trend['value'])}"
-    band = [
+    triangles = [
         f"M{point(year, trend['low'])}L{mean_point}L{point(year, trend['high'])}Z" for year in (first, last)
     ]
-    return TrendPaths(line, band)
+    return TrendPaths(line, triangles)
 
 
 def years_legend(compared: "FilmComparison", words: Words) -> str:
@@ -189,7 +199,7 @@ def _legend(compared: "FilmComparison", words: Words) -> list[str]:
     """Write a sentence for each kind of element that `years_figure` draws of these films."""
     drawn = [film for film in compared.films if _can_be_drawn(film)]
     trend = _trend(compared)
-    note = words.again(trend["note"]) if trend else ""
+    note = words.translated(trend["note"]) if trend else ""
     dots_key = "years_dots_concept" if compared.positive.is_concept else "years_dots"
     hollow_key = "years_hollow_labels" if compared.is_of_labels else "years_hollow"
     line_key = "years_line_noted" if note else "years_line"
@@ -336,23 +346,13 @@ def film_figure(
         Stills of the user's copy of the film: a strip of them is drawn at the top.
     """
     words = view.words
-    part_start_s = max(0.0, start_s - CONTEXT_S)
-    part_end_s = min(view.whole_s, end_s + CONTEXT_S)
-    # Of a span that begins after the film's end, the figure shows the film's last seconds.
-    part_start_s = min(part_start_s, max(0.0, part_end_s - CONTEXT_S))
+    part_start_s, part_end_s = _ends_with_context(start_s, end_s, view.whole_s)
     decisions_of_row = _decided_rows(decisions, part_start_s, part_end_s, words)
-    passages = [
-        card
-        for card in view.cards
-        if card["start"] < part_end_s and card["end"] > part_start_s and not card["below"]
-    ]
+    passages = _passages_between(view, part_start_s, part_end_s)
     concepts = [shown for shown in view.concepts if shown.concept.is_found]
     names_of_concepts = [shown.name for shown in concepts]
-    # Widths: the names, then the column in which things are drawn, then half of a time at the column's end.
     names = [words["segments"], words["probability"], *decisions_of_row, *names_of_concepts]
-    left = GAP + max(math.ceil(text_width(name)) for name in names)
-    right = math.ceil(text_width(clock(part_end_s)) / 2)
-    column = max(WIDTH - right - left, LEAST_COLUMN)
+    left, column, right = _widths(names, part_end_s)
     width = left + column + right
     span_end_s = min(end_s, view.whole_s)
     part = FigurePart(part_start_s, part_end_s, start_s, span_end_s, left=left, width=column)
@@ -365,12 +365,7 @@ def film_figure(
         "concepts": names_of_concepts,
     }
     layout = _layout(names_of_kind, top=12 + LINE_HEIGHT * len(heading))
-    without = [shown.name for shown in view.concepts if not shown.concept.is_found]
-    planted = phrases.planted_sentence(view.model, words)
-    threshold = _threshold_sentence(view, has_passages=bool(passages))
-    sentences = phrases.figure_notes(
-        view.positive, view.model_title, words, planted=planted, threshold=threshold, without=without
-    )
+    sentences = _sentences_below(view, has_passages=bool(passages))
     notes = [line for text in sentences for line in _wrapped(text, width)]
     return _figure(
         "film",
@@ -390,6 +385,47 @@ def film_figure(
         decided=list(decisions_of_row.values()),
         concepts=concepts,
         ticks=_tick_times(part),
+    )
+
+
+def _ends_with_context(start_s: float, end_s: float, film_s: float) -> tuple[float, float]:
+    """Return the ends of the part that a figure shows: a span with `CONTEXT_S` around it, within the film.
+
+    Of a span that begins after the film's end, the figure shows the film's last seconds.
+    """
+    part_end_s = min(film_s, end_s + CONTEXT_S)
+    last_start_s = max(0.0, part_end_s - CONTEXT_S)
+    part_start_s = min(max(0.0, start_s - CONTEXT_S), last_start_s)
+    return part_start_s, part_end_s
+
+
+def _passages_between(view: "FilmView", start_s: float, end_s: float) -> list[Mapping[str, Any]]:
+    """Return the cards of passages that reach the threshold and lie, in part at least, between two times."""
+    return [
+        card for card in view.cards if card["start"] < end_s and card["end"] > start_s and not card["below"]
+    ]
+
+
+def _widths(names: Sequence[str], end_s: float) -> tuple[int, int, int]:
+    """Return the widths of the names, of the column in which things are drawn, and of the right margin.
+
+    The right margin has half of the last time on the axis, which is centred on the column's end.
+    """
+    left = GAP + max(math.ceil(text_width(name)) for name in names)
+    right = math.ceil(text_width(clock(end_s)) / 2)
+    column = max(WIDTH - right - left, LEAST_COLUMN)
+    return left, column, right
+
+
+def _sentences_below(view: "FilmView", *, has_passages: bool) -> list[str]:
+    """Write what stands below a figure of a film; `has_passages` tells whether any is drawn in it."""
+    return phrases.figure_notes(
+        view.positive,
+        view.model_title,
+        view.words,
+        planted=phrases.planted_sentence(view.model, view.words),
+        threshold=_threshold_sentence(view, has_passages=has_passages),
+        concepts_left_out=[shown.name for shown in view.concepts if not shown.concept.is_found],
     )
 
 
@@ -430,30 +466,31 @@ def _layout(names_of_kind: Mapping[str, Sequence[str]], top: int) -> FigureLayou
 def _strip(stills: Stills, part: FigurePart) -> list[FigureStill]:
     """Lay stills side by side over a part of a film; each shows the film at its middle.
 
-    As many are laid as fit at `STILLS_HEIGHT` if each keeps its proportions. They are then stretched a
-    little to fill the width, with a gap of one unit after each.
+    There are about as many as fit with their proportions kept (a still is `STILLS_HEIGHT` high). Together
+    they fill the width, so that each is stretched or narrowed a little; after each is a gap of one unit.
     """
-    # A still at that height is `STILLS_HEIGHT` * width / height wide.
-    n = max(1, round(part.width * stills.height / stills.width / STILLS_HEIGHT))
-    width = part.width / n
+    n_stills = max(1, round(part.width * stills.height / stills.width / STILLS_HEIGHT))
+    width = part.width / n_stills
     strip = []
-    for index in range(n):
-        at_s = part.start_s + (part.end_s - part.start_s) * (index + 0.5) / n
+    for index in range(n_stills):
+        middle_s = part.start_s + (part.end_s - part.start_s) * (index + 0.5) / n_stills
         left = round(part.left + index * width, 1)
-        strip.append(FigureStill(left, round(width - 1, 1), stills.address(at_s)))
+        strip.append(FigureStill(left, round(width - 1, 1), stills.address(middle_s)))
     return strip
 
 
 def _tick_times(part: FigurePart) -> list[float]:
-    """Choose the times of the figure's axis, in seconds: full multiples of a step of `charts.TICKS_S`.
+    """Choose the times of the figure's axis, in seconds: multiples of a step, such as 10 or 60 s.
 
-    They are so few that their texts do not touch.
+    It is the smallest step of `charts.TICKS_S` by which the texts of the times don't touch.
     """
     length_s = part.end_s - part.start_s
-    most_times = min(MOST_TIMES, part.width / (text_width(clock(part.end_s)) + TIME_GAP))
-    step = next((step for step in charts.TICKS_S if length_s / step <= most_times), charts.TICKS_S[-1])
-    first = math.ceil(part.start_s / step) * step
-    return [float(time) for time in range(first, int(part.end_s) + 1, step)]
+    width_of_time = text_width(clock(part.end_s)) + TIME_GAP
+    most_times = min(MOST_TIMES, part.width / width_of_time)
+    steps_with_room = [step for step in charts.TICKS_S if length_s / step <= most_times]
+    step_s = steps_with_room[0] if steps_with_room else charts.TICKS_S[-1]
+    first_s = math.ceil(part.start_s / step_s) * step_s
+    return [float(time) for time in range(first_s, int(part.end_s) + 1, step_s)]
 
 
 def _decided_rows(

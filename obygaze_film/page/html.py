@@ -218,7 +218,7 @@ def _script_texts(words: Words) -> dict[str, str]:
     """Collect the texts of the page's script; those that the desk's script shows too have the same names."""
     texts = {name: words[name] for name in SCRIPT}
     texts |= {name: words[f"desk_{name}"] for name in SHARED}
-    return texts | words.starting("page_")
+    return texts | words.texts_with_prefix("page_")
 
 
 def _boundaries(views: Sequence[FilmView], words: Words) -> str:

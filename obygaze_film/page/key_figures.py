@@ -126,7 +126,7 @@ def _auc_meaning(view: "FilmView") -> str:
     others = [level for level in tested_levels if level not in model.positive]
     if not others:
         return words["within_auc"]
-    names = [words.again(view.names.level(level)) for level in others]
+    names = [words.translated(view.names.level(level)) for level in others]
     return words.say("within_auc_levels", positive=view.positive, others=" / ".join(names))
 
 

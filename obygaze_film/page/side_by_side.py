@@ -133,23 +133,23 @@ def _group_row(claim: GroupShare, scale: float, words: Words) -> GroupRow:
         bar = charts.bar(claim.number, claim.interval.low, claim.interval.high, scale)
     return GroupRow(
         claim,
-        name=words.again(claim.group),
+        name=words.translated(claim.group),
         bar=bar,
         share=phrases.group_value(claim, words),
         worth=phrases.worth_value(claim),
         expected=phrases.group_expected(claim, words),
-        reason=words.again(claim.reason),
-        note=words.again(claim.note),
+        reason=words.translated(claim.reason),
+        note=words.translated(claim.note),
     )
 
 
 def _change_row(claim: GroupChange, words: Words) -> ChangeRow:
     """Write a difference between groups, or a trend, as a row of the table."""
     return ChangeRow(
-        name=words.again(claim.change),
+        name=words.translated(claim.change),
         n_judged=claim.n_judged,
         points=phrases.points_value(claim, words),
-        note=words.again(claim.reason or claim.note),
+        note=words.translated(claim.reason or claim.note),
     )
 
 
@@ -179,5 +179,5 @@ def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> Fil
     counts = film.counts
     has_judged_share = film.sample.n > 0
     if counts is not None and counts.judged and not has_judged_share and isinstance(claim, ExpectedShare):
-        note = phrases.few_windows_note(claim, counts.judged, counts.sure, words)
+        note = phrases.few_windows_note(claim, counts, words)
     return FilmRow(film, phrases.film_share_value(claim, words), note)

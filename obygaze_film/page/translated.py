@@ -47,7 +47,7 @@ def task_title(model: ModelRecord, words: Words) -> str:
 
 def _side(levels: Sequence[str], names: CodebookNames, words: Words) -> str:
     """Write the levels of one side of a task in a language, in brackets if they are several."""
-    side = words["task_or"].join(words.again(names.level(level)) for level in levels)
+    side = words["task_or"].join(words.translated(names.level(level)) for level in levels)
     return f"({side})" if len(levels) > 1 else side
 
 

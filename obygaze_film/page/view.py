@@ -198,7 +198,6 @@ class FilmView:
         top: int,
         rates: "Sequence[FilmRates]" = (),
     ) -> None:
-        self.judges = self._judges(film, rates)
         self.film, self.words, self.anchor = film, words, anchor
         self.model = film.model()
         self.names = names_of(self.model)
@@ -211,7 +210,8 @@ class FilmView:
         self.doubtful = {shown.concept.name for shown in self.concepts if not shown.concept.is_found}
         self.time = film.time(self.model.key)
         self.why_no_prediction = of_film.why_no_prediction(self.model, self.time)
-        # What is claimed of the film.
+        # What is claimed of the film: by people's blind judgements, and by the model.
+        self.judges = self._judges(film, rates)
         self.judged = of_film.judged_time(self.model, self.time, film.shots)
         self.marked = of_film.marked_passages(film, self.model, self.segments)
         self.model_evidence = of_film.model_evidence(self.model)
@@ -250,11 +250,11 @@ class FilmView:
         """
         windows = self.film.record.windows
         window = self.words.seconds(windows.window_s)
-        # With only two windows, the distance between them is either the hop or that of a moved window.
+        # Of two windows, the second may have been moved: nobody knows how far apart they should begin.
         if windows.hop_s is None or windows.n == 2:
             return self.words.say("windows", window=window)
         sentence = self.words.say("windows_hop", window=window, hop=self.words.seconds(windows.hop_s))
-        # Windows that do not overlap have rows of their own: none of them was moved.
+        # Where rows are windows, these do not overlap: none was moved.
         do_overlap = self.film.record.rows.kind != "windows"
         if do_overlap and self._ends_after_film(windows.n, windows.hop_s, windows.window_s):
             sentence += self.words["windows_moved"]
@@ -341,7 +341,7 @@ class FilmView:
     @cached_property
     def positive(self) -> str:
         """What the model finds: its positive levels with their titles, or its concept."""
-        return str(self.words.again(positive_of(self.model).titled))
+        return str(self.words.translated(positive_of(self.model).titled))
 
     @property
     def model_title(self) -> str:
@@ -351,7 +351,7 @@ class FilmView:
     @property
     def construct(self) -> str:
         """What the codebook says its levels measure; empty if it does not say it."""
-        return str(self.words.again(self.names.construct(self.model.construct)))
+        return str(self.words.translated(self.names.construct(self.model.construct)))
 
     @cached_property
     def cards(self) -> list[dict[str, Any]]:
@@ -421,7 +421,7 @@ class FilmView:
     def legend(self, kind: str) -> str:
         """Explain how a kind of span is drawn, such as `UNJUDGED`: spans with content, but no probability."""
         if kind == UNJUDGED:
-            return phrases.unlike_legend(self.judged, self.words)
+            return phrases.unjudged_legend(self.judged, self.words)
         return self.words[f"legend_{kind}"]
 
     @cached_property
@@ -440,26 +440,32 @@ class FilmView:
         return spans
 
     def _concepts(self) -> list[ShownConcept]:
-        """Return the concepts of the first model that has probabilities for them, in order.
+        """Return the concepts of the model shown; if it has none, those of another model that has some.
 
-        The order is that of `_best_found_first`, and the model shown is asked first. The concepts of another
-        model can be shown with its rows, because all models of a film have rows at the same times; their
-        names then name that model.
+        All models of a film have rows at the same times, so that another model's concepts can be drawn too.
         """
         for model in (self.model, *self.film.record.models):
-            rows, names = self.film.rows(model.key), names_of(model)
-            concepts = [concept for concept in model.concepts if f"{concept.name}_p" in rows]
+            concepts = self._concepts_of(model)
             if concepts:
-                concepts.sort(key=_best_found_first)
-                shown = []
-                for concept in concepts:
-                    name: str = self.words.again(names.concept(concept.name))
-                    if model.key != self.model.key:
-                        name = self.words.say("of_model", name=name, model=model.key)
-                    p = rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
-                    shown.append(ShownConcept(concept, p, name))
-                return shown
+                return concepts
         return []
+
+    def _concepts_of(self, model: ModelRecord) -> list[ShownConcept]:
+        """Return the concepts of a model that have probabilities, best found first (`_best_found_first`).
+
+        The name of a concept of another model than the one shown says which model it is of.
+        """
+        rows, names = self.film.rows(model.key), names_of(model)
+        shown = []
+        for concept in sorted(model.concepts, key=_best_found_first):
+            if f"{concept.name}_p" not in rows:
+                continue
+            name: str = self.words.translated(names.concept(concept.name))
+            if model.key != self.model.key:
+                name = self.words.say("of_model", name=name, model=model.key)
+            p = rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
+            shown.append(ShownConcept(concept, p, name))
+        return shown
 
     # --- what learning changed
     # -----------------------------------------------------------------------
@@ -482,11 +488,11 @@ class FilmView:
         claims = []
         for start_s, end_s in spans.to_numpy(dtype=np.float64).tolist():
             inside = self.between(start_s, end_s)
-            # Weighted by time, as the probability that the desk shows of a passage that is chosen.
-            weights = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
+            # Each row is weighted by its seconds in the passage, as where the desk shows a chosen passage.
+            seconds = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
             # Both models have the same rows, with the same index.
-            before = _average(self.former.loc[inside.index, "p"], weights)
-            after = _average(self.rows.loc[inside.index, "p"], weights)
+            before = _average(self.former.loc[inside.index, "p"], seconds)
+            after = _average(self.rows.loc[inside.index, "p"], seconds)
             if abs(after - before) >= LEAST_MOVED:
                 claims.append(of_film.moved_passage(self.model, (start_s, end_s), before, after))
 
@@ -530,7 +536,7 @@ class FilmView:
         seconds = _seconds_inside(inside, start_s, end_s)
         is_judged = is_counted(inside)
         mean = self._mean_with_band(inside[is_judged], seconds[is_judged])
-        row_numbers = inside.index.to_numpy()
+        row_numbers = inside.index.to_numpy()  # of the film's rows, which `ShownConcept.p` has all of
         flags_of_rows = informative_flags_in(inside)
         return Minute(
             start_s,

@@ -77,7 +77,8 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
     rows = view.rows
     concepts = []
     for concept, p, name in view.concepts:
-        # The script has whole percentages alone: they don't tell which rows of the threshold's are below it.
+        # The script knows only whole percentages: with a threshold of .5, it must be told which of the rows
+        # with 50 % are below it, as .497 is.
         seen_percent = int(whole_percentages(concept.threshold_p))
         has_percentage_of_threshold = whole_percentages(p) == seen_percent
         unseen = np.flatnonzero(has_percentage_of_threshold & (np.asarray(p) < concept.threshold_p))
@@ -178,7 +179,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
-        title = str(view.words.again(view.names.titled(decision.level)))
+        title = str(view.words.translated(view.names.titled(decision.level)))
         described.append(
             {
                 "id": f"d{number}",
@@ -187,7 +188,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "end": decision.end_s,
                 "level": decision.level,
                 "title": title,
-                "concepts": [view.words.again(view.names.concept(name)) for name in decision.concepts],
+                "concepts": [view.words.translated(view.names.concept(name)) for name in decision.concepts],
                 "note": decision.note,
                 "who": decision.annotator,
                 "judges": decision.annotator,
@@ -251,10 +252,11 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
         "rows": timeline_data(view),
         "passages": view.cards,
         "decisions": decisions_data(people, view),
-        "threshold": view.model.threshold_p or 0.5,
+        "threshold": view.model.threshold_p or 0.5,  # where the model has none, nothing is compared with it
         "lines": film.subtitles["text"].tolist(),
         "minutes": minutes_data(view.minutes, view),
         "fps": copy.fps if copy else RATE,
         "copy": described_copy,
-        "slack": film.record.windows.window_s,  # seconds by which a reader's copy may differ in length
+        # Seconds by which a reader's copy may differ in length: windows cover a film up to one of them.
+        "slack": film.record.windows.window_s,
     }

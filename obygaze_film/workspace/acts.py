@@ -30,10 +30,10 @@ class Acts:
             return ""
         return _annotator_of(self._done[-1])
 
-    def did(self, *lines: Line) -> None:
-        """Remember the lines of an act, so that it can be undone.
+    def remember(self, *lines: Line) -> None:
+        """Remember the lines of a new act, so that it can be undone.
 
-        What the person undid before it can't be redone any more.
+        As in any editor, what the person undid before a new act cannot be redone after it.
         """
         self._done.append(lines)
         self._undoing = [act for act in self._undoing if _annotator_of(act) != _annotator_of(lines)]
@@ -45,27 +45,27 @@ class Acts:
 
     def undo(self, annotator: str) -> Line | None:
         """Take back a person's latest act; return the decision that it was about, None without an act."""
-        return self._reverse_latest(annotator, self._done, self._undoing)
+        return self._move_latest(annotator, source=self._done, target=self._undoing)
 
     def redo(self, annotator: str) -> Line | None:
         """Do again what a person undid last; return the decision that it was about, None if nothing was."""
-        return self._reverse_latest(annotator, self._undoing, self._done)
+        return self._move_latest(annotator, source=self._undoing, target=self._done)
 
-    def _reverse_latest(self, annotator: str, acts: list[Act], opposite_acts: list[Act]) -> Line | None:
-        """Take back a person's latest act of `acts`; the line that does so is an act of `opposite_acts`.
+    def _move_latest(self, annotator: str, source: list[Act], target: list[Act]) -> Line | None:
+        """Take back a person's latest act in one list; the line that does so is an act in the other list.
 
-        To undo line 1, line 2 takes back line 1; to redo it, line 3 takes back line 2; to undo it once more,
-        line 4 takes back line 3. Returns the decision that all of these are about, line 1; None if the person
-        has no act.
+        A redo takes back an undo, and another undo takes back the redo. The ledger has the lines "S here",
+        "take back line 1" (undo), "take back line 2" (redo), and so on. Returns the decision that all of them
+        are about, here line 1; None if the person has no act in the list.
         """
-        own_acts = [act for act in acts if _annotator_of(act) == name_of(annotator)]
+        own_acts = [act for act in source if _annotator_of(act) == name_of(annotator)]
         if not own_acts:
             return None
-        act = own_acts[-1]
-        opposite_act = (self.take_back(*act),)
-        opposite_acts.append(opposite_act)
-        acts.remove(act)
-        return self._decision_of(act)
+        latest = own_acts[-1]
+        line = self.take_back(*latest)
+        source.remove(latest)
+        target.append((line,))
+        return self._decision_of(latest)
 
     def _decision_of(self, act: Act) -> Line:
         """Return the decision that an act made, took back, or brought back."""

@@ -69,10 +69,10 @@ def serve(
         address = f"http://127.0.0.1:{port}{ENTRY}{keys.token}"
         tell(address)
         if browser:
-            door = stack.enter_context(_door(address))
+            page = stack.enter_context(_door(address))  # a file that leads to the address
             # In a thread: opening a browser may take for ever.
-            Thread(target=webbrowser.open, args=(door,), daemon=True).start()
-        # The sockets listen already. While a browser starts, what answers it is imported.
+            Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+        # The sockets listen already: a browser that starts meanwhile waits until the server answers.
         from obygaze_film.workspace import server  # noqa: PLC0415 - slow
 
         server.run(films, comparison_page, learning, keys, sockets)

@@ -26,12 +26,10 @@ HIGHEST_LOG: Final = 50.0
 def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tuple[float, float]:
     """Find the shares that no bet on the judgements, in the order of the draw, has refuted so far.
 
-    Somebody who holds that a share m is wrong bets on each next judgement, from a capital of 1. If m is
-    right, the capital ever reaches 1 / (1 - `LEVEL`) with a chance of at most 1 - `LEVEL` (Ville's
-    inequality). The interval holds the shares against which it has not (betting confidence sequence:
-    Waudby-Smith and Ramdas, JRSS B 86, 2024). The capital is the mean of several bets: that the share is
-    above m or below it, on the judgements themselves or on their differences from the model's probabilities
-    (as in `correct_rate`), each with every stake of `STAKES`.
+    Somebody who holds that a share m is wrong bets against it on each next judgement, from a capital of 1. If
+    m is right the bets are fair, and the capital ever reaches 20 with a chance of at most .05 (Ville's
+    inequality): a share against which it has is refuted at the level .95 (betting confidence sequence:
+    Waudby-Smith and Ramdas, JRSS B 86, 2024). The capital is the mean of several bets (`_bets`).
 
     Each next window is drawn in proportion to content among those left. If m is right, its
     judgement is expected to be the share that m leaves for them (Shekhar, Xu, Lipton, Liang and Ramdas, UAI
@@ -56,19 +54,12 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
         The lowest and the highest share that is not refuted.
     """
     before = _before_each_judgement(cells, judged, y)
-    # Bets are against the end of the step around a share, so that they refute the whole step.
+    # A tested share stands for the step of shares around it: bets are against the ends of the step, so that
+    # they refute all of it.
     expected_at_most = _expected_judgement(before, SHARES + HALF_STEP)
     expected_at_least = _expected_judgement(before, SHARES - HALF_STEP)
     is_impossible = (expected_at_most < 0) | (expected_at_least > 1)
-    expected_at_most = np.clip(expected_at_most, 0, 1)
-    expected_at_least = np.clip(expected_at_least, 0, 1)
-    # The order of the bets decides the rounding of the capital.
-    bets = (
-        _bet_that_share_is_above(before, y, expected_at_most, weight_of_p=0.0),
-        _bet_that_share_is_above(before, y, expected_at_most, weight_of_p=1.0),
-        _bet_that_share_is_below(before, y, expected_at_least, weight_of_p=0.0),
-        _bet_that_share_is_below(before, y, expected_at_least, weight_of_p=1.0),
-    )
+    bets = _bets(before, y, np.clip(expected_at_most, 0, 1), np.clip(expected_at_least, 0, 1))
     # Rows: after 0, 1, ... n judgements. Columns: against each share of SHARES.
     capital = np.full((len(y) + 1, len(SHARES)), 1.0)
     for bet in bets:
@@ -109,14 +100,19 @@ class _Before(NamedTuple):
 def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
     """Sum up before each judgement what is judged, and what is left; parameters as of `anytime_interval`."""
     content, p = cells.content_s[judged], cells.p[judged]  # [n] each
-    sums = np.cumsum(np.column_stack([content, content * p, content * y]), axis=0)
-    sums_before = np.vstack([np.zeros(3), sums[:-1]])  # [n, 3]: without the judgement itself
-    content_before, p_before, y_before = np.split(sums_before, 3, axis=1)  # [n, 1] each
+    judged_content = _sums_before(content)
+    judged_p = _sums_before(content * p)
+    judged_positive = _sums_before(content * y)
     total = float(cells.content_s.sum())
     # What is left before a judgement holds at least the judged window; rounding may say less.
-    content_left = np.maximum(total - content_before, content[:, None])
-    mean_p_left = (float(cells.content_s @ cells.p) - p_before) / content_left
-    return _Before(p[:, None], y_before, content_left, mean_p_left, total)
+    content_left = np.maximum(total - judged_content, content[:, None])
+    mean_p_left = (float(cells.content_s @ cells.p) - judged_p) / content_left
+    return _Before(p[:, None], judged_positive, content_left, mean_p_left, total)
+
+
+def _sums_before(values: Floats) -> Floats:
+    """Sum the values [n] before each one: of 2, 3 and 4 s these are 0, 2 and 5 s; returns [n, 1]."""
+    return np.concatenate([[0.0], np.cumsum(values)[:-1]])[:, None]
 
 
 def _expected_judgement(before: _Before, shares: Floats) -> Floats:
@@ -145,6 +141,24 @@ class _Bet(NamedTuple):
     largest_loss: Floats
 
 
+def _bets(
+    before: _Before, y: Floats, expected_at_most: Floats, expected_at_least: Floats
+) -> tuple[_Bet, ...]:
+    """Bet against each tested share: that the film's share is above it, and that it is below.
+
+    Both bets are made twice: on the judgements themselves, and on their differences from the model's
+    probabilities (as in `correct_rate`), which a good model makes small. `expected_at_most` and
+    `expected_at_least` [n, shares] bound what each judgement would be if the tested share were right.
+    """
+    # The order of the bets decides the rounding of the capital.
+    return (
+        _bet_that_share_is_above(before, y, expected_at_most, weight_of_p=0.0),
+        _bet_that_share_is_above(before, y, expected_at_most, weight_of_p=1.0),
+        _bet_that_share_is_below(before, y, expected_at_least, weight_of_p=0.0),
+        _bet_that_share_is_below(before, y, expected_at_least, weight_of_p=1.0),
+    )
+
+
 def _bet_that_share_is_above(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
     """Bet that judgements are higher than those that the tested shares let expect [n, shares].
 
@@ -153,7 +167,8 @@ def _bet_that_share_is_above(before: _Before, y: Floats, expected_y: Floats, wei
     """
     difference_of_p = weight_of_p * (before.p - before.mean_p_left)  # expected to be 0
     gain = y[:, None] - difference_of_p - expected_y
-    largest_loss = expected_y - weight_of_p * (before.mean_p_left - 1)  # where y is 0 and p is 1
+    # The gain is lowest where y is 0 and p is 1.
+    largest_loss = expected_y - weight_of_p * (before.mean_p_left - 1)
     return _Bet(gain, largest_loss)
 
 
@@ -161,7 +176,8 @@ def _bet_that_share_is_below(before: _Before, y: Floats, expected_y: Floats, wei
     """Bet that judgements are lower than expected; parameters as of `_bet_that_share_is_above`."""
     difference_of_p = weight_of_p * (before.p - before.mean_p_left)
     gain = -(y[:, None] - difference_of_p - expected_y)
-    largest_loss = 1 + weight_of_p * before.mean_p_left - expected_y  # where y is 1 and p is 0
+    # The gain is lowest where y is 1 and p is 0.
+    largest_loss = 1 + weight_of_p * before.mean_p_left - expected_y
     return _Bet(gain, largest_loss)
 
 

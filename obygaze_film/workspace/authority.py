@@ -6,7 +6,7 @@ it is taken back, of the same kind. A claim that does not count changes nothing:
 refused claim is reported.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -76,26 +76,33 @@ class _Ruling:
     def __init__(self, lines: Iterable[Line], is_valid: Validity | None) -> None:
         ordered = sorted(lines, key=in_order)
         self._line_of: Mapping[str, Line] = {line.id: line for line in ordered}
-        self.standing: list[Line] = []
         self.refused: list[RefusedClaim] = []
-        # First what is taken back: a decision that is taken back replaces nothing.
-        taken_back_ids: set[str] = set()
-        # The latest first: when a line is reached, it is known whether a later one takes it back.
-        for line in reversed(ordered):
-            if line.kind == UNDO and line.id not in taken_back_ids:
-                taken_back_ids.update(self._granted_ids(line))
-                self.refused += self._refused_claims(line)
+        # What is taken back comes first, as it replaces nothing; then what is not valid, for the same reason.
+        taken_back_ids = self._taken_back_ids(ordered)
         decisions = [line for line in ordered if line.kind in DECISIONS and line.id not in taken_back_ids]
         valid = decisions if is_valid is None else [line for line in decisions if is_valid(line)]
         replaced_ids: set[str] = set()
         for line in valid:
             replaced_ids.update(self._granted_ids(line))
             self.refused += self._refused_claims(line)
-        self.standing = [line for line in valid if line.id not in replaced_ids]
+        self.standing: list[Line] = [line for line in valid if line.id not in replaced_ids]
         valid_ids = {line.id for line in valid}
         for line in decisions:
             if line.id not in valid_ids:
                 self.refused += [RefusedClaim(line, target, "invalid") for target in self._targets(line)]
+
+    def _taken_back_ids(self, ordered: Sequence[Line]) -> set[str]:
+        """Return the ids of the lines that are taken back; claims to do so that are refused are kept.
+
+        A line that takes others back may itself be taken back, by a later one. So the latest is looked at
+        first: when a line is reached, it is known whether it still counts.
+        """
+        taken_back_ids: set[str] = set()
+        for line in reversed(ordered):
+            if line.kind == UNDO and line.id not in taken_back_ids:
+                taken_back_ids.update(self._granted_ids(line))
+                self.refused += self._refused_claims(line)
+        return taken_back_ids
 
     def _granted_ids(self, line: Line) -> list[str]:
         """Return the ids of the lines that a valid line may replace or take back, of those it asks for."""

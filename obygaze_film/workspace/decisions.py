@@ -154,7 +154,8 @@ class Decisions:
         self.definition = codebook.definition()
         self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
         self._lock = RLock()  # the desk's server decides and reads in several threads
-        self._state_when_opened = state_of(folder / RECORD)  # another state: the film was scored again
+        # The state of the film's record: another one than now tells that the film was scored again since.
+        self._state_when_opened = state_of(folder / RECORD)
         self.refresh(is_opening=True)
         if same_meaning:  # after the ledger is read: only then it is known which other definitions were used
             self._declare_same_meaning()
@@ -287,21 +288,19 @@ class Decisions:
         Either two of them replace the same line, or they are two judgements of one person on one span. Such
         decisions come from machines that did not know of each other, for example.
         """
-        # Annotator and replaced line, or kind and judged span -> ids of the decisions on it.
-        ids_by_replaced: dict[tuple[str, str], list[str]] = {}
-        ids_by_span: dict[tuple[str, JudgedSpan], list[str]] = {}
+        # What a person should have one decision on, a replaced line or a judged span -> those that stand.
+        ids_by_matter: dict[tuple[object, ...], list[str]] = {}
         for clips in self.kept.values():
             for clip in clips:
                 line = self.lines[clip.clip_id]
-                for replaced_id in dict.fromkeys(line.replaces):
-                    ids_by_replaced.setdefault((line.annotator, replaced_id), []).append(line.id)
+                matters: list[tuple[object, ...]] = [
+                    ("replaced", line.annotator, replaced_id) for replaced_id in dict.fromkeys(line.replaces)
+                ]
                 if line.kind in ONE_PER_SPAN:
-                    ids_by_span.setdefault((line.kind, _judged_span(clip)), []).append(line.id)
-        conflicting: set[str] = set()
-        for ids in (*ids_by_replaced.values(), *ids_by_span.values()):
-            if len(ids) > 1:
-                conflicting.update(ids)
-        return conflicting
+                    matters.append((line.kind, *_judged_span(clip)))
+                for matter in matters:
+                    ids_by_matter.setdefault(matter, []).append(line.id)
+        return {line_id for ids in ids_by_matter.values() if len(ids) > 1 for line_id in ids}
 
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
         """Make a manifest of the judgements that were made under today's definitions.
@@ -317,7 +316,7 @@ class Decisions:
         for clip in self.kept["judgement"] if clips is None else clips:
             if clip.level and self.is_current(clip.clip_id):
                 extras = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
-                # `is_current`: the definition is unknown, or means the same as today's and is written so.
+                # A definition that is known means the same as today's (`is_current`), and is written as this.
                 is_known = self.definition_of(self.lines[clip.clip_id]) != UNKNOWN
                 extras[DEFINITION] = self.codebook.definition() if is_known else UNKNOWN
                 latest[_judged_span(clip)] = replace(clip, extras=extras)
@@ -540,7 +539,8 @@ class Decisions:
         )
         self.rules.refuse(kind, row, start_s, end_s)
         clip = self.rules.clip_of_new(kind, row, self.folder)
-        if kind == "judgement" and place and not self.place_of(clip):
+        is_of_no_window = kind == "judgement" and place > 0 and not self.place_of(clip)
+        if is_of_no_window:  # the window at this place has other ends
             raise FilmError(message("no_window", start=start_s, end=end_s, place=place))
         with self._lock:
             self._refuse_scored_again()
@@ -574,9 +574,9 @@ class Decisions:
             replaced_ids += [old_id for old_id in self._ids_on_span(kind, clip) if old_id not in replaced_ids]
         line = self.ledger.add(kind, row, replaced_ids)
         if changed is not None and is_of_other_kind:
-            self._acts.did(line, self._acts.take_back(changed))
+            self._acts.remember(line, self._acts.take_back(changed))
         else:
-            self._acts.did(line)
+            self._acts.remember(line)
         return line
 
     def delete(self, line_id: str, annotator: str) -> Line:
@@ -592,7 +592,7 @@ class Decisions:
         with self._lock:
             self.refresh()
             line = self._own_standing(line_id, name_of(annotator))
-            self._acts.did(self._acts.take_back(line, *self.replaced(line)))
+            self._acts.remember(self._acts.take_back(line, *self.replaced(line)))
             self._update()
             return line
 
@@ -656,9 +656,10 @@ class Decisions:
         return line
 
     def _ids_on_span(self, kind: str, clip: Clip) -> list[str]:
-        """Return the ids of standing decisions on a new decision's span, which it replaces.
+        """Return the ids of the same person's standing decisions on a new decision's span, which it replaces.
 
-        These are of the same person. A difference is settled once, whether the score was in sight or not.
+        A judgement replaces one that was made likewise, blindly or in sight of the score; an agreed decision
+        replaces both, as people settle a difference once.
         """
         key_of = _settled_span if kind == "agreed" else _judged_span
         return [old.clip_id for old in self.kept[kind] if key_of(old) == key_of(clip)]
@@ -799,10 +800,10 @@ class Decisions:
     def _add_imported(self, file: Annotated, result: AnnotatorResult, is_blind: bool | None) -> None:
         """Append the new decisions of one annotator of a file to the ledger, unless they are there already.
 
-        Equal files of one annotator, imported in the same way, are added once. A file may be of several
-        films: each film has its own sitting, whose name is part of its decisions' ids.
+        Equal files of one annotator, imported in the same way, are added once: a digest of what is imported
+        names the ledger's file. A file may be of several films, each of which has its own digest.
         """
-        has_new_decisions = any(row is not None for row in result.rows)
+        has_new_decisions = any(row is not None for row in result.rows)  # None: the ledger has it already
         if not has_new_decisions:
             return
         content = f"{file.sha256}\n{self.film.movie}\n{result.annotator}\n{is_blind}"
@@ -832,10 +833,10 @@ class Decisions:
         return reading
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
-        """Find for each method of sampling the draw by which most windows were judged blindly.
+        """Find for each method of sampling the draw by which most windows were judged blindly at the desk.
 
-        If two draws by a method have equally many, the one with the lower contents is taken, so that every
-        machine takes the same.
+        If two draws by a method have equally many, that whose windows have the lower contents is taken, so
+        that every machine takes the same.
         """
         n_judged_by: Counter[Draw] = Counter()
         for line in self.ledger.lines.values():
@@ -844,20 +845,18 @@ class Decisions:
             if is_drawn and header is not None and header.draw is not None:
                 n_judged_by[header.draw] += 1
 
-        def most_judged_first(draw: Draw) -> tuple[int, tuple[float, ...]]:
-            return -n_judged_by[draw], draw.content
-
+        most_judged_first = sorted(n_judged_by, key=lambda draw: (-n_judged_by[draw], draw.content))
         draw_by_method: dict[str, Draw] = {}
-        for draw in sorted(n_judged_by, key=most_judged_first):
+        for draw in most_judged_first:
             if draw.sampling not in draw_by_method and self.rules.is_of_film(draw):
                 draw_by_method[draw.sampling] = draw
         return tuple(draw_by_method.values())
 
     def _find_standing(self) -> None:
         """Find the decisions that stand (`kept` and `lines`), and say what is wrong in the ledger."""
-        recorded = self._recorded_draws()
-        if recorded != self.rules.recorded:
-            self.rules = replace(self.rules, recorded=recorded)
+        recorded_draws = self._recorded_draws()
+        if recorded_draws != self.rules.recorded:
+            self.rules = replace(self.rules, recorded=recorded_draws)
             self._readings = {}  # all lines are read anew: by other draws their windows have other places
         self._meanings = Meanings(self.headers, [self.codebook])
         self.definition = self._meanings.of(self.codebook.definition())
@@ -876,6 +875,10 @@ class Decisions:
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
         self.kept = {kind: _in_order_of_time(clips) for kind, clips in kept.items()}
+        self._say_content()
+
+    def _say_content(self) -> None:
+        """Say of how many windows the content changed since the draw; if of none, what could not be read."""
         n_changed = self.rules.n_changed(self.draw.sampling)
         if n_changed:
             notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
@@ -1015,16 +1018,16 @@ def _in_order_of_time(clips: Sequence[Clip]) -> list[Clip]:
     """Sort the decisions of one person on one span by the time at which they were made.
 
     A person who decided on two machines may have two such decisions, in an order of the ledger that says
-    nothing of their times. Wherever only one of them is taken, it is the last one. Together they keep the
-    places that they had among the other decisions.
+    nothing of their times. Wherever only one of them is taken, it is the last one. Decisions on other spans
+    keep their places in the list.
     """
-    indices_of: dict[JudgedSpan, list[int]] = {}
+    indices_of_span: dict[JudgedSpan, list[int]] = {}
     for index, clip in enumerate(clips):
-        indices_of.setdefault(_judged_span(clip), []).append(index)
+        indices_of_span.setdefault(_judged_span(clip), []).append(index)
     ordered = [*clips]
-    for indices in indices_of.values():
-        in_time = sorted((clips[index] for index in indices), key=judged_at)
-        for index, clip in zip(indices, in_time, strict=True):
+    for indices in indices_of_span.values():
+        by_time = sorted((clips[index] for index in indices), key=judged_at)
+        for index, clip in zip(indices, by_time, strict=True):
             ordered[index] = clip
     return ordered
 

@@ -52,8 +52,8 @@ class Meanings:
     """
 
     def __init__(self, headers: Iterable[Header], books: Iterable[Codebook] = ()) -> None:
-        # Digest -> a lower digest of the same group. From each digest these lead to the lowest one of its
-        # group, which represents the group and has no entry.
+        # Definitions that mean the same are a group, which its lowest digest represents. Digest -> a lower
+        # digest of its group: followed from one to the next, these lead to the lowest, which has no entry.
         self._lower_of: dict[str, str] = {}
         self._books = [*books]
         for header in headers:
@@ -74,9 +74,10 @@ class Meanings:
         book_of: dict[str, Codebook] = {}
         for book in [*_builtin_books(), *self._books]:
             definition = book.definition()
-            # Of definitions that mean the same, the one with the representing digest names all.
-            if self.of(definition) not in book_of or self.of(definition) == definition:
-                book_of[self.of(definition)] = book
+            # Of definitions that mean the same, the name of the representing one is taken if it is known.
+            representing = self.of(definition)
+            if representing not in book_of or representing == definition:
+                book_of[representing] = book
         name_of = {definition: f"{book.name}, version {book.version}" for definition, book in book_of.items()}
         names = {}
         for definition, name in name_of.items():

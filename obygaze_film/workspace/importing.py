@@ -240,7 +240,8 @@ def _needs_no_message(clip: Clip) -> bool:
 def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
     """Return whether the annotator had the model's score in sight: "1" if so, "0" if not.
 
-    The name of the annotation's tier decides, if it says so; else the declaration `is_blind`; else the file.
+    The name of the annotation's tier decides if it says how people judged; else what the person who imports
+    declares (`is_blind`); else the file.
 
     Raises
     ------
@@ -279,6 +280,16 @@ class _Origin(NamedTuple):
     versions: tuple[Line, ...]
 
 
+def _with_further_columns(row: Mapping[str, str], replaced_row: Mapping[str, str]) -> dict[str, str]:
+    """Add to a new row the columns that only the replaced row has, such as its model's passage.
+
+    A note and concepts are not added: `row_of` writes no empty cells, so that the annotation has none.
+    """
+    is_emptied = {"note", "concepts"}.difference(row)
+    added = {column: cell for column, cell in replaced_row.items() if column not in is_emptied}
+    return {**added, **row}
+
+
 class _Comparison:
     """Compares a file's annotations one by one with the decisions of a film's ledger."""
 
@@ -306,7 +317,7 @@ class _Comparison:
         result : AnnotatorResult
             The annotator's result, to which is added.
         """
-        origin = self._origin_of(clip, seen)
+        origin = self._origin_of(clip, seen)  # the decision that the annotation was exported from
         if origin is not None and self._says_what_its_origin_says(clip, origin):
             self._add_same(origin, result)
         elif origin is not None and seen == "0" and self._file.shows_model_output:
@@ -359,10 +370,9 @@ class _Comparison:
     def _origin_of(self, clip: Clip, seen: str) -> _Origin | None:
         """Find the decision that an annotation was exported from.
 
-        It is the one whose id the annotation names, if that can be (`_may_stem_from`). But some programs
-        write the ids of other annotations: if the named decision is at other times, and another one is at the
-        annotation's times, it is the other one. Without a named decision it is the one at the annotation's
-        times.
+        It is the one whose id the annotation names; without an id, the one at the annotation's times. As some
+        programs write the ids of other annotations, a decision at the annotation's times also goes before a
+        named one at other times, or one that it cannot stem from (`_may_stem_from`).
         """
         by_times = self._origin_by_times(clip, seen)
         named = self._decisions.ledger.lines.get(clip.extras.get(DECISION, ""))
@@ -393,7 +403,7 @@ class _Comparison:
         successor = self._successors.get(line.id)
         if successor is None:
             return _Origin(target=line, versions=(line,))
-        # The line itself, and what stood between it and its successor. A lower clock is an older version.
+        # The line itself, and what stood between it and its successor: an older version has a lower clock.
         since = [old for old in self._decisions.replaced(successor) if old.clock >= line.clock]
         target = successor if self._decisions.is_imported(successor) else line
         return _Origin(target, versions=(successor, *since))
@@ -477,12 +487,7 @@ class _Comparison:
             origin="own" if replaced is None else replaced.row.get("origin", "own"),
         )
         if replaced is not None:
-            # Further columns of the replaced line stay, but not a note or concepts that the annotation no
-            # longer has: `row_of` writes no empty cells.
-            dropped = {"note", "concepts"}.difference(row)
-            row = {**replaced.row, **row}
-            for column in dropped:
-                row.pop(column, None)
+            row = _with_further_columns(row, replaced.row)
         # The file does not say when it was decided. Without this machine's time it gives the same lines on
         # every machine.
         row.pop("judged_at", None)

@@ -66,7 +66,7 @@ def read_judged(
     notices: list[str] = []
     for folder, film in films.items():
         if (folder / LEDGER).is_dir():
-            # To open the decisions is enough to have the tables written anew from the ledger.
+            # When the decisions are opened, the tables are written anew from the ledger.
             decisions = Decisions(folder, film, book or codebook_of(film.model().codebook, None))
             headers += decisions.headers
             notices += decisions.notices
@@ -80,9 +80,9 @@ def read_judged(
         agreed = import_spans(tables_of_agreed, root, "judgements", codebook=book)
         notices += agreed.notices
         manifest = with_agreed(manifest, agreed.manifest)
-        n_doubly = _n_settled_at_two_levels(agreed.manifest)
-        if n_doubly:
-            notices.append(counted_message("settled_twice", n_doubly))
+        n_at_two_levels = _n_settled_at_two_levels(agreed.manifest)
+        if n_at_two_levels:
+            notices.append(counted_message("settled_twice", n_at_two_levels))
     meanings = Meanings(headers)
     return JudgedTables(with_common_definitions(manifest, meanings), meanings, notices)
 

@@ -165,12 +165,14 @@ class Ledger:
         self._new_header = new_header
         self.lines: dict[str, Line] = {}
         self.where: dict[str, LinePlace] = {}
-        # Id -> place -> line: all versions. `lines` and `where` have the one of each id that counts.
+        # Id -> place -> line. Copies of a file, as synchronising makes them, may have different lines of one
+        # id: of these versions, `lines` and `where` have the one that counts.
         self._versions: dict[str, dict[LinePlace, Line]] = {}
         self._files: dict[Path, _ReadFile] = {}
-        # Sitting -> the highest number of its lines that some line, of any sitting, asks to replace.
+        # Sitting -> the highest number of its lines that some line, of any sitting, asks to replace: 6 if one
+        # replaces the sitting's line 6.
         self._highest_replaced: dict[str, int] = {}
-        # Id -> line that this process failed to write. The whole line may have reached the disk all the same.
+        # Id -> line that this process failed to write, as on a full disk. It may be there whole all the same.
         self._failed: dict[str, Line] = {}
         self._sitting: _Sitting | None = None  # none is open
         self._n_notices = Counter[str]()  # by kind of notice
@@ -208,7 +210,7 @@ class Ledger:
 
     def _read_file(self, path: Path) -> None:
         """Read the lines that were appended to one file; all its lines if it isn't the file read before."""
-        known = self._files.setdefault(path, _ReadFile())
+        known = self._files.setdefault(path, _ReadFile())  # what was read of it before
         with open_regular(path, MOST_BYTES, within=self.folder.parent) as file:
             status = os.fstat(file.fileno())
             is_same_file = status.st_ino == known.inode and status.st_size >= known.offset
@@ -216,7 +218,7 @@ class Ledger:
                 return
             if is_same_file:
                 file.seek(known.offset)
-            *complete, incomplete = file.read().split(b"\n")  # after the last line end; it is often empty
+            *complete, incomplete = file.read().split(b"\n")  # what is after the last line end, often nothing
         if not is_same_file:
             self._forget(path, known.ids)
             known = _ReadFile(inode=status.st_ino)
@@ -328,13 +330,15 @@ class Ledger:
         return self._append(kind, row, replaces)
 
     def _append(self, kind: str, row: Mapping[str, str], replaces: Sequence[str]) -> Line:
-        """Append a line to this process's file, with the next clock and number."""
+        """Append a line to this process's file.
+
+        Its number counts the lines of the file; its clock is above those of all lines that were read, so that
+        it comes after them. Readers leave out a line whose clock is more than `MOST_AHEAD` above its number:
+        numbers are skipped where the clock is that high.
+        """
         sitting = self._open_sitting()
         clock = self._next_clock(replaces)
-        # Readers leave out a line whose clock is more than MOST_AHEAD above its number, so numbers are
-        # skipped if the clock is that high.
-        lowest_number = clock - MOST_AHEAD
-        number = max(sitting.next_number, lowest_number)
+        number = max(sitting.next_number, clock - MOST_AHEAD)
         try:
             line = _line(f"{sitting.path.stem}-{number}", clock, kind, row, replaces)
         except msgspec.ValidationError:  # the number has more digits than an id may have
@@ -358,10 +362,10 @@ class Ledger:
         self._add(line, LinePlace(sitting.path, line.number))
 
     def _next_clock(self, replaces: Sequence[str]) -> int:
-        """Return the clock of the next line: one above all plausible clocks (`MOST_ABOVE_COUNT`).
+        """Return the clock of the next line: one above the clocks of all lines before it.
 
-        It is also above the clocks of the lines that the next line replaces, however high these are: it must
-        come after them.
+        A clock far above the number of lines is a stranger's or damaged, and does not count, unless the next
+        line replaces that line and so must come after it.
         """
         highest_plausible = len(self.lines) + MOST_ABOVE_COUNT
         clocks = [line.clock for line in self.lines.values() if line.clock <= highest_plausible]
@@ -372,16 +376,15 @@ class Ledger:
     def _open_sitting(self) -> _Sitting:
         """Return this process's sitting; begin a new one if none is open or the open one can't be used.
 
-        It can't be used if its file was removed or exchanged: lines would be lost. Nor can it be used if some
-        line of a stranger asks to replace a line that is not yet written: if the sitting has 5 lines and a
-        line replaces its line 6, the next decision would be line 6 and taken as replaced at once.
+        It can't be used if its file was removed or exchanged: lines would be lost. Nor can it be used if a
+        line of some other file asks to replace a line that is not yet written. If the sitting has 5 lines and
+        that line replaces its line 6, the next decision would be line 6, and count as replaced at once.
         """
         sitting = self._sitting
         if sitting is None:
             return self._new_sitting()
-        highest_replaced = self._highest_replaced.get(sitting.path.stem, 0)
-        is_future_line_replaced = highest_replaced >= sitting.next_number
-        if sitting.is_at_its_path and not is_future_line_replaced:
+        is_next_line_replaced = self._highest_replaced.get(sitting.path.stem, 0) >= sitting.next_number
+        if sitting.is_at_its_path and not is_next_line_replaced:
             return sitting
         self.close()
         return self._new_sitting()
@@ -445,16 +448,14 @@ class Ledger:
         """Make the line of a table's row.
 
         Its clock is one above that of the table's first line, or of the line that it replaces. It depends on
-        no other line, so that the same table gives the same lines on every machine. If the replaced line's
-        clock is too high for that, the row does not replace it (`authority`), and both stand.
+        no other line, so that the same table gives the same lines on every machine. Readers leave out a line
+        whose clock is more than `MOST_AHEAD` above its number: if the replaced line's clock is too high for
+        that, the row does not replace it (`authority`), and both stand.
         """
         clock = CLOCK_OF_TABLE + 1
         replaced = self.lines.get(row.replaces)
-        if replaced is not None:
-            clock_after = replaced.clock + 1
-            # Readers leave out a line whose clock is more than MOST_AHEAD above its number.
-            if clock_after <= number + MOST_AHEAD:
-                clock = max(clock, clock_after)
+        if replaced is not None and replaced.clock + 1 <= number + MOST_AHEAD:
+            clock = max(clock, replaced.clock + 1)
         replaces = [row.replaces] if row.replaces else []
         return _line(line_id, clock, kind, row.row, replaces)
 

@@ -91,26 +91,11 @@ def desk_page(
     learns : bool
         Whether the workspace can learn from what was decided.
     """
-    record, book, view = film.timeline.record, film.decisions.codebook, film.view(language)
+    view = film.view(language)
     film.decisions.refresh()
-    annotator, is_blind = film.decisions.default_annotator, mode == "blind"
-    is_year_in_title = re.search(r"\(\d{4}\)", record.title) is not None
-    citation_facts = {
-        "title": record.title,
-        "year": record.year or ("" if is_year_in_title else "n.d."),  # n.d.: no date
-        "file": film.path.name if film.path else record.movie,
-        "made": f"obygaze {version('obygaze')}",
-    }
-    visible = visible_decisions(film, annotator, blind=is_blind, words=view.words)
-    # What the desk's script gets as JSON. `weak` are passages below the threshold, `around` is in seconds.
-    state: dict[str, Any] = {
-        **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
-        "mode": mode, "who": annotator, "fps": film.fps, "film": film.number,
-        "levels": book.level_names, "names": concept_names(book, language), "words": desk_texts(view.words),
-        "rows": None, "weak": [], "passages": [], "cited": citation_facts,
-        "decisions": visible["you"], "differ": visible["differ"], "hidden": visible["hidden"],
-        "around": CONTEXT_S, "threshold": 0.5,
-    }  # fmt: skip
+    is_blind = mode == "blind"
+    visible = visible_decisions(film, film.decisions.default_annotator, blind=is_blind, words=view.words)
+    state = _desk_state(film, mode, view, visible)
     if not is_blind:
         state |= _scores(view)
     return template_page(
@@ -118,7 +103,7 @@ def desk_page(
         view.words,
         ("film", "desk"),
         sources=SOURCES,
-        title=record.title,
+        title=film.timeline.record.title,
         mode=mode,
         film=film,
         films=films,
@@ -135,9 +120,48 @@ def desk_page(
     )
 
 
+def _desk_state(film: OpenFilm, mode: str, view: FilmView, visible: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect what the desk's script gets as JSON, without any score.
+
+    `visible` are the decisions that the person may see (`visible_decisions`).
+    """
+    record, book = film.timeline.record, film.decisions.codebook
+    return {
+        **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
+        "mode": mode,
+        "who": film.decisions.default_annotator,
+        "fps": film.fps,
+        "film": film.number,
+        "levels": book.level_names,
+        "names": concept_names(book, view.words.language),
+        "words": desk_texts(view.words),
+        "rows": None,
+        "weak": [],  # passages below the threshold
+        "passages": [],
+        "cited": _citation_facts(film),
+        "decisions": visible["you"],
+        "differ": visible["differ"],  # spans on which people differ
+        "hidden": visible["hidden"],
+        "around": CONTEXT_S,
+        "threshold": 0.5,
+    }
+
+
+def _citation_facts(film: OpenFilm) -> dict[str, Any]:
+    """Collect what a citation says of a film: title, year ("n.d." for no date), file and program."""
+    record = film.timeline.record
+    is_year_in_title = re.search(r"\(\d{4}\)", record.title) is not None
+    return {
+        "title": record.title,
+        "year": record.year or ("" if is_year_in_title else "n.d."),
+        "file": film.path.name if film.path else record.movie,
+        "made": f"obygaze {version('obygaze')}",
+    }
+
+
 def desk_texts(words: Words) -> dict[str, str]:
     """Collect the texts of the desk's script: its own, and those that the mailed page's script shows too."""
-    return {name: words[name] for name in SCRIPT} | words.starting("desk_")
+    return {name: words[name] for name in SCRIPT} | words.texts_with_prefix("desk_")
 
 
 def _scores(view: FilmView) -> dict[str, Any]:
@@ -258,11 +282,9 @@ def shown_decisions(
         for clip in clips:
             if clip.movie != film.timeline.movie or not (clip.level or kind == "note"):
                 continue
-            was_decided_blindly = clip.extras.get(SEEN_SCORE) == "0"
-            is_of_other = clip.annotator != viewer
-            is_at_place_seen = places_seen is not None and decisions.place_of(clip) in places_seen
-            if was_decided_blindly:
-                is_hidden = is_of_other and hides_others and not is_at_place_seen
+            if clip.extras.get(SEEN_SCORE) == "0":  # it was decided blindly
+                is_at_place_seen = places_seen is not None and decisions.place_of(clip) in places_seen
+                is_hidden = clip.annotator != viewer and hides_others and not is_at_place_seen
             else:
                 is_hidden = blind
             if is_hidden:
@@ -384,7 +406,7 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
     own_judgements = film.decisions.blind_judgements().get(judge, {}).values()
     own = film.decisions.judgements(own_judgements)
     judged = judged_film(film.timeline, own)
-    windows = judged.together()
+    windows = judged.together()  # those of this person alone, as no other's judgements were given
     if not windows.is_enough:
         too_few = TooFewJudged(judges=[judge], **windows.counts._asdict())
         reasons = _as_sentences(judged.notices, words)
@@ -414,8 +436,7 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
     clips = [clip for judged in shown for clip in judged.values()]
     found = correct_rates(film.timeline, film.decisions.judgements(clips))
     others = [rate for rate in found.rates if not rate.is_of_panel and rate.annotators != [judge]]
-    # Up to `MOST_NAMED` others have a sentence each. Of more, all but the first `MOST_NAMED` - 1 share one
-    # sentence: these are two at least.
+    # Three others have a sentence each. Of four or more, the first two have, and the rest share one.
     summed_up = others[MOST_NAMED - 1 :] if len(others) > MOST_NAMED else []
     named = [judged_share(rate) for rate in found.rates if rate not in summed_up]
     sentences = [f"{judged_share_sentence(claim, words)}." for claim in named]
@@ -426,13 +447,13 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
     for notice in found.notices:
         is_of_some_pairs = isinstance(notice, Message) and notice.key == "note_pairs"
         if is_of_some_pairs:  # the agreement is that of a sample of the pairs
-            sentences.append(f"{words.again(notice)}.")
+            sentences.append(f"{words.translated(notice)}.")
     return " ".join(sentences)
 
 
 def _as_sentences(notices: Sequence[str], words: Words) -> list[str]:
     """Write notices as sentences, with a capital letter and a full stop."""
-    texts = [words.again(notice) for notice in notices]
+    texts = [words.translated(notice) for notice in notices]
     return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
 

@@ -322,7 +322,7 @@ class Workspace:
         film, words = self.film(request), Words(_language(request))
         path = film.played
         if path is None:
-            raise HTTPException(404, words.again(film.lost) or words["desk_cannot_play"])
+            raise HTTPException(404, words.translated(film.lost) or words["desk_cannot_play"])
         return FileResponse(path)
 
     def stream(self, request: Request) -> Response:
@@ -364,7 +364,7 @@ class Workspace:
         answer = _decided(film, asked, words)
         # Each notice is removed as it is read: another thread may add further ones meanwhile.
         notices = film.decisions.notices
-        told = [words.again(notices.pop(0)) for _ in range(len(notices))]
+        told = [words.translated(notices.pop(0)) for _ in range(len(notices))]
         answer["said"] = "; ".join([answer["said"], *told])
         is_blind = asked.mode == "blind"
         visible = visible_decisions(film, name_of(asked.annotator), blind=is_blind, words=words)
@@ -411,7 +411,7 @@ class Workspace:
 
 async def _refused(request: Request, error: Exception) -> Response:
     """Answer a request that failed with the error's message, in the language of the browser."""
-    return JSONResponse({"said": Words(_language(request)).again(message_of(error))}, 400)
+    return JSONResponse({"said": Words(_language(request)).translated(message_of(error))}, 400)
 
 
 def _last_part(request: Request) -> str:
@@ -495,7 +495,7 @@ def _state(job: Job, request: Request) -> dict[str, Any]:
     words = Words(_language(request))
     return {
         "share": job.share,
-        "error": words.again(job.error),
+        "error": words.translated(job.error),
         "said": [_note_text(note, words) for note in job.notes or ()],
         "done": job.notes is not None,
     }
@@ -503,7 +503,7 @@ def _state(job: Job, request: Request) -> dict[str, Any]:
 
 def _note_text(note: Note, words: Words) -> str:
     """Write a note of a job in a language."""
-    return sentence(note, words) if isinstance(note, FilmClaim) else str(words.again(note))
+    return sentence(note, words) if isinstance(note, FilmClaim) else str(words.translated(note))
 
 
 def _begin_copy(film: OpenFilm) -> None:

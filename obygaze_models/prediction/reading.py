@@ -117,11 +117,12 @@ class ReadableClips:
 
     def _blocks_of_store(self, source: _Source, progress: Progress | bool | None) -> Iterator[ClipBlock]:
         """Yield the clips of one store with their features, block by block, for a model of one modality."""
-        # The clips that are in the store, by their indices in `clips`, and their rows there.
+        # The n-th clip of the store has the index clip_indices[n] in `clips`, and the row rows[n] in the
+        # store.
         clip_indices = np.flatnonzero(source.rows != NO_ROW)
         rows = source.rows[clip_indices]
         padded_length = _padded_length(self.card, source.store, rows)
-        # Each part holds the indices in `rows` of the clips of a block.
+        # The clips of a block, by their n.
         parts = list(_divide_into_parts(self.card, source.store, rows))
         n_at_once = _count_parts_at_once(self.card, source.store)
         for first in range(0, len(parts), n_at_once):
@@ -129,11 +130,10 @@ class ReadableClips:
             rows_to_read = rows[np.concatenate(parts_to_read)]
             X = _read_rows(self.card, source.store, rows_to_read, padded_length, progress)
             # The parts were read together: their clips follow each other in X.
-            start = 0
+            stop = 0
             for part in parts_to_read:
-                stop = start + len(part)
+                start, stop = stop, stop + len(part)
                 yield ClipBlock(self.clips.take(clip_indices[part]), X[start:stop])
-                start = stop
 
     def _read_modalities(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
         """Read the features of all modalities of some clips, side by side: [n, D].
@@ -181,30 +181,38 @@ def find_clips(
         return _find_clips_of_modalities(card, _stores_of_modalities(card, stores), clip_filter)
     groups = [find_group_for_model(card, store) for store in stores]
     _refuse_repeated_clips(stores)
-    readable: list[ClipColumns] = []
-    rows_of_stores: list[NDArray[np.intp]] = []
-    excluded: dict[str, list[str]] = {}
+    readable_clips: list[ClipColumns] = []
+    readable_rows: list[NDArray[np.intp]] = []  # of the clips with features, by store
+    excluded: dict[str, list[str]] = {}  # reason -> ids of the clips without
     for store, group in zip(stores, groups, strict=True):
         clips = ClipColumns.of_table(store.table)
         is_selected = clip_filter.mark(clips)
         rows = np.flatnonzero(is_selected & group.usable)
-        rows_of_stores.append(rows)
-        readable.append(clips if len(rows) == len(clips) else clips.take(rows))
+        readable_rows.append(rows)
+        readable_clips.append(clips if len(rows) == len(clips) else clips.take(rows))
         for row in np.flatnonzero(is_selected & ~group.usable).tolist():
             reason = store.table.describe_absence(row, group.name)
             excluded.setdefault(reason, []).append(clips.clip_ids[row])
-    all_clips = ClipColumns.joined(readable)
-    # The clips of each store follow each other in `all_clips`.
-    sources: list[_Source] = []
-    start = 0
+    sources_of_only_modality = _sources(stores, readable_rows)
+    all_clips = ClipColumns.joined(readable_clips)
+    return ReadableClips(card, all_clips, (sources_of_only_modality,), excluded)
+
+
+def _sources(stores: Sequence[Store], rows_of_stores: Sequence[NDArray[np.intp]]) -> tuple[_Source, ...]:
+    """Tell for each store which row each clip has in it; the clips of one store follow those of the other.
+
+    A source has an entry for each clip of all stores, `NO_ROW` for those of other stores, as the sources of
+    a model of several modalities have: there a clip may be in several stores.
+    """
+    n_clips = sum(len(rows) for rows in rows_of_stores)
+    sources = []
+    stop = 0
     for store, rows in zip(stores, rows_of_stores, strict=True):
-        stop = start + len(rows)
-        row_of_clip = np.full(len(all_clips), NO_ROW, np.intp)
+        start, stop = stop, stop + len(rows)
+        row_of_clip = np.full(n_clips, NO_ROW, np.intp)
         row_of_clip[start:stop] = rows
         sources.append(_Source(store, row_of_clip))
-        start = stop
-    sources_of_only_modality = tuple(sources)
-    return ReadableClips(card, all_clips, (sources_of_only_modality,), excluded)
+    return tuple(sources)
 
 
 class ClipFilter(NamedTuple):
@@ -239,8 +247,8 @@ def _find_clips_of_modalities(
     stores = list(dict.fromkeys(chain.from_iterable(stores_of_modalities)))
     clips = _merged_clips(stores, clip_filter)
     index_of_clip = {clip_id: index for index, clip_id in enumerate(clips.clip_ids)}
-    sources: list[list[_Source]] = []
-    reasons: dict[str, list[str]] = {}
+    sources: list[list[_Source]] = []  # by modality
+    reasons: dict[str, list[str]] = {}  # why a modality is absent -> ids of clips, also of those with another
     has_any = np.zeros(len(clips), np.bool_)
     for modality, stores_of_modality in zip(card.modalities, stores_of_modalities, strict=True):
         _refuse_repeated_clips(stores_of_modality)
@@ -344,7 +352,7 @@ def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iter
         part_numbers = np.arange(len(rows)) // max(BYTES_OF_TOKENS // bytes_of_clip, 1)
     else:
         starts_of_pieces = [piece.start for piece in group.pieces(card.features)]
-        part_numbers = np.searchsorted(starts_of_pieces, rows, side="right")
+        part_numbers = np.searchsorted(starts_of_pieces, rows, side="right")  # the number of each row's piece
     if len(rows):
         # A part begins where the number of the part changes.
         first_of_parts = np.flatnonzero(np.diff(part_numbers)) + 1
@@ -371,7 +379,7 @@ def _padded_length(card: Card, store: Store, rows: NDArray[np.intp]) -> int | No
     Clips are padded if the model reads all their frames, and their numbers of frames differ.
     """
     group = store[card.backbone]
-    reads_all_frames = card.pool == "none" and not card.reduced_by
+    reads_all_frames = card.pool == "none" and not card.reduced_by  # they are neither pooled nor reduced
     if reads_all_frames and group.is_ragged(card.features):
         return int(group.row_size[rows].max(initial=1))
     return None
@@ -473,7 +481,8 @@ def _read_input(model_input: Input, store: Store, rows: NDArray[np.intp]) -> NDA
     pool_of_model = model_input["pool"]
     if pool_of_model == "none":
         return read_array(group, array, rows)
-    # Vectors are "as stored". They are not pooled, whatever pool is given to read them.
+    # A model of vectors reads them "as stored". `read_features` needs a pool all the same, and does not use
+    # it.
     pool: Pool = "max"
     if pool_of_model in REDUCTIONS:
         pool = pool_of_model  # type: ignore[assignment]  # one of its keys

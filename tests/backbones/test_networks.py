@@ -18,21 +18,22 @@ quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 
-SAME, HALF = network_rounding(3 * 2 * 56 * 56), rounding("float16", 1)
+NETWORK_ROUNDING, FLOAT16_ROUNDING = network_rounding(3 * 2 * 56 * 56), rounding("float16", 1)
 
 
-def pixels(backbone, batch):
+def normalised(backbone, batch):
     constants = backbone.provenance["preset"]["constants"]
     values = batch * np.array(constants["scale"]) + np.array(constants["shift"])
     return torch.from_numpy(values.transpose(0, 1, 4, 2, 3)).float()
 
 
-def plain(cls, folder, **settings):
+def load_with_transformers(cls, folder):
     with quiet():
-        return cls.from_pretrained(folder, **settings).eval()
+        return cls.from_pretrained(folder).eval()
 
 
-def close(result, expected, bound=SAME):
+def assert_same(result, expected, bound=NETWORK_ROUNDING):
+    """Compare arrays to within rounding."""
     assert_close(result, expected, bound)
 
 
@@ -40,80 +41,121 @@ def close(result, expected, bound=SAME):
 def test_the_mean_of_xclips_frames_is_its_published_video_vector(checkpoints, clips):
     backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]))
     result = backbone.encode(clips)
-    expected = plain(XCLIPModel, checkpoints["xclip"]).get_video_features(pixels(backbone, clips))
-    close(result["pooled"], expected.pooler_output)
-    close(result["frames"].mean(axis=1), expected.pooler_output)
+    expected = load_with_transformers(XCLIPModel, checkpoints["xclip"]).get_video_features(
+        normalised(backbone, clips)
+    )
+    assert_same(result["pooled"], expected.pooler_output)
+    assert_same(result["frames"].mean(axis=1), expected.pooler_output)
+
+
+def xclip_vision_of_a_clip(folder, backbone, clip):
+    """Run the vision model of X-CLIP, which is the part before its transformer over frames, on one clip."""
+    model = load_with_transformers(XCLIPModel, folder)
+    return model, model.vision_model(pixel_values=normalised(backbone, clip[None])[0])
 
 
 @without_gradients
-def test_xclips_tokens_are_the_frames_before_mit_or_the_patches(checkpoints, clips):
+def test_the_tokens_frames_of_xclip_are_its_frames_before_they_see_each_other(checkpoints, clips):
     backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="frames")
-    model = plain(XCLIPModel, checkpoints["xclip"])
-    before = backbone.encode(clips[:1])["tokens"]
-    vision = model.vision_model(pixel_values=pixels(backbone, clips[:1])[0])
-    close(before[0], model.visual_projection(vision.pooler_output), HALF)
-    patched = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches")
-    patches = patched.encode(clips[:1])["tokens"]
-    assert patches.shape == (1, 32 * 16, 32)
-    assert patches.dtype == np.float16
-    close(patches.reshape(32, 16, 32), vision.last_hidden_state[:, 1:], HALF)
+    model, vision = xclip_vision_of_a_clip(checkpoints["xclip"], backbone, clips[0])
+    expected = model.visual_projection(vision.pooler_output)
+    assert_same(backbone.encode(clips[:1])["tokens"][0], expected, FLOAT16_ROUNDING)
 
 
 @without_gradients
-@pytest.mark.parametrize("mode", ["RGB", "L"])
-def test_clip_sees_a_real_picture_as_its_own_processor_does(checkpoints, shared_data, tmp_path, mode):
+def test_the_tokens_patches_of_xclip_are_those_of_all_frames_in_half_precision(checkpoints, clips):
+    backbone = load_backbone("xclip", weights=str(checkpoints["xclip"]), tokens="patches")
+    tokens = backbone.encode(clips[:1])["tokens"][0]
+    assert tokens.dtype == np.float16
+    _, vision = xclip_vision_of_a_clip(checkpoints["xclip"], backbone, clips[0])
+    patches = vision.last_hidden_state[:, 1:]  # behind the class token: [frames, patches, width]
+    assert_same(tokens, patches.flatten(0, 1), FLOAT16_ROUNDING)
+
+
+@without_gradients
+@pytest.mark.parametrize("mode", ["RGB", "L"], ids=["colour", "grey"])
+def test_clip_gives_the_vector_of_transformers_for_a_jpeg_file(checkpoints, shared_data, tmp_path, mode):
     frame = read_frames(shared_data / "videos" / "arm_wrestling.mp4", uniform(1)).images[0]
     Image.fromarray(frame).convert(mode).save(tmp_path / "frame.jpg")
     backbone = load_backbone("clip", 1, weights=str(checkpoints["clip"]))
-    (seen,) = read_frames(tmp_path / "frame.jpg", uniform(1)).images
-    result = backbone.encode(backbone.prepare(seen)[None, None])["pooled"]
+    (decoded,) = read_frames(tmp_path / "frame.jpg", uniform(1)).images
+    result = backbone.encode(backbone.prepare(decoded)[None, None])["pooled"]
     processor = CLIPImageProcessorPil()
     batch = processor(images=[Image.open(tmp_path / "frame.jpg").convert("RGB")], return_tensors="pt")
-    expected = plain(CLIPModel, checkpoints["clip"]).get_image_features(**batch).pooler_output
-    close(result, expected)
+    expected = (
+        load_with_transformers(CLIPModel, checkpoints["clip"]).get_image_features(**batch).pooler_output
+    )
+    assert_same(result, expected)
 
 
-@pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc"])
-def test_a_clip_gets_the_same_in_any_batch(checkpoints, clips, name):
-    backbone = load_backbone(name, weights=str(checkpoints[name]))
-    clips = clips[:, : backbone.n_frames]
-    two = load_backbone(name, weights=str(checkpoints[name]), compute=Compute(device="cpu", clips_at_once=2))
-    together, twice, filled_up = (two.encode(some) for some in (clips, clips[[1, 1]], clips[1:2]))
-    apart = backbone.encode(clips)
-    alone = backbone.encode(clips[1:2])
-    for output in backbone.outputs:
-        tolerance = SAME if output.dtype == "float32" else HALF
-        assert np.array_equal(alone[output.name][0], apart[output.name][1])  # one at a time: the same bytes
-        assert np.array_equal(twice[output.name][1], together[output.name][1])  # nor on its neighbours
-        assert np.array_equal(twice[output.name][0], filled_up[output.name][0])
-        # at another place in a call a CPU's products may sum in another order
-        close(together[output.name].astype(np.float32), apart[output.name].astype(np.float32), tolerance)
-        close(filled_up[output.name].astype(np.float32), apart[output.name][1:].astype(np.float32), tolerance)
+VIDEO_NETWORKS = ["xclip", "vivit", "xclip-lsmdc"]
+
+
+def load_for(name, checkpoints, clips, *, clips_at_once=1):
+    """Load a backbone, and cut the clips to as many frames as it takes."""
+    compute = Compute(device="cpu", clips_at_once=clips_at_once)
+    backbone = load_backbone(name, weights=str(checkpoints[name]), compute=compute)
+    return backbone, clips[:, : backbone.n_frames]
+
+
+@pytest.mark.parametrize("name", VIDEO_NETWORKS)
+def test_clips_encoded_one_at_a_time_have_the_same_bytes_alone_as_in_a_batch(checkpoints, clips, name):
+    backbone, clips = load_for(name, checkpoints, clips)
+    in_batch, alone = backbone.encode(clips), backbone.encode(clips[1:2])
+    for array, values in alone.items():
+        assert np.array_equal(values[0], in_batch[array][1])
+
+
+@pytest.mark.parametrize("name", VIDEO_NETWORKS)
+def test_the_bytes_of_a_clip_do_not_depend_on_its_neighbour_in_the_call(checkpoints, clips, name):
+    backbone, clips = load_for(name, checkpoints, clips, clips_at_once=2)
+    with_other = backbone.encode(clips)  # the second clip behind the first
+    with_itself = backbone.encode(clips[[1, 1]])
+    with_filling = backbone.encode(clips[1:2])  # a call of one clip is filled up to two
+    for array, values in with_itself.items():
+        assert np.array_equal(values[1], with_other[array][1])
+        assert np.array_equal(values[0], with_filling[array][0])
+
+
+@pytest.mark.parametrize("name", VIDEO_NETWORKS)
+def test_two_clips_at_once_give_what_one_at_a_time_gives_within_rounding(checkpoints, clips, name):
+    """At another place in a call, a CPU's products may sum in another order."""
+    one_at_a_time, clips = load_for(name, checkpoints, clips)
+    two_at_once, _ = load_for(name, checkpoints, clips, clips_at_once=2)
+    expected, given = one_at_a_time.encode(clips), two_at_once.encode(clips)
+    for output in one_at_a_time.outputs:
+        bound = NETWORK_ROUNDING if output.dtype == "float32" else FLOAT16_ROUNDING
+        assert_same(given[output.name], expected[output.name], bound)
 
 
 @pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc", "clip"])
-def test_what_is_announced_is_what_is_given(checkpoints, clips, name):
-    backbone = load_backbone(name, weights=str(checkpoints[name]))
-    result = backbone.encode(clips[:1, : backbone.n_frames])
-    assert {o.name: ((1, *o.shape), o.dtype) for o in backbone.outputs} == {
-        key: (value.shape, value.dtype.name) for key, value in result.items()
+def test_arrays_have_the_shapes_and_types_of_the_outputs_and_are_described(checkpoints, clips, name):
+    backbone, clips = load_for(name, checkpoints, clips)
+    result = backbone.encode(clips[:1])
+    assert {output.name: ((1, *output.shape), output.dtype) for output in backbone.outputs} == {
+        name: (array.shape, array.dtype.name) for name, array in result.items()
     }
-    assert backbone.prepare(np.zeros((40, 90, 3), np.uint8)).shape == (224, 224, 3)
     assert set(backbone.provenance["arrays"]) == set(result)
 
 
+@pytest.mark.parametrize("name", ["xclip", "vivit", "xclip-lsmdc", "clip"])
+def test_a_frame_of_any_size_is_prepared_to_224_by_224_pixels(checkpoints, name):
+    backbone = load_backbone(name, weights=str(checkpoints[name]))
+    assert backbone.prepare(np.zeros((40, 90, 3), np.uint8)).shape == (224, 224, 3)
+
+
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "option", "value"),
     [
-        ("vivit", {"preset": "clip"}),
-        ("xclip", {"tokens": "all"}),
-        ("vivit", {"tokens": "frames"}),
-        ("xclip-lsmdc", {"tokens": "patches"}),
+        ("vivit", "preset", "clip"),
+        ("xclip", "tokens", "all"),
+        ("vivit", "tokens", "frames"),
+        ("xclip-lsmdc", "tokens", "patches"),
     ],
 )
-def test_an_option_that_a_backbone_does_not_know_is_refused(checkpoints, name, options):
-    with pytest.raises(BackboneError, match=f"'{next(iter(options.values()))}'"):
-        load_backbone(name, weights=str(checkpoints[name]), **options)
+def test_a_value_of_an_option_that_is_for_other_backbones_is_refused(checkpoints, name, option, value):
+    with pytest.raises(BackboneError, match=f"'{value}'"):
+        load_backbone(name, weights=str(checkpoints[name]), **{option: value})
 
 
 def test_an_untrained_network_depends_on_its_seed_alone():

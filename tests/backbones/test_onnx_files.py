@@ -443,11 +443,11 @@ def test_classes_that_a_file_beside_names_have_probabilities_beside_the_vectors(
     logits = result["frames"][0].astype(np.float64)
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     assert result["answers/pooled"][0] == pytest.approx(shares.mean(axis=0), abs=1e-6)
-    (side,) = backbone.beside
+    (side,) = backbone.side_groups
     assert side.provenance["architecture"]["features"] == list(CLASSES)
     plain = load_backbone(f"onnx:{write_network(tmp_path, name='plain')}", 4)
     assert np.array_equal(plain.encode(clip[None])["frames"], result["frames"])
-    assert plain.beside == ()
+    assert plain.side_groups == ()
 
 
 def test_a_store_of_them_is_searched_and_grown_by_the_very_file(tmp_path, monkeypatch):

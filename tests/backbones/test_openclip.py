@@ -26,7 +26,7 @@ similarity = later("obygaze_studies.saliency.class_activation", "similarity")
 
 pytestmark = pytest.mark.usefixtures("open_clip")
 
-SAME = network_rounding(3 * 16 * 16)
+NETWORK_ROUNDING = network_rounding(3 * 16 * 16)
 TEXTS = ["a man", "a photo of a happy person", "an angry woman's face"]
 LONG = "a sad man " * 9
 """27 words, each a token; with those of beginning and end 29, which is more than the networks read."""
@@ -66,8 +66,8 @@ def test_images_are_openclips_own(folders, originals, frames, kind):
     with torch.inference_mode():
         expected = originals[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
     assert np.abs(expected).max() > 0.1
-    np.testing.assert_allclose(result["frames"], expected, atol=SAME)
-    np.testing.assert_allclose(result["pooled"], expected.mean(axis=1), atol=SAME)
+    np.testing.assert_allclose(result["frames"], expected, atol=NETWORK_ROUNDING)
+    np.testing.assert_allclose(result["pooled"], expected.mean(axis=1), atol=NETWORK_ROUNDING)
     assert backbone.provenance["head"] == {"resnet": "attention pooling", "vit": "visual projection"}[kind]
 
 
@@ -93,13 +93,17 @@ def test_a_layer_is_the_mean_over_what_a_block_of_openclips_network_gives(folder
     outputs = kept_outputs(blocks)
     with torch.inference_mode():
         visual(pixels(frames).flatten(0, 1))
-    assert [side.name for side in layered.beside] == [str(n) for n in range(1, len(blocks) + 1)]
+    assert [side.name for side in layered.side_groups] == [str(n) for n in range(1, len(blocks) + 1)]
     for number, output in enumerate(outputs, start=1):
         places = output[:, 1:].mean(dim=1) if kind == "vit" else output.mean(dim=(2, 3))
         expected = places.view(2, 3, -1).numpy()
-        np.testing.assert_allclose(result[f"{number}/frames"], expected, atol=SAME * np.abs(expected).max())
+        np.testing.assert_allclose(
+            result[f"{number}/frames"], expected, atol=NETWORK_ROUNDING * np.abs(expected).max()
+        )
         of_clips = expected.mean(axis=1)
-        np.testing.assert_allclose(result[f"{number}/pooled"], of_clips, atol=SAME * np.abs(expected).max())
+        np.testing.assert_allclose(
+            result[f"{number}/pooled"], of_clips, atol=NETWORK_ROUNDING * np.abs(expected).max()
+        )
     for name, array in plain.encode(frames).items():
         assert np.array_equal(array, result[name])
     assert plain.provenance == layered.provenance
@@ -108,7 +112,7 @@ def test_a_layer_is_the_mean_over_what_a_block_of_openclips_network_gives(folder
 def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folders):
     options = {"weights": str(folders["resnet"]), "compute": cpu()}
     backbone = load_backbone("openclip", 3, layers=Layers(), **options)
-    widths = [side.outputs[0].shape[0] for side in backbone.beside]
+    widths = [side.outputs[0].shape[0] for side in backbone.side_groups]
     assert widths == sorted(widths)
     assert widths[-1] == 8 * widths[0]  # each of the three later stages is twice as wide as the one before
     with pytest.raises(BackboneError):
@@ -116,7 +120,7 @@ def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folde
     normed = load_backbone(
         "openclip", 3, weights=str(folders["vit"]), layers=Layers((1,), norm=True), compute=cpu()
     )
-    assert normed.beside[0].provenance["norm"] == "ln_post"
+    assert normed.side_groups[0].provenance["norm"] == "ln_post"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -126,7 +130,9 @@ def test_texts_are_openclips_own(open_clip, folders, originals, kind):
     expected = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
     assert np.array_equal(ids, expected)
     with torch.inference_mode():
-        np.testing.assert_allclose(backbone.encode(ids), originals[kind].encode_text(expected), atol=SAME)
+        np.testing.assert_allclose(
+            backbone.encode(ids), originals[kind].encode_text(expected), atol=NETWORK_ROUNDING
+        )
 
 
 def test_a_text_longer_than_the_network_reads_is_cut_which_is_told(folders):
@@ -266,4 +272,4 @@ def test_the_map_of_a_vision_transformer_is_autograds(folders, originals, frames
     patches = output[0, 1:]  # after the class token
     weights = gradient[0, 1:].mean(dim=0)
     expected = (patches @ weights).relu().reshape(4, 4).detach().numpy()
-    np.testing.assert_allclose(live, expected, atol=SAME * np.abs(expected).max() + 1e-9)
+    np.testing.assert_allclose(live, expected, atol=NETWORK_ROUNDING * np.abs(expected).max() + 1e-9)

@@ -21,14 +21,14 @@ SiglipImageProcessorPil = later(
 )
 
 NAMES = ("obygaze12", *PRESETS)
-PIXEL = rounding("float32", 3, condition=7)
+PIXEL_ROUNDING = rounding("float32", 3, condition=7)
 """Scaled by 255, less a mean, over a deviation of .22: terms of up to 1.5 / .22."""
 IMAGENET_STATISTICS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
-HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+HALVES = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 CROP = {"size": {"shortest_edge": 224}, "crop_size": {"height": 224, "width": 224}}
 PROCESSORS = {
     "xclip": lambda: VideoMAEImageProcessorPil(**CROP, **IMAGENET_STATISTICS),
-    "vivit-hub": lambda: VivitImageProcessor(**CROP, **HALF, rescale_factor=1 / 127.5),
+    "vivit-hub": lambda: VivitImageProcessor(**CROP, **HALVES, rescale_factor=1 / 127.5),
     "vivit-scenic": lambda: VivitImageProcessor(
         **CROP | {"size": {"shortest_edge": 256}}, rescale_factor=1 / 127.5, do_normalize=False
     ),
@@ -67,7 +67,9 @@ def test_pixels_are_the_processors_without_one_bit_of_difference_before_the_norm
     frame = noise(*size)
     preset = PRESETS[name]
     assert preset.geometry(frame).shape == (224, 224, 3)
-    assert (ours(preset, frame) - theirs(name, frame)).abs().max() <= PIXEL  # one bit is 0.0039 at least
+    assert (
+        ours(preset, frame) - theirs(name, frame)
+    ).abs().max() <= PIXEL_ROUNDING  # one bit is 0.0039 at least
 
 
 def test_half_a_pixel_of_margin_is_rounded_as_torchvision_does_and_not_as_the_clip_processor():

@@ -25,7 +25,7 @@ Siglip2Tokenizer = later("transformers", "Siglip2Tokenizer")
 SiglipImageProcessorPil = later("transformers", "SiglipImageProcessorPil")
 Compute = later("obygaze_features.backbones.compute", "Compute")
 
-PIXEL = rounding("float32", 3, condition=7)
+PIXEL_ROUNDING = rounding("float32", 3, condition=7)
 """Scaled by 255, less a mean, over a deviation of .22: terms of up to 1.5 / .22."""
 FRAME = np.random.default_rng(0).integers(0, 256, (272, 638, 3), dtype=np.uint8)
 SPECIAL = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
@@ -118,7 +118,7 @@ def test_the_pixels_of_a_siglip_are_those_of_transformers(made, processor):
     constants = backbone.provenance["preset"]["constants"]
     pixels = backbone.prepare(FRAME) * np.array(constants["scale"]) + np.array(constants["shift"])
     theirs = SiglipImageProcessorPil.from_pretrained(folder)([FRAME], return_tensors="np")["pixel_values"][0]
-    assert np.abs(pixels.transpose(2, 0, 1) - theirs).max() <= PIXEL
+    assert np.abs(pixels.transpose(2, 0, 1) - theirs).max() <= PIXEL_ROUNDING
 
 
 @pytest.mark.parametrize("kind", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])

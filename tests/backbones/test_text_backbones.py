@@ -24,7 +24,7 @@ TextRunner = later("obygaze_features.backbones.runner", "TextRunner")
 load_lsmdc = later("obygaze_features.backbones.xclip_lsmdc", "load")
 sentence_vectors = later("obygaze_features.backbones.xclip_lsmdc", "sentence_vectors")
 
-SAME = network_rounding(1)
+NETWORK_ROUNDING = network_rounding(1)
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
 LONG = "a sad man of a sad man of a sad man of a sad man"
 
@@ -65,7 +65,7 @@ def test_texts_are_transformers_own_whatever_it_takes_for_the_end(folders, tmp_p
     model = getattr(transformers, network).from_pretrained(folder).eval()
     with torch.inference_mode():
         expected = model.get_text_features(**padded(folder, (*TEXTS, LONG))).pooler_output
-    np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=SAME)
+    np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=NETWORK_ROUNDING)
     assert backbone.width == expected.shape[1]
 
 
@@ -80,7 +80,7 @@ def test_cosines_of_the_two_halves_of_x_clip_are_its_logits_without_video_specif
         expected = model(pixel_values=pixels, **padded(folders["xclip"], TEXTS)).logits_per_video
         expected = expected / model.logit_scale.exp()
     texts, result = vectors(load("xclip-text", folders["xclip"]), TEXTS), videos.encode(clips[:2])["pooled"]
-    np.testing.assert_allclose(unit(result) @ unit(texts).T, expected, atol=SAME)
+    np.testing.assert_allclose(unit(result) @ unit(texts).T, expected, atol=NETWORK_ROUNDING)
 
 
 def unit(rows):
@@ -95,9 +95,11 @@ def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(shared_dat
     scale = float(network.logit_scale.detach().exp())
     matrix = network.global_mat_weight.detach().numpy()
     result = TextRunner("xclip-lsmdc-text", network, sentence_vectors, cpu())(inputs["input_ids"])
-    np.testing.assert_allclose(result, unit(expected["sentence_output"][:, 0]) @ matrix, atol=SAME)
+    np.testing.assert_allclose(
+        result, unit(expected["sentence_output"][:, 0]) @ matrix, atol=NETWORK_ROUNDING
+    )
     scores = scale * result @ expected["video_embedding"].T
-    np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=SAME * scale)
+    np.testing.assert_allclose(scores, expected["logits_video_sentence"], atol=NETWORK_ROUNDING * scale)
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -109,7 +111,7 @@ def test_siglip_text_gives_what_transformers_gives_for_texts_filled_up(folders, 
     with torch.inference_mode():
         batch = padded(folder, TEXTS, padding="max_length")
         expected = model.get_text_features(input_ids=batch["input_ids"]).pooler_output
-    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=SAME)
+    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=NETWORK_ROUNDING)
     assert {len(one.ids) for one in backbone.tokenize(TEXTS)} == {LIMIT}
     assert not any(one.is_cut for one in backbone.tokenize(TEXTS))
 
@@ -128,7 +130,7 @@ def test_sentence_gives_the_pooling_that_its_files_ask_for(folders, tmp_path, mo
         expected = layer[:, 0] if mode == "cls" else (layer * mask).sum(dim=1) / mask.sum(dim=1)
         if mode != "cls":
             expected = torch.nn.functional.normalize(expected, dim=1)
-    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=SAME)
+    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=NETWORK_ROUNDING)
     assert backbone.provenance["space"].startswith(f"sentence-{mode or 'mean'} sha256:")
 
 
@@ -149,7 +151,7 @@ def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
     several = load_text_backbone(
         name, weights=str(folders[folder]), compute=Compute(device="cpu", clips_at_once=3)
     )
-    np.testing.assert_allclose(several.encode(ids), alone, atol=SAME)
+    np.testing.assert_allclose(several.encode(ids), alone, atol=NETWORK_ROUNDING)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ save_file = later("safetensors.torch", "save_file")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 untrained = later("obygaze_features.backbones.checkpoint", "untrained")
 
-SAME = network_rounding(3 * 2 * 16 * 16)
+NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16)
 FRAMES = np.random.default_rng(3).integers(0, 256, (4, 53, 87, 3), dtype=np.uint8)
 
 
@@ -48,7 +48,7 @@ def test_a_repository_of_timm_gives_what_timm_gives(vit):
     given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
     processor = transformers.AutoImageProcessor.from_pretrained(folder)
     pixels = torch.cat([processor(frame, return_tensors="pt")["pixel_values"] for frame in FRAMES])
-    assert_close(given["frames"][0], network(pixels), SAME)
+    assert_close(given["frames"][0], network(pixels), NETWORK_ROUNDING)
     assert backbone.provenance["architecture"]["type"] == "timm_wrapper"
 
 
@@ -73,7 +73,7 @@ def test_a_classifier_of_timm_has_answers_and_the_vectors_that_it_has_without(tm
     assert np.abs(given["answers/pooled"][0] - expected.numpy()).max() <= 1e-6
     for name, array in plain.encode(batch).items():
         assert np.array_equal(given[name], array)
-    (answers,) = with_answers.beside
+    (answers,) = with_answers.side_groups
     assert answers.provenance["architecture"]["features"] == names
 
 
@@ -130,8 +130,8 @@ def test_the_pictures_of_a_perception_encoder_for_sound_and_video_are_read(tmp_p
     video = torch.from_numpy(FRAMES).permute(0, 3, 1, 2)
     inputs = processor(videos=[video], do_sample_frames=False, return_tensors="pt")
     expected = network(pixel_values_videos=inputs["pixel_values_videos"])
-    assert_close(given["pooled"], expected.pooler_output, SAME)
-    assert_close(given["frames"], expected.last_hidden_state, SAME)
+    assert_close(given["pooled"], expected.pooler_output, NETWORK_ROUNDING)
+    assert_close(given["frames"], expected.last_hidden_state, NETWORK_ROUNDING)
 
 
 @without_gradients
@@ -143,5 +143,5 @@ def test_the_sound_of_a_perception_encoder_for_sound_and_video_is_read(tmp_path)
     steps, middles = encoder.steps(heard)
     extractor = transformers.PeAudioFeatureExtractor.from_pretrained(tmp_path)
     inputs = extractor(heard, sampling_rate=48_000, return_tensors="pt")
-    assert_close(steps, network(**inputs).last_hidden_state[0], SAME)
+    assert_close(steps, network(**inputs).last_hidden_state[0], NETWORK_ROUNDING)
     assert len(middles) == 25

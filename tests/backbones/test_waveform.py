@@ -16,10 +16,10 @@ torch = later("torch")
 transformers = later("transformers")
 quiet = later("obygaze_features.backbones.checkpoint", "quiet")
 waveform = later("obygaze_features.backbones.waveform")
-KINDS = later("obygaze_features.backbones.waveform", "KINDS")
+KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
 
 RATE = 16_000
-SAME = network_rounding(7 * 16 * 3, layers=4)  # behind seven convolutions
+NETWORK_ROUNDING = network_rounding(7 * 16 * 3, layers=4)  # behind seven convolutions
 HEARING = (
     *("wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "clap"),
     "pe_audio_encoder",
@@ -76,7 +76,7 @@ def test_the_steps_are_those_of_transformers_for_every_window(folders, kind, sec
     steps, middles = encoder.steps(heard)
 
     assert steps.shape == expected.shape
-    assert np.abs(steps - expected).max() <= SAME * max(np.abs(expected).max(), 1.0)
+    assert np.abs(steps - expected).max() <= NETWORK_ROUNDING * max(np.abs(expected).max(), 1.0)
     assert (np.diff(middles) > 0).all()
     assert 0 < middles[0] <= middles[-1] < len(heard)
 
@@ -101,8 +101,8 @@ def test_a_part_of_a_clip_is_the_mean_of_its_steps_and_the_clip_that_of_its_part
     if kind != "clap":  # which has one step a window
         steps, middles = backbone.encode.steps(heard)
         in_second_part = (middles >= 19_200) & (middles < 38_400)
-        assert np.allclose(frames[1], steps[in_second_part].mean(axis=0), atol=SAME)
-    assert np.allclose(arrays["pooled"][0], frames.mean(axis=0), atol=SAME)
+        assert np.allclose(frames[1], steps[in_second_part].mean(axis=0), atol=NETWORK_ROUNDING)
+    assert np.allclose(arrays["pooled"][0], frames.mean(axis=0), atol=NETWORK_ROUNDING)
 
 
 def in_three_parts(heard):

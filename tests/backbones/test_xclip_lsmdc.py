@@ -17,7 +17,7 @@ load = later("obygaze_features.backbones.xclip_lsmdc", "load")
 LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
 similarities = later("obygaze_studies.lsmdc.step", "similarities")
 
-SAME = network_rounding(3 * 16 * 16, layers=4, width=128)
+NETWORK_ROUNDING = network_rounding(3 * 16 * 16, layers=4, width=128)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def found(oracle, network):
 def test_the_port_is_the_original(found, expected):
     for name, values in found.items():
         assert values.shape == expected[name].shape
-        assert_close(values, expected[name], SAME)
+        assert_close(values, expected[name], NETWORK_ROUNDING)
 
 
 def test_the_temporal_layer_norms_have_the_originals_epsilon(network):
@@ -78,7 +78,7 @@ def test_the_temporal_layer_norms_have_the_originals_epsilon(network):
 def test_the_loss_of_the_scores_is_the_originals(found, expected):
     logits, pairs = found["logits"], torch.arange(4)
     loss = sum(torch.nn.functional.cross_entropy(scores, pairs) for scores in (logits, logits.T)) / 2
-    assert float(loss) == pytest.approx(float(expected["loss"]), rel=SAME)
+    assert float(loss) == pytest.approx(float(expected["loss"]), rel=NETWORK_ROUNDING)
 
 
 def test_the_backbone_is_the_original_on_a_whole_clip(oracle, expected):
@@ -87,8 +87,8 @@ def test_the_backbone_is_the_original_on_a_whole_clip(oracle, expected):
     backbone = load_backbone("xclip-lsmdc", weights=str(oracle / "weights.safetensors"))
     result = backbone.encode(inputs["frames_u8"][whole].transpose(0, 1, 3, 4, 2))
     assert whole.sum() == 1
-    assert_close(result["frames"], expected["temporal_output"][whole], SAME)
-    assert_close(result["pooled"], expected["video_embedding"][whole], SAME)
+    assert_close(result["frames"], expected["temporal_output"][whole], NETWORK_ROUNDING)
+    assert_close(result["pooled"], expected["video_embedding"][whole], NETWORK_ROUNDING)
     assert_close(result["tokens"], expected["visual_output"][whole], rounding("float16", 1))
 
 

@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from tests.cli.table import prepared
+from tests.cli.table import stand_in
 from tests.command import obygaze
-from tests.private import MARK, WORDS
+from tests.private import MARK, SECRET_VALUES
 from tests.store.serving import serving
 
 
@@ -27,8 +27,8 @@ def given(tmp_path_factory):
 @pytest.fixture(scope="session")
 def url(given):
     """The address of the inputs on a server."""
-    with serving(given) as site:
-        yield site.url
+    with serving(given) as server:
+        yield server.url
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def place(given, tmp_path, monkeypatch):
     """A folder of marked name to stand in, with the inputs in `in`, and marked secrets in the environment."""
     place = tmp_path / MARK
     shutil.copytree(given, place / "in", symlinks=True)
-    return prepared(place, monkeypatch)
+    return stand_in(place, monkeypatch)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def run(capfd, request):
         code = obygaze(*words)
         printed = []
         for text in capfd.readouterr():
-            assert not [word for word in WORDS if word in text], command
+            assert not [word for word in SECRET_VALUES if word in text], command
             flat = re.sub(r"\s+", " ", text.replace(json.dumps(MARK)[1:-1], MARK)).replace(f"{place}/", "")
             assert MARK not in flat, (command, flat)
             printed.append(flat)

@@ -22,7 +22,7 @@ LSMDC = "--annotations in/lsmdc/annotations --videos in/lsmdc/videos --batch 4 -
 BOTH = "in/backbones:vivit in/backbones:xclip"
 LEARN = "--manifest in/films.csv --store in/films --judged in/seen.csv"
 GERMAN = "--column start_s=Anfang --column end_s=Ende --column level=Stufe"
-LINES = {
+COMMAND_TABLES = {
     "manifests": f"""
 manifest import folder in/videos --out out/videos.csv
     0 out/videos.csv | out/videos.csv: 1 clip of 1 movie (1 without level)

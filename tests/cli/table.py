@@ -26,27 +26,27 @@ class Row:
         What must be there afterwards; with a hyphen before it, what must not.
     words
         What it must print.
-    forced
-        Whether it replaces what it made with --force alone, by the same bytes.
+    is_repeated
+        Whether a second run is refused, and with --force makes the same bytes again.
     """
 
     command: str
     codes: frozenset[int]
     files: tuple[str, ...]
     words: tuple[str, ...]
-    forced: bool
+    is_repeated: bool
 
 
-def rows(lines: str) -> Iterator[Row]:
+def read_table(lines: str) -> Iterator[Row]:
     """Read a table: a line is a command; an indented one below it is `CODES FILE ... | WORDS | WORDS`."""
-    for command, said in re.findall(r"^(\S.*)\n(?: +(.*)\n)?", lines, re.MULTILINE):
-        head, *words = re.split(r" *\| ", said or "0")
-        codes, *files = head.split()
+    for command, expected in re.findall(r"^(\S.*)\n(?: +(.*)\n)?", lines, re.MULTILINE):
+        codes_and_files, *words = re.split(r" *\| ", expected or "0")
+        codes, *files = codes_and_files.split()
         numbers = frozenset(map(int, re.findall(r"\d+", codes)))
         yield Row(command.removeprefix("="), numbers, tuple(files), tuple(words), command.startswith("="))
 
 
-def prepared(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stand_in(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Stand in a folder, with marked secrets in the environment."""
     (place / "out").mkdir(exist_ok=True)
     for name, value in SECRETS.items():

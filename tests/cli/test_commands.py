@@ -9,17 +9,24 @@ import click
 import pytest
 
 from obygaze.cli import main
-from tests.cli.lines import LINES
-from tests.cli.table import rows
+from tests.cli.lines import COMMAND_TABLES
+from tests.cli.table import read_table
 from tests.cli.walk import all_commands
-from tests.private import WORDS, files_below, marked
+from tests.private import SECRET_VALUES, files_below, marks_in
 
-SLOW = {"networks", "papers", "zoo"}
-PRINTING = ("film export", "film next", "film report")
-"""Commands that print the path of what they wrote, or how much it is."""
+COMMANDS = {
+    path.removeprefix("obygaze "): command
+    for path, command, context in all_commands()
+    if context.parent and (not isinstance(command, click.Group) or command.invoke_without_command)
+}
+SLOW_GROUPS = {"networks", "papers", "zoo"}
+PRINT_ONE_VALUE = ("film export", "film next", "film report")
+"""Commands that print the path of what they wrote, or how much it is, and so take no --json."""
+PRINT_AS_THEY_GO = {"demo", "film open", "film run"}
+"""Commands that print the commands that they run, or an address while they serve, and so take no --json."""
 
 
-def contents(folder):
+def bytes_below(folder):
     return {path.relative_to(folder): path.read_bytes() for path in files_below(folder)}
 
 
@@ -36,22 +43,24 @@ def networks_at_hand(place, request, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in SLOW)) for n in LINES])
-def test_commands_do_what_the_table_says(name, place, run, request):
-    if name == "networks":
+@pytest.mark.parametrize(
+    "group", [pytest.param(g, marks=[pytest.mark.long] * (g in SLOW_GROUPS)) for g in COMMAND_TABLES]
+)
+def test_commands_do_what_the_table_says(group, place, run, request):
+    """Commands of a group run in turn in one folder: one may need what another made."""
+    if group == "networks":
         request.getfixturevalue("networks_at_hand")
-    for row in rows(LINES[name]):
+    for row in read_table(COMMAND_TABLES[group]):
         code, out, err = run(row.command, place)
-        check_row(row, code, out, err, place)
-        if row.forced:
-            out = replaced(row, code, run, place)
-        gives_json = (row.forced or "--json" in row.command) and not row.command.startswith(PRINTING)
-        if code != 1 and gives_json:
+        check_result(row, place, code, out, err)
+        if row.is_repeated:
+            out = check_that_it_can_be_repeated(row, place, code, run)
+        if code != 1 and prints_json(row):
             assert json.loads(out) is not None, row.command
-    assert not marked(files_below(place / "out", place / "runs", place / "in/ran"))
+    assert not marks_in(files_below(place / "out", place / "runs", place / "in/ran"))
 
 
-def check_row(row, code, out, err, place):
+def check_result(row, place, code, out, err):
     """Check the exit code, the words that are printed and the files that are there, or are not."""
     assert code in row.codes, (row.command, code, out, err)
     for words in row.words:
@@ -61,62 +70,62 @@ def check_row(row, code, out, err, place):
         assert (place / file.removeprefix("-")).exists() != is_absent, (row.command, file)
 
 
-def replaced(row, code, run, place):
-    """Check that a command replaces what it made with --force alone, by the same bytes; return its output."""
-    made = contents(place / "out")
+def check_that_it_can_be_repeated(row, place, code, run):
+    """Check that a second run is refused and one with --force makes the same bytes; return its output."""
+    made = bytes_below(place / "out")
     assert run(row.command, place)[:2] == (1, ""), row.command
-    assert contents(place / "out") == made, row.command
-    json_option = "" if "--json" in row.command or row.command.startswith(PRINTING) else " --json"
+    assert bytes_below(place / "out") == made, row.command
+    json_option = "" if "--json" in row.command or row.command.startswith(PRINT_ONE_VALUE) else " --json"
     forced_code, out, _ = run(f"{row.command} --force{json_option}", place)
     assert forced_code == code, row.command
-    assert contents(place / "out") == made, row.command
+    assert bytes_below(place / "out") == made, row.command
     return out
 
 
-COMMANDS = {
-    path.removeprefix("obygaze "): command
-    for path, command, context in all_commands()
-    if context.parent and (not isinstance(command, click.Group) or command.invoke_without_command)
-}
-URL = "https://mark5user:mark6password@127.0.0.1:9/films-1.0.0?token=mark2secret"
+def prints_json(row):
+    """Whether the last run of a row's command printed JSON: it was asked to, or was repeated with --json."""
+    return (row.is_repeated or "--json" in row.command) and not row.command.startswith(PRINT_ONE_VALUE)
 
 
-def test_every_command_prints_its_result_as_json_too():
-    """But for those that print other commands as they run them, or an address or a path alone."""
+URL_WITH_SECRETS = "https://mark5user:mark6password@127.0.0.1:9/films-1.0.0?token=mark2secret"
+
+
+def test_every_other_command_can_print_its_result_as_json():
     without_json = {
         name
         for name, command in COMMANDS.items()
         if not any("--json" in parameter.opts for parameter in command.params)
     }
-    assert without_json == {"demo", "film open", "film run", *PRINTING}
+    assert without_json == {*PRINT_AS_THEY_GO, *PRINT_ONE_VALUE}
 
 
-def test_every_command_is_typed_in_the_table():
-    typed = [f"{row.command} " for lines in LINES.values() for row in rows(lines)]
-    untyped = [name for name in COMMANDS if not any(line.startswith(f"{name} ") for line in typed)]
-    assert not untyped, "give each a row of tests/cli/lines.py"
+def test_every_command_has_a_row_in_the_table():
+    in_table = [f"{row.command} " for table in COMMAND_TABLES.values() for row in read_table(table)]
+    without_row = [name for name in COMMANDS if not any(row.startswith(f"{name} ") for row in in_table)]
+    assert not without_row, "give each a row of tests/cli/lines.py"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def words_with_url(command):
-    """Type a URL with a password in all required places of a command, else in --out or as an argument."""
+def arguments_with_url(command):
+    """Give a URL with a password for all that a command needs, else for --out or as an argument."""
     words = []
     for parameter in command.params:
         if isinstance(parameter, click.Argument) and (parameter.required or parameter.nargs == 1):
-            words.append(URL)
+            words.append(URL_WITH_SECRETS)
         elif parameter.required and not isinstance(parameter.type, click.Choice):
-            words += [parameter.opts[0], URL]
+            words += [parameter.opts[0], URL_WITH_SECRETS]
         elif parameter.required:
             words += [parameter.opts[0], parameter.type.choices[0]]
     if words:
         return words
-    return ["--out", URL] if any("--out" in option.opts for option in command.params) else [URL]
+    has_out = any("--out" in option.opts for option in command.params)
+    return ["--out", URL_WITH_SECRETS] if has_out else [URL_WITH_SECRETS]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_prints_or_writes_the_password_of_a_url(name, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit):
-        main([*name.split(), *words_with_url(COMMANDS[name])])
-    assert not [word for word in WORDS if word in "".join(capfd.readouterr())]
-    assert not [path for path in files_below(tmp_path) if any(w.encode() in path.read_bytes() for w in WORDS)]
+    with pytest.raises(SystemExit):  # whether it could be done or not
+        main([*name.split(), *arguments_with_url(COMMANDS[name])])
+    printed = "".join(capfd.readouterr())
+    assert not [secret for secret in SECRET_VALUES if secret in printed]
+    assert not marks_in(files_below(tmp_path))

@@ -1,4 +1,4 @@
-"""What people expect of every command: pipes, `-` for a file, completion, options of a site."""
+"""What people expect of every command: pipes, `-` for a file, completion, options in the environment."""
 
 import json
 import os
@@ -13,97 +13,99 @@ from PIL import Image
 from obygaze_features import extraction
 from obygaze_features.errors import ExtractError
 from obygaze_features.store import open_store
-from tests.cli.test_contents import HEAVY, modules_after
+from tests.cli.test_contents import LARGE_LIBRARIES, modules_loaded_by
 from tests.cli.walk import all_commands
 from tests.command import obygaze
 from tests.terminal import in_terminal
 
-HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
-CODE_OF_BROKEN_PIPE = 141  # 128 and SIGPIPE, 13, as shells say it
+HEADER_OF_MANIFEST = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
+CODE_OF_BROKEN_PIPE = 141
+"""128 and the number of SIGPIPE, 13, as shells say it."""
 
 
 @pytest.fixture
-def piped(tmp_path):
-    """Run a command with something on its standard input; gives its exit code, output and errors."""
+def run_with_input(tmp_path):
+    """Run a command with a text on its standard input; gives its exit code, standard output and errors."""
 
-    def piped(command, text="", **environment):
+    def run(command, text=""):
         done = subprocess.run(
             [sys.executable, "-m", "obygaze", *command.split()],
             input=text,
             capture_output=True,
             text=True,
             cwd=tmp_path,
-            env=os.environ | environment,
             check=False,
         )
         return done.returncode, done.stdout, done.stderr
 
-    return piped
+    return run
 
 
-SPANS = "video,start_s,end_s,level\na.mp4,0,2,S\na.mp4,2,4,HN\n"
+TABLE_OF_TWO_SPANS = "video,start_s,end_s,level\na.mp4,0,2,S\na.mp4,2,4,HN\n"
+
+
+IMPORT_SPANS_TO_STDOUT = "manifest import spans - --videos films --out -"
 
 
 @pytest.fixture
-def one_film(tmp_path):
-    """The current folder, with a folder of one film."""
+def folder_with_film(tmp_path):
+    """The current folder, with the file films/a.mp4 in it."""
     (tmp_path / "films").mkdir()
     (tmp_path / "films/a.mp4").touch()
     return tmp_path
 
 
-def test_a_manifest_is_imported_from_a_pipe_into_a_pipe(piped, one_film):
-    code, manifest, said = piped("manifest import spans - --videos films --out -", SPANS)
+def test_a_manifest_is_imported_from_standard_input_to_standard_output(run_with_input, folder_with_film):
+    code, manifest, err = run_with_input(IMPORT_SPANS_TO_STDOUT, TABLE_OF_TWO_SPANS)
     assert code == 0
     assert manifest.startswith("clip_id,movie,video,")
-    assert "2 clips of 1 movie" in said
-    assert [path.name for path in one_film.iterdir()] == ["films"]
+    assert "2 clips of 1 movie" in err
+    assert [path.name for path in folder_with_film.iterdir()] == ["films"]  # no file was made
 
 
-@pytest.mark.usefixtures("one_film")
-def test_a_manifest_from_a_pipe_is_of_the_current_folder(piped):
-    _, manifest, _ = piped("manifest import spans - --videos films --out -", SPANS)
-    code, shown, _ = piped("manifest inspect - --json", manifest)
+@pytest.mark.usefixtures("folder_with_film")
+def test_videos_of_a_manifest_on_standard_input_are_looked_up_in_the_current_folder(run_with_input):
+    manifest = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,2,S,,\n"
+    code, shown, _ = run_with_input("manifest inspect - --json", manifest)
     assert code == 0
-    assert '"on_disk": 1' in shown
+    assert json.loads(shown)["videos"]["on_disk"] == 1
 
 
-@pytest.mark.usefixtures("one_film")
-def test_json_of_a_manifest_that_goes_into_a_pipe_goes_to_stderr(piped):
-    _, manifest, _ = piped("manifest import spans - --videos films --out -", SPANS)
-    code, projected, said = piped("manifest project - --window 2 --out - --json", manifest)
+@pytest.mark.usefixtures("folder_with_film")
+def test_json_goes_to_stderr_where_the_manifest_goes_to_stdout(run_with_input):
+    manifest = f"{HEADER_OF_MANIFEST}\na,m,films/a.mp4,0,4,S,,\n"
+    code, projected, err = run_with_input("manifest project - --window 2 --out - --json", manifest)
     assert code == 0
     assert projected.count("\n") == 3  # a header and two windows
-    assert '"clips": 2' in said
+    assert json.loads(err)["clips"] == 2
 
 
-def test_a_manifest_that_needs_a_codebook_file_beside_it_is_not_printed(piped, tmp_path):
-    piped("codebook init --out mine.toml")
-    (tmp_path / "films").mkdir()
-    (tmp_path / "films/a.mp4").touch()
-    code, out, _ = piped("manifest import folder films --codebook mine.toml --out -")
+def test_a_manifest_of_a_codebook_of_ones_own_is_not_written_to_stdout(run_with_input, folder_with_film):
+    """A copy of the codebook must stand beside the manifest's file, and there is no file."""
+    run_with_input("codebook init --out mine.toml")
+    code, out, _ = run_with_input("manifest import folder films --codebook mine.toml --out -")
     assert (code, out) == (1, "")
-    assert {path.name for path in tmp_path.iterdir()} == {"films", "mine.toml"}
+    assert {path.name for path in folder_with_film.iterdir()} == {"films", "mine.toml"}
 
 
-VALUES_OF_OUTPUT = {"bash": r"plain,(\S+)", "fish": r"plain,(\S+)", "zsh": r"plain\n(\S+)"}
-"""Shell -> what its completion prints of each value."""
+REGEX_OF_VALUES = {"bash": r"plain,(\S+)", "fish": r"plain,(\S+)", "zsh": r"plain\n(\S+)"}
+"""Shell -> how each value stands in what completion prints for it."""
 
 
-def type_in_shell(monkeypatch, shell, words, begun):
-    """Set what a shell sets when Tab is hit behind a begun word."""
+def set_what_the_shell_sets_on_tab(monkeypatch, shell, typed_words, begun_word):
+    """Set the environment of click's completion, for words and the word that is begun behind them."""
     monkeypatch.setenv("_OBYGAZE_COMPLETE", f"{shell}_complete")
     if shell == "fish":  # the words before, and the one that is begun
-        monkeypatch.setenv("COMP_WORDS", words)
-        monkeypatch.setenv("COMP_CWORD", begun)
+        monkeypatch.setenv("COMP_WORDS", typed_words)
+        monkeypatch.setenv("COMP_CWORD", begun_word)
     else:  # all words, and the number of the one that is begun
-        monkeypatch.setenv("COMP_WORDS", words + begun)
-        monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+        monkeypatch.setenv("COMP_WORDS", typed_words + begun_word)
+        monkeypatch.setenv("COMP_CWORD", str(len(typed_words.split())))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
-    ("line", "begun", "values"),
+    ("line", "begun_word", "values"),
     [
         (
             "extract films.csv store --backbone",
@@ -118,32 +120,38 @@ def type_in_shell(monkeypatch, shell, words, begun):
     ],
     ids=["backbones", "a codebook to show", "an option --codebook", "models", "tasks", "no manifest"],
 )
-def test_values_are_completed_in_every_shell(tmp_path, monkeypatch, capfd, shell, line, begun, values):
+def test_values_are_completed_in_every_shell(tmp_path, monkeypatch, capfd, shell, line, begun_word, values):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "films.csv").write_text(f"{HEADER}\na,m,,0,1,S,,\n", encoding="utf-8")
-    type_in_shell(monkeypatch, shell, f"obygaze {line} ", begun)
+    (tmp_path / "films.csv").write_text(f"{HEADER_OF_MANIFEST}\na,m,,0,1,S,,\n", encoding="utf-8")
+    set_what_the_shell_sets_on_tab(monkeypatch, shell, f"obygaze {line} ", begun_word)
     assert obygaze() == 0
     out, err = capfd.readouterr()
-    assert set(re.findall(VALUES_OF_OUTPUT[shell], out)) == values
+    assert set(re.findall(REGEX_OF_VALUES[shell], out)) == values
     assert err == ""
 
 
 @pytest.mark.parametrize("line", ["extract --backbone ", "codebook show ", "evaluate --model "])
 def test_completing_a_value_loads_no_large_library(line):
+    """Numpy apart, which the list of models needs and which loads quickly."""
     code = (
         "import contextlib, os, obygaze.cli\n"
-        f"os.environ |= dict(_OBYGAZE_COMPLETE='fish_complete', COMP_WORDS='obygaze {line}', COMP_CWORD='')\n"
+        "os.environ['_OBYGAZE_COMPLETE'] = 'fish_complete'\n"
+        f"os.environ['COMP_WORDS'] = 'obygaze {line}'\n"
+        "os.environ['COMP_CWORD'] = ''\n"
         "with contextlib.suppress(SystemExit): obygaze.cli.main()"
     )
-    assert not modules_after(code) & (HEAVY - {"numpy"})
+    assert not modules_loaded_by(code) & (LARGE_LIBRARIES - {"numpy"})
 
 
 @pytest.fixture
-def site_options(tmp_path, monkeypatch):
-    """A folder with a picture and its manifest, and options that the site sets in the environment."""
+def options_in_environment(tmp_path, monkeypatch):
+    """A folder with the manifest a.csv of a picture, and options that environment variables set.
+
+    They are --licence MIT, --workers 1 and --device cpu, and `stores` for the folder of stores.
+    """
     monkeypatch.chdir(tmp_path)
     Image.new("RGB", (8, 8)).save("a.png")
-    assert type_line("manifest import images . --out a.csv") == 0
+    assert run_line("manifest import images . --out a.csv") == 0
     monkeypatch.setenv("OBYGAZE_LICENCE", "MIT")
     monkeypatch.setenv("OBYGAZE_WORKERS", "1")
     monkeypatch.setenv("OBYGAZE_DEVICE", "cpu")
@@ -151,76 +159,110 @@ def site_options(tmp_path, monkeypatch):
     return tmp_path
 
 
-def type_line(line):
+def run_line(line):
+    """Run a command in this process; gives its exit code."""
     return obygaze(*line.split())
 
 
-@pytest.mark.usefixtures("site_options")
-def test_a_store_gets_the_licence_of_the_site():
-    assert type_line("extract a.csv stores/a") == 0
+@pytest.mark.usefixtures("options_in_environment")
+def test_a_store_gets_the_licence_that_the_environment_sets():
+    assert run_line("extract a.csv stores/a") == 0
     assert open_store("stores/a").attributes["licence"] == "MIT"
 
 
-@pytest.mark.usefixtures("site_options")
-def test_a_licence_that_is_typed_goes_before_that_of_the_site():
-    assert type_line("extract a.csv stores/b --licence CC0-1.0") == 0
-    assert open_store("stores/b").attributes["licence"] == "CC0-1.0"
+@pytest.mark.usefixtures("options_in_environment")
+def test_a_licence_that_is_typed_replaces_the_one_of_the_environment():
+    assert run_line("extract a.csv stores/a --licence CC0-1.0") == 0
+    assert open_store("stores/a").attributes["licence"] == "CC0-1.0"
 
 
-@pytest.mark.usefixtures("site_options")
-def test_a_share_is_extracted_and_sealed_with_the_options_of_the_site():
-    assert type_line("extract a.csv stores/b --licence CC0-1.0 --shard 0/2") == 0
-    assert type_line("store seal stores/b") == 0
-    assert open_store("stores/b").attributes["licence"] == "MIT"
+@pytest.mark.usefixtures("options_in_environment")
+def test_a_store_that_is_sealed_apart_gets_the_licence_of_the_environment():
+    assert run_line("extract a.csv stores/a --shard 0/2") == 0  # shares are sealed by a command of its own
+    assert run_line("store seal stores/a") == 0
+    assert open_store("stores/a").attributes["licence"] == "MIT"
 
 
-@pytest.mark.usefixtures("site_options")
-def test_stores_are_listed_in_the_folder_of_the_site(capfd):
-    assert type_line("extract a.csv stores/a") == 0
+@pytest.mark.usefixtures("options_in_environment")
+def test_store_ls_without_a_folder_lists_the_folder_that_the_environment_sets(capfd):
+    assert run_line("extract a.csv stores/a") == 0
     capfd.readouterr()
-    assert type_line("store ls --json") == 0
-    assert "a-1.0.0" in {row["name"] for row in json.loads(capfd.readouterr().out)}
+    assert run_line("store ls --json") == 0
+    assert "a-1.0.0" in {store["name"] for store in json.loads(capfd.readouterr().out)}
 
 
-def test_sealed_stages_are_removed_in_the_folder_of_the_site(site_options):
-    assert type_line("extract a.csv stores/a") == 0
-    assert type_line("store rm --sealed-stages --yes") == 0
-    assert not list((site_options / "stores").glob("*.staging"))
+def test_store_rm_without_a_folder_clears_the_folder_that_the_environment_sets(options_in_environment):
+    assert run_line("extract a.csv stores/a") == 0
+    stage = options_in_environment / "stores" / "a.staging"  # it stays, so that the store can grow
+    assert stage.exists()
+    assert run_line("store rm --sealed-stages --yes") == 0
+    assert not stage.exists()
 
 
-@pytest.mark.usefixtures("site_options")
-def test_workers_that_are_typed_wrongly_are_refused_in_spite_of_the_site():
-    assert type_line("extract a.csv stores/c --workers none") == 2
+@pytest.mark.usefixtures("options_in_environment")
+def test_workers_that_are_typed_wrongly_are_refused_though_the_environment_sets_some():
+    assert run_line("extract a.csv stores/c --workers none") == 2
 
 
-def test_workers_of_the_site_are_no_mistake_of_an_extraction_of_texts(site_options, capfd):
-    """Texts need no workers, which the site has set for its videos."""
-    (site_options / "texts.txt").write_text("a cat\n")
-    assert type_line("extract texts.txt stores/t --backbone sentence --weights nowhere") == 1
-    assert "--workers" not in capfd.readouterr().err
+def test_texts_are_extracted_though_the_environment_sets_workers_for_videos(options_in_environment, capfd):
+    """Typed --workers would be refused; this extraction fails later, at weights that are not there."""
+    (options_in_environment / "texts.txt").write_text("a cat\n")
+    assert run_line("extract texts.txt stores/t --backbone sentence --weights nowhere") == 1
+    err = capfd.readouterr().err
+    assert "--workers" not in err
+    assert "nowhere" in err
 
 
-def test_every_option_that_takes_a_number_refuses_what_is_none():
-    """Nan and infinities lie in any range that comparisons hold."""
-    kinds = [
-        kind
+def types_of(option):
+    """List the types of an option's values: one, or those of a tuple's places."""
+    if isinstance(option.type, click.Tuple):
+        return option.type.types
+    return [option.type]
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("--help", CODE_OF_BROKEN_PIPE),
+        ("codebook show --json", CODE_OF_BROKEN_PIPE),
+        ("codebook texts obygaze12 --out -", CODE_OF_BROKEN_PIPE),
+        ("manifest inspect no.csv", 1),  # it fails before it would print
+    ],
+    ids=["help", "json", "a file", "an error"],
+)
+def test_a_command_whose_reader_left_shows_no_traceback(tmp_path, command, code):
+    reading_end, writing_end = os.pipe()
+    os.close(reading_end)
+    words = [sys.executable, "-m", "obygaze", *command.split()]
+    done = subprocess.run(words, stdout=writing_end, stderr=subprocess.PIPE, cwd=tmp_path, check=False)
+    os.close(writing_end)
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+    assert code == 1 or done.stderr == b""
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
+def test_every_option_that_takes_a_number_refuses_nan_and_infinity(text):
+    number_types = [
+        one_type
         for _, command, _ in all_commands()
         for option in command.params
-        for kind in getattr(option.type, "types", [option.type])
-        if isinstance(kind, click.types.FloatParamType)
+        for one_type in types_of(option)
+        if isinstance(one_type, click.types.FloatParamType)
     ]
-    assert len(kinds) > 10
-    for kind in kinds:
-        for text in ("nan", "inf", "-inf", "1e999"):
-            with pytest.raises(click.BadParameter):
-                kind.convert(text, None, None)
+    assert number_types
+    for number_type in number_types:
+        with pytest.raises(click.BadParameter):
+            number_type.convert(text, None, None)
 
 
-def test_no_help_states_a_range_without_an_end():
+def test_every_range_of_an_option_has_a_bound():
+    """Help would show a range without bounds as `x<=None`."""
     for path, command, _ in all_commands():
         for option in command.params:
             if isinstance(option.type, click.IntRange | click.FloatRange):
-                assert {option.type.min, option.type.max} != {None}, (path, option.opts)
+                has_bound = option.type.min is not None or option.type.max is not None
+                assert has_bound, (path, option.opts)
 
 
 @pytest.mark.parametrize(
@@ -247,34 +289,74 @@ def test_no_colour_is_printed_on_a_terminal_whatever_is_wished(tmp_path, command
     assert "\x1b" not in in_terminal(command.split(), tmp_path)[1]
 
 
+@pytest.fixture
+def devices_asked_for(monkeypatch):
+    """The device of each backbone that `extract` asks for; it is stopped before it decodes."""
+    devices = []
+
+    def note_devices(_manifest, _store, recipes, **_):
+        for recipe in recipes:
+            compute = recipe.options.get("compute")
+            devices.append(compute.device if compute else None)
+        raise ExtractError("it is known now")
+
+    monkeypatch.setattr(extraction, "prepare", note_devices)
+    monkeypatch.setattr(
+        "obygaze_features.commands.extract_command.no_gpu_here", lambda: ""
+    )  # it may have one
+    return devices
+
+
 @pytest.mark.parametrize(
-    ("typed", "device"),
-    [("", "cpu"), ("--device cuda", "cuda"), ("--gpus 0", None), ("--backbone descriptors", None)],
+    ("options", "device"),
+    [
+        ("--backbone xclip", "cpu"),
+        ("--backbone xclip --device cuda", "cuda"),
+        ("--backbone xclip --gpus 0", None),
+        ("--backbone descriptors", None),
+    ],
+    ids=["nothing else is typed", "a device is typed", "a GPU is typed", "no network is run"],
 )
-def test_the_device_of_a_site_yields_to_options_that_exclude_it(monkeypatch, typed, device):
-    def prepare(_manifest, _store, recipes, **_):
-        found.extend(recipe.options.get("compute") for recipe in recipes)
-        raise ExtractError("enough")
-
-    found = []
+def test_the_device_of_the_environment_is_used_where_nothing_else_is_typed(
+    monkeypatch, devices_asked_for, options, device
+):
     monkeypatch.setenv("OBYGAZE_DEVICE", "cpu")
-    monkeypatch.setattr(extraction, "prepare", prepare)
-    monkeypatch.setattr("obygaze_features.commands.extract_command.no_gpu_here", str)
-    backbone = () if "--backbone" in typed else ("--backbone", "xclip")
-    assert obygaze("extract", "a.csv", "store", *backbone, *typed.split()) == 1
-    assert [compute and compute.device for compute in found] == [device]
+    assert obygaze("extract", "a.csv", "store", *options.split()) == 1
+    assert devices_asked_for == [device]
 
 
-def test_the_version_has_a_letter(piped):
-    assert piped("-V") == piped("--version")
+def test_the_version_has_a_letter(run_with_input):
+    assert run_with_input("-V") == run_with_input("--version")
 
 
-NAME_OPTIONS = "annotator by clip columns concept key machine master merge movie negative positive set tier"
+OPTIONS_OF_NAMES = {
+    "--annotator",
+    "--by",
+    "--clip",
+    "--columns",
+    "--concept",
+    "--key",
+    "--machine",
+    "--master",
+    "--merge",
+    "--movie",
+    "--negative",
+    "--positive",
+    "--set",
+    "--tier",
+}
+"""Options that take names of a corpus, such as those of people, which may have accents."""
 
 
 def test_a_name_may_be_typed_in_any_form_of_unicode():
-    wanted = {f"--{name}" for name in NAME_OPTIONS.split()}
-    options = [one for _, command, _ in all_commands() for one in command.params if wanted & {*one.opts}]
-    assert {one.opts[0] for one in options} == wanted
+    options = [
+        option
+        for _, command, _ in all_commands()
+        for option in command.params
+        if OPTIONS_OF_NAMES.intersection(option.opts)
+    ]
+    assert {option.opts[0] for option in options} == OPTIONS_OF_NAMES
+    e_and_accent, accented_e = "e\u0301", "\u00e9"
     for option in options:
-        assert option.type.convert("Ame\u0301lie", option, None) == "Am\u00e9lie", option.opts
+        converted = option.type.convert(f"Am{e_and_accent}lie", option, None)
+        assert converted == f"Am{accented_e}lie", option.opts

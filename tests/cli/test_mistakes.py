@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from tests.cli.table import GENDERS, RELEASED, prepared
+from tests.cli.table import GENDERS, RELEASED, stand_in
 from tests.private import MARK
 
 TABLE = "--from table --backbone lab --licence MIT"
@@ -371,26 +371,38 @@ MISTAKES = f"""
 
 
 @pytest.fixture(scope="module")
-def common(given, tmp_path_factory):
+def folder_of_inputs(given, tmp_path_factory):
+    """A folder of marked name with the inputs in `in`, for all mistakes, none of which changes it."""
     folder = tmp_path_factory.mktemp("mistakes") / MARK
     shutil.copytree(given, folder / "in", symlinks=True)
     return folder
 
 
-CASES = re.findall(r"^(\d) (.*)\n +(.*)\n", MISTAKES, re.MULTILINE)
+CODE_COMMAND_AND_MESSAGE = re.findall(r"^(\d) (.*)\n +(.*)\n", MISTAKES, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("code", "command", "words"), CASES, ids=[command for _, command, _ in CASES])
-def test_a_mistake_ends_in_one_line_and_makes_no_file(common, run, monkeypatch, code, command, words):
-    place = prepared(common, monkeypatch)
-    there = sorted(place.rglob("*"))
-    found, out, err = run(command, place)
-    assert (found, out) == (int(code), ""), err
-    assert words in err
+CODE_OF_WRONG_USAGE = 2
+"""With which click refuses words, in a message of its own."""
+
+
+@pytest.mark.parametrize(
+    ("code", "command", "message"),
+    CODE_COMMAND_AND_MESSAGE,
+    ids=[command for _, command, _ in CODE_COMMAND_AND_MESSAGE],
+)
+def test_a_mistake_ends_in_one_line_and_makes_no_file(
+    folder_of_inputs, run, monkeypatch, code, command, message
+):
+    place = stand_in(folder_of_inputs, monkeypatch)
+    files_before = sorted(place.rglob("*"))
+    exit_code, out, err = run(command, place)
+    assert exit_code == int(code), err
+    assert out == ""
+    assert message in err
     assert "Traceback" not in err
-    assert "obygaze: error: " in err or found == 2
-    assert sorted(place.rglob("*")) == there
+    assert "obygaze: error: " in err or exit_code == CODE_OF_WRONG_USAGE
+    assert sorted(place.rglob("*")) == files_before
 
 
 def test_every_line_of_the_table_is_read():
-    assert 2 * len(CASES) == len(MISTAKES.strip().splitlines())
+    assert 2 * len(CODE_COMMAND_AND_MESSAGE) == len(MISTAKES.strip().splitlines())

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.skipif(
     os.environ.get("SIMULATED", os.name) in {"windows", "nt"}, reason="Windows has no SIGTERM and no SIGHUP"
 )
-READY_FOR = """
+SLEEPING_COMMAND = """
 import sys, time
 from obygaze import cli
 class Slow:
@@ -21,23 +21,25 @@ cli.root_command = Slow
 cli.main([])
 """
 """A command that says `ready` and sleeps for the seconds that are typed."""
-NO_NOHUP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
-"""The tests themselves may run under it."""
+ANSWER_SIGHUP = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+"""What a process does first that is not to ignore SIGHUP, as it would where these tests run under nohup."""
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_command_that_gets_a_signal_ends_with_a_line_and_the_code_of_the_signal(name):
     number = getattr(signal, name)
-    words = [sys.executable, "-c", NO_NOHUP + READY_FOR, "600"]
+    words = [sys.executable, "-c", ANSWER_SIGHUP + SLEEPING_COMMAND, "600"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         assert command.stdout.readline() == "ready\n"
         command.send_signal(number)
-        assert command.communicate()[1] == "obygaze: stopped\n"
+        _, err = command.communicate()
+    assert err == "obygaze: stopped\n"
     assert command.returncode == 128 + number
 
 
 def test_under_nohup_a_command_outlives_its_terminal():
-    words = ["nohup", sys.executable, "-c", READY_FOR, "1"]
+    one_second = "1"
+    words = ["nohup", sys.executable, "-c", SLEEPING_COMMAND, one_second]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         assert command.stdout.readline() == "ready\n"
         command.send_signal(signal.SIGHUP)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GROUPS = [
+SYSTEMS_AND_GROUPS = [
     ("windows", "manifests"),
     ("windows", "stores"),
     ("windows", "zoo"),
@@ -18,19 +18,33 @@ GROUPS = [
     ("macos", "manifests"),
     ("macos", "stores"),
 ]
-FOLDERS = """manifest/test_import_folder.py persistence/test_model_file.py report film/exchange
+"""Systems that are simulated, and groups of the table of commands that are run on them."""
+TESTS_OF_LAPTOPS = """manifest/test_import_folder.py persistence/test_model_file.py report film/exchange
     film/test_scored_files.py
     store/test_growth.py exchange/test_import_ragged.py
     film/workspace/test_server.py::test_ten_windows_give_a_share_and_blind_pages_show_no_score"""
 """Those of `make test-windows` that read and write most for their seconds."""
-LINUX_FILES: dict[str, dict[str, bytes]] = {}
-"""What a group leaves and prints on this system, for all others."""
+
+
+@pytest.fixture(scope="module")
+def outputs_on_linux(given, url, tmp_path_factory):
+    """Give what the commands of a group leave and print on this system, where they are run once."""
+    outputs = {}
+
+    def of_group(group):
+        if group not in outputs:
+            outputs[group] = run_rows("", group, given, url, tmp_path_factory.mktemp("linux"))
+        return outputs[group]
+
+    return of_group
+
+
 OF_ONE_RUN = ("journal/", "reports/", "$ extract", "$ doctor")
 """Parts of a stage's names that hold times and writers; commands that print times and the space on a disk."""
 
 
-def simulated(system):
-    """Make the environment of a process that sees a system; "" is this one."""
+def environment_of(system):
+    """Make the environment of a process that sees a simulated system; "" is this one."""
     path = os.pathsep.join([*([str(ROOT / "tests" / "simulated")] if system else []), str(ROOT)])
     return os.environ | {"SIMULATED": system, "PYTHONPATH": path}
 
@@ -43,7 +57,7 @@ def run_rows(system, group, given, url, place):
     done = subprocess.run(
         [sys.executable, "-m", "tests.simulated.run_rows", group, url],
         cwd=place,
-        env=simulated(system) | {"PYTHONIOENCODING": encoding},
+        env=environment_of(system) | {"PYTHONIOENCODING": encoding},
         capture_output=True,
         encoding=encoding,
         check=False,
@@ -59,26 +73,26 @@ def run_rows(system, group, given, url, place):
 
 @pytest.mark.long
 @pytest.mark.nightly
-@pytest.mark.parametrize(("system", "group"), GROUPS)
-def test_commands_write_the_bytes_of_linux(system, group, given, url, tmp_path):
-    """Only here are names, locks, line ends and missing functions those of another system."""
-    simulated_files = run_rows(system, group, given, url, tmp_path / "there")
-    if group not in LINUX_FILES:
-        LINUX_FILES[group] = run_rows("", group, given, url, tmp_path / "here")
-    linux_files = LINUX_FILES[group]
-    assert simulated_files.keys() == linux_files.keys()
-    assert [name for name in linux_files if simulated_files[name] != linux_files[name]] == []
+@pytest.mark.parametrize(("system", "group"), SYSTEMS_AND_GROUPS)
+def test_commands_write_and_print_on_a_simulated_system_what_they_do_on_linux(
+    system, group, given, url, tmp_path, outputs_on_linux
+):
+    """Names, locks, line ends and missing functions are then those of the other system."""
+    outputs = run_rows(system, group, given, url, tmp_path)
+    expected = outputs_on_linux(group)
+    assert outputs.keys() == expected.keys()
+    assert [name for name in expected if outputs[name] != expected[name]] == []
 
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_the_tests_of_what_laptops_do_pass_on_simulated_windows(tmp_path):
+def test_other_tests_of_what_people_do_on_laptops_pass_on_a_simulated_windows(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not long"]
         + [f"--basetemp={tmp_path / 'temporary'}"]  # another run's would be removed by the rules of Windows
-        + [f"tests/{name}" for name in FOLDERS.split()],
+        + [f"tests/{name}" for name in TESTS_OF_LAPTOPS.split()],
         cwd=ROOT,
-        env=simulated("windows"),
+        env=environment_of("windows"),
         capture_output=True,
         text=True,
         check=False,

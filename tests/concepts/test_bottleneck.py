@@ -13,7 +13,7 @@ from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.metrics import auc, f1_pos
 
 HEADS = ["logistic", "elastic_net", "tree"]
-NAMES = ("Body", "Look", "Posture")
+CONCEPT_NAMES = ("Body", "Look", "Posture")
 
 
 class PlantedClips(NamedTuple):
@@ -55,9 +55,9 @@ def clips():
     return PlantedClips(X, y, movies, present)
 
 
-def fitted(clips, head="logistic", *, residual=False):
+def fitted_bottleneck(clips, head="logistic", *, residual=False):
     """Fit a bottleneck with a bank of ridge CAVs on planted clips."""
-    bank = ConceptBank("ridge", C=0.1, concepts=NAMES)
+    bank = ConceptBank("ridge", C=0.1, concepts=CONCEPT_NAMES)
     model = ConceptBottleneck(head, bank=bank, residual=residual)
     return model.fit(clips.X, clips.y, clips.movies, present=clips.present)
 
@@ -65,8 +65,8 @@ def fitted(clips, head="logistic", *, residual=False):
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("residual", [False, True], ids=["concepts alone", "with a residual"])
 def test_a_score_is_the_sum_of_base_contributions_and_residual(clips, head, residual):
-    model = fitted(clips, head, residual=residual)
-    for row in (0, 77, 301):
+    model = fitted_bottleneck(clips, head, residual=residual)
+    for row in (0, 77, 301):  # any clips
         explanation = model.explain(clips.X[row])
         by_concepts = sum(part.contribution for part in explanation.contributions)
         total = explanation.base + by_concepts + explanation.residual
@@ -78,41 +78,45 @@ def test_a_score_is_the_sum_of_base_contributions_and_residual(clips, head, resi
 
 @pytest.mark.parametrize("head", HEADS)
 def test_an_explanation_has_every_concept_with_its_percentile(clips, head):
-    explanation = fitted(clips, head).explain(clips.X[77])
-    assert [part.concept for part in explanation.contributions] == list(NAMES)
+    explanation = fitted_bottleneck(clips, head).explain(clips.X[77])
+    assert [part.concept for part in explanation.contributions] == list(CONCEPT_NAMES)
     assert all(0 <= part.percentile <= 100 for part in explanation.contributions)
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_only_a_trees_explanation_has_a_decision_path(clips, head):
-    explanation = fitted(clips, head).explain(clips.X[77])
+    explanation = fitted_bottleneck(clips, head).explain(clips.X[77])
     assert bool(explanation.path) == (head == "tree")
 
 
-def test_a_decision_path_is_the_trees_own(clips):
-    model = fitted(clips, "tree")
+def test_a_decision_path_has_a_step_for_each_node_of_the_tree_that_a_clip_passes_before_its_leaf(clips):
+    model = fitted_bottleneck(clips, "tree")
     for clip in clips.X[:20]:
         path = model.explain(clip).path
-        values = model.concept_values(clip[None])
-        n_nodes = model.head_.decision_path(values).sum()
-        assert len(path) == n_nodes - 1  # the leaf tests nothing
+        concept_values = model.concept_values(clip[None])
+        n_nodes_passed = model.head_.decision_path(concept_values).sum()
+        assert len(path) == n_nodes_passed - 1
         assert path[0].n_train == len(clips.X)  # all training clips pass the root
-        for step in path:
-            assert step.above == (np.float32(step.value) > step.threshold)  # a tree compares in float32
+
+
+def test_a_step_of_a_decision_path_says_whether_the_value_is_above_the_threshold(clips):
+    path = fitted_bottleneck(clips, "tree").explain(clips.X[0]).path
+    for step in path:
+        assert step.above == (np.float32(step.value) > step.threshold)  # a tree compares in float32
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_the_concept_that_the_label_follows_contributes_most(clips, head):
-    _, contributions, _ = fitted(clips, head).contributions(clips.X[:60])
+def test_body_which_the_label_follows_contributes_more_than_look_and_far_more_than_posture(clips, head):
+    _, contributions, _ = fitted_bottleneck(clips, head).contributions(clips.X[:60])
     body, look, posture = np.abs(contributions).mean(axis=0)
     assert body > look
-    assert posture < body / 3
+    assert body > 3 * posture
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_more_of_the_concept_that_the_label_follows_moves_scores_up(clips, head):
     """A concept is set to a quantile of its values in the training clips."""
-    model = fitted(clips, head)
+    model = fitted_bottleneck(clips, head)
     with_little_body = model.intervene(clips.X, {"Body": 0.05})
     with_much_body = model.intervene(clips.X, {"Body": 0.95})
     assert (with_much_body >= with_little_body).all()
@@ -120,21 +124,23 @@ def test_more_of_the_concept_that_the_label_follows_moves_scores_up(clips, head)
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_without_a_concept_that_is_set_scores_stay(clips, head):
-    model = fitted(clips, head)
+def test_an_intervention_that_sets_no_concept_leaves_scores_as_they_are(clips, head):
+    model = fitted_bottleneck(clips, head)
     assert np.array_equal(model.intervene(clips.X, {}), model.decision_function(clips.X))
 
 
-def test_a_residual_adds_what_concepts_leave_out(clips):
-    is_train = clips.movies < 6
-    training_clips = PlantedClips(*(array[is_train] for array in clips))
+def take(clips, rows):
+    """Return the planted clips of these rows."""
+    return PlantedClips(clips.X[rows], clips.y[rows], clips.movies[rows], clips.present[rows])
 
-    def auc_on_new_movies(model):
-        return auc(clips.y[~is_train], model.decision_function(clips.X[~is_train]))
 
-    without_residual = auc_on_new_movies(fitted(training_clips))
-    with_residual = auc_on_new_movies(fitted(training_clips, residual=True))
-    assert 0.6 < without_residual < with_residual
+def test_on_new_movies_a_residual_adds_what_concepts_leave_out(clips):
+    training_clips = take(clips, clips.movies < 6)
+    new_clips = take(clips, clips.movies >= 6)
+    without_residual = fitted_bottleneck(training_clips).decision_function(new_clips.X)
+    with_residual = fitted_bottleneck(training_clips, residual=True).decision_function(new_clips.X)
+    assert auc(new_clips.y, without_residual) > 0.6
+    assert auc(new_clips.y, with_residual) > auc(new_clips.y, without_residual)
 
 
 @pytest.fixture(scope="module")
@@ -144,23 +150,25 @@ def clips_with_random_concepts(clips):
 
 
 def test_the_concept_values_that_the_head_learns_from_are_standardised(clips_with_random_concepts):
-    values = fitted(clips_with_random_concepts).train_values_
+    values = fitted_bottleneck(clips_with_random_concepts).train_values_
     assert np.allclose(values.mean(axis=0), 0)
     assert np.allclose(values.std(axis=0), 1)
 
 
-def test_the_concept_values_that_the_head_learns_from_are_of_movies_held_out(clips_with_random_concepts):
-    """Presences drawn at random can be fitted, but not foretold for a movie held out."""
+def test_the_head_learns_from_concept_values_that_a_bank_of_the_other_movies_gives(
+    clips_with_random_concepts,
+):
+    """A bank can fit concepts that were drawn at random, but cannot predict them in other movies."""
     X, y, movies, present = clips_with_random_concepts
-    bank = ConceptBank("ridge", C=10.0, concepts=NAMES)
+    bank = ConceptBank("ridge", C=10.0, concepts=CONCEPT_NAMES)
     model = ConceptBottleneck(bank=bank).fit(X, y, movies, present=present)
-    values_of_fitted_clips = bank.fit_transform(X, present)
-    assert auc(present[:, 0], values_of_fitted_clips[:, 0]) > 0.58
+    values_by_a_bank_of_all_movies = bank.fit_transform(X, present)
+    assert auc(present[:, 0], values_by_a_bank_of_all_movies[:, 0]) > 0.58
     assert auc(present[:, 0], model.train_values_[:, 0]) < 0.55
 
 
-def test_the_penalty_of_the_lowest_inner_loss_is_chosen(clips):
-    model = fitted(clips, "logistic")
+def test_the_head_has_the_penalty_of_the_lowest_loss_on_inner_folds(clips):
+    model = fitted_bottleneck(clips, "logistic")
     names = [candidate.name for candidate in model.candidates_]
     assert names == ["C=0.001", "C=0.01", "C=0.1", "C=1", "C=10"]
     best = min(model.candidates_, key=lambda candidate: candidate.inner_loss)
@@ -168,35 +176,37 @@ def test_the_penalty_of_the_lowest_inner_loss_is_chosen(clips):
     assert f"C={model.head_.C:g}" == best.name
 
 
-def test_the_threshold_is_at_least_as_good_as_0_on_held_out_scores(clips):
-    model = fitted(clips, "logistic")
-    scores = model.held_out_.scores
-    assert scores.shape == clips.y.shape
-    assert f1_pos(clips.y, scores >= model.threshold_) >= f1_pos(clips.y, scores > 0)
+def test_on_held_out_scores_the_threshold_has_at_least_the_f1_of_a_threshold_of_0(clips):
+    model = fitted_bottleneck(clips, "logistic")
+    held_out_scores = model.held_out_.scores
+    assert held_out_scores.shape == clips.y.shape
+    f1_of_threshold = f1_pos(clips.y, held_out_scores >= model.threshold_)
+    assert f1_of_threshold >= f1_pos(clips.y, held_out_scores > 0)
 
 
 def test_a_concept_that_is_not_there_is_refused_with_those_that_are(clips):
     with pytest.raises(ConceptError, match=r"'Nose'.*Body, Look, Posture"):
-        fitted(clips).intervene(clips.X, {"Nose": 0.5})
+        fitted_bottleneck(clips).intervene(clips.X, {"Nose": 0.5})
 
 
 def test_a_quantile_is_between_0_and_1(clips):
     with pytest.raises(ConceptError, match="between 0 and 1"):
-        fitted(clips).intervene(clips.X, {"Body": 5})
+        fitted_bottleneck(clips).intervene(clips.X, {"Body": 5})
 
 
 def test_one_clip_is_explained_at_a_time(clips):
     with pytest.raises(ConceptError, match="one clip"):
-        fitted(clips).explain(clips.X[:2])
+        fitted_bottleneck(clips).explain(clips.X[:2])
 
 
-def test_concepts_are_not_learnt_without_movies(clips):
+def test_learning_concepts_needs_the_movies_of_clips(clips):
     X, y, _, present = clips
     with pytest.raises(ConceptError, match="movies"):
         ConceptBottleneck().fit(X, y, present=present)
 
 
-def test_a_residual_needs_features_beside_the_concepts(clips):
+def test_a_residual_is_refused_where_the_columns_are_concept_values(clips):
+    """Without `present`, the columns of X are taken for concepts: there are no features to add."""
     X, y, *_ = clips
     with pytest.raises(ConceptError, match="residual"):
         ConceptBottleneck(residual=True).fit(X, y)
@@ -209,15 +219,14 @@ def test_a_head_that_is_neither_linear_nor_a_tree_is_refused(clips):
 
 
 def test_a_concept_of_a_single_movie_is_refused_by_name(clips):
-    is_among_first_five = (np.arange(len(clips.X)) < 5)[:, None]
+    is_of_first_movie = clips.movies[:, None] == 0
     with pytest.raises(ConceptError, match="concept Body"):
-        fitted(clips._replace(present=clips.present & is_among_first_five))
+        fitted_bottleneck(clips._replace(present=clips.present & is_of_first_movie))
 
 
-def test_without_presences_columns_are_concept_values_taken_as_they_are(clips):
+def test_without_presences_the_head_is_trained_on_the_columns_of_x(clips):
     _, y, _, present = clips
-    # A little is added, so that no two clips are alike.
-    values = present + np.linspace(0, 0.1, len(y))[:, None]
+    values = present + np.linspace(0, 0.1, len(y))[:, None]  # different for each clip
     model = ConceptBottleneck(LogisticRegression(C=0.5)).fit(values, y)
     reference = LogisticRegression(C=0.5).fit(values, y)
     assert np.allclose(model.decision_function(values), reference.decision_function(values))
@@ -225,8 +234,11 @@ def test_without_presences_columns_are_concept_values_taken_as_they_are(clips):
     assert model.concepts_ == ("concept0", "concept1", "concept2")
 
 
-def test_the_annotated_concepts_themselves_stand_beside_those_that_are_found(make_planted_concepts):
+def test_annotated_concepts_tell_planted_levels_without_an_error_and_found_concepts_do_not(
+    make_planted_concepts,
+):
+    """Clips of level S have Body and another concept; clips of level HN have others."""
     run = evaluate(make_planted_concepts(), ["concept_labels", "pcbm_lr"], "hn_s")
     auc_of = run.metrics.set_index(["metric", "model"])["pooled"]["within_movie_auc"]
-    assert auc_of["concept_labels"] == 1.0  # S shows Body with another, HN others
+    assert auc_of["concept_labels"] == 1.0
     assert auc_of["pcbm_lr"] < 1.0

@@ -12,7 +12,11 @@ from obygaze_models.errors import ModelError
 from obygaze_models.evaluation import auc
 
 FILMS, PER_FILM = [f"f{k}" for k in range(6)], 50
-NOT_HEARD = 60
+N_UNHEARD = 60
+EYES, EARS = slice(0, 5), slice(5, 10)
+"""Columns of the features of what is seen and of what is heard."""
+BODY_FEATURE, MUSIC_FEATURE = 0, 1
+"""The feature of the eyes that a body moves, and the one of the ears that music moves."""
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +41,11 @@ def data(tmp_path_factory):
         clips.append(of.Clip(f"c{row:03}", film, "", level=level, concepts=tuple(concepts)))
     eyes = rng.normal(size=(n, 5)).astype(np.float32)
     ears = rng.normal(size=(n, 5)).astype(np.float32)
-    eyes[:, 0] += 4 * has_body
-    ears[:, 1] += 4 * has_music
+    eyes[:, BODY_FEATURE] += 4 * has_body
+    ears[:, MUSIC_FEATURE] += 4 * has_music
     frames = rng.normal(size=(n, 3, 5)).astype(np.float32)
-    frames[:, 2, 0] += 4 * has_body
-    n_heard = n - NOT_HEARD
+    frames[:, 2, BODY_FEATURE] += 4 * has_body
+    n_heard = n - N_UNHEARD
 
     def sealed(name, n_clips, arrays):
         movie_of = {clip.clip_id: clip.movie for clip in clips[:n_clips]}
@@ -55,7 +59,7 @@ def data(tmp_path_factory):
 
 
 @pytest.mark.long  # simulates
-def test_concepts_of_both_modalities_are_worth_more_than_of_each(data):
+def test_concepts_of_both_modalities_tell_the_level_better_than_those_of_either_alone(data):
     run = om.evaluate(data, om.fused_by_concepts(data), "en_s")
     aucs = run.metrics[run.metrics["metric"] == "auc"].set_index("model")["movie_mean"]
     best_alone = max(aucs["concepts:visual"], aucs["concepts:heard"])
@@ -63,77 +67,96 @@ def test_concepts_of_both_modalities_are_worth_more_than_of_each(data):
     assert aucs["concepts"] > best_alone + 0.05
 
 
-def test_a_concept_is_learnt_from_its_own_modality_alone(data):
-    (spec, *_) = om.fused_by_concepts(data)
-    y = (data.levels == "S").astype(np.int64)
-    model = spec.make(0).fit(data.X, y, data.movies, present=data.present)
-    (eyes, by_eye), (ears, by_ear) = model.banks_
-    assert (eyes, ears) == (slice(0, 5), slice(5, 10))
-    assert len(by_eye.concepts_) == len(by_ear.concepts_) == 1
-    assert np.argmax(np.abs(by_eye.hyperplanes_.weights[0])) == 0
-    assert np.argmax(np.abs(by_ear.hyperplanes_.weights[0])) == 1
+@pytest.fixture(scope="module")
+def y(data):
+    """Whether clips are of level S."""
+    return (data.levels == "S").astype(np.int64)
 
 
-def test_clips_that_are_not_heard_have_a_score(data):
-    (spec, *_) = om.fused_by_concepts(data)
-    y = (data.levels == "S").astype(np.int64)
-    model = spec.make(0).fit(data.X, y, data.movies, present=data.present)
-    assert np.isnan(data.X[:, 5]).sum() == NOT_HEARD
-    assert np.isfinite(model.decision_function(data.X)).all()
+@pytest.fixture(scope="module")
+def model_of_both(data, y):
+    """The model of the concepts of both modalities."""
+    spec_of_both, *_of_each = om.fused_by_concepts(data)
+    return spec_of_both.make(0).fit(data.X, y, data.movies, present=data.present)
 
 
-def test_models_of_each_modality_stand_beside_that_of_all(data):
-    names = [spec.name for spec in om.fused_by_concepts(data)]
-    assert names == ["concepts", "concepts:visual", "concepts:heard"]
-    names_in_time = [spec.name for spec in om.fused_by_concepts(data, in_time=True)]
-    assert names_in_time == ["concepts_in_time", "concepts_in_time:visual", "concepts_in_time:heard"]
+def feature_of_largest_weight(weights):
+    return int(np.argmax(np.abs(weights)))
 
 
-def test_frames_of_modalities_stand_side_by_side(data):
+def test_each_concept_is_learnt_from_the_features_of_its_own_modality(model_of_both):
+    (columns_of_visual, visual_bank), (columns_of_heard, heard_bank) = model_of_both.banks_
+    assert (columns_of_visual, columns_of_heard) == (EYES, EARS)
+    (weights_of_body,) = visual_bank.hyperplanes_.weights
+    (weights_of_soundtrack,) = heard_bank.hyperplanes_.weights
+    assert feature_of_largest_weight(weights_of_body) == BODY_FEATURE
+    assert feature_of_largest_weight(weights_of_soundtrack) == MUSIC_FEATURE
+
+
+def test_clips_that_are_not_heard_have_a_score(data, model_of_both):
+    assert np.isnan(data.X[:, EARS]).all(axis=1).sum() == N_UNHEARD
+    assert np.isfinite(model_of_both.decision_function(data.X)).all()
+
+
+@pytest.mark.parametrize(("in_time", "name"), [(False, "concepts"), (True, "concepts_in_time")])
+def test_the_model_of_all_concepts_is_evaluated_beside_one_of_each_modality(data, in_time, name):
+    names = [spec.name for spec in om.fused_by_concepts(data, in_time=in_time)]
+    assert names == [name, f"{name}:visual", f"{name}:heard"]
+
+
+def test_a_modality_of_one_vector_a_clip_has_this_vector_as_first_frame_and_no_other_frame(data):
     frames = data.read("frames")
-    assert frames.shape == (len(data), 3, 10)
-    assert np.isnan(frames[:, 1:, 5:]).all()  # what the ears have is one vector a clip
+    assert frames.shape == (len(data), 3, 5 + 5)
+    np.testing.assert_array_equal(frames[:, 0, EARS], data.X[:, EARS])
+    assert np.isnan(frames[:, 1:, EARS]).all()
+
+
+def test_some_clips_have_the_frames_that_they_have_among_all(data):
     some_clips = np.arange(100, 0, -3)
-    np.testing.assert_array_equal(data.take(some_clips).read("frames"), frames[some_clips])
+    np.testing.assert_array_equal(data.take(some_clips).read("frames"), data.read("frames")[some_clips])
 
 
-def test_concepts_are_found_in_frames_of_their_modality(data):
-    (spec, *_) = om.fused_by_concepts(data, in_time=True)
-    y = (data.levels == "S").astype(np.int64)
-    model = spec.make(0).fit(data.read("frames"), y, data.movies, present=data.present)
-    (_, by_eye), (_, by_ear) = model.banks_
-    assert np.argmax(np.abs(by_eye.weights_[0])) == 0
-    assert np.argmax(np.abs(by_ear.weights_[0])) == 1
+def test_each_concept_is_found_in_the_frames_of_its_own_modality(data, y):
+    spec_of_both, *_of_each = om.fused_by_concepts(data, in_time=True)
+    model = spec_of_both.make(0).fit(data.read("frames"), y, data.movies, present=data.present)
+    (_, visual_bank), (_, heard_bank) = model.banks_
+    (weights_of_body,) = visual_bank.weights_
+    (weights_of_soundtrack,) = heard_bank.weights_
+    assert feature_of_largest_weight(weights_of_body) == BODY_FEATURE
+    assert feature_of_largest_weight(weights_of_soundtrack) == MUSIC_FEATURE
 
 
-def test_concepts_in_frames_of_both_modalities_are_worth_more_than_of_one(data):
-    (of_both, of_visual, _) = om.fused_by_concepts(data, in_time=True)
+def test_concepts_in_frames_of_both_modalities_tell_a_new_film_better_than_those_of_one(data, y):
+    spec_of_both, spec_of_visual, _ = om.fused_by_concepts(data, in_time=True)
     frames = data.read("frames")
-    y = (data.levels == "S").astype(np.int64)
-    train = data.movies != "f5"
+    is_new = data.movies == "f5"
 
     def auc_on_new_film(spec):
         model = spec.make(0)
-        model.fit(frames[train], y[train], data.movies[train], present=data.present[train])
-        return auc(y[~train], model.decision_function(frames[~train]))
+        model.fit(frames[~is_new], y[~is_new], data.movies[~is_new], present=data.present[~is_new])
+        return auc(y[is_new], model.decision_function(frames[is_new]))
 
-    assert auc_on_new_film(of_both) > auc_on_new_film(of_visual) > 0.6
+    assert auc_on_new_film(spec_of_both) > auc_on_new_film(spec_of_visual) > 0.6
 
 
-def test_clips_out_of_the_task_teach_concepts_alone(data):
-    (spec, *_) = om.fused_by_concepts(data)
-    y = (data.levels == "S").astype(np.int64)
+def test_clips_that_are_not_in_the_task_teach_concepts_but_not_the_level(data, y):
+    spec_of_both, *_of_each = om.fused_by_concepts(data)
     in_task = data.movies != "f5"
-    of_all = spec.make(0).fit(data.X, np.where(in_task, y, -1), data.movies, present=data.present)
-    X, movies, present = data.X[in_task], data.movies[in_task], data.present[in_task]
-    of_task = spec.make(0).fit(X, y[in_task], movies, present=present)
-    (_, bank_of_all), _ = of_all.banks_
-    (_, bank_of_task), _ = of_task.banks_
-    assert not np.array_equal(bank_of_all.hyperplanes_.weights, bank_of_task.hyperplanes_.weights)
-    assert len(of_all.head_.held_out_.scores) == len(of_task.head_.held_out_.scores)
+    not_asked = -1  # the label of clips that are not in the task
+    with_others = spec_of_both.make(0)
+    with_others.fit(data.X, np.where(in_task, y, not_asked), data.movies, present=data.present)
+    of_task = spec_of_both.make(0)
+    of_task.fit(data.X[in_task], y[in_task], data.movies[in_task], present=data.present[in_task])
+
+    def weights_of_body(model):
+        (_, visual_bank), _ = model.banks_
+        return visual_bank.hyperplanes_.weights
+
+    assert not np.array_equal(weights_of_body(with_others), weights_of_body(of_task))
+    assert len(with_others.head_.held_out_.scores) == in_task.sum()
 
 
-def test_a_store_that_perceives_nobody_knows_what_is_refused(data):
+def test_a_store_that_does_not_say_whether_it_is_seen_or_heard_is_refused(data):
     modalities = data.named(["visual", "ears"]).modalities
     without_provenance = tuple(replace(modality, provenance={}) for modality in modalities)
     with pytest.raises(ModelError, match="heard=STORE"):

@@ -1,4 +1,4 @@
-"""CAVs find what is planted, equal the reference solver, and say by name what can't be learnt."""
+"""CAVs find what is clips_with_concept, equal the reference solver, and say by name what can't be learnt."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_estimators_keep_the_conventions_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-def planted(*, n_movies=12, n_per_movie=60, n_features=32, strength=2.0, film=1.5, bias=0.0, seed=0):
+def clips_with_concept(*, strength=2.0, film=1.5, bias=0.0):
     """Move clips by `strength` along a unit direction when a concept is there, by `film` with their movie.
 
     Movies are moved at random, and differ in how often the concept is there. All are shifted by `bias` along
@@ -45,8 +45,9 @@ def planted(*, n_movies=12, n_per_movie=60, n_features=32, strength=2.0, film=1.
 
     Returns features, presences, movies and the direction.
     """
-    rng = np.random.default_rng(seed)
-    movies = np.repeat(np.arange(n_movies), n_per_movie)
+    rng = np.random.default_rng(0)
+    n_movies, n_features = 12, 32
+    movies = np.repeat(np.arange(n_movies), 60)
     axis = rng.normal(size=n_features)
     axis /= np.linalg.norm(axis)
     share_of_movie = rng.uniform(0.15, 0.45, n_movies)
@@ -58,27 +59,29 @@ def planted(*, n_movies=12, n_per_movie=60, n_features=32, strength=2.0, film=1.
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_planted_direction_is_recovered_with_its_sign_through_film_effects(kind):
-    X, present, _, axis = planted(strength=3.0)
+def test_a_planted_direction_is_recovered_with_its_sign_although_films_are_moved_too(kind):
+    X, present, _, direction = clips_with_concept(strength=3.0)
     cav = LinearCAV(kind, C=0.01).fit(X, present)
-    assert cav.direction_ @ axis > 0.9
+    assert cav.direction_ @ direction > 0.9
     assert np.linalg.norm(cav.direction_) == pytest.approx(1)
     assert cav.decision_function(X[present]).mean() > 0 > cav.decision_function(X[~present]).mean()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bias", [-20.0, 20.0])
-def test_a_planted_bias_off_the_origin_is_recovered(kind, bias):
-    X, present, _, axis = planted(strength=6.0, film=0.0, bias=bias)
+def test_the_boundary_lies_halfway_between_clips_with_and_without_the_concept_far_from_the_origin(kind, bias):
+    strength = 6.0
+    X, present, _, direction = clips_with_concept(strength=strength, film=0.0, bias=bias)
     cav = LinearCAV(kind, C=1.0).fit(X, present)
-    begins = -cav.offset_ / (cav.direction_ @ axis)
-    assert begins == pytest.approx(bias + 3.0, abs=1.0)
+    # The point t * direction is on the boundary where t * (direction_ @ direction) + offset_ is 0.
+    boundary = -cav.offset_ / (cav.direction_ @ direction)
+    assert boundary == pytest.approx(bias + strength / 2, abs=1.0)
     assert (cav.predict(X) == present).mean() > 0.97
 
 
 @pytest.mark.parametrize("balanced", [True, False])
-def test_the_decision_is_the_signed_distance_and_norm_gives_the_raw_value(balanced):
-    X, present, *_ = planted()
+def test_a_decision_is_the_signed_distance_to_the_boundary_and_times_norm_the_value_of_svc(balanced):
+    X, present, *_ = clips_with_concept()
     class_weight = "balanced" if balanced else None
     reference = SVC(kernel="linear", C=0.1, class_weight=class_weight).fit(X, present)
     raw_values = reference.decision_function(X)
@@ -88,13 +91,13 @@ def test_the_decision_is_the_signed_distance_and_norm_gives_the_raw_value(balanc
     assert np.abs(distances * cav.norm_ - raw_values).max() < 1e-6
 
 
-@pytest.mark.long  # for other seeds, sizes and penalties than those of the oracle below
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([0.01, 0.1, 1.0, 10.0]), st.booleans())
-def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
+def test_svms_of_several_concepts_that_are_fitted_together_equal_svc_on_each(seed, C, balanced):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, 8)).astype(np.float32)
-    problems = []
+    problems = []  # rows of the clips, presences, penalty
     for _ in range(3):
         rows = np.sort(rng.permutation(60)[: rng.integers(20, 60)])
         present = rng.random(rows.size) < 0.4
@@ -109,40 +112,50 @@ def test_svms_on_a_shared_gram_matrix_equal_svc_one_by_one(seed, C, balanced):
         assert np.abs(planes.decisions(X)[:, number] - reference.decision_function(X)).max() < 1e-6
 
 
-def test_ridge_has_the_direction_of_scikit_learns():
-    X, present, *_ = planted()
+def test_ridge_has_the_weights_of_scikit_learns_ridge():
+    X, present, *_ = clips_with_concept()
     C = 0.05
     reference = Ridge(alpha=1 / C).fit(X, present.astype(float))
-    plane = ridge_hyperplanes(X, present[:, None], C)
-    assert np.abs(plane.weights[0] - reference.coef_).max() < 1e-10
+    (weights,) = ridge_hyperplanes(X, present[:, None], C).weights
+    assert np.abs(weights - reference.coef_).max() < 1e-10
 
 
-def test_a_bank_is_its_cavs_and_names_its_columns():
-    X, first, *_ = planted()
-    present = np.column_stack([first, np.roll(first, 5)])
-    bank = ConceptBank("ridge", C=0.1, concepts=["Body", "Look"]).fit(X, present)
-    distances = bank.distances(X)
-    assert bank.get_feature_names_out().tolist() == ["Body", "Look"]
+@pytest.fixture(scope="module")
+def clips_with_two_concepts():
+    """Features, and presences of two concepts."""
+    X, first, *_ = clips_with_concept()
+    return X, np.column_stack([first, np.roll(first, 5)])
+
+
+def test_a_bank_has_the_distances_of_one_concept_activation_vector_for_each_concept(clips_with_two_concepts):
+    X, present = clips_with_two_concepts
+    distances = ConceptBank("ridge", C=0.1).fit(X, present).distances(X)
     for column in (0, 1):
-        alone = LinearCAV("ridge", C=0.1).fit(X, present[:, column])
-        assert np.abs(distances[:, column] - alone.decision_function(X)).max() < 1e-10
+        cav = LinearCAV("ridge", C=0.1).fit(X, present[:, column])
+        assert np.abs(distances[:, column] - cav.decision_function(X)).max() < 1e-10
+
+
+def test_a_bank_transforms_training_clips_into_standardised_columns_of_its_concepts(clips_with_two_concepts):
+    X, present = clips_with_two_concepts
+    bank = ConceptBank("ridge", C=0.1, concepts=["Body", "Look"]).fit(X, present)
+    assert bank.get_feature_names_out().tolist() == ["Body", "Look"]
     assert np.allclose(bank.transform(X).mean(axis=0), 0)
     assert np.allclose(bank.transform(X).std(axis=0), 1)
 
 
-def test_a_cav_is_fitted_without_its_unused_clips():
-    X, present, *_ = planted()
+def test_a_concept_is_learnt_without_the_clips_whose_presence_is_nan():
+    X, present, *_ = clips_with_concept()
     labels = present.astype(float)
     labels[::3] = np.nan
     is_used = ~np.isnan(labels)
-    planes = ConceptBank(C=0.1).fit(X, labels).hyperplanes_
+    hyperplanes = ConceptBank(C=0.1).fit(X, labels).hyperplanes_
     alone = LinearCAV(C=0.1).fit(X[is_used], labels[is_used])
-    assert np.allclose(planes.weights[0] / planes.norms[0], alone.direction_)
+    assert np.allclose(hyperplanes.weights[0] / hyperplanes.norms[0], alone.direction_)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_bytes_do_not_depend_on_the_number_of_threads(kind):
-    X, present, *_ = planted()
+def test_the_values_of_a_bank_do_not_depend_on_the_number_of_threads(kind):
+    X, present, *_ = clips_with_concept()
     values = []
     for n_threads in (1, 2):
         with threadpool_limits(limits=n_threads, user_api="blas"):
@@ -151,23 +164,25 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads(kind):
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [(1.0, "Look is in all of the 720"), (0.0, "in none of the 720")]
+    ("value", "words"),
+    [(1.0, "Look is in all of the 720"), (0.0, "in none of the 720")],  # clips
+    ids=["always there", "never there"],
 )
 def test_a_constant_concept_is_refused(value, words):
-    X, present, *_ = planted()
+    X, present, *_ = clips_with_concept()
     labels = np.column_stack([present, np.full(len(X), value)])
     with pytest.raises(ConceptError, match=words):
         ConceptBank(concepts=["Body", "Look"]).fit(X, labels)
 
 
 def test_names_that_do_not_fit_the_columns_are_refused():
-    X, present, *_ = planted()
+    X, present, *_ = clips_with_concept()
     with pytest.raises(ConceptError, match="Look"):
         ConceptBank(concepts=["Body", "Look"]).fit(X, present)
 
 
 @pytest.fixture(scope="module")
-def synthetic(shared_data):
+def original_clips(shared_data):
     """Features of the original code's run, and the row of each clip."""
     with np.load(shared_data / "oracles" / "synth_features.npz", allow_pickle=False) as file:
         features, ids = file["features"], file["ids"]
@@ -175,17 +190,23 @@ def synthetic(shared_data):
 
 
 @pytest.mark.parametrize("concept", ["Body", "Look", "Exp_of__emotion"])
-def test_a_cav_has_the_originals_decision_values(shared_data, synthetic, concept):
-    X, row_of = synthetic
+def test_a_svm_cav_has_the_decision_values_and_predictions_of_the_papers_code(
+    shared_data, original_clips, concept
+):
+    X, row_of = original_clips
     with np.load(shared_data / "oracles" / "cav_svm_split0.npz", allow_pickle=False) as file:
-        oracle = {name: file[name] for name in file.files if name.startswith(f"{concept}/")}
+        original = {
+            name.removeprefix(f"{concept}/"): file[name]
+            for name in file.files
+            if name.startswith(f"{concept}/")
+        }
 
-    def clips_of(side):
-        return X[[row_of[clip_id] for clip_id in oracle[f"{concept}/{side}/ids"].tolist()]]
+    def features_of(side):
+        return X[[row_of[clip_id] for clip_id in original[f"{side}/ids"].tolist()]]
 
-    cav = LinearCAV(C=float(oracle[f"{concept}/C"])).fit(clips_of("train"), oracle[f"{concept}/train/y"])
+    cav = LinearCAV(C=float(original["C"])).fit(features_of("train"), original["train/y"])
     for side in ("train", "val", "test"):
-        clips = clips_of(side)
-        expected = oracle[f"{concept}/{side}/decision_function"]
-        assert np.abs(cav.decision_function(clips) * cav.norm_ - expected).max() < 1e-6
-        assert np.array_equal(cav.predict(clips), oracle[f"{concept}/{side}/pred_predict"])
+        clips = features_of(side)
+        values = cav.decision_function(clips) * cav.norm_
+        assert np.abs(values - original[f"{side}/decision_function"]).max() < 1e-6
+        assert np.array_equal(cav.predict(clips), original[f"{side}/pred_predict"])

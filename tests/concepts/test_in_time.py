@@ -19,7 +19,7 @@ def clips():
     return corpus(np.random.default_rng(0), 24, 4.0, "order", n_movies=N_MOVIES)
 
 
-def fitted(clips, y, disturb="none"):
+def fitted_without_movie_0(clips, y, disturb="none"):
     """Fit labels y without movie 0; -1 is of clips that are not in the task."""
     train = clips.movies > 0
     model = ConceptsInTime(bank=TimeBank(disturb=disturb))
@@ -29,38 +29,38 @@ def fitted(clips, y, disturb="none"):
 @pytest.fixture(scope="module")
 def model_of_concept0(clips):
     """A model of whether clips have the first concept, fitted without movie 0."""
-    return fitted(clips, clips.present[:, 0].astype(int))
+    return fitted_without_movie_0(clips, clips.present[:, 0].astype(int))
 
 
-def auc_of(clips, y, model):
+def auc_on_movie_0(clips, y, model):
     """Compute the AUC of a model on movie 0."""
     test = (clips.movies == 0) & (y >= 0)
     return roc_auc_score(y[test], model.decision_function(clips.X[test]))
 
 
 def test_clips_with_a_concept_in_two_frames_are_found(clips, model_of_concept0):
-    assert auc_of(clips, clips.present[:, 0], model_of_concept0) > 0.85
+    assert auc_on_movie_0(clips, clips.present[:, 0], model_of_concept0) > 0.85
 
 
 def test_the_two_frames_with_a_concept_have_the_highest_values(clips, model_of_concept0):
     has_concept = clips.present[:, 0] == 1
-    is_in_frame = clips.where[has_concept, :, 0]
+    frame_has_concept = clips.where[has_concept, :, 0]
     values = model_of_concept0.frame_values(clips.X)[has_concept, :, 0]
-    assert roc_auc_score(is_in_frame.ravel(), values.ravel()) > 0.97
+    assert roc_auc_score(frame_has_concept.ravel(), values.ravel()) > 0.97
 
 
 def test_the_order_of_two_concepts_is_found_unless_frames_are_shuffled(clips):
-    assert auc_of(clips, clips.y, fitted(clips, clips.y)) > 0.9
-    assert 0.3 < auc_of(clips, clips.y, fitted(clips, clips.y, disturb="time")) < 0.7
+    assert auc_on_movie_0(clips, clips.y, fitted_without_movie_0(clips, clips.y)) > 0.9
+    assert 0.3 < auc_on_movie_0(clips, clips.y, fitted_without_movie_0(clips, clips.y, disturb="time")) < 0.7
 
 
 def test_with_shuffled_concepts_the_concept_is_not_found(clips):
-    model = fitted(clips, clips.present[:, 0].astype(int), disturb="concepts")
-    assert 0.3 < auc_of(clips, clips.present[:, 0], model) < 0.75
+    model = fitted_without_movie_0(clips, clips.present[:, 0].astype(int), disturb="concepts")
+    assert 0.3 < auc_on_movie_0(clips, clips.present[:, 0], model) < 0.75
 
 
-def test_the_scores_of_the_control_with_shuffled_concepts_vary_within_movies(clips):
-    """Equal scores, as a sparse head would give, have an AUC of .5 and would hide a leak."""
+def test_the_control_with_shuffled_concepts_gives_different_scores_to_the_clips_of_a_movie(clips):
+    """If it gave all clips one score, its AUC would be .5 even where labels leak into it."""
     control = BUILTIN_MODELS["pcbm_time_shuffled"].estimator(0)
     control.fit(clips.X, clips.present[:, 0].astype(int), groups=clips.movies, present=clips.present)
     for movie in range(N_MOVIES):
@@ -97,20 +97,35 @@ def test_a_clips_score_does_not_depend_on_clips_scored_beside_it(clips, model_of
     assert alone == pytest.approx(scores[7], rel=1e-12)
 
 
-def test_absent_frames_have_no_value_and_change_no_concepts_value(clips, model_of_concept0):
+N_PRESENT = 20
+
+
+@pytest.fixture(scope="module")
+def two_clips_without_last_frames(clips):
+    """Two clips whose frames after the 20th are absent."""
     without_last_frames = clips.X[:2].copy()
-    without_last_frames[:, 20:] = np.nan
-    values_of_frames = model_of_concept0.frame_values(without_last_frames)
-    assert np.isnan(values_of_frames[:, 20:]).all()
-    assert np.isfinite(model_of_concept0.decision_function(without_last_frames)).all()
-    np.testing.assert_allclose(
-        model_of_concept0.concept_values(without_last_frames),
-        model_of_concept0.concept_values(clips.X[:2, :20]),
-    )
+    without_last_frames[:, N_PRESENT:] = np.nan
+    return without_last_frames
 
 
-def test_the_values_that_the_head_learns_from_a_film_come_from_other_films_presences(clips):
-    """Where all presences of movie 1 are negated, its own values stay and those of others change."""
+def test_an_absent_frame_has_no_value(model_of_concept0, two_clips_without_last_frames):
+    values_of_frames = model_of_concept0.frame_values(two_clips_without_last_frames)
+    assert np.isnan(values_of_frames[:, N_PRESENT:]).all()
+
+
+def test_a_clip_with_absent_frames_has_the_concept_values_of_its_other_frames(
+    clips, model_of_concept0, two_clips_without_last_frames
+):
+    values = model_of_concept0.concept_values(two_clips_without_last_frames)
+    np.testing.assert_allclose(values, model_of_concept0.concept_values(clips.X[:2, :N_PRESENT]))
+    assert np.isfinite(model_of_concept0.decision_function(two_clips_without_last_frames)).all()
+
+
+# The head learns from the values `held_out_distances_`: those of a film are computed by a bank that was
+# learnt without the film's fold.
+
+
+def test_the_presences_of_a_movie_do_not_change_its_own_held_out_values_but_those_of_others(clips):
     is_negated = clips.movies == 1
     negated = np.where(is_negated[:, None], 1 - clips.present, clips.present)
     before = TimeBank().fit(clips.X, clips.present, clips.movies).held_out_distances_
@@ -119,13 +134,12 @@ def test_the_values_that_the_head_learns_from_a_film_come_from_other_films_prese
     assert np.abs(after - before)[~is_negated].max() > 1e-6
 
 
-def test_the_values_that_the_head_learns_from_a_film_come_from_other_films_frames(clips):
-    """One feature of a clip is reversed in time: its mean and variance stay, its covariances change.
+def test_the_frames_of_a_clip_do_not_change_the_held_out_values_of_its_fold_but_those_of_other_folds(clips):
+    """One feature of a clip is reversed in time, which changes its covariances with other features.
 
-    Other clips of the same fold keep their values, and clips of other folds do not. The second of four folds
-    has the movies 1 and 5.
+    Its mean and variance, by which the features of all folds are standardised, stay the same.
     """
-    is_in_fold = clips.movies % 4 == 1
+    is_in_fold = np.isin(clips.movies, [1, 5])  # the second of four folds
     changed_clip = np.flatnonzero(clips.movies == 1)[0]
     is_other = np.arange(len(clips.movies)) != changed_clip
     changed = clips.X.copy()
@@ -136,36 +150,43 @@ def test_the_values_that_the_head_learns_from_a_film_come_from_other_films_frame
     assert np.abs(after - before)[~is_in_fold].max() > 1e-3
 
 
-def test_frames_that_are_absent_everywhere_change_no_presence(clips):
+def test_frames_that_are_absent_in_all_clips_change_no_value_of_presence(clips):
     padding = np.full_like(clips.X, np.nan)
     padded = np.concatenate([clips.X, padding], axis=1)
     bank = TimeBank().fit(clips.X, clips.present, clips.movies)
     bank_of_padded = TimeBank().fit(padded, clips.present, clips.movies)
-    n_concepts = clips.present.shape[1]
+    n_concepts = clips.present.shape[1]  # columns: the presence of each concept, then the position of each
     presences = bank.held_out_distances_[:, :n_concepts]
     presences_of_padded = bank_of_padded.held_out_distances_[:, :n_concepts]
     np.testing.assert_allclose(presences_of_padded, presences, atol=1e-4)
     np.testing.assert_allclose(bank_of_padded.weights_, bank.weights_, rtol=1e-3, atol=1e-4)
 
 
-def scores_of_one_clip(*scores):
+def frame_scores_of_one_clip(*scores):
     """Return scores of frames of one clip for one concept, [1, F, 1]."""
     return np.array(scores)[None, :, None]
 
 
-def test_presence_is_the_best_of_frames_and_position_is_where_it_is():
-    presence, position = presences_and_positions(scores_of_one_clip(-9.0, -9.0, -9.0, -9.0, 9.0))[0]
+def test_presence_is_a_soft_maximum_of_the_frames_scores():
+    ((presence, _),) = presences_and_positions(frame_scores_of_one_clip(-9.0, -9.0, -9.0, -9.0, 9.0))
+    # log(mean(exp(2 score))) / 2, to which the four frames of -9 add next to nothing: log(exp(18) / 5) / 2.
     assert presence == pytest.approx(9 - np.log(5) / 2)
-    assert position == pytest.approx(0.5)
+
+
+def test_position_runs_from_minus_a_half_at_the_first_frame_to_a_half_at_the_last():
+    ((_, at_first),) = presences_and_positions(frame_scores_of_one_clip(9.0, -9.0, -9.0))
+    ((_, in_the_middle),) = presences_and_positions(frame_scores_of_one_clip(-9.0, 9.0, -9.0))
+    ((_, at_last),) = presences_and_positions(frame_scores_of_one_clip(-9.0, -9.0, 9.0))
+    assert [at_first, in_the_middle, at_last] == pytest.approx([-0.5, 0, 0.5])
 
 
 def test_a_single_frame_is_in_the_middle():
-    assert presences_and_positions(scores_of_one_clip(2.0))[0].tolist() == [2.0, 0.0]
+    assert presences_and_positions(frame_scores_of_one_clip(2.0))[0].tolist() == [2.0, 0.0]
 
 
-def test_the_last_frame_that_is_there_is_a_clips_end():
-    whole = scores_of_one_clip(-9.0, -9.0, 9.0)
-    followed_by_absent = scores_of_one_clip(-9.0, -9.0, 9.0, np.nan, np.nan)
+def test_absent_frames_after_the_last_one_change_neither_presence_nor_position():
+    whole = frame_scores_of_one_clip(-9.0, -9.0, 9.0)
+    followed_by_absent = frame_scores_of_one_clip(-9.0, -9.0, 9.0, np.nan, np.nan)
     np.testing.assert_allclose(presences_and_positions(followed_by_absent), presences_and_positions(whole))
 
 
@@ -181,8 +202,8 @@ def test_vectors_are_refused(clips):
         TimeBank().fit(clips.X[:, 0], clips.present, clips.movies)
 
 
-def test_a_concept_that_only_one_fold_has_gets_the_value_0_there(clips):
-    """Without that fold no clip with the concept is left to learn from. Movie 2 is a fold."""
+def test_clips_of_the_only_fold_with_a_concept_have_the_held_out_value_0(clips):
+    """Without this fold, which is movie 2, there is no clip with the concept to learn from."""
     present = clips.present.copy()
     present[clips.movies != 2, 0] = 0
     bank = TimeBank().fit(clips.X, present, clips.movies)

@@ -25,7 +25,7 @@ from obygaze.demo_corpus import (
 )
 from obygaze_features.manifest import builtin_codebook
 from tests.files import rows_of
-from tests.private import files_below, marked
+from tests.private import files_below, marks_in
 
 PLAIN = Look((1.0, 1.0, 1.0), 0.4, 0.0)
 
@@ -136,4 +136,4 @@ def test_the_stage_stays_where_the_demo_was_stopped(tmp_path, mark, kept):
 def test_no_file_of_the_demo_names_the_folder_above_it_or_a_secret(demo_folder):
     files = files_below(demo_folder)
     assert len(files) > 50
-    assert not marked(files)
+    assert not marks_in(files)

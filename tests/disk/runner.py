@@ -316,7 +316,11 @@ def fit() -> None:
     import model_files
 
     probe = model_files.PROBE
-    MADE["model"] = model_files.card_of(probe), to_state(probe).arrays, model_files.about_of(probe)
+    MADE["model"] = (
+        model_files.card_of_probe(probe),
+        to_state(probe).arrays,
+        model_files.other_arrays_of(probe),
+    )
 
 
 MADE: dict[str, object] = {}

@@ -23,25 +23,28 @@ class Endpoint:
     ----------
     url
         The endpoint; it has a bucket `bucket`.
-    asked
+    requests
         (LIST or the HTTP method, path) of every request.
-    puts_left
+    n_puts_left
         How many objects may still be put, by PUT or as the first part of several; -1 for any number.
-    sent
+    n_bytes_sent
         Bytes of bodies that answers to GET had.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.asked: list[tuple[str, str]] = []
-        self.puts_left = -1
-        self.sent = 0
+        self.requests: list[tuple[str, str]] = []
+        self.n_puts_left = -1
+        self.n_bytes_sent = 0
         self._lock = Lock()
+
+    def allow_all_puts(self) -> None:
+        self.n_puts_left = -1
 
     def names(self, method: str) -> list[str]:
         """List the objects of all requests of a method, without folders."""
         return [
-            path.rpartition("toy-1.0.0/")[2] for asked_method, path in self.asked if asked_method == method
+            path.rpartition("toy-1.0.0/")[2] for asked_method, path in self.requests if asked_method == method
         ]
 
     def watching(self, application):
@@ -53,9 +56,9 @@ class Endpoint:
             query = environ["QUERY_STRING"]
             path = path.encode("latin-1").decode()
             with self._lock:
-                self.asked.append(("LIST" if "list-type" in query else method, path))
-                refused = method == "PUT" and self.puts_left == 0
-                self.puts_left -= method == "PUT" and self.puts_left > 0
+                self.requests.append(("LIST" if "list-type" in query else method, path))
+                refused = method == "PUT" and self.n_puts_left == 0
+                self.n_puts_left -= method == "PUT" and self.n_puts_left > 0
             if refused:
                 start_response("403 Forbidden", [("Content-Type", "application/xml")])
                 return [b"<Error><Code>AccessDenied</Code><Message>no more</Message></Error>"]
@@ -66,7 +69,7 @@ class Endpoint:
 
     def _counted(self, body):
         for block in body:
-            self.sent += len(block)
+            self.n_bytes_sent += len(block)
             yield block
 
 
@@ -97,7 +100,7 @@ def s3_settings(endpoint: Endpoint) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**SETTINGS, "AWS_ENDPOINT_URL": endpoint.url}.items():
             patch.setenv(name, value)
-        endpoint.asked.clear()
-        endpoint.puts_left = -1
-        endpoint.sent = 0
+        endpoint.requests.clear()
+        endpoint.n_puts_left = -1
+        endpoint.n_bytes_sent = 0
         yield

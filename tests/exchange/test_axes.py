@@ -1,6 +1,7 @@
-"""Axes of frames come in as they are said to be; what nobody said is shown, and doubted where unlikely."""
+"""Axes of imported arrays are taken as an option states them; without it they are guessed, and shown."""
 
 import re
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -12,31 +13,39 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import PlannedClip, open_store, verify
 from tests.command import obygaze
 
-from .lab_features import imported, row
+from .lab_features import import_store, values_of
 
 T = 7
 D = 16
-TRUTH = {clip: row(clip, (T, D)) for clip in "abc"}
+TRUTH = {clip: values_of(clip, (T, D)) for clip in "abc"}
 SAVED_AS = {
-    "TD": [lambda values: values, lambda values: values[np.newaxis]],
-    "DT": [lambda values: values.T, lambda values: values.T[np.newaxis]],
-    "T1D": [lambda values: values[:, np.newaxis]],
-    "TD11": [
-        lambda values: values[:, :, np.newaxis, np.newaxis],
-        lambda values: values.reshape(T, D, 1, 1, 1),
-    ],
+    "TD": {"as it is": lambda values: values, "batch of one": lambda values: values[np.newaxis]},
+    "DT": {
+        "transposed": lambda values: values.T,
+        "transposed, batch of one": lambda values: values.T[np.newaxis],
+    },
+    "T1D": {"an axis between": lambda values: values[:, np.newaxis]},
+    "TD11": {
+        "height and width of one": lambda values: values[:, :, np.newaxis, np.newaxis],
+        "three axes of one": lambda values: values.reshape(T, D, 1, 1, 1),
+    },
 }
-ALL_FORMS = [(axes, form) for axes, forms in SAVED_AS.items() for form in forms]
+"""Option --axes (T: frames, D: features) -> what makes arrays of that order of [T, D]."""
+OPTION_AND_FORM = [
+    pytest.param(axes, form, id=f"{axes}, {name}")
+    for axes, forms in SAVED_AS.items()
+    for name, form in forms.items()
+]
 
 
 @pytest.fixture
-def save_as(tmp_path):
-    """Make a manifest of three clips, and what saves their features as a folder of .npy files."""
+def save_frames(tmp_path):
+    """Save frames of clips a, b and c, in a form, as npy/CLIP.npy beside films.csv; gives the folder."""
     starts = {"a": 0.0, "b": 10.0, "c": 20.0}
     clips = [Clip(clip, "tt1", f"{clip}.mp4", starts[clip], starts[clip] + 5) for clip in TRUTH]
     write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
 
-    def save(form):
+    def save(form=lambda values: values):
         (tmp_path / "npy").mkdir()
         for clip, values in TRUTH.items():
             np.save(tmp_path / "npy" / f"{clip}.npy", form(values))
@@ -46,41 +55,50 @@ def save_as(tmp_path):
 
 
 def import_frames(folder, *options):
+    """Import the saved frames into the store `lab`; gives the exit code."""
     settings = ("--from", "npy", "--array", "frames", "--backbone", "lab", "--licence", "MIT")
     return obygaze(
         "store", "import", folder / "films.csv", folder / "npy", folder / "lab", *settings, *options
     )
 
 
-@pytest.mark.parametrize(("axes", "form"), ALL_FORMS)
-def test_frames_come_in_bit_for_bit_from_the_axes_that_were_said(save_as, capfd, axes, form):
-    folder = save_as(form)
+@pytest.mark.parametrize(("axes", "form"), OPTION_AND_FORM)
+def test_frames_in_the_order_of_axes_that_the_option_states_are_imported_bit_for_bit(
+    save_frames, capfd, axes, form
+):
+    folder = save_frames(form)
     assert import_frames(folder, "--axes", axes) == 0
     output = capfd.readouterr()
     store = open_store(folder / "lab")
     for clip, values in TRUTH.items():
         assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()
-    assert "7 frames of 16 numbers" in output.out
+    assert f"{T} frames of {D} numbers" in output.out
     assert "--axes" not in output.err
     assert verify(store, "full").ok
 
 
 @pytest.mark.parametrize(
-    "form", [lambda values: values[:, np.newaxis], lambda values: values[..., None, None]]
+    "form",
+    [lambda values: values[:, np.newaxis], lambda values: values[..., np.newaxis, np.newaxis]],
+    ids=["between", "behind"],
 )
-def test_a_single_axis_of_length_one_is_left_out_without_an_option(save_as, form):
-    folder = save_as(form)
+def test_axes_of_length_one_are_left_out_without_an_option(save_frames, form):
+    folder = save_frames(form)
     assert import_frames(folder) == 0
     assert np.array_equal(open_store(folder / "lab")["lab"].read("a", "frames"), TRUTH["a"])
 
 
-def test_an_array_of_more_frames_than_numbers_names_the_option_axes(save_as, capfd):
-    folder = save_as(lambda values: values.T)
+def test_an_array_that_seems_to_have_more_frames_than_features_names_the_option_axes(save_frames, capfd):
+    folder = save_frames(lambda values: values.T)
     assert import_frames(folder) == 0
     output = capfd.readouterr()
-    assert "16 frames of 7 numbers" in output.out
+    assert f"{D} frames of {T} numbers" in output.out
     assert "--axes DT" in output.err
-    assert import_frames(folder, "--axes", "TD", "--store-version", "1.0.1") == 0
+
+
+def test_an_array_of_more_frames_than_features_is_not_doubted_where_the_option_states_it(save_frames, capfd):
+    folder = save_frames(lambda values: values.T)
+    assert import_frames(folder, "--axes", "TD") == 0
     assert "--axes" not in capfd.readouterr().err
 
 
@@ -99,98 +117,115 @@ def test_an_array_of_more_frames_than_numbers_names_the_option_axes(save_as, cap
     ],
 )
 def test_an_array_whose_axes_are_not_those_of_the_option_is_refused(shape, axes):
+    """T is the axis of frames, D that of features, 1 one of length 1; None: no option was given."""
     with pytest.raises(StoreError, match=r"a\.npy, frames: "):
-        reorder_axes(np.zeros(shape, np.float32), 2, axes, "a.npy, frames")
+        reorder_axes(np.zeros(shape, np.float32), n_axes=2, axes=axes, where="a.npy, frames")
 
 
 @pytest.mark.parametrize(
     ("shape", "axes"), [((1, 1, 16), "T1D"), ((1, 16, 1, 1), "TD11"), ((16, 1), "DT"), ((1, 1, 16), None)]
 )
 def test_the_axis_of_a_single_frame_is_kept(shape, axes):
-    assert reorder_axes(np.zeros(shape, np.float32), 2, axes, "a.npy").shape == (1, 16)
+    """T is the axis of frames, D that of features, 1 one of length 1; None: no option was given."""
+    reordered = reorder_axes(np.zeros(shape, np.float32), n_axes=2, axes=axes, where="a.npy")
+    assert reordered.shape == (1, 16)
 
 
-@pytest.mark.parametrize(("axes", "form"), ALL_FORMS)
-def test_a_refusal_of_frames_as_vectors_names_the_options_that_read_them(save_as, capfd, axes, form):
-    folder = save_as(form)
+@pytest.mark.parametrize(
+    "form", [form for forms in SAVED_AS.values() for form in forms.values()], ids=chain(*SAVED_AS.values())
+)
+def test_frames_imported_as_one_vector_are_refused_with_the_options_that_import_them(
+    save_frames, capfd, form
+):
+    folder = save_frames(form)
     assert import_frames(folder, "--array", "pooled") == 1
     refusal = capfd.readouterr().err
     assert "c.npy" not in refusal  # it ends at the first clip
-    assert import_frames(folder, *named_for(refusal, "7 frames of 16 numbers")) == 0
+    assert import_frames(folder, *options_named_for(refusal, f"{T} frames of {D} numbers")) == 0
     store = open_store(folder / "lab")
     for clip, values in TRUTH.items():
         assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()
-    assert f"--axes {axes}" in refusal or "--axes TD" in refusal
 
 
-def named_for(refusal, reading):
-    """Return the options that a refusal names for a reading of the array."""
+def options_named_for(refusal, reading):
+    """Return the options that a refusal names for one of the readings of the array that it offers."""
     return re.search(rf"{reading} are ((?:--[a-z]+ \w+ ?)+)", refusal)[1].split()
 
 
-def test_one_vector_a_clip_imported_as_frames_is_refused_with_the_option_for_vectors(save_as, capfd):
-    folder = save_as(lambda values: values[0])
-    for options in ((), ("--array", "tokens"), ("--axes", "TD")):
-        assert import_frames(folder, *options) == 1
-        assert "--array pooled" in capfd.readouterr().err
+@pytest.mark.parametrize("options", [(), ("--array", "tokens"), ("--axes", "TD")])
+def test_vectors_imported_as_frames_or_tokens_are_refused_with_the_option_that_imports_them(
+    save_frames, capfd, options
+):
+    folder = save_frames(lambda values: values[0])
+    assert import_frames(folder, *options) == 1
+    assert "--array pooled" in capfd.readouterr().err
     assert import_frames(folder, "--array", "pooled") == 0
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
 @pytest.mark.parametrize("shape", [(7, 4, 4, 16), (2, 7, 16)])
-def test_a_refusal_of_axes_that_no_option_reads_names_none(save_as, capfd, array, shape):
-    folder = save_as(lambda _: np.ones(shape, np.float16))
+def test_an_array_that_no_order_of_axes_can_read_is_refused_without_naming_one(
+    save_frames, capfd, array, shape
+):
+    folder = save_frames(lambda _: np.ones(shape, np.float16))
     assert import_frames(folder, "--array", array) == 1
     refusal = capfd.readouterr().err
     assert str(list(shape)) in refusal
-    assert not re.search(r"--axes (TD|DT|T1D)", refusal)
+    assert not any(f"--axes {axes}" in refusal for axes in SAVED_AS)
 
 
-def test_frames_in_an_array_named_pooled_are_refused(save_as, capfd):
-    folder = save_as(lambda values: values)
+def test_frames_in_an_array_of_an_npz_file_that_is_named_pooled_are_refused(save_frames, capfd):
+    folder = save_frames()
     for clip, values in TRUTH.items():
         (folder / "npy" / f"{clip}.npy").unlink()
         np.savez(folder / "npy" / f"{clip}.npz", pooled=values)
     assert import_frames(folder) == 1
-    assert "a.npz: the axes of pooled are [7, 16]" in capfd.readouterr().err
+    assert f"a.npz: the axes of pooled are [{T}, {D}]" in capfd.readouterr().err
 
 
-def test_one_file_of_the_frames_of_all_clips_is_refused_with_the_command_that_reads_it(save_as, capfd):
-    folder = save_as(lambda values: values)
+def test_one_npy_file_of_the_frames_of_all_clips_is_refused_with_the_options_that_import_it(
+    save_frames, capfd
+):
+    folder = save_frames()
     np.save(folder / "all.npy", np.stack(list(TRUTH.values())))
     (folder / "ids.txt").write_text("".join(f"{clip}\n" for clip in TRUTH), encoding="utf-8")
-    settings = ("--backbone", "lab", "--licence", "MIT")
-    where = (folder / "films.csv", folder / "all.npy", folder / "lab")
-    assert obygaze("store", "import", *where, "--from", "npy", *settings) == 1
-    words = re.search(r"--from table .*", capfd.readouterr().err)[0].replace("FILE", str(folder / "ids.txt"))
-    assert obygaze("store", "import", *where, *words.split(), *settings) == 0
+
+    def import_one_file(*options):
+        places = (folder / "films.csv", folder / "all.npy", folder / "lab")
+        return obygaze("store", "import", *places, *options, "--backbone", "lab", "--licence", "MIT")
+
+    assert import_one_file("--from", "npy") == 1
+    named_options = re.search(r"--from table .*", capfd.readouterr().err)[0]
+    assert import_one_file(*named_options.replace("FILE", str(folder / "ids.txt")).split()) == 0
     assert open_store(folder / "lab")["lab"].read("b", "frames").tobytes() == TRUTH["b"].tobytes()
 
 
-def test_axes_of_clips_that_have_one_vector_are_refused(save_as):
-    folder = save_as(lambda values: values[0])
+def test_the_option_axes_is_refused_for_vectors(save_frames):
+    folder = save_frames(lambda values: values[0])
     assert import_frames(folder, "--array", "pooled", "--axes", "DT") == 1
 
 
-def test_times_follow_from_a_rate_and_the_start_of_the_clip(save_as, capfd):
-    folder = save_as(lambda values: values)
+def test_times_follow_from_a_rate_and_the_start_of_the_clip(save_frames, capfd):
+    folder = save_frames()
     assert import_frames(folder, "--rate", "8") == 0
     assert "8 a second" in capfd.readouterr().out
-    group = open_store(folder / "lab")["lab"]
-    by_hand = [[start + frame / 8 for frame in range(T)] for start in (0.0, 10.0, 20.0)]
-    assert group.time_s.tolist() == by_hand
-    assert (group.frame_index == -1).all()
-    assert group.provenance["sampling"]["per_second"] == 8
-    assert verify(open_store(folder / "lab"), "full").ok
+    store = open_store(folder / "lab")
+    starts_of_clips = (0.0, 10.0, 20.0)
+    assert store["lab"].time_s.tolist() == [
+        [start + frame / 8 for frame in range(T)] for start in starts_of_clips
+    ]
+    assert (store["lab"].frame_index == -1).all()  # the numbers of frames stay unknown
+    assert store["lab"].provenance["sampling"]["per_second"] == 8
+    assert verify(store, "full").ok
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf"])
-def test_a_rate_that_is_none_is_refused(save_as, rate):
-    assert import_frames(save_as(lambda values: values), "--rate", rate) == 2
+def test_a_rate_that_is_not_a_positive_number_is_refused(save_frames, rate):
+    assert import_frames(save_frames(), "--rate", rate) == 2
 
 
-def test_times_in_a_file_and_a_rate_are_refused_together(tmp_path):
-    times = {"frames": TRUTH["a"], "time_s": np.arange(float(T))}
-    items = {"a": ImportItem("a.npz", lambda: times)}
+def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
+    frames_with_times = {"frames": TRUTH["a"], "time_s": np.arange(float(T))}
+    items = {"a": ImportItem("a.npz", lambda: frames_with_times)}
     with pytest.raises(StoreError, match=r"a\.npz.*--rate"):
-        imported(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], per_second=8)
+        import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], per_second=8)

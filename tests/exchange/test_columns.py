@@ -1,4 +1,4 @@
-"""A column is a feature because it is asked for, or is of the one numbered series: a label never slips in."""
+"""A column is a feature if it is asked for, or is one of the only numbered columns: labels never slip in."""
 
 import re
 from pathlib import Path
@@ -14,118 +14,122 @@ from obygaze_features.exchange.columns import choose_columns
 from obygaze_features.exchange.import_tables import table_items
 from tests.manifest.spans.files import sheet
 
+from .lab_features import array_of
+
 TABLE = Path("a.csv")
 NUMBERS = "number"
 LISTS = "list"
 TEXTS = "other"
 
 
-def chosen(kinds, *patterns, never=()):
+def features_among(kinds, *patterns, never=()):
+    """Choose the features among columns, given as name -> kind; `never` names labels."""
     return choose_columns(TABLE, list(kinds), kinds.__getitem__, patterns, never)
 
 
-def series(prefix, n, first=0):
+def numbered(prefix, n, first=0):
+    """Make columns of numbers that are called PREFIX and a number: name -> kind."""
     return dict.fromkeys((f"{prefix}{number}" for number in range(first, first + n)), NUMBERS)
 
 
 @pytest.mark.parametrize(
     ("kinds", "features"),
     [
-        (series("f", 3), ["f0", "f1", "f2"]),
-        (series("emb_", 3, 1), ["emb_1", "emb_2", "emb_3"]),
-        (series("", 12), [str(number) for number in range(12)]),
-        ({"f10": NUMBERS} | series("f", 10), [f"f{number}" for number in range(11)]),
+        (numbered("f", 3), ["f0", "f1", "f2"]),
+        (numbered("emb_", 3, first=1), ["emb_1", "emb_2", "emb_3"]),
+        (numbered("", 12), [str(number) for number in range(12)]),
+        ({"f10": NUMBERS} | numbered("f", 10), [f"f{number}" for number in range(11)]),
         ({"f00": NUMBERS, "f01": NUMBERS}, ["f00", "f01"]),
-        (series("f", 2) | {"title": TEXTS, "note1": TEXTS, "note2": TEXTS}, ["f0", "f1"]),
+        (numbered("f", 2) | {"title": TEXTS, "note1": TEXTS, "note2": TEXTS}, ["f0", "f1"]),
         ({"embedding": LISTS, "title": TEXTS}, ["embedding"]),
     ],
     ids=["f0", "from 1 on", "bare numbers", "out of order", "zeros", "beside texts", "one column of lists"],
 )
-def test_unasked_the_one_numbered_series_of_columns_are_the_features(kinds, features):
-    assert chosen(kinds) == features
+def test_without_an_option_the_features_are_the_only_columns_that_are_numbered(kinds, features):
+    assert features_among(kinds) == features
 
 
 @pytest.mark.parametrize(
-    ("kinds", "asked", "features"),
+    ("kinds", "patterns", "features"),
     [
-        (series("f", 2) | {"label": NUMBERS}, ("f*",), ["f0", "f1"]),
-        (series("f", 2) | {"label": NUMBERS}, ("!label",), ["f0", "f1"]),
-        (series("f", 2) | {"label": NUMBERS}, ("label", "f?"), ["f0", "f1", "label"]),
-        (series("f", 2) | series("g", 2), ("f*", "!f0"), ["f1"]),
+        (numbered("f", 2) | {"label": NUMBERS}, ("f*",), ["f0", "f1"]),
+        (numbered("f", 2) | {"label": NUMBERS}, ("!label",), ["f0", "f1"]),
+        (numbered("f", 2) | {"label": NUMBERS}, ("label", "f?"), ["f0", "f1", "label"]),
+        (numbered("f", 2) | numbered("g", 2), ("f*", "!f0"), ["f1"]),
         ({"mean": NUMBERS, "std": NUMBERS}, ("*",), ["mean", "std"]),
         ({"embedding": LISTS, "label": NUMBERS}, ("embedding",), ["embedding"]),
     ],
     ids=["f*", "all but the label", "the label too", "f* but f0", "all", "a column of lists"],
 )
-def test_columns_that_are_asked_for_are_the_features(kinds, asked, features):
-    assert chosen(kinds, *asked) == features
+def test_columns_that_are_asked_for_are_the_features(kinds, patterns, features):
+    assert features_among(kinds, *patterns) == features
+
+
+COLUMNS_TO_BE_ASKED_FOR = {
+    "a label": numbered("f", 4) | {"label": NUMBERS},
+    "a year": numbered("f", 4) | {"year2": NUMBERS},
+    "two labels": numbered("f", 4) | {"y": NUMBERS, "z": NUMBERS},
+    "two series": numbered("f", 4) | numbered("concept_", 3),
+    "lists and a label": {"embedding": LISTS, "label": NUMBERS},
+    "two columns of lists": {"rgb": LISTS, "flow": LISTS},
+    "no series": {"mean": NUMBERS, "std": NUMBERS},
+    "one number": {"f0": NUMBERS},
+    "no f2": {"f0": NUMBERS, "f1": NUMBERS, "f3": NUMBERS},
+    "f1 twice": {"f1": NUMBERS, "f01": NUMBERS, "f2": NUMBERS},
+    "no f0 and no f1": {"f2": NUMBERS, "f3": NUMBERS},
+    "texts alone": {"title": TEXTS},
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("kinds", COLUMNS_TO_BE_ASKED_FOR.values(), ids=COLUMNS_TO_BE_ASKED_FOR)
+def test_columns_that_are_not_clearly_one_numbered_series_are_refused(kinds):
+    with pytest.raises(StoreError, match=r"^a\.csv: "):
+        features_among(kinds)
+
+
+some_other_columns = st.sets(st.from_regex(r"[a-z_]{1,6}[0-9]{0,2}", fullmatch=True), min_size=1)
+
+
+@given(some_other_columns, st.integers(2, 40))
+def test_any_column_of_numbers_beside_a_series_must_be_left_out_by_name(others, n):
+    features = numbered("feature", n)
+    kinds = dict.fromkeys(others, NUMBERS) | features
+    with pytest.raises(StoreError, match="--columns"):
+        features_among(kinds)
+    without_others = [f"!{name}" for name in others]
+    assert features_among(kinds, *without_others) == list(features)
+
+
+def test_the_pattern_that_a_refusal_names_matches_the_numbered_columns_alone():
+    kinds = {"f0": NUMBERS, "f1": NUMBERS, "fps": NUMBERS, "fold": NUMBERS, "title": TEXTS}
+    with pytest.raises(StoreError) as refused:
+        features_among(kinds)
+    (pattern,) = re.findall(r"--columns '([^!']*)'", str(refused.value))
+    assert features_among(kinds, pattern) == ["f0", "f1"]
+
+
+def test_a_column_with_a_number_of_thousands_of_digits_is_not_one_of_the_numbered_series():
+    kinds = numbered("f", 2) | {"f" + "9" * 5000: NUMBERS}
+    with pytest.raises(StoreError, match="--columns"):
+        features_among(kinds)
+    assert features_among(kinds, "f?") == ["f0", "f1"]
+
+
+COLUMNS_WITH_LABEL = numbered("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
+
+
+@pytest.mark.parametrize("patterns", [(), ("*",)], ids=["nothing asked for", "all"])
+def test_labels_of_the_manifest_are_never_features(patterns):
+    assert features_among(COLUMNS_WITH_LABEL, *patterns, never={"Weapon", "clip_id"}) == ["f0", "f1"]
 
 
 @pytest.mark.parametrize(
-    "kinds",
-    [
-        series("f", 4) | {"label": NUMBERS},
-        series("f", 4) | {"year2": NUMBERS},
-        series("f", 4) | {"y": NUMBERS, "z": NUMBERS},
-        series("f", 4) | series("concept_", 3),
-        {"embedding": LISTS, "label": NUMBERS},
-        {"rgb": LISTS, "flow": LISTS},
-        {"mean": NUMBERS, "std": NUMBERS},
-        {"f0": NUMBERS},
-        {"f0": NUMBERS, "f1": NUMBERS, "f3": NUMBERS},
-        {"f1": NUMBERS, "f01": NUMBERS, "f2": NUMBERS},
-        {"f2": NUMBERS, "f3": NUMBERS},
-        {"title": TEXTS},
-        {},
-    ],
-    ids=[
-        *("a label", "a year", "two labels", "two series", "lists and a label", "two columns of lists"),
-        *("no series", "one number", "no f2", "f1 twice", "no f0 and no f1", "texts alone", "nothing"),
-    ],
+    "pattern", ["g*", "!label", "Weapon"], ids=["no such column", "none to leave out", "a label alone"]
 )
-def test_columns_that_are_not_clearly_one_series_are_refused_until_they_are_asked_for(kinds):
-    with pytest.raises(StoreError, match=r"^a\.csv: "):
-        chosen(kinds)
-
-
-@given(st.sets(st.from_regex(r"[a-z_]{1,6}[0-9]{0,2}", fullmatch=True)), st.integers(2, 40))
-def test_no_column_beside_a_series_becomes_a_feature_unasked(others, n):
-    features = series("feature", n)
-    kinds = dict.fromkeys(others, NUMBERS) | features
-    if others:
-        with pytest.raises(StoreError, match="--columns"):
-            chosen(kinds)
-    assert set(chosen(kinds, *(f"!{name}" for name in others))) == set(features)
-
-
-def test_the_pattern_that_a_refusal_names_takes_the_series_alone():
-    kinds = {"f0": "number", "f1": "number", "fps": "number", "fold": "number", "title": "other"}
-    with pytest.raises(StoreError) as refused:
-        choose_columns(Path("a.csv"), [*kinds], kinds.__getitem__)
-    (pattern,) = re.findall(r"--columns '([^!']*)'", str(refused.value))
-    assert choose_columns(Path("a.csv"), [*kinds], kinds.__getitem__, [pattern]) == ["f0", "f1"]
-
-
-def test_a_column_whose_number_has_thousands_of_digits_is_not_of_a_series():
-    kinds = series("f", 2) | {"f" + "9" * 5000: NUMBERS}
-    with pytest.raises(StoreError, match="--columns"):
-        chosen(kinds)
-    assert chosen(kinds, "f?") == ["f0", "f1"]
-
-
-LABELLED = series("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
-NEVER = {"Weapon", "clip_id"}
-
-
-@pytest.mark.parametrize("asked", [(), ("*",)], ids=["nothing asked for", "all"])
-def test_labels_of_the_manifest_are_never_features(asked):
-    assert chosen(LABELLED, *asked, never=NEVER) == ["f0", "f1"]
-
-
-@pytest.mark.parametrize("pattern", ["Weapon", "g*", "!label"])
-def test_a_pattern_that_matches_no_column_is_refused(pattern):
+def test_a_pattern_that_matches_no_column_that_may_be_a_feature_is_refused(pattern):
     with pytest.raises(StoreError):
-        chosen(LABELLED, pattern, never=NEVER)
+        features_among(COLUMNS_WITH_LABEL, pattern, never={"Weapon", "clip_id"})
 
 
 def test_two_columns_of_one_name_are_refused():
@@ -133,11 +137,12 @@ def test_two_columns_of_one_name_are_refused():
         choose_columns(TABLE, ["f0", "f0", "f1"], {"f0": NUMBERS, "f1": NUMBERS}.__getitem__)
 
 
-NAMES = (
-    "label y target class score hn_s fold split year fps duration n_frames frame age shot level2 rating "
-    "weight valence time seed length Label"
-)
-"""Of numbers that tables of experiments have beside features."""
+OTHER_NUMBERS = (
+    "label", "y", "target", "class", "score", "hn_s", "fold", "split", "year", "fps", "duration",
+    "n_frames", "frame", "age", "shot", "level2", "rating", "weight", "valence", "time", "seed",
+    "length", "Label",
+)  # fmt: skip
+"""Names of numbers that tables of experiments have beside features."""
 
 
 def excel(frame, path):
@@ -170,47 +175,45 @@ FORMS = {
 
 
 @pytest.fixture(params=FORMS)
-def experiment_table(tmp_path, request):
-    """Make a table, in each form, of features, a title and one number of an experiment."""
+def table_with_other_number(tmp_path, request):
+    """Make a table, in each form, of features f0 and f1, a title and a number of another name."""
     if request.param == "parquet":
         pytest.importorskip("pyarrow")
     path = tmp_path / f"a.{request.param}"
 
-    def write(number_of_experiment):
-        columns = {"f0": [0.5, 1], number_of_experiment: [1.5, 0], "f1": [2, 3.0], "title": ["x", "y"]}
+    def write(other_number):
+        columns = {"f0": [0.5, 1], other_number: [1.5, 0], "f1": [2, 3.0], "title": ["x", "y"]}
         FORMS[request.param](pd.DataFrame({"clip_id": ["a", "b"], **columns}), path)
         return path
 
     return write
 
 
-@pytest.mark.parametrize("name", NAMES.split())
-def test_a_number_of_an_experiment_beside_features_is_refused_by_name(experiment_table, name):
-    with (
-        pytest.raises(StoreError, match=rf"\b{name}\b.*--columns"),
-        table_items(experiment_table(name), None),
-    ):
-        pass
+def read_items(*arguments, **options):
+    """Read the items of a table, and what is said about it, from a file that is closed again."""
+    with table_items(*arguments, **options) as (items, about):
+        return {clip: array_of(item).tolist() for clip, item in items.items()}, about
 
 
-@pytest.mark.parametrize("name", NAMES.split())
-def test_a_number_of_an_experiment_can_be_left_out_by_name(experiment_table, name):
-    with table_items(experiment_table(name), None, columns=[f"!{name}"]) as (items, about):
-        assert items["a"].load()[""].tolist() == [0.5, 2]
-        assert name in about["left_out"]
+@pytest.mark.parametrize("name", OTHER_NUMBERS)
+def test_a_number_beside_features_is_refused_by_name(table_with_other_number, name):
+    with pytest.raises(StoreError, match=rf"\b{name}\b.*--columns"):
+        read_items(table_with_other_number(name), None)
 
 
-def test_a_number_of_an_experiment_becomes_a_feature_where_that_is_asked_for(experiment_table):
-    name = NAMES.rsplit(maxsplit=1)[-1]
-    with table_items(experiment_table(name), None, columns=["f?", name]) as (items, _):
-        assert items["b"].load()[""].tolist() == [1, 0, 3]
+def test_a_number_beside_features_can_be_left_out_by_name(table_with_other_number):
+    arrays, about = read_items(table_with_other_number("score"), None, columns=["!score"])
+    assert arrays["a"] == [0.5, 2]
+    assert "score" in about["left_out"]
 
 
-def test_a_matrix_without_names_has_no_columns_to_ask_for(tmp_path):
+def test_a_number_beside_features_becomes_a_feature_where_that_is_asked_for(table_with_other_number):
+    arrays, _ = read_items(table_with_other_number("score"), None, columns=["f?", "score"])
+    assert arrays["b"] == [1, 0, 3]
+
+
+def test_columns_of_a_matrix_without_names_cannot_be_asked_for(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((1, 2)))
     (tmp_path / "ids.txt").write_text("a")
-    with (
-        pytest.raises(StoreError, match=r"a\.npy"),
-        table_items(tmp_path / "a.npy", str(tmp_path / "ids.txt"), columns=["x"]),
-    ):
-        pass
+    with pytest.raises(StoreError, match=r"a\.npy"):
+        read_items(tmp_path / "a.npy", str(tmp_path / "ids.txt"), columns=["x"])

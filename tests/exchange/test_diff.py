@@ -9,43 +9,51 @@ from obygaze_features.exchange.diff import ArrayDiff, describe_differences, diff
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays, seal_frames
 
-N = 70
+N_CLIPS = 70
 D = 4
-CLIPS = [f"c{i:03d}" for i in range(N)]
+CLIPS = [f"c{i:03d}" for i in range(N_CLIPS)]
 
 
-def values():
+def planted_arrays():
+    """Draw the vectors and the frames of all clips, the same at every call."""
     rng = np.random.default_rng(0)
-    return rng.standard_normal((N, D)).astype(np.float32), rng.standard_normal((N, 2, D)).astype(np.float16)
+    vectors = rng.standard_normal((N_CLIPS, D)).astype(np.float32)
+    frames = rng.standard_normal((N_CLIPS, 2, D)).astype(np.float16)
+    return vectors, frames
 
 
-def store(tmp_path, name, pooled=None, frames=None, clips=CLIPS, groups=("toy",), **settings):
-    good = values()
+def seal_store(tmp_path, name, pooled=None, frames=None, clips=CLIPS, groups=("toy",), **settings):
+    """Seal the planted vectors and frames, or given ones, in each of the groups; open the store."""
+    vectors_planted, frames_planted = planted_arrays()
     arrays = {
-        "pooled": good[0] if pooled is None else pooled,
-        "frames": good[1] if frames is None else frames,
+        "pooled": vectors_planted if pooled is None else pooled,
+        "frames": frames_planted if frames is None else frames,
     }
     path = seal_arrays(tmp_path / name, dict.fromkeys(clips, "m"), dict.fromkeys(groups, arrays), **settings)
     return open_store(path)
 
 
 def test_a_store_does_not_differ_from_itself_sealed_again(tmp_path):
-    difference = diff(store(tmp_path, "a"), store(tmp_path, "b"))
+    difference = diff(seal_store(tmp_path, "a"), seal_store(tmp_path, "b"))
     assert difference.equal
     assert describe_differences(difference, "a", "b") == []
-    assert [array.clips for array in difference.arrays] == [N] * 4
+    assert [array.clips for array in difference.arrays] == [N_CLIPS] * 4
     assert difference.arrays[0].min_cosine == 1
+
+
+LONGEST_FRAME = np.abs(planted_arrays()[1][66, 1].astype(float)).max()
+"""The largest number, without its sign, of the frame that is doubled: by so much it changes."""
 
 
 @pytest.fixture
 def two_changed_clips(tmp_path):
-    """The difference of two stores: clip c005 has another vector, clip c066 a frame twice as long."""
-    pooled, frames = values()
-    pooled[5] = [3, 0, 0, 0]
-    first = store(tmp_path, "a", pooled.copy())
-    pooled[5] = [3, 4, 0, 0]  # the cosine of the two is 3/5
+    """The difference of two stores: clip c005 has another vector; the second frame of c066 is doubled."""
+    vectors, frames = planted_arrays()
+    vectors[5] = [3, 0, 0, 0]
+    first = seal_store(tmp_path, "a", vectors.copy())
+    vectors[5] = [3, 4, 0, 0]  # the cosine of the two is 3/5
     frames[66, 1] *= np.float16(2)
-    return diff(first, store(tmp_path, "b", pooled, frames))
+    return diff(first, seal_store(tmp_path, "b", vectors, frames))
 
 
 def test_the_difference_of_a_changed_vector_is_measured(two_changed_clips):
@@ -53,7 +61,7 @@ def test_the_difference_of_a_changed_vector_is_measured(two_changed_clips):
     assert by_name["toy/pooled"] == ArrayDiff(
         "toy/pooled",
         "",
-        clips=N,
+        clips=N_CLIPS,
         changed=1,
         resized=0,
         max_abs=4,
@@ -63,16 +71,16 @@ def test_the_difference_of_a_changed_vector_is_measured(two_changed_clips):
     assert not two_changed_clips.equal
 
 
-def test_the_difference_of_a_frame_of_another_length_is_measured(two_changed_clips):
-    _, frames = values()
+def test_the_difference_of_a_frame_that_is_doubled_is_measured(two_changed_clips):
+    """Its direction is the same, so that the cosine is 1."""
     by_name = {array.array: array for array in two_changed_clips.arrays}
     assert by_name["toy/frames"] == ArrayDiff(
         "toy/frames",
         "",
-        clips=N,
+        clips=N_CLIPS,
         changed=1,
         resized=0,
-        max_abs=np.abs(frames[66, 1].astype(float)).max(),
+        max_abs=LONGEST_FRAME,
         max_abs_clip="c066",
         min_cosine=pytest.approx(1, abs=1e-12),
     )
@@ -80,56 +88,71 @@ def test_the_difference_of_a_frame_of_another_length_is_measured(two_changed_cli
 
 def test_an_array_without_changes_has_no_difference(two_changed_clips):
     by_name = {array.array: array for array in two_changed_clips.arrays}
-    assert by_name["toy/time_s"] == ArrayDiff("toy/time_s", "", N, 0, 0, 0, "", None)
+    assert by_name["toy/time_s"] == ArrayDiff("toy/time_s", "", N_CLIPS, 0, 0, 0, "", None)
 
 
-def test_differences_of_values_are_told_with_the_clip_that_differs_most(two_changed_clips):
-    _, frames = values()
-    longest = f"{np.abs(frames[66, 1].astype(float)).max():.6g}"
-    assert describe_differences(two_changed_clips, "a", "b") == [
-        "values of toy/pooled: 1 of 70 clips differ, by at most 4 (c005), smallest cosine 0.600000000",
-        (
-            f"values of toy/frames: 1 of 70 clips differ, by at most {longest} (c066), "
-            "smallest cosine 1.000000000"
-        ),
-    ]
+def test_differences_of_values_are_described_with_the_clip_that_differs_most(two_changed_clips):
+    of_pooled, of_frames = describe_differences(two_changed_clips, "a", "b")
+    assert of_pooled == (
+        "values of toy/pooled: 1 of 70 clips differ, by at most 4 (c005), smallest cosine 0.600000000"
+    )
+    assert of_frames == (
+        f"values of toy/frames: 1 of 70 clips differ, by at most {LONGEST_FRAME:.6g} (c066), "
+        "smallest cosine 1.000000000"
+    )
 
 
 @pytest.fixture
-def unlike_clips(tmp_path):
-    """The difference of two stores: c000 is in b alone, c069 in a alone; c004 failed in a, c007 in b."""
-    pooled, frames = values()
-    first = store(tmp_path, "a", pooled[1:], frames[1:], CLIPS[1:], failed={"c004": "no such file"})
-    second = store(tmp_path, "b", pooled[:-1], frames[:-1], CLIPS[:-1], failed={"c007": "empty"})
+def stores_of_other_clips(tmp_path):
+    """The difference of store a, c001 to c069, where c004 failed, and b, c000 to c068, where c007 did."""
+    vectors, frames = planted_arrays()
+    first = seal_store(tmp_path, "a", vectors[1:], frames[1:], CLIPS[1:], failed={"c004": "no such file"})
+    second = seal_store(tmp_path, "b", vectors[:-1], frames[:-1], CLIPS[:-1], failed={"c007": "empty"})
     return diff(first, second)
 
 
-def test_clips_of_one_store_alone_and_unlike_statuses_are_named(unlike_clips):
-    assert unlike_clips.only_first == ("c069",)
-    assert unlike_clips.only_second == ("c000",)
-    assert unlike_clips.statuses == {("failed", "ok"): 1, ("ok", "failed"): 1}
-    assert unlike_clips.clips["status"] == ("c004", "c007")
+def test_clips_that_one_store_has_not_are_named(stores_of_other_clips):
+    assert stores_of_other_clips.only_first == ("c069",)
+    assert stores_of_other_clips.only_second == ("c000",)
 
 
-def test_clips_with_features_in_both_stores_are_compared_by_id_and_not_by_row(unlike_clips):
-    assert all(array.clips == N - 4 and not array.changed for array in unlike_clips.arrays)
+def test_clips_whose_status_differs_are_named_and_counted(stores_of_other_clips):
+    assert stores_of_other_clips.statuses == {("failed", "ok"): 1, ("ok", "failed"): 1}
+    assert stores_of_other_clips.clips["status"] == ("c004", "c007")
 
 
-def test_unlike_clips_are_told_in_words(unlike_clips):
-    words = describe_differences(unlike_clips, "a", "b", most=1)
-    assert "clips: 1 only in a: c069" in words
-    assert "clips: 1 failed in a, ok in b" in words
-    assert "clips: status differs for 2: c004 and 1 more" in words
+def test_clips_with_features_in_both_stores_are_compared_by_id_and_not_by_row(stores_of_other_clips):
+    n_in_one_store_alone = 4
+    for array in stores_of_other_clips.arrays:
+        assert array.clips == N_CLIPS - n_in_one_store_alone
+        assert array.changed == 0
 
 
-def test_provenance_that_forbids_mixing_is_marked(tmp_path):
-    device = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "another"}
-    difference = diff(store(tmp_path, "a"), store(tmp_path, "b", compute=device, contact="lab b"))
-    assert describe_differences(difference, "a", "b") == [
+def test_differences_of_clips_are_described_with_as_many_names_as_asked_for(stores_of_other_clips):
+    sentences = describe_differences(stores_of_other_clips, "a", "b", most=1)
+    assert "clips: 1 only in a: c069" in sentences
+    assert "clips: 1 failed in a, ok in b" in sentences
+    assert "clips: status differs for 2: c004 and 1 more" in sentences
+
+
+@pytest.fixture
+def other_device_and_contact(tmp_path):
+    """The difference of two stores: b was computed on another device, by somebody else."""
+    compute = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "another"}
+    second = seal_store(tmp_path, "b", compute=compute, contact="lab b")
+    return diff(seal_store(tmp_path, "a"), second)
+
+
+def test_a_difference_of_provenance_that_forbids_mixing_is_described_as_such(other_device_and_contact):
+    assert describe_differences(other_device_and_contact, "a", "b") == [
         'provenance of toy: compute.device is "cpu" in a, "another" in b (so the features must not be mixed)',
         'provenance of toy: contact is "" in a, "lab b" in b',
     ]
-    record = json.loads(json.dumps(difference.record(), allow_nan=False))
+
+
+def test_the_record_says_which_differences_of_provenance_are_of_numerics(other_device_and_contact):
+    """Those that forbid mixing; JSON has no nan."""
+    record = json.loads(json.dumps(other_device_and_contact.record(), allow_nan=False))
     assert record["provenance"]["toy"] == [
         {"field": "compute.device", "numerics": True},
         {"field": "contact", "numerics": False},
@@ -137,14 +160,18 @@ def test_provenance_that_forbids_mixing_is_marked(tmp_path):
     assert record["equal"] is False
 
 
-def test_backbones_and_shapes_that_only_one_store_has_are_named(tmp_path):
-    pooled, frames = values()
-    mine = store(tmp_path, "a", groups=("toy", "mine"))
-    theirs = store(tmp_path, "b", pooled[:, :3].copy(), frames[..., :3].astype(np.float32))
-    words = describe_differences(diff(mine, theirs), "a", "b")
-    assert "features of mine: only in a" in words
-    assert "values of toy/pooled: float32 [4] a clip against float32 [3] a clip" in words
-    assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in words
+def test_features_that_one_store_has_not_are_named(tmp_path):
+    with_two_groups = seal_store(tmp_path, "a", groups=("toy", "mine"))
+    sentences = describe_differences(diff(with_two_groups, seal_store(tmp_path, "b")), "a", "b")
+    assert "features of mine: only in a" in sentences
+
+
+def test_arrays_of_other_shapes_and_types_are_named(tmp_path):
+    vectors, frames = planted_arrays()
+    narrow = seal_store(tmp_path, "b", vectors[:, :3].copy(), frames[..., :3].astype(np.float32))
+    sentences = describe_differences(diff(seal_store(tmp_path, "a"), narrow), "a", "b")
+    assert "values of toy/pooled: float32 [4] a clip against float32 [3] a clip" in sentences
+    assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in sentences
 
 
 def test_diff_names_ragged_frames_of_unlike_width(tmp_path):
@@ -168,21 +195,25 @@ def ragged_store(tmp_path):
     return seal
 
 
-def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(ragged_store):
+@pytest.fixture
+def other_numbers_of_frames(ragged_store):
+    """The difference of two stores of a, b and c: b has a frame less in the second, c all frames doubled."""
     frames = {clip: np.ones((size, D), np.float32) for clip, size in (("a", 2), ("b", 5), ("c", 3))}
     changed = frames | {"b": np.ones((4, D), np.float32), "c": 2 * frames["c"]}
-    difference = diff(ragged_store("x", frames), ragged_store("y", changed))
-    assert difference.arrays[0] == ArrayDiff(
-        "toy/frames",
-        "",
-        clips=3,
-        changed=2,
-        resized=1,
-        max_abs=1.0,
-        max_abs_clip="c",
-        min_cosine=pytest.approx(1),
-    )
-    assert describe_differences(difference, "x", "y")[0] == (
+    return diff(ragged_store("x", frames), ragged_store("y", changed))
+
+
+def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(other_numbers_of_frames):
+    of_frames = other_numbers_of_frames.arrays[0]
+    assert of_frames.clips == 3
+    assert of_frames.changed == 2  # b and c
+    assert of_frames.resized == 1  # b
+    assert (of_frames.max_abs, of_frames.max_abs_clip) == (1.0, "c")
+    assert of_frames.min_cosine == pytest.approx(1)
+
+
+def test_clips_whose_number_of_frames_differs_are_described(other_numbers_of_frames):
+    assert describe_differences(other_numbers_of_frames, "x", "y")[0] == (
         "values of toy/frames: 2 of 3 clips differ, 1 of them in their number of frames, by at most 1 (c), "
         "smallest cosine 1.000000000"
     )

@@ -8,7 +8,11 @@ import base64
 import hashlib
 import json
 import os
+from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
+
+import pytest
 
 from obygaze_features.store import open_store
 from tests.later import needs
@@ -23,11 +27,18 @@ CHUNK = "data/features.zarr/toy/pooled/c/0/0"
 
 
 class HubHandler(Handler):
+    """Answers as the Hub does for the data set lab/films, whose only commit is `COMMIT`.
+
+    It refuses as many commits as `n_commits_to_refuse` says, and lists `damaged_files` with a wrong digest
+    until it is asked for /mended. Among the requests are PARENT, the commit that a commit follows, and FILE,
+    each file of a commit.
+    """
+
     def do_GET(self):  # noqa: N802 - the name that http.server calls
         path = urlsplit(self.path).path
-        self.server.asked.append((self.command, path, ""))
+        self.server.requests.append((self.command, path, ""))
         if path == "/mended":
-            self.server.flips = set()
+            self.server.damaged_files = set()
             self.say({})
             return
         if path.startswith("/api/datasets/lab/films/tree/"):
@@ -46,13 +57,13 @@ class HubHandler(Handler):
     def do_POST(self):  # noqa: N802 - the name that http.server calls
         path = urlsplit(self.path).path
         body = self.body()
-        self.server.asked.append(("POST", path, ""))
+        self.server.requests.append(("POST", path, ""))
         if "/preupload/" in path:
             paths = [file["path"] for file in json.loads(body)["files"]]
             as_regular = {"uploadMode": "regular", "shouldIgnore": False}
             self.say({"files": [{"path": path, **as_regular} for path in paths]})
-        elif "/commit/" in path and self.server.beaten:
-            self.server.beaten -= 1
+        elif "/commit/" in path and self.server.n_commits_to_refuse:
+            self.server.n_commits_to_refuse -= 1
             self.answer(412, X_Repo_Commit=COMMIT)
         elif "/commit/" in path:
             for line in body.splitlines():
@@ -68,18 +79,18 @@ class HubHandler(Handler):
     def take(self, key, value):
         """Take a line of a commit: write a file, and note the path, or note the commit that it follows."""
         if key == "header":
-            self.server.asked.append(("PARENT", value.get("parentCommit", ""), ""))
+            self.server.requests.append(("PARENT", value.get("parentCommit", ""), ""))
         if key == "file":
             file = self.server.root / value["path"]
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(base64.b64decode(value["content"]))
-            self.server.asked.append(("FILE", value["path"], ""))
+            self.server.requests.append(("FILE", value["path"], ""))
 
     def entry(self, file):
         """Describe a file as the Hub does, with git's digest of it; of a flipped file the digest is wrong."""
         data = file.read_bytes()
         path = file.relative_to(self.server.root).as_posix()
-        stated_size = len(data) + (path in self.server.flips)
+        stated_size = len(data) + (path in self.server.damaged_files)
         oid = hashlib.sha1(b"blob %d\0" % stated_size + data, usedforsecurity=False).hexdigest()
         return {"type": "file", "path": path, "size": len(data), "oid": oid}
 
@@ -98,7 +109,8 @@ class HubHandler(Handler):
 
 
 # The client reads HF_ENDPOINT when it is imported: so in a process of its own.
-CLIENT = """
+PUSH_AND_PULL = """
+import json
 import os
 import sys
 from pathlib import Path
@@ -109,50 +121,112 @@ from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.exchange.publish import push
 from obygaze_features.exchange.transfer import download
+
+def error_of(work):
+    try:
+        work()
+    except StoreError as error:
+        return str(error)
+
 store, copy = Path(sys.argv[1]), Path(sys.argv[2])
-try:
-    push(FolderFiles(store), "hf://datasets/lab/films")
-except StoreError as error:  # another push was faster
-    print(error)
-try:
-    push(FolderFiles(store), "hf://datasets/lab/films")
-except StoreError as error:  # another push was faster with a file
-    print(error)
+place = "hf://datasets/lab/films"
+outcome = {}
+outcome["another push was faster"] = error_of(lambda: push(FolderFiles(store), place))
+outcome["a file is of another push"] = error_of(lambda: push(FolderFiles(store), place))
 urlopen(os.environ["HF_ENDPOINT"] + "/mended")
-print(push(FolderFiles(store), "hf://datasets/lab/films"))
-download(locate("hf://datasets/lab/films@v1"), copy)
-print(open_store("hf://datasets/lab/films").fingerprint)
-try:
-    open_store("hf://datasets/lab/films/nothing")
-except StoreError as error:
-    print(error)
+outcome["pushed to"] = push(FolderFiles(store), place)
+download(locate(f"{place}@v1"), copy)
+outcome["fingerprint"] = open_store(place).fingerprint
+outcome["no store"] = error_of(lambda: open_store(f"{place}/nothing"))
+print(json.dumps(outcome))
 """
+"""Push a store three times, the first two in vain, pull a copy, open it; print what each step gave."""
 
 
-def test_a_store_goes_to_the_hub_and_comes_back(tmp_path):
-    store = sealed(tmp_path, 20)
-    (tmp_path / "hub").mkdir()
-    with serving(tmp_path / "hub", HubHandler) as site:
-        site.beaten = 2
-        site.flips = {CHUNK}
+DO_NOT_TELL = "hf_dont_tell"
+"""The token of the client."""
+
+
+@dataclass(frozen=True)
+class PushAndPull:
+    """What a run of `PUSH_AND_PULL` gave.
+
+    Attributes
+    ----------
+    store, copy, hub
+        Folders of the store, of the copy that was pulled, and of what the Hub has.
+    outcome
+        What it printed.
+    printed
+        All of that and of its messages.
+    requests
+        (method, path or commit, range) of every request.
+    """
+
+    store: Path
+    copy: Path
+    hub: Path
+    outcome: dict[str, str]
+    printed: str
+    requests: list[tuple[str, str, str]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """One run for all tests: it takes seconds."""
+    folder = tmp_path_factory.mktemp("hub")
+    store, copy, hub = sealed(folder, 20), folder / "copy", folder / "hub"
+    hub.mkdir()
+    with serving(hub, HubHandler) as server:
+        server.n_commits_to_refuse = 2
+        server.damaged_files = {CHUNK}
         settings = {
-            "HF_ENDPOINT": site.url,
-            "HF_HOME": str(tmp_path / "home"),
-            "HF_TOKEN": "hf_dont_tell",
+            "HF_ENDPOINT": server.url,
+            "HF_HOME": str(folder / "home"),
+            "HF_TOKEN": DO_NOT_TELL,
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1",
         }
-        process = python("-c", CLIENT, store, tmp_path / "copy", env={**os.environ, **settings})
-        requests = site.asked
-    lost, mixed, place, fingerprint, missing = process.stdout.splitlines()
-    assert lost.endswith("push again, which goes on")
-    assert f"{CHUNK}: another push" in mixed
-    assert place == f"hf://datasets/lab/films@{COMMIT}"
-    assert fingerprint == open_store(store).fingerprint
-    assert "nothing/data/features.zarr/zarr.json: missing" in missing
-    assert tree(tmp_path / "hub") == tree(tmp_path / "copy") == tree(store)
-    files = [path for method, path, _ in requests if method == "FILE"]
+        process = python("-c", PUSH_AND_PULL, store, copy, env={**os.environ, **settings})
+    printed = process.stdout + process.stderr
+    return PushAndPull(store, copy, hub, json.loads(process.stdout), printed, server.requests)
+
+
+def test_a_store_is_pushed_to_the_hub_and_pulled_byte_for_byte(run):
+    assert tree(run.hub) == tree(run.store)
+    assert tree(run.copy) == tree(run.store)
+
+
+def test_a_push_gives_the_address_with_the_commit(run):
+    assert run.outcome["pushed to"] == f"hf://datasets/lab/films@{COMMIT}"
+
+
+def test_a_push_that_another_one_outruns_says_to_push_again(run):
+    assert run.outcome["another push was faster"].endswith("push again, which goes on")
+
+
+def test_a_push_names_a_file_that_is_there_from_another_push(run):
+    assert f"{CHUNK}: another push" in run.outcome["a file is of another push"]
+
+
+def test_a_store_on_the_hub_is_opened_with_its_fingerprint(run):
+    assert run.outcome["fingerprint"] == open_store(run.store).fingerprint
+
+
+def test_a_folder_of_the_hub_without_a_store_is_refused_by_the_file_that_is_missing(run):
+    assert "nothing/data/features.zarr/zarr.json: missing" in run.outcome["no store"]
+
+
+def test_the_manifests_are_pushed_last(run):
+    files = [path for method, path, _ in run.requests if method == "FILE"]
     assert set(files[-2:]) == {"manifest-sha256.txt", "tagmanifest-sha256.txt"}
-    read = [path for method, path, _ in requests if "/resolve/" in path]
-    assert all(f"/resolve/{COMMIT}/" in path for path in read)
-    assert "hf_dont_tell" not in process.stdout + process.stderr
+
+
+def test_all_files_are_read_of_one_commit(run):
+    paths_read = [path for _, path, _ in run.requests if "/resolve/" in path]
+    assert paths_read
+    assert all(f"/resolve/{COMMIT}/" in path for path in paths_read)
+
+
+def test_the_token_is_not_printed(run):
+    assert DO_NOT_TELL not in run.printed

@@ -12,13 +12,13 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store, verify
 from tests.command import obygaze
 
-from .lab_features import row
+from .lab_features import values_of
 
 D = 6
 LENGTHS = {"v_one": 5, "v_two": 1, "v_é": 9}
 """Clip -> number of its frames."""
-TRUTH = {clip: row(clip, (length, D)) for clip, length in LENGTHS.items()}
-TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
+TRUTH = {clip: values_of(clip, (length, D)) for clip, length in LENGTHS.items()}
+TIMES_OF_TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
 """Times of two frames a second."""
 NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
 COLUMNS = [f"f{number}" for number in range(D)]
@@ -42,7 +42,7 @@ def frame_table(**columns):
     return table
 
 
-def two_a_second(numbers):
+def at_two_a_second(numbers):
     return numbers / 2
 
 
@@ -82,7 +82,7 @@ def check_frames(folder, times, truth=TRUTH):
     return group
 
 
-def refused(folder, capfd, source, *more):
+def line_of_refusal(folder, capfd, source, *more):
     """Import; return the line that refuses it."""
     assert import_frames(folder, source, *more) == 1
     *_, line = capfd.readouterr().err.splitlines()
@@ -98,50 +98,51 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_in_any_order_are_the_frames_of_their_clips_by_their_times(folder, capfd, form):
-    FORMS[form](shuffled(frame_table(time_s=two_a_second)), folder / f"all.{form}")
+def test_rows_of_a_table_in_any_order_become_the_frames_of_their_clips_ordered_by_time(folder, capfd, form):
+    table = shuffled(frame_table(time_s=at_two_a_second))
+    FORMS[form](table, folder / f"all.{form}")
     assert import_frames(folder, f"all.{form}") == 0
-    said = capfd.readouterr()
-    assert "1 to 9 frames of 6 numbers" in said.out
-    assert "'time_s' in seconds" in said.err
-    check_frames(folder, TWO_A_SECOND)
+    printed = capfd.readouterr()
+    assert "1 to 9 frames of 6 numbers" in printed.out
+    assert "'time_s' in seconds" in printed.err
+    check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
 @pytest.mark.parametrize("name", ["timestamp", "Time (s)", "frameTime", "seconds", "TIME"])
 def test_times_are_found_under_the_names_that_others_give_them(folder, name):
-    shuffled(frame_table(**{name: two_a_second})).to_csv(folder / "all.csv", index=False)
+    shuffled(frame_table(**{name: at_two_a_second})).to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv") == 0
-    check_frames(folder, TWO_A_SECOND)
+    check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
 @pytest.mark.parametrize("name", ["timestamp_ms", "Time (ms)", "time_ms"])
 def test_times_in_milliseconds_become_seconds(folder, name):
     shuffled(frame_table(**{name: lambda numbers: 500 * numbers})).to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv") == 0
-    check_frames(folder, TWO_A_SECOND)
+    check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
-def test_times_of_two_hours_keep_their_hundredths(folder):
-    times = {clip: 7200.04 + times for clip, times in TWO_A_SECOND.items()}
-    frame_table(time_s=lambda numbers: 7200.04 + numbers / 2).to_csv(folder / "all.csv", index=False)
+def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder):
+    late_s = 7200.04
+    frame_table(time_s=lambda numbers: late_s + numbers / 2).to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv") == 0
-    check_frames(folder, times)
+    check_frames(folder, {clip: late_s + times_s for clip, times_s in TIMES_OF_TWO_A_SECOND.items()})
 
 
 def test_rows_are_ordered_by_frame_index_which_is_kept(folder):
     shuffled(frame_table(frame_index=lambda numbers: 12 * numbers)).to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv", "--rate", "2") == 0
-    group = check_frames(folder, TWO_A_SECOND)
+    group = check_frames(folder, TIMES_OF_TWO_A_SECOND)
     assert group.read("v_é", "frame_index").tolist() == [12 * place for place in range(9)]
 
 
-def test_numbers_of_a_column_frame_order_rows_and_are_no_indices(folder):
-    """OpenFace's table of a face: numbers from 1 on, times, and columns of others' names."""
-    table = frame_table(success=1, timestamp=two_a_second, frame=lambda numbers: numbers + 1)
+def test_a_column_called_frame_orders_the_rows_of_openface_and_gives_no_indices(folder):
+    """OpenFace's table of a face has frames from 1 on, times, and whether the face was found."""
+    table = frame_table(success=1, timestamp=at_two_a_second, frame=lambda numbers: numbers + 1)
     shuffled(table).to_csv(folder / "all.csv", index=False)
     assert import_frames(folder, "all.csv", "--columns", "f[0-9]*") == 0
-    group = check_frames(folder, TWO_A_SECOND)
-    assert (group.frame_index == -1).all()
+    group = check_frames(folder, TIMES_OF_TWO_A_SECOND)
+    assert (group.frame_index == -1).all()  # unknown
 
 
 def test_rows_without_times_and_numbers_keep_the_order_of_the_table_with_a_note(folder, capfd):
@@ -152,18 +153,18 @@ def test_rows_without_times_and_numbers_keep_the_order_of_the_table_with_a_note(
 
 
 def test_the_option_times_takes_the_named_column_and_no_other(folder):
-    table = frame_table(shown_at=two_a_second, frame=number_of_frame, time=7.0)
+    table = frame_table(shown_at=at_two_a_second, frame=number_of_frame, time=7.0)
     shuffled(table).to_parquet(folder / "all.parquet")
     assert import_frames(folder, "all.parquet", "--times", "shown_at", "--columns", "f[0-9]*") == 0
-    check_frames(folder, TWO_A_SECOND)
+    check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
 def test_vectors_in_one_column_of_lists_are_imported(folder):
-    table = frame_table(time=two_a_second)
+    table = frame_table(time=at_two_a_second)
     table["vector"] = list(table[COLUMNS].to_numpy())
     shuffled(table.drop(columns=COLUMNS)).to_parquet(folder / "all.parquet")
     assert import_frames(folder, "all.parquet") == 0
-    check_frames(folder, TWO_A_SECOND)
+    check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
 def arrays_of(table):
@@ -186,9 +187,9 @@ def save_hdf5(path, arrays):
 
 @pytest.mark.parametrize(("name", "save"), [("all.npz", save_npz), ("all.h5", save_hdf5)])
 def test_arrays_with_a_row_for_each_frame_are_imported(folder, name, save):
-    save(folder / name, arrays_of(shuffled(frame_table(time_s=two_a_second))))
+    save(folder / name, arrays_of(shuffled(frame_table(time_s=at_two_a_second))))
     assert import_frames(folder, name) == 0
-    check_frames(folder, TWO_A_SECOND)
+    check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
 def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
@@ -196,7 +197,7 @@ def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
     np.save(folder / "all.npy", table[COLUMNS].to_numpy())
     (folder / "ids.txt").write_text("\n".join(table["clip_id"]), encoding="utf-8")
     assert import_frames(folder, "all.npy", "--ids", folder / "ids.txt", "--rate", "2") == 0
-    check_frames(folder, TWO_A_SECOND)
+    check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
 def test_a_table_of_frames_needs_no_option_axes(folder, capfd):
@@ -211,12 +212,12 @@ def test_the_option_axes_is_refused_for_a_table_of_frames(folder):
     assert import_frames(folder, "all.csv", "--axes", "DT") == 2
 
 
-def changed(name, row, value):
-    """Change a cell of a table whose rows have times and numbers."""
+def with_cell(column, row, value):
+    """Make what changes a cell of a table whose rows have times, `stamp`, and numbers, `frame`."""
 
     def change(table):
-        table[name] = table[name].astype(object)
-        table.loc[row, name] = value
+        table[column] = table[column].astype(object)
+        table.loc[row, column] = value
         return table
 
     return change
@@ -247,18 +248,18 @@ def first_row_of_each_clip(table):
 
 
 WRONG_TABLES = {
-    "a frame twice": WrongTable(changed("frame", 1, 0), "rows 1 and 2", FEATURES_ALONE),
-    "no number of a frame": WrongTable(changed("frame", 2, ""), "'frame'", FEATURES_ALONE),
-    "a name of a frame": WrongTable(changed("frame", 2, "img_2.jpg"), "'frame'", FEATURES_ALONE),
+    "a frame twice": WrongTable(with_cell("frame", 1, 0), "rows 1 and 2", FEATURES_ALONE),
+    "no number of a frame": WrongTable(with_cell("frame", 2, ""), "'frame'", FEATURES_ALONE),
+    "a name of a frame": WrongTable(with_cell("frame", 2, "img_2.jpg"), "'frame'", FEATURES_ALONE),
     "times that fall": WrongTable(
-        changed("stamp", 3, 0.1), "time_s falls", ("--times", "stamp", *FEATURES_ALONE)
+        with_cell("stamp", 3, 0.1), "time_s falls", ("--times", "stamp", *FEATURES_ALONE)
     ),
     "a time that is no number": WrongTable(
-        changed("stamp", 3, "nan"), "'stamp'", ("--times", "stamp", *FEATURES_ALONE)
+        with_cell("stamp", 3, "nan"), "'stamp'", ("--times", "stamp", *FEATURES_ALONE)
     ),
-    "frames that are not finite": WrongTable(changed("f1", 3, "nan"), "not finite", FEATURES_ALONE),
+    "frames that are not finite": WrongTable(with_cell("f1", 3, "nan"), "not finite", FEATURES_ALONE),
     "columns of two times": WrongTable(two_columns_of_times, "--columns"),
-    "a gap, and a rate": WrongTable(changed("frame", 4, 9), "--rate", ("--rate", "2", *FEATURES_ALONE)),
+    "a gap, and a rate": WrongTable(with_cell("frame", 4, 9), "--rate", ("--rate", "2", *FEATURES_ALONE)),
     "a column that is not there": WrongTable(
         lambda table: table, "--times", ("--times", "seconds", *FEATURES_ALONE)
     ),
@@ -268,18 +269,17 @@ WRONG_TABLES = {
 
 
 @pytest.mark.parametrize("wrong", WRONG_TABLES.values(), ids=WRONG_TABLES)
-def test_a_table_whose_frames_cannot_be_told_is_refused_in_a_line(folder, capfd, wrong):
-    table = wrong.change(frame_table(stamp=two_a_second, frame=number_of_frame))
+def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(folder, capfd, wrong):
+    table = wrong.change(frame_table(stamp=at_two_a_second, frame=number_of_frame))
     table.to_csv(folder / "all.csv", index=False)
-    line = refused(folder, capfd, "all.csv", *wrong.options)
+    line = line_of_refusal(folder, capfd, "all.csv", *wrong.options)
     assert wrong.message in line
     assert "all.csv" in line
 
 
-def test_several_rows_of_a_clip_are_refused_as_pooled_with_the_way_out(folder, capfd):
+def test_several_rows_of_a_clip_are_refused_as_its_vector_with_the_option_for_frames(folder, capfd):
     frame_table().to_csv(folder / "all.csv", index=False)
+    places = (folder / "films.csv", folder / "all.csv", folder / "lab")
     settings = ("--from", "table", "--backbone", "lab", "--licence", "MIT")
-    assert (
-        obygaze("store", "import", folder / "films.csv", folder / "all.csv", folder / "lab", *settings) == 1
-    )
+    assert obygaze("store", "import", *places, *settings) == 1
     assert "--array frames" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""HDF5 comes in bit for bit, or is refused by name in little memory: links, cycles and giants among it."""
+"""HDF5 is imported bit for bit, or refused by name in little memory: links, cycles and giants among it."""
 
 import json
 import sys
@@ -17,48 +17,87 @@ from obygaze_features.store.format import ARRAYS
 from tests.process import python
 
 from ..store.toy_stores import sealed
-from .lab_features import imported, row
+from .lab_features import array_of, import_store, values_of
 
-MOST_MB = 300
+
+@pytest.fixture
+def source(tmp_path):
+    """A store of 9 clips, some of which have failed."""
+    return open_store(sealed(tmp_path, 9, name="source"))
+
+
+def import_exported(source, items, texts):
+    """Import the items and the texts of a file that was exported from a store."""
+    assert texts["backbone"] == "toy"
+    clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
+    matched, _ = match_to_clips(items, {clip.clip_id: clip.clip_id for clip in clips})
+    known = json.loads(texts["provenance"])
+    return import_store(source.path.parent, matched, known=known, clips=clips, allow_missing=True)
+
+
+def through_hdf5(source):
+    """Export a store to HDF5, with all its arrays, and import that."""
+    path = source.path.with_name("a.h5")
+    export_hdf5(source, "toy", path)
+    with hdf5_items(path) as (items, texts):
+        return import_exported(source, items, texts)
+
+
+def through_anndata(source):
+    """Export a store to AnnData, with the vectors of its clips, and import that."""
+    path = source.path.with_name("a.h5ad")
+    export_anndata(source, "toy", path)
+    with table_items(path, None) as (items, texts):
+        return import_exported(source, items, texts)
+
+
+MOST_MEMORY_MB = 300
 
 
 @pytest.mark.parametrize(
-    ("name", "export", "read", "kept"),
-    [
-        ("a.h5", export_hdf5, hdf5_items, [*ARRAYS]),
-        ("a.h5ad", export_anndata, lambda path: table_items(path, None), ["pooled"]),
-    ],
+    ("through", "arrays"),
+    [(through_hdf5, [*ARRAYS]), (through_anndata, ["pooled"])],
+    ids=["HDF5", "AnnData"],
 )
-def test_an_exported_store_comes_back_bit_for_bit_but_marked(tmp_path, name, export, read, kept):
-    source = open_store(sealed(tmp_path, 9, name="source"))
-    export(source, "toy", tmp_path / name)
-    clips = [PlannedClip(clip.clip_id, clip.movie, clip.start_s, clip.end_s) for clip in source.clips]
-    with read(tmp_path / name) as (items, texts):
-        matched, _ = match_to_clips(items, {clip.clip_id: clip.clip_id for clip in clips})
-        declared = json.loads(texts["provenance"])
-        store = imported(tmp_path, matched, known=declared, clips=clips, allow_missing=True)
-    assert texts["backbone"] == "toy"
-    assert 0 < len(matched) == sum(clip.status != "failed" for clip in source.clips)
-    for ours, theirs in zip(store.clips, source.clips, strict=True):
-        for array in kept:
+def test_an_exported_store_is_imported_again_bit_for_bit(source, through, arrays):
+    imported = through(source)
+    for theirs, ours in zip(source.clips, imported.clips, strict=True):
+        for array in arrays:
             assert ours.digests.get(f"lab/{array}") == theirs.digests.get(f"toy/{array}")
-        if theirs.digests:
-            assert (ours.status, ours.reason) == (theirs.status, theirs.reason)
-    provenances = store["lab"].provenance, {**source["toy"].provenance, "name": "lab"}
-    assert [field for field in same_numerics(*provenances) if not field.startswith("storage.")] == [
-        "imported"
-    ]
+
+
+@pytest.mark.parametrize("through", [through_hdf5, through_anndata], ids=["HDF5", "AnnData"])
+def test_clips_of_an_exported_store_keep_their_statuses_and_reasons(source, through):
+    imported = through(source)
+    with_features = [clip for clip in source.clips if clip.status != "failed"]
+    status_of = {clip.clip_id: (clip.status, clip.reason) for clip in imported.clips}
+    assert len(with_features) > 0
+    for clip in with_features:
+        assert status_of[clip.clip_id] == (clip.status, clip.reason)
+
+
+@pytest.mark.parametrize("through", [through_hdf5, through_anndata], ids=["HDF5", "AnnData"])
+def test_provenance_of_an_exported_store_comes_back_but_marked_as_imported(source, through):
+    imported = through(source)
+    original = {**source["toy"].provenance, "name": "lab"}
+    fields_that_differ = same_numerics(imported["lab"].provenance, original)
+    assert [field for field in fields_that_differ if not field.startswith("storage.")] == ["imported"]
 
 
 def test_the_one_dataset_of_a_group_is_read_whatever_its_name(tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         for clip in "abc":
-            file[f"m/{clip}/whatever"] = row(clip)
-    with hdf5_items(tmp_path / "x.h5") as (items, texts):
+            file[f"m/{clip}/whatever"] = values_of(clip)
+    with hdf5_items(tmp_path / "x.h5") as (items, _):
         assert list(items) == ["m/a", "m/b", "m/c"]
+        assert np.array_equal(array_of(items["m/b"]), values_of("b"))
+
+
+def test_an_hdf5_file_without_provenance_gives_empty_texts(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["a/x"] = values_of("a")
+    with hdf5_items(tmp_path / "x.h5") as (_, texts):
         assert texts == {"provenance": "", "backbone": ""}
-        store = imported(tmp_path, match_to_clips(items, {clip: clip for clip in "abc"})[0])
-    assert np.array_equal(store["lab"].read("b", "pooled"), row("b"))
 
 
 # --- groups of clips
@@ -78,12 +117,12 @@ def more_paths_than_can_be_walked(file):
 
 
 def soft_link(file):
-    file["a/x"] = row("a")
+    file["a/x"] = values_of("a")
     file["b"] = h5py.SoftLink("/a")
 
 
 def external_link(file):
-    file["a/x"] = row("a")
+    file["a/x"] = values_of("a")
     file["b"] = h5py.ExternalLink(secret(file), "/s")
 
 
@@ -120,7 +159,7 @@ def secret(file):
     """Give the name of another file beside, with features in it."""
     path = Path(file.filename).with_name("secret")
     with h5py.File(path, "w") as other:
-        other["s/x"] = row("s")
+        other["s/x"] = values_of("s")
         other["s/ids"] = ["a", "b"]
         other["s/codes"] = np.array([0, 1], np.int8)
     return str(path)
@@ -155,7 +194,8 @@ def ids_all_the_same_long_text(file):
 
 # --- AnnData
 # ---------------------------------------------------------------------------
-def anndata(file, index="_index", ids=("a", "b")):
+def write_anndata(file, index="_index", ids=("a", "b")):
+    """Write a matrix of two clips; gives the table of observations, with their ids unless there are none."""
     file["X"] = np.ones((2, 4), np.float32)
     obs = file.create_group("obs")
     obs.attrs["_index"] = index
@@ -164,7 +204,8 @@ def anndata(file, index="_index", ids=("a", "b")):
     return obs
 
 
-def categories(obs, codes=(0, 1)):
+def write_categorical_ids(obs, codes=(0, 1)):
+    """Write ids as the places, in the categories a and b, of each row's id; -1: it has none."""
     column = obs.create_group("_index")
     column["categories"] = ["a", "b"]
     if codes:
@@ -173,26 +214,27 @@ def categories(obs, codes=(0, 1)):
 
 
 def obs_linked(file):
-    anndata(file)
+    write_anndata(file)
     del file["obs"]
     file["obs"] = h5py.ExternalLink(secret(file), "/s")
 
 
 def codes_huge(file):
-    categories(anndata(file, ids=()), ()).create_dataset("codes", (1 << 40,), np.int8, chunks=(1024,))
+    column = write_categorical_ids(write_anndata(file, ids=()), codes=())
+    column.create_dataset("codes", (1 << 40,), np.int8, chunks=(1024,))
 
 
 def codes_beyond_the_categories(file):
-    categories(anndata(file, ids=()), (0, 2))
+    write_categorical_ids(write_anndata(file, ids=()), codes=(0, 2))
 
 
 def text_of_two_gigabytes(file):
-    anndata(file)
+    write_anndata(file)
     file.create_dataset("uns/provenance", (), h5py.string_dtype(length=(1 << 31) - 1))
 
 
 def matrix_sparse(file):
-    anndata(file)
+    write_anndata(file)
     del file["X"]
     matrix = file.create_group("X")
     matrix.attrs["encoding-type"] = "csr_matrix"
@@ -201,65 +243,77 @@ def matrix_sparse(file):
 
 
 def matrix_a_type(file):
-    anndata(file)
+    write_anndata(file)
     del file["X"]
     file["X"] = np.dtype(np.float32)
 
 
-HDF5 = [cycle, more_paths_than_can_be_walked, soft_link, external_link, external_data, virtual, huge]
-HDF5 += [one_giant_under_thirty_names, matrix_linked, ids_linked, rows_huge, ids_all_the_same_long_text]
-ANNDATA = [obs_linked, codes_huge, codes_beyond_the_categories, text_of_two_gigabytes]
-ANNDATA += [matrix_sparse, matrix_a_type]
+HOSTILE_HDF5 = [cycle, more_paths_than_can_be_walked, soft_link, external_link, external_data, virtual, huge]
+HOSTILE_HDF5 += [
+    one_giant_under_thirty_names,
+    matrix_linked,
+    ids_linked,
+    rows_huge,
+    ids_all_the_same_long_text,
+]
+HOSTILE_ANNDATA = [obs_linked, codes_huge, codes_beyond_the_categories, text_of_two_gigabytes]
+HOSTILE_ANNDATA += [matrix_sparse, matrix_a_type]
 
-READERS = """
+READ_IN_LITTLE_MEMORY = """
 import json, resource, sys
 from pathlib import Path
 from obygaze_features.exchange.import_hdf5 import hdf5_items
 from obygaze_features.exchange.import_items import end_worker
 from obygaze_features.exchange.import_tables import table_items
 
-def memory(name):
+def memory(field):
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name)) << 10
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) << 10
 
 resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
 limit = memory("VmSize") + (2 << 30)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+results = []
 for name in sys.argv[1:]:
     path = Path(name)
-    for reader, words in {"hdf5": (hdf5_items,), "table": (table_items, None)}.items():
+    for reader, open_items in (("hdf5", hdf5_items), ("table", lambda path: table_items(path, None))):
         try:
-            with words[0](path, *words[1:]) as (found, _):
-                for item in found.values():
+            with open_items(path) as (items, _):
+                for item in items.values():
                     item.load()
             said = "read"
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
-        print(json.dumps([path.stem, reader, said]))
+        results.append([path.stem, reader, said])
 end_worker()
-print(json.dumps([memory("VmHWM") >> 20, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10]))
+own_peak_mb = memory("VmHWM") >> 20
+peak_of_children_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+print(json.dumps({"results": results, "peak_mb": max(own_peak_mb, peak_of_children_mb)}))
 """
+"""Read each file by both readers; print [name, reader, what was said] of each and the most memory used."""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_every_reader_of_hdf5_refuses_links_cycles_and_giants_in_little_memory(tmp_path):
     paths = []
-    for makers, suffix in ((HDF5, "h5"), (ANNDATA, "h5ad")):
+    for makers, suffix in ((HOSTILE_HDF5, "h5"), (HOSTILE_ANNDATA, "h5ad")):
         for make in makers:
-            paths.append(tmp_path / f"{make.__name__}.{suffix}")
-            with h5py.File(paths[-1], "w") as file:
+            path = tmp_path / f"{make.__name__}.{suffix}"
+            with h5py.File(path, "w") as file:
                 make(file)
-    process = python("-c", READERS, *paths)
-    *lines, peaks = map(json.loads, process.stdout.splitlines())
-    assert len(lines) == 2 * len(paths)
-    for name, reader, text in lines:
-        assert text.startswith("StoreError: "), (name, reader)
-        assert name in text
-    assert max(peaks) < MOST_MB  # of this process, and of the largest that read a file
+            paths.append(path)
+    document = json.loads(python("-c", READ_IN_LITTLE_MEMORY, *paths).stdout)
+    n_readers = 2
+    assert len(document["results"]) == n_readers * len(paths)
+    for name, reader, said in document["results"]:
+        assert said.startswith("StoreError: "), (name, reader)
+        assert name in said
+    assert document["peak_mb"] < MOST_MEMORY_MB
 
 
 def test_categorical_ids_are_read_and_a_missing_one_is_empty(tmp_path):
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
-        categories(anndata(file, ids=()), (1, -1))
+        obs = write_anndata(file, ids=())
+        write_categorical_ids(obs, codes=(1, -1))  # the second category, b, and none
     with table_items(tmp_path / "x.h5ad", None) as (items, _):
         assert list(items) == ["b", ""]

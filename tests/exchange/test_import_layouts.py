@@ -27,16 +27,16 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from tests.command import obygaze
 
-from .lab_features import D, row
+from .lab_features import N_FEATURES, array_of, values_of
 
 CLIPS = ("a", "b", "c")
-SHAPE = (7, D)
+SHAPE = (7, N_FEATURES)
 COORDS = np.zeros((7, 2), np.int64)
 SUMMARY = {"gtscore": np.zeros(7, np.float32), "n_frames": np.int64(7), "video_name": np.bytes_("x")}
 
 
 def features(clip):
-    return row(clip, SHAPE)
+    return values_of(clip, SHAPE)
 
 
 def folder_of(suffix, save, **beside):
@@ -140,7 +140,8 @@ def matrices_in_parquet(path, column="x"):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    lists = pa.array([features(clip).tolist() for clip in CLIPS], pa.list_(pa.list_(pa.float32(), D)))
+    kind = pa.list_(pa.list_(pa.float32(), N_FEATURES))
+    lists = pa.array([features(clip).tolist() for clip in CLIPS], kind)
     parquet.write_table(pa.table({"id": CLIPS, "image": [b"x"] * 3, column: lists}), path)
 
 
@@ -184,7 +185,7 @@ LAYOUTS = {
 def test_a_layout_of_the_field_is_imported_bit_for_bit(films, tmp_path, layout):
     layout.make(tmp_path / layout.name)
     options = ("--array", "frames", *layout.options)
-    assert imported(films, tmp_path / layout.name, (layout.kind,), *options)
+    assert was_imported(films, tmp_path / layout.name, layout.kind, *options)
     store = open_store(tmp_path / f"store-{layout.name}-1.0.0")
     for clip in CLIPS:
         assert store["lab"].read(clip, "frames").tobytes() == features(clip).tobytes()
@@ -193,7 +194,7 @@ def test_a_layout_of_the_field_is_imported_bit_for_bit(films, tmp_path, layout):
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_the_import_of_a_layout_says_what_it_leaves_out(films, tmp_path, capfd, layout):
     layout.make(tmp_path / layout.name)
-    imported(films, tmp_path / layout.name, (layout.kind,), "--array", "frames", *layout.options)
+    was_imported(films, tmp_path / layout.name, layout.kind, "--array", "frames", *layout.options)
     notices = capfd.readouterr().err
     assert ("left out" in notices) == bool(layout.left_out)
     assert layout.left_out in notices
@@ -270,21 +271,27 @@ def number_and_text(folder):
     torch.save({1: torch.ones(3), "1": torch.zeros(3)}, folder / "a.pt")
 
 
-def written(rows, **layout):
+def partly_written(rows, **layout):
     """Make what makes a dataset of three rows of which some were written."""
 
     def make(folder):
         with h5py.File(folder / "a.h5", "w") as file:
-            file.create_dataset("x", (3, D), np.float32, **layout)[:rows] = 1
+            file.create_dataset("x", (3, N_FEATURES), np.float32, **layout)[:rows] = 1
 
     return make
 
 
+FILTER_OF_OTHERS = 32001
+"""Number of a filter of HDF5, Blosc, that h5py has not."""
+
+
 def filter_of_others(folder):
-    written(3, chunks=(3, D), compression="gzip")(folder)
+    """Write a compressed dataset and put another number in place of that of its filter."""
+    partly_written(3, chunks=(3, N_FEATURES), compression="gzip")(folder)
     path = folder / "a.h5"
-    at = (data := path.read_bytes()).index(b"deflate\0") - 8
-    path.write_bytes(data[:at] + (32001).to_bytes(2, "little") + data[at + 2 :])
+    data = path.read_bytes()
+    number = data.index(b"deflate\0") - 8
+    path.write_bytes(data[:number] + FILTER_OF_OTHERS.to_bytes(2, "little") + data[number + 2 :])
 
 
 def saved_twice(folder):
@@ -301,37 +308,51 @@ def anndata_without_x(folder):
     save_h5(folder / "a.h5", {"obs/_index": ["a"], "obsm/X_pca": np.ones((1, 3), np.float32)})
 
 
-@pytest.mark.parametrize(
-    ("make", "kind", "source", "why"),
-    [
-        (link_to_nothing, "npy", "", "No such file"),
-        (link_in_a_tar, "npy", "", r"a\.tar, a\.npy: a link"),
-        (name_twice, "npy", "", "x: is in it twice"),
-        (number_and_text, "pth", "a.pt", "both are of '1'"),
-        (saved_twice, "npy", "", r"a\.npy: more bytes"),
-        (saved_twice, "table", "a.npy", r"a\.npy: more bytes"),
-        *((zarr_store, kind, "", "Zarr store") for kind in ("npy", "pth", "hdf5", "table")),
-        (written(0), "hdf5", "", "1 of its 1 chunks"),
-        (written(2, chunks=(1, D)), "hdf5", "", "1 of its 3 chunks"),
-        (filter_of_others, "hdf5", "", "32001"),
-        (anndata_without_x, "hdf5", "a.h5", "AnnData"),
-    ],
-)
-def test_files_whose_features_would_be_lost_or_wrong_are_refused(tmp_path, make, kind, source, why):
-    make(tmp_path)
-    with pytest.raises((StoreError, OSError), match=why):
-        load(kind, tmp_path / source)
+@dataclass(frozen=True)
+class LostOrWrong:
+    """Files whose features would be read in part or wrongly, and why they are refused."""
+
+    make: Callable[[Path], None]
+    kind: str
+    reason: str
+    name: str = ""
+
+
+LOST_OR_WRONG = {
+    "a link to nothing": LostOrWrong(link_to_nothing, "npy", "No such file"),
+    "a link in a tar": LostOrWrong(link_in_a_tar, "npy", r"a\.tar, a\.npy: a link"),
+    "an array twice": LostOrWrong(name_twice, "npy", "x: is in it twice"),
+    "the names 1 and '1'": LostOrWrong(number_and_text, "pth", "both are of '1'", "a.pt"),
+    "two arrays saved to one file": LostOrWrong(saved_twice, "npy", r"a\.npy: more bytes"),
+    "two tables saved to one file": LostOrWrong(saved_twice, "table", r"a\.npy: more bytes", "a.npy"),
+    "Zarr as npy": LostOrWrong(zarr_store, "npy", "Zarr store"),
+    "Zarr as pth": LostOrWrong(zarr_store, "pth", "Zarr store"),
+    "Zarr as HDF5": LostOrWrong(zarr_store, "hdf5", "Zarr store"),
+    "Zarr as a table": LostOrWrong(zarr_store, "table", "Zarr store"),
+    "HDF5 without a chunk": LostOrWrong(partly_written(0), "hdf5", "1 of its 1 chunks"),
+    "HDF5 without the last chunk": LostOrWrong(
+        partly_written(2, chunks=(1, N_FEATURES)), "hdf5", "1 of its 3 chunks"
+    ),
+    "HDF5 with a filter of others": LostOrWrong(filter_of_others, "hdf5", str(FILTER_OF_OTHERS)),
+    "AnnData without X": LostOrWrong(anndata_without_x, "hdf5", "AnnData", "a.h5"),
+}
+
+
+@pytest.mark.parametrize("files", LOST_OR_WRONG.values(), ids=LOST_OR_WRONG)
+def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(tmp_path, files):
+    files.make(tmp_path)
+    with pytest.raises((StoreError, OSError), match=files.reason):
+        load(files.kind, tmp_path / files.name)
 
 
 @pytest.mark.parametrize("column", ["x", "lab.x"])
-def test_a_compressed_column_that_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch, column):
+def test_a_parquet_column_that_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch, column):
     matrices_in_parquet(tmp_path / "a.parquet", column)
-    monkeypatch.setattr(row_ids, "MOST_UNPACKED", 100)
-    with (
-        pytest.raises(StoreError, match=f"column '{column}'"),
-        parquet_rows(tmp_path / "a.parquet", TableOptions(None, (), frozenset())),
-    ):
-        pass
+    monkeypatch.setattr(row_ids, "MOST_UNPACKED", 100)  # bytes
+    without_options = TableOptions(None, (), frozenset())
+    rows = parquet_rows(tmp_path / "a.parquet", without_options)
+    with pytest.raises(StoreError, match=f"column '{column}'"), rows:
+        pytest.fail("it was opened")
 
 
 @pytest.mark.parametrize(
@@ -353,17 +374,18 @@ def test_a_parquet_table_with_two_columns_that_may_be_ids_is_refused(tmp_path):
         read_ids(tmp_path / "two.parquet")
 
 
-def write_two_parts(folder):
-    (folder / "part-0.csv").write_text(f"clip_id,f0,f1\na,{ord('a')},1\nb,{ord('b')},1\n")
-    (folder / "part-1.csv").write_text(f"clip_id,f0,f1\nc,{ord('c')},1\n")
+@pytest.fixture
+def table_in_two_parts(tmp_path):
+    """A folder with a table of clips a to c in two files; features are the code of the letter, and 1."""
+    (tmp_path / "part-0.csv").write_text(f"clip_id,f0,f1\na,{ord('a')},1\nb,{ord('b')},1\n")
+    (tmp_path / "part-1.csv").write_text(f"clip_id,f0,f1\nc,{ord('c')},1\n")
+    return tmp_path
 
 
-def test_a_table_in_parts_is_read_as_one(tmp_path):
-    write_two_parts(tmp_path)
-    with table_items(tmp_path, None) as (items, _):
-        assert {clip: item.load()[""].tolist() for clip, item in items.items()} == {
-            clip: [ord(clip), 1] for clip in CLIPS
-        }
+def test_a_table_in_several_files_is_read_as_one(table_in_two_parts):
+    with table_items(table_in_two_parts, None) as (items, _):
+        features_of = {clip: array_of(item).tolist() for clip, item in items.items()}
+    assert features_of == {"a": [ord("a"), 1], "b": [ord("b"), 1], "c": [ord("c"), 1]}
 
 
 @pytest.mark.parametrize(
@@ -371,11 +393,11 @@ def test_a_table_in_parts_is_read_as_one(tmp_path):
     ["clip_id,f0,f1\na,1,1\n", "clip_id,y0,y1\nd,1,1\n", "clip_id,f1,f0\nd,1,1\n"],
     ids=["an id of another part", "other columns", "columns in another order"],
 )
-def test_a_part_of_a_table_that_does_not_fit_the_others_is_refused(tmp_path, third_part):
-    write_two_parts(tmp_path)
-    (tmp_path / "part-2.csv").write_text(third_part)
-    with pytest.raises(StoreError, match="part-2"), table_items(tmp_path, None, columns=["*"]):
-        pass
+def test_a_file_of_a_table_that_does_not_fit_the_others_is_refused(table_in_two_parts, third_part):
+    (table_in_two_parts / "part-2.csv").write_text(third_part)
+    items = table_items(table_in_two_parts, None, columns=["*"])
+    with pytest.raises(StoreError, match="part-2"), items:
+        pytest.fail("it was opened")
 
 
 def save_one_tensor(path, arrays):
@@ -394,20 +416,21 @@ def save_one_array(path, arrays):
         ("pt", "pth", folder_of("pt", save_one_tensor)),
         ("a.npz", "npy", one_npz),
     ],
+    ids=["arrays without names", "tensors without names", "arrays of other names"],
 )
 def test_a_key_that_no_array_has_is_refused(films, tmp_path, source, kind, make):
     make(tmp_path / source)
-    assert not imported(films, tmp_path / source, (kind,), "--array", "frames", "--key", "layer4")
+    assert not was_imported(films, tmp_path / source, kind, "--array", "frames", "--key", "layer4")
 
 
-SAVED_COLUMNS = {f"f{n}": np.full(3, n, np.float32) for n in range(D)}
+SAVED_COLUMNS = {f"f{n}": np.full(3, n, np.float32) for n in range(N_FEATURES)}
 
 
 @pytest.mark.parametrize("asked", [(), ("f*",)], ids=["nothing asked for", "f*"])
-def test_columns_saved_as_arrays_are_columns(tmp_path, asked):
+def test_arrays_of_an_npz_with_a_number_for_each_clip_are_columns_of_a_table(tmp_path, asked):
     np.savez(tmp_path / "a.npz", clip_id=np.array(CLIPS), **SAVED_COLUMNS)
     with table_items(tmp_path / "a.npz", None, columns=asked) as (items, _):
-        assert items["b"].load()[""].tolist() == list(range(D))
+        assert array_of(items["b"]).tolist() == list(range(N_FEATURES))
 
 
 def test_a_label_saved_beside_columns_is_refused_until_columns_are_asked_for(tmp_path):
@@ -416,27 +439,34 @@ def test_a_label_saved_beside_columns_is_refused_until_columns_are_asked_for(tmp
         pass
 
 
-def test_an_array_frames_of_one_number_a_clip_is_not_taken_for_features(tmp_path):
-    matrix = np.stack([row(clip) for clip in CLIPS])
+def test_an_array_called_frames_with_a_number_for_each_clip_is_not_taken_for_features(tmp_path):
+    matrix = np.stack([values_of(clip) for clip in CLIPS])
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), x=matrix, frames=np.float32([7, 8, 9]))
     with table_items(tmp_path / "a.npz", None) as (items, _):
-        assert items["b"].load()["x"].tolist() == row("b").tolist()
+        assert items["b"].load()["x"].tolist() == values_of("b").tolist()
 
 
-@pytest.mark.parametrize(
-    ("columns", "size"),
-    [((), 9), (("X_pca",), 4), (("age", "year"), 2)],
-    ids=["X where nothing is asked for", "a matrix of obsm", "two columns of obsm"],
-)
-def test_a_matrix_of_an_anndata_file_is_asked_for_by_its_name(tmp_path, columns, size):
+@pytest.fixture
+def anndata_file(tmp_path):
+    """Two clips with nine numbers in X, four in the matrix X_pca, and one in each of age and year."""
     with h5py.File(tmp_path / "a.h5ad", "w") as file:
         file["X"] = np.zeros((2, 9), np.float32)
         file["obsm/X_pca"] = np.ones((2, 4), np.float32)
         file["obs/_index"] = ["a", "b"]
         file["obsm/age"] = [1.0, 2.0]
         file["obsm/year"] = [3.0, 4.0]
-    with table_items(tmp_path / "a.h5ad", None, columns=columns) as (items, about):
-        assert [array.shape for array in items["b"].load().values()] == [(size,)]
+    return tmp_path / "a.h5ad"
+
+
+@pytest.mark.parametrize(
+    ("columns", "n_features"),
+    [((), 9), (("X_pca",), 4), (("age", "year"), 2)],
+    ids=["X where nothing is asked for", "a matrix", "two columns"],
+)
+def test_features_of_an_anndata_file_are_asked_for_by_their_names(anndata_file, columns, n_features):
+    with table_items(anndata_file, None, columns=columns) as (items, about):
+        (array,) = items["b"].load().values()
+        assert array.shape == (n_features,)
         assert about["left_out"]
 
 
@@ -533,84 +563,94 @@ def outcome_of_reading(folder):
     return "read"
 
 
-def one_hot(folder):
-    """The labels of the clips alone, as real numbers, in each layout of the field."""
+OPTIONS_OF_LABELS = {
+    "a.npz": ("table",),
+    "c.csv": ("table",),
+    "d.h5": ("hdf5",),
+    "e": ("npy",),
+}
+"""File or folder of `labels_alone` -> what is typed behind --from."""
+
+
+@pytest.fixture
+def labels_alone(tmp_path):
+    """A folder with the labels of the clips, as real numbers and without features, in each kind of file."""
     labels = np.eye(2, dtype=np.float32)[[0, 1, 0]]
-    np.savez(folder / "a.npz", ids=np.array(CLIPS), label=labels)
-    np.save(folder / "b.npy", labels)
-    (folder / "ids.txt").write_text("\n".join(CLIPS))
+    np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), label=labels)
+    np.save(tmp_path / "b.npy", labels)
+    (tmp_path / "ids.txt").write_text("\n".join(CLIPS))
     lines = (f"{clip},{first:g},{second:g}" for clip, (first, second) in zip(CLIPS, labels, strict=True))
-    (folder / "c.csv").write_text("\n".join(["clip_id,y_0,y_1", *lines]))
-    with h5py.File(folder / "d.h5", "w") as file:
+    (tmp_path / "c.csv").write_text("\n".join(["clip_id,y_0,y_1", *lines]))
+    with h5py.File(tmp_path / "d.h5", "w") as file:
         for clip, label in zip(CLIPS, labels, strict=True):
             file[f"{clip}/label"] = label
-    (folder / "e").mkdir()
+    (tmp_path / "e").mkdir()
     for clip, label in zip(CLIPS, labels, strict=True):
-        np.savez(folder / "e" / f"{clip}.npz", label=label)
-    return {
-        "a.npz": ("table",),
-        "b.npy": ("table", "--ids", str(folder / "ids.txt")),
-        "c.csv": ("table",),
-        "d.h5": ("hdf5",),
-        "e": ("npy",),
-    }
+        np.savez(tmp_path / "e" / f"{clip}.npz", label=label)
+    return tmp_path
 
 
 @pytest.fixture
 def films(tmp_path):
+    """The manifest films.csv of clips a, b and c."""
     clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in CLIPS]
     write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
     return tmp_path / "films.csv"
 
 
-def imported(films, source, kind, *options):
-    """Import into a store beside the manifest, and say whether one was made."""
-    settings = ("--backbone", "lab", "--licence", "MIT", "--from", *kind, *options)
+def was_imported(films, source, kind, *options):
+    """Import a source with --from KIND into a store beside the manifest; say whether it succeeded."""
+    settings = ("--backbone", "lab", "--licence", "MIT", "--from", kind, *options)
     code = obygaze("store", "import", films, source, films.parent / f"store-{source.name}", *settings)
-    assert (code == 0) == bool([*films.parent.glob(f"store-{source.name}-*")])
+    has_store = any(films.parent.glob(f"store-{source.name}-*"))
+    assert (code == 0) == has_store
     return code == 0
 
 
-@pytest.mark.parametrize("name", ["a.npz", "c.csv", "d.h5", "e"])
-def test_labels_saved_as_real_numbers_are_no_features_until_they_are_asked_for(films, tmp_path, name):
-    source = one_hot(tmp_path)[name]
-    assert not imported(films, tmp_path / name, source)
-    assert imported(films, tmp_path / name, source, "--columns", "*")
+@pytest.mark.parametrize("name", OPTIONS_OF_LABELS)
+def test_labels_saved_as_real_numbers_are_not_taken_for_features(films, labels_alone, name):
+    assert not was_imported(films, labels_alone / name, *OPTIONS_OF_LABELS[name])
 
 
-def test_a_matrix_of_real_numbers_alone_is_imported_as_it_is(films, tmp_path):
-    source = one_hot(tmp_path)["b.npy"]
-    assert imported(films, tmp_path / "b.npy", source)
+@pytest.mark.parametrize("name", OPTIONS_OF_LABELS)
+def test_labels_saved_as_real_numbers_are_features_where_all_columns_are_asked_for(films, labels_alone, name):
+    assert was_imported(films, labels_alone / name, *OPTIONS_OF_LABELS[name], "--columns", "*")
+
+
+def test_a_matrix_of_real_numbers_alone_is_imported_as_it_is(films, labels_alone):
+    """It has no names that could tell whether it holds labels."""
+    assert was_imported(films, labels_alone / "b.npy", "table", "--ids", str(labels_alone / "ids.txt"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders there")
 @pytest.mark.parametrize("kind", ["npy", "pth", "hdf5", "table"])
-def test_a_pipe_in_place_of_features_is_not_waited_for(films, tmp_path, kind):
-    os.mkfifo(tmp_path / "a.h5")
-    assert not imported(films, tmp_path / "a.h5", (kind,))
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(films, tmp_path, kind):
+    os.mkfifo(tmp_path / "features")
+    assert not was_imported(films, tmp_path / "features", kind)
 
 
 def test_features_may_be_whole_numbers(films, tmp_path):
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), features=np.eye(3, 4, dtype=np.float32))
-    assert imported(films, tmp_path / "a.npz", ("table",))
+    assert was_imported(films, tmp_path / "a.npz", "table")
 
 
-def test_features_have_one_name_in_all_files(films, tmp_path):
+def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
     folder = tmp_path / "mixed"
     folder.mkdir()
-    for clip in CLIPS:
-        np.savez(folder / f"{clip}.npz", **{"label" if clip == "b" else "features": row(clip)})
-    assert not imported(films, folder, ("npy",))
+    name_in_file_of = {"a": "features", "b": "label", "c": "features"}
+    for clip, name in name_in_file_of.items():
+        np.savez(folder / f"{clip}.npz", **{name: values_of(clip)})
+    assert not was_imported(films, folder, "npy")
 
 
 def test_a_table_with_decimal_points_and_commas_is_refused(films, tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("\n".join(["clip_id;f0;f1", *(f"{clip};1.234;0,5" for clip in CLIPS)]))
-    assert not imported(films, table, ("table",))
+    assert not was_imported(films, table, "table")
 
 
 @pytest.mark.parametrize("cells", ["1,234;0,5", "1.234;0.5"], ids=["commas", "points"])
 def test_a_table_with_decimal_points_or_commas_alone_is_imported(films, tmp_path, cells):
     table = tmp_path / "table.csv"
     table.write_text("\n".join(["clip_id;f0;f1", *(f"{clip};{cells}" for clip in CLIPS)]))
-    assert imported(films, table, ("table",))
+    assert was_imported(films, table, "table")

@@ -17,7 +17,7 @@ from tests.command import obygaze
 
 from .planted_readers import planted
 
-ASKED = "store import films.csv x.h5 lab --from hdf5 --backbone lab --licence MIT"
+IMPORT_X = "store import films.csv x.h5 lab --from hdf5 --backbone lab --licence MIT"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,7 +29,8 @@ def _planted_readers_can_be_imported_in_other_processes():
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch):
+    """The current folder, with films.csv of the clips a to d, and a file in the store lab-0.9.0."""
     monkeypatch.chdir(tmp_path)
     write_manifest(Manifest(tuple(Clip(clip, "m", "") for clip in "abcd"), tmp_path), tmp_path / "films.csv")
     (tmp_path / "lab-0.9.0").mkdir()
@@ -38,47 +39,62 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(here, capfd, monkeypatch):
-    """Import a file whose library does something wrong; return the exit code and what was printed."""
+def import_with(folder, capfd, monkeypatch):
+    """Import a file whose library does something wrong at a moment: "opening", or "clip c".
 
-    def run(wrong):
-        (here / "x.h5").write_text(wrong, encoding="utf-8")
-        before = {path: path.stat().st_ino for path in here.rglob("*")}
+    Gives the exit code and the last line of what was said; no file may have changed.
+    """
+
+    def run(moment, what_happens, *arguments):
+        (folder / "x.h5").write_text(":".join([moment, what_happens, *map(str, arguments)]), encoding="utf-8")
+        before = {path: path.stat().st_ino for path in folder.rglob("*")}
         with monkeypatch.context() as patch:
             patch.setattr(import_hdf5, "groups_of_clips", planted)
-            code = obygaze(*ASKED.split())
-        assert {path: path.stat().st_ino for path in here.rglob("*")} == before
-        said = capfd.readouterr()
-        assert said.out == ""
-        return code, said.err.splitlines()[-1].rpartition("\r")[2]
+            code = obygaze(*IMPORT_X.split())
+        assert {path: path.stat().st_ino for path in folder.rglob("*")} == before
+        printed = capfd.readouterr()
+        assert printed.out == ""
+        last_line = printed.err.splitlines()[-1]
+        return code, last_line.rpartition("\r")[2]  # behind the progress
 
     return run
 
 
-def import_what_is_whole(here):
-    (here / "x.h5").unlink()
-    with h5py.File(here / "x.h5", "w") as file:
+def assert_that_a_sound_file_is_imported(folder):
+    (folder / "x.h5").unlink()
+    with h5py.File(folder / "x.h5", "w") as file:
         for clip in "abcd":
             file[f"{clip}/pooled"] = np.full(4, ord(clip), np.float32)
-    assert obygaze(*ASKED.split()) == 0
-    assert open_store(here / "lab")["lab"].read("c", "pooled").tolist() == [ord("c")] * 4
+    assert obygaze(*IMPORT_X.split()) == 0
+    assert open_store(folder / "lab")["lab"].read("c", "pooled").tolist() == [ord("c")] * 4
 
 
-@pytest.mark.parametrize(("moment", "where"), [("opening", "x.h5"), ("clip c", "x.h5, clip c")])
-def test_a_crash_is_one_line_that_leaves_nothing_and_the_next_import_succeeds(here, run, moment, where):
-    code, line = run(f"{moment}:die:{int(signal.SIGSEGV)}")
-    assert (code, line) == (
-        1,
-        f"obygaze: error: {where}: HDF5 crashed while reading it (signal 11): {DAMAGED}",
-    )
-    import_what_is_whole(here)
+EITHER_MOMENT = pytest.mark.parametrize(
+    ("moment", "where"), [("opening", "x.h5"), ("clip c", "x.h5, clip c")]
+)
 
 
-def test_too_little_memory_is_one_line(run):
-    code, line = run("clip c:flood")
+@EITHER_MOMENT
+def test_a_crash_of_the_library_is_one_line(import_with, moment, where):
+    code, line = import_with(moment, "die", int(signal.SIGSEGV))
+    assert code == 1
+    assert line == f"obygaze: error: {where}: HDF5 crashed while reading it (signal 11): {DAMAGED}"
+
+
+@pytest.mark.parametrize("moment", ["opening", "clip c"])
+def test_an_import_after_a_crash_of_the_library_succeeds(folder, import_with, moment):
+    import_with(moment, "die", int(signal.SIGSEGV))
+    assert_that_a_sound_file_is_imported(folder)
+
+
+def test_a_file_that_needs_too_much_memory_is_one_line(import_with):
+    code, line = import_with("clip c", "flood")
     assert code == 1
     assert line.endswith("x.h5, clip c: HDF5 needs more memory to read it than this process may use")
-    code, line = run(f"opening:die:{int(signal.SIGKILL)}")
+
+
+def test_a_library_that_is_killed_as_linux_does_without_memory_is_one_line(import_with):
+    code, line = import_with("opening", "die", int(signal.SIGKILL))
     assert code == 1
     assert line.endswith(
         f"x.h5: HDF5 crashed while reading it (signal 9): there is too little memory, or {DAMAGED}"
@@ -94,8 +110,9 @@ def interrupts():
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_ctrl_c_ends_the_import_and_the_process_that_reads(here, run):
-    assert run(f"clip c:stop:{os.getpid()}") == (130, "obygaze: stopped")
-    with (here / "x.h5").open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # waits for the end of the process that holds it
-    import_what_is_whole(here)
+def test_ctrl_c_ends_the_import_and_the_process_that_reads(folder, import_with):
+    """The process that reads sends the importing one what Ctrl-C sends, and locks the file till it ends."""
+    assert import_with("clip c", "stop", os.getpid()) == (130, "obygaze: stopped")
+    with (folder / "x.h5").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # waits until the process that reads has ended
+    assert_that_a_sound_file_is_imported(folder)

@@ -14,12 +14,12 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store, verify
 from tests.command import obygaze
 
-from .lab_features import row
+from .lab_features import values_of
 
 D = 16
 LENGTHS = {"v_one": 5, "v_two": 7, "v_three": 9}
 """Clip -> number of its frames."""
-TRUTH = {clip: row(clip, (length, D)) for clip, length in LENGTHS.items()}
+TRUTH = {clip: values_of(clip, (length, D)) for clip, length in LENGTHS.items()}
 TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
 """Times of two frames a second."""
 NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
@@ -27,12 +27,14 @@ NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
 
 @pytest.fixture
 def folder(tmp_path):
+    """A folder with the manifest films.csv of the clips."""
     clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in TRUTH]
     write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
     return tmp_path
 
 
 def import_frames(folder, source, kind, *options):
+    """Import a file or folder with --from KIND as frames of the store `lab`; gives the exit code."""
     settings = ("--from", kind, "--array", "frames", "--backbone", "lab", "--licence", "MIT")
     return obygaze(
         "store", "import", folder / "films.csv", folder / source, folder / "lab", *settings, *options
@@ -40,6 +42,7 @@ def import_frames(folder, source, kind, *options):
 
 
 def check_frames(folder, times, truth=TRUTH):
+    """Check that the store `lab` has these frames and times, and verifies."""
     store = open_store(folder / "lab")
     group = store["lab"]
     assert group.row_size.tolist() == [len(truth[clip]) for clip in group.clip_ids]
@@ -123,7 +126,7 @@ def youtube8m(folder):
     with h5py.File(folder / "yt8m.h5", "w") as file:
         for clip, values in TRUTH.items():
             file[f"{clip}/rgb"] = values
-            file[f"{clip}/audio"] = row(f"{clip}-sound", (len(values), 8))
+            file[f"{clip}/audio"] = values_of(f"{clip}-sound", (len(values), 8))
             file[f"{clip}/labels"] = np.array([3, 42])
     times = {clip: np.arange(float(length)) for clip, length in LENGTHS.items()}
     return ("yt8m.h5", "hdf5", "--key", "rgb", "--rate", "1"), times
@@ -184,90 +187,111 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
-def test_a_layout_of_the_field_comes_in_with_the_times_that_it_has(folder, capfd, layout):
-    words, times = layout(folder)
-    assert import_frames(folder, *words) == 0
+@pytest.mark.parametrize("write_layout", LAYOUTS, ids=lambda layout: layout.__name__)
+def test_frames_of_a_layout_of_the_field_are_imported_with_its_times(folder, capfd, write_layout):
+    source_kind_and_options, times = write_layout(folder)
+    assert import_frames(folder, *source_kind_and_options) == 0
     output = capfd.readouterr()
     check_frames(folder, times)
     assert "5 to 9 frames of 16 numbers" in output.out
     assert "--axes" not in output.err
 
 
-def test_what_is_exported_comes_back_with_its_times_and_the_same_values(folder):
-    assert import_frames(folder, *one_npy_a_video(folder)[0], "--rate", "2") == 0
+def test_an_exported_store_of_frames_is_imported_again_with_the_same_times_and_values(folder):
+    save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
+    assert import_frames(folder, "npy", "npy", "--rate", "2") == 0
     assert obygaze("store", "export", folder / "lab", folder / "lab.h5", "--to", "hdf5") == 0
     (folder / "lab-1.0.0").rename(folder / "first-1.0.0")
     assert import_frames(folder, "lab.h5", "hdf5") == 0
     check_frames(folder, TWO_A_SECOND)
-    group = open_store(folder / "lab")["lab"]
-    assert group.digests("frames") == open_store(folder / "first")["lab"].digests("frames")
+    first, again = open_store(folder / "first")["lab"], open_store(folder / "lab")["lab"]
+    assert again.digests("frames") == first.digests("frames")
 
 
-def test_whole_numbers_become_real_ones_where_that_is_asked_for(folder):
-    """YouTube-8M keeps a byte a number."""
-    in_bytes = {clip: (9 * values).astype(np.int8) for clip, values in TRUTH.items()}
-    save_each(folder, "npy", lambda to, clip, _: np.save(to / f"{clip}.npy", in_bytes[clip]))
+@pytest.fixture
+def folder_of_bytes(folder):
+    """A folder `npy` of features that are whole numbers of a byte, as in YouTube-8M; gives their values."""
+    features = {clip: (9 * values).astype(np.int8) for clip, values in TRUTH.items()}
+    save_each(folder, "npy", lambda to, clip, _: np.save(to / f"{clip}.npy", features[clip]))
+    return folder, features
+
+
+def test_whole_numbers_are_refused_without_a_type_to_convert_them_to(folder_of_bytes):
+    folder, _ = folder_of_bytes
     assert import_frames(folder, "npy", "npy", "--columns", "*") == 1
+
+
+def test_whole_numbers_are_converted_to_the_real_type_that_is_asked_for(folder_of_bytes):
+    folder, features = folder_of_bytes
     assert import_frames(folder, "npy", "npy", "--columns", "*", "--dtype", "float16") == 0
-    check_frames(folder, NO_TIMES, {clip: values.astype(np.float16) for clip, values in in_bytes.items()})
+    check_frames(folder, NO_TIMES, {clip: values.astype(np.float16) for clip, values in features.items()})
 
 
-def test_clips_of_equal_length_make_a_store_of_format_1_0(folder):
+def test_clips_of_as_many_frames_each_make_a_store_of_version_1_0_of_the_format(folder):
     (folder / "npy").mkdir()
     for clip in TRUTH:
-        np.save(folder / "npy" / f"{clip}.npy", row(clip, (4, D)))
+        np.save(folder / "npy" / f"{clip}.npy", values_of(clip, (4, D)))
     assert import_frames(folder, "npy", "npy") == 0
     store = open_store(folder / "lab")
-    assert (store.attributes["spec_version"], store["lab"].ragged) == ("1.0", False)
+    assert store.attributes["spec_version"] == "1.0"
+    assert not store["lab"].ragged
 
 
-def test_only_the_last_clip_may_be_of_another_length(folder):
+def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder):
     """All others are read, and staged, before that is known."""
     lengths = {"v_one": 4, "v_three": 4, "v_two": 6}
-    truth = {clip: row(clip, (length, D)) for clip, length in lengths.items()}
+    truth = {clip: values_of(clip, (length, D)) for clip, length in lengths.items()}
     (folder / "npy").mkdir()
     for clip, values in truth.items():
         np.save(folder / "npy" / f"{clip}.npy", values)
     assert import_frames(folder, "npy", "npy") == 0
-    check_frames(folder, {clip: np.full(length, np.nan) for clip, length in lengths.items()}, truth)
+    no_times = {clip: np.full(length, np.nan) for clip, length in lengths.items()}
+    check_frames(folder, no_times, truth)
     assert not list(folder.glob("*.importing"))
 
 
-def save_with_one(change):
-    """Make what saves the features of the clips, of which those of clip v_two are changed."""
+def save_clips_of_which_one_is(folder, change):
+    """Save the features of the clips as files of `npy`, of which those of clip v_two are changed."""
+    (folder / "npy").mkdir()
+    for clip, values in TRUTH.items():
+        np.save(folder / "npy" / f"{clip}.npy", change(values) if clip == "v_two" else values)
 
-    def save(folder):
-        (folder / "npy").mkdir()
-        for clip, values in TRUTH.items():
-            np.save(folder / "npy" / f"{clip}.npy", change(values) if clip == "v_two" else values)
 
-    return save
+ODD_FRAMES = {
+    "fewer numbers": (lambda values: values[:, :4], "--axes DT"),
+    "turned": (lambda values: values.T, "--axes DT"),
+    "no frames": (lambda values: values[:0], "empty"),
+    "one vector": (lambda values: values[0], f"[1, {D}]"),
+    "not finite": (lambda values: np.where(values > 1, np.nan, values), "not finite"),
+}
+"""What is odd about the frames of one clip -> what makes them so, and what the refusal says."""
 
 
 def as_they_are(values):
     return values
 
 
+@pytest.mark.parametrize(("change", "message"), ODD_FRAMES.values(), ids=ODD_FRAMES)
+def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder, capfd, change, message):
+    save_clips_of_which_one_is(folder, change)
+    assert import_frames(folder, "npy", "npy") == 1
+    refusal = capfd.readouterr().err
+    assert message in refusal
+    assert ".npy" in refusal
+    assert not list(folder.glob("lab*"))
+
+
 @pytest.mark.parametrize(
-    ("save", "options", "message"),
+    ("options", "message"),
     [
-        (save_with_one(lambda values: values[:, :4]), (), "--axes DT"),
-        (save_with_one(lambda values: values.T), (), "--axes DT"),
-        (save_with_one(lambda values: values[:0]), (), "empty"),
-        (save_with_one(lambda values: values[0]), (), "[1, 16]"),
-        (save_with_one(lambda values: np.where(values > 1, np.nan, values)), (), "not finite"),
-        (save_with_one(as_they_are), ("--array", "tokens", "--dtype", "float16"), "shape"),
-        (save_with_one(as_they_are), ("--times", "seconds"), "seconds"),
-        (save_with_one(as_they_are), ("--times", "{video}_ms"), "--times"),
+        (("--array", "tokens", "--dtype", "float16"), "shape"),
+        (("--times", "seconds"), "seconds"),
+        (("--times", "{video}_ms"), "--times"),
     ],
-    ids=[
-        *("fewer numbers", "turned", "no frames", "one vector", "not finite"),
-        *("tokens of unlike numbers", "no such array of times", "no such file of times"),
-    ],
+    ids=["tokens of unlike numbers", "no such array of times", "no such file of times"],
 )
-def test_frames_that_do_not_fit_are_refused_with_their_file(folder, capfd, save, options, message):
-    save(folder)
+def test_options_that_do_not_fit_the_frames_are_refused_by_file(folder, capfd, options, message):
+    save_clips_of_which_one_is(folder, as_they_are)
     assert import_frames(folder, "npy", "npy", *options) == 1
     refusal = capfd.readouterr().err
     assert message in refusal
@@ -275,7 +299,7 @@ def test_frames_that_do_not_fit_are_refused_with_their_file(folder, capfd, save,
     assert not list(folder.glob("lab*"))
 
 
-def test_times_of_another_number_than_the_frames_are_refused(folder, capfd):
+def test_fewer_times_than_frames_are_refused_by_file(folder, capfd):
     def save_one_time_too_few(to, clip, values):
         np.savez(to / f"{clip}.npz", features=values, seconds=np.arange(len(values) - 1.0))
 
@@ -286,7 +310,7 @@ def test_times_of_another_number_than_the_frames_are_refused(folder, capfd):
 
 # --- shapes of every kind: read rightly, or refused in a line that names the file
 ONE_FRAME = {clip: values[:1] for clip, values in TRUTH.items()}
-SQUARE = {clip: row(clip, (D, D)) for clip in LENGTHS}
+SQUARE = {clip: values_of(clip, (D, D)) for clip in LENGTHS}
 
 
 @dataclass
@@ -357,17 +381,18 @@ def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd
     assert not list(folder.glob("lab*"))
 
 
-def test_as_many_frames_as_numbers_may_be_in_the_other_order_which_is_said(folder, capfd):
+def test_an_import_of_as_many_frames_as_numbers_notes_that_they_may_be_turned(folder, capfd):
     save_clips(folder, SQUARE)
     assert import_frames(folder, "all", "npy") == 0
     assert "--axes DT" in capfd.readouterr().err
 
 
-def test_times_of_the_formats_name_are_found_beside_features_of_any_name(folder):
+def test_arrays_called_time_s_and_frame_index_beside_the_features_are_their_times_and_indices(folder):
     save_clips(folder, TRUTH, time_s=lambda n: np.arange(n, dtype=np.float32) / 2, frame_index=np.arange)
     assert import_frames(folder, "all", "npy") == 0
     check_frames(folder, TWO_A_SECOND)
-    assert open_store(folder / "lab")["lab"].read("v_two", "frame_index").tolist() == list(range(7))
+    indices = open_store(folder / "lab")["lab"].read("v_two", "frame_index")
+    assert indices.tolist() == list(range(LENGTHS["v_two"]))
 
 
 ODD_TIMES = {

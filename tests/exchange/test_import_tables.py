@@ -12,14 +12,21 @@ from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.exchange.row_ids import read_ids, row_items
 
 from ..manifest.spans.files import sheet
-from .lab_features import D, imported, row
+from .lab_features import N_FEATURES, array_of, import_store, values_of
 
 IDS = ["b", "a", "c"]
-MATRIX = np.stack([row(clip) for clip in IDS])
+MATRIX = np.stack([values_of(clip) for clip in IDS])
+
+
+def import_table(folder, path, ids=None, never=()):
+    """Import a table's rows as the vectors of clips a, b and c; gives the store and what is said about it."""
+    with table_items(path, ids, never) as (items, about):
+        matched, _ = match_to_clips(items, {clip: clip for clip in "abc"})
+        return import_store(folder, matched), about
 
 
 def write_csv(path, delimiter=",", decimal=".", encoding="utf-8-sig"):
-    lines = [delimiter.join(["clip_id", "movie", *(f"f{n}" for n in range(D))])]
+    lines = [delimiter.join(["clip_id", "movie", *(f"f{n}" for n in range(N_FEATURES))])]
     for clip, values in zip(IDS, MATRIX, strict=True):
         cells = [repr(float(value)).replace(".", decimal) for value in values]
         lines.append(delimiter.join([clip, "m", *cells]))
@@ -33,7 +40,7 @@ def save_parquet(path, **columns):
 
 def write_parquet(path):
     ids = [clip.encode() for clip in IDS]  # as tools write that know no texts
-    save_parquet(path, clip_id=ids, **{f"f{n}": MATRIX[:, n] for n in range(D)})
+    save_parquet(path, clip_id=ids, **{f"f{n}": MATRIX[:, n] for n in range(N_FEATURES)})
     assert read_ids(path) == IDS
 
 
@@ -65,6 +72,7 @@ TABLES = {
     "a.npz": (lambda path: np.savez(path, features=MATRIX, ids=np.array(IDS)), None),
     "a.h5": (write_hdf5, None),
 }
+"""File -> what writes the matrix and its ids to it, and the column of ids if it must be named."""
 
 
 LISTS_OF_IDS = {
@@ -88,96 +96,135 @@ def test_ids_are_read_from_the_lines_or_the_column_of_a_spreadsheet(tmp_path, ro
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_of_every_kind_comes_in_bit_for_bit(tmp_path, name):
-    write, ids = TABLES[name]
+def test_a_table_of_every_kind_is_imported_bit_for_bit(tmp_path, name):
+    write, column_of_ids = TABLES[name]
     write(tmp_path / name)
-    with table_items(tmp_path / name, ids) as (items, _):
-        store = imported(tmp_path, match_to_clips(items, {clip: clip for clip in "abc"})[0])
+    store, _ = import_table(tmp_path, tmp_path / name, column_of_ids)
     for clip in "abc":
-        assert store["lab"].read(clip, "pooled").tobytes() == row(clip).tobytes()
+        assert store["lab"].read(clip, "pooled").tobytes() == values_of(clip).tobytes()
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_labels_and_the_numbers_of_rows_are_no_features(tmp_path, form):
+@pytest.fixture(params=["csv", "parquet"])
+def table_with_label_and_index(tmp_path, request):
+    """A data frame in a file: its index, ids, features, and the column Weapon, which is a label."""
     pd = pytest.importorskip("pandas")
-    table = pd.DataFrame({f"f{n}": MATRIX[:, n] for n in range(D)})
+    table = pd.DataFrame({f"f{n}": MATRIX[:, n] for n in range(N_FEATURES)})
     table.insert(0, "clip_id", IDS)
-    table["Weapon"] = [0, 1, 1]  # a model would find the concept in it
-    path = tmp_path / f"all.{form}"
-    if form == "csv":
+    table["Weapon"] = [0, 1, 1]
+    path = tmp_path / f"all.{request.param}"
+    if request.param == "csv":
         table.to_csv(path)
     else:
         pytest.importorskip("pyarrow")
         table.reset_index().to_parquet(path)
-    with table_items(path, None, {"Weapon"}) as (items, about):
-        store = imported(tmp_path, match_to_clips(items, {clip: clip for clip in "abc"})[0])
-    assert store["lab"].shape("pooled") == (3, D)
+    return path
+
+
+def test_labels_and_the_index_of_a_data_frame_are_not_imported_as_features(
+    tmp_path, table_with_label_and_index
+):
+    """A model would find the concept Weapon in them."""
+    store, about = import_table(tmp_path, table_with_label_and_index, never={"Weapon"})
+    assert store["lab"].shape("pooled") == (3, N_FEATURES)
     assert "Weapon" in about["left_out"]
+
+
+def refuse_table(path, ids=None, match=None):
+    """Check that a table is refused when it is opened, in a message that matches."""
+    with pytest.raises(StoreError, match=match), table_items(path, ids):
+        pytest.fail("it was opened")
 
 
 def test_a_matrix_without_the_ids_of_its_rows_is_refused(tmp_path):
     np.save(tmp_path / "all.npy", MATRIX)
-    with pytest.raises(StoreError, match=r"all\.npy"), table_items(tmp_path / "all.npy", None):
-        pass
+    refuse_table(tmp_path / "all.npy", match=r"all\.npy")
 
 
-IDS_OF_MATRIX = {
+FILES_OF_IDS = {
     "ids.npy": lambda path: np.save(path, np.array(IDS)),
     "lines.txt": lambda path: path.write_text("\n".join(IDS), encoding="utf-8"),
     "column.txt": lambda path: path.write_text(
         "\n".join(f"{clip};m" for clip in ("clip_id", *IDS)), encoding="utf-8"
     ),
 }
+"""File -> what writes the ids of the matrix's rows to it."""
 
 
-@pytest.mark.parametrize("name", IDS_OF_MATRIX)
+@pytest.mark.parametrize("name", FILES_OF_IDS)
 def test_a_matrix_is_read_with_the_ids_of_its_rows(tmp_path, name):
     np.save(tmp_path / "all.npy", MATRIX)
-    IDS_OF_MATRIX[name](tmp_path / name)
+    FILES_OF_IDS[name](tmp_path / name)
     with table_items(tmp_path / "all.npy", str(tmp_path / name)) as (items, _):
-        assert {clip: item.load()[""].tobytes() for clip, item in items.items()} == {
-            clip: row(clip).tobytes() for clip in "abc"
-        }
+        assert set(items) == {"a", "b", "c"}
+        for clip, item in items.items():
+            assert array_of(item).tobytes() == values_of(clip).tobytes()
 
 
 def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((1, 2)))
-    wide = np.broadcast_to(np.float32(0), (1, 1 << 29))
+    row_of_two_gigabytes = np.broadcast_to(np.float32(0), (1, 1 << 29))  # of one number in memory
     with pytest.raises(StoreError, match=r"a\.npy"):
-        row_items(tmp_path / "a.npy", ["a"], {"": wide})
+        row_items(tmp_path / "a.npy", ["a"], {"": row_of_two_gigabytes})
 
 
 @pytest.mark.parametrize(
-    ("name", "make", "ids", "message"),
+    ("text", "ids", "message"),
     [
-        ("a.csv", lambda p: p.write_text("clip_id,f0,f1\na,1,x\n"), None, "line 2, column 'f1'"),
-        ("a.csv", lambda p: p.write_text("clip_id,f0\na,1,2\n"), None, "line 2"),
-        ("a.csv", lambda p: p.write_text("clip_id,f0,f1\na,1,1\na,2,2\n"), None, "'a'"),
-        ("a.csv", lambda p: p.write_text(""), None, r"a\.csv"),
-        ("a.csv", lambda p: p.write_text("clip_id,f0\na,1\n"), "nope", "--ids nope"),
-        ("a.npz", lambda p: np.savez(p, x=MATRIX, ids=np.array(IDS[:2])), None, "x"),
-        ("a.npz", lambda p: np.savez(p, x=MATRIX, y=MATRIX, ids=np.array(IDS)), None, None),
-        ("a.npz", lambda p: np.savez(p, x=np.array(1.0), ids=np.array(IDS)), None, "x: 0 rows"),
-        ("a.csv", lambda p: p.write_text("clip_id,f0,f1\na,1_000,2\n"), None, "'1_000'"),
-        ("a.npz", lambda p: p.write_bytes(b"PK\3\4nothing"), None, None),
-        ("a.parquet", lambda p: p.write_bytes(b"nothing"), None, r"not a Parquet file|needs pyarrow"),
-        ("a.sav", lambda p: p.write_bytes(b""), None, "--from"),
+        ("clip_id,f0,f1\na,1,x\n", None, "line 2, column 'f1'"),
+        ("clip_id,f0\na,1,2\n", None, "line 2"),
+        ("clip_id,f0,f1\na,1,1\na,2,2\n", None, "'a'"),
+        ("", None, r"a\.csv"),
+        ("clip_id,f0\na,1\n", "nope", "--ids nope"),
+        ("clip_id,f0,f1\na,1_000,2\n", None, "'1_000'"),
     ],
-)  # fmt: skip
-def test_a_table_that_cannot_be_used_is_refused_by_name(tmp_path, name, make, ids, message):
-    make(tmp_path / name)
-    with pytest.raises(StoreError, match=message), table_items(tmp_path / name, ids):
-        pass
+    ids=["no number", "a cell too many", "an id twice", "empty", "no such column of ids", "an underscore"],
+)
+def test_a_csv_table_that_cannot_be_used_is_refused_with_what_is_wrong(tmp_path, text, ids, message):
+    (tmp_path / "a.csv").write_text(text)
+    refuse_table(tmp_path / "a.csv", ids, message)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": MATRIX, "ids": np.array(IDS[:2])}, "x"),
+        ({"x": MATRIX, "y": MATRIX, "ids": np.array(IDS)}, r"a\.npz"),
+        ({"x": np.array(1.0), "ids": np.array(IDS)}, "x: 0 rows"),
+    ],
+    ids=["two ids for three rows", "two matrices", "a number"],
+)
+def test_an_npz_table_that_cannot_be_used_is_refused_with_what_is_wrong(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    refuse_table(tmp_path / "a.npz", match=message)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.npz", b"PK\3\4nothing", r"a\.npz"),
+        ("a.parquet", b"nothing", r"not a Parquet file|needs pyarrow"),
+        ("a.sav", b"", "--from"),
+    ],
+    ids=["npz", "parquet", "a kind that is not read"],
+)
+def test_a_file_that_is_not_a_table_is_refused_with_what_is_wrong(tmp_path, name, data, message):
+    (tmp_path / name).write_bytes(data)
+    refuse_table(tmp_path / name, match=message)
+
+
+def claim_a_giant(path):
+    """Let a zip's directory say that its last file has 1.75 GB when it is compressed."""
+    data = bytearray(path.read_bytes())
+    last_entry = data.rindex(b"PK\1\2")
+    struct.pack_into("<I", data, last_entry + 20, 0x70000000)  # the field of the compressed size
+    path.write_bytes(data)
 
 
 def test_an_npz_that_claims_a_giant_is_refused_by_name(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, x=MATRIX, ids=np.array(IDS))
-    data = bytearray(path.read_bytes())
-    struct.pack_into("<I", data, data.rindex(b"PK\1\2") + 20, 0x70000000)  # the compressed size of the ids
-    path.write_bytes(data)
-    with pytest.raises(StoreError, match=r"a\.npz"), table_items(path, None):
-        pass
+    claim_a_giant(path)
+    refuse_table(path, match=r"a\.npz")
 
 
 @pytest.fixture

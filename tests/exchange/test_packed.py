@@ -49,25 +49,33 @@ def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(pristine, packe
     assert pack(FolderFiles(copied), tmp_path / "again.zip").read_bytes() == packed.read_bytes()
 
 
-def refused_or_harmless(path, pristine):
+def is_refused_or_read_rightly(path, pristine):
     try:
         return bool(verify(path).problems) or same_values(open_store(pristine), open_store(path))
     except StoreError:
         return True
 
 
+def with_flipped_bit(data, bit):
+    flipped = bytearray(data)
+    flipped[bit // 8] ^= 1 << bit % 8
+    return flipped
+
+
+N_FLIPS = int(os.environ.get("OBYGAZE_FLIPS", "60"))
+
+
 def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(pristine, packed, tmp_path):
+    """Every second bit is one of the list of members, which is at the end and small."""
     rng = random.Random(5)
-    sound = packed.read_bytes()
-    directory = sound.index(b"PK\x01\x02")  # the list of members, which is small and at the end
-    for number in range(int(os.environ.get("OBYGAZE_FLIPS", "60"))):
-        data = bytearray(sound)
-        first = directory if number % 2 else 0  # every second bit is one of the directory
-        bit = rng.randrange(8 * first, 8 * len(data))
-        data[bit // 8] ^= 1 << bit % 8
-        path = tmp_path / "flipped.zip"
-        path.write_bytes(data)
-        assert refused_or_harmless(path, pristine), bit
+    data = packed.read_bytes()
+    start_of_list = data.index(b"PK\x01\x02")
+    path = tmp_path / "flipped.zip"
+    for number in range(N_FLIPS):
+        first_byte = start_of_list if number % 2 else 0
+        bit = rng.randrange(8 * first_byte, 8 * len(data))
+        path.write_bytes(with_flipped_bit(data, bit))
+        assert is_refused_or_read_rightly(path, pristine), bit
 
 
 def test_unpacking_gives_the_folder_back(pristine, packed, tmp_path):
@@ -123,7 +131,7 @@ def test_what_is_unzipped_can_be_read_by_all_and_written_by_its_owner(pristine, 
         assert {member.external_attr >> 16 for member in archive.infolist()} == {stat.S_IFREG | 0o644}
 
 
-def forge(path, packed, change):
+def write_zip(path, packed, change):
     """Write a zip that differs from a sound one in one way: `change` edits its [(ZipInfo, data)]."""
     with zipfile.ZipFile(packed) as archive:
         members = [(member, archive.read(member)) for member in archive.infolist()]
@@ -134,7 +142,8 @@ def forge(path, packed, change):
     return path
 
 
-def info(name, mode=stat.S_IFREG | 0o644, **changes):
+def member_called(name, mode=stat.S_IFREG | 0o644, **changes):
+    """Make the entry of a member of a zip, as `pack` makes them but for some fields."""
     member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     member.create_system = 3
     member.external_attr = mode << 16
@@ -143,50 +152,74 @@ def info(name, mode=stat.S_IFREG | 0o644, **changes):
     return member
 
 
-FOREIGN = {
-    "leads out": lambda m: m.append((info("toy-1.0.0/../../evil"), b"x")),
-    "leads out by data": lambda m: m.append((info("toy-1.0.0/data/../../evil"), b"x")),
-    "absolute": lambda m: m.append((info("/etc/passwd"), b"x")),
-    "another root": lambda m: m.append((info("other/data/x"), b"x")),
-    "backslash": lambda m: m.append((info("toy-1.0.0/data/..\\..\\evil"), b"x")),
-    "hidden": lambda m: m.append((info("toy-1.0.0/.git"), b"x")),
-    "fetch list": lambda m: m.append((info("toy-1.0.0/fetch.txt"), b"x")),
-    "folder": lambda m: m.append((info("toy-1.0.0/data/folder/"), b"")),
-    "compressed bomb": lambda m: m.append(
-        (info("toy-1.0.0/data/bomb", compress_type=zipfile.ZIP_DEFLATED), bytes(10**6))
+FOREIGN_MEMBERS = {
+    "leads out": lambda members: members.append((member_called("toy-1.0.0/../../evil"), b"x")),
+    "leads out by data": lambda members: members.append((member_called("toy-1.0.0/data/../../evil"), b"x")),
+    "absolute": lambda members: members.append((member_called("/etc/passwd"), b"x")),
+    "another root": lambda members: members.append((member_called("other/data/x"), b"x")),
+    "backslash": lambda members: members.append((member_called("toy-1.0.0/data/..\\..\\evil"), b"x")),
+    "hidden": lambda members: members.append((member_called("toy-1.0.0/.git"), b"x")),
+    "fetch list": lambda members: members.append((member_called("toy-1.0.0/fetch.txt"), b"x")),
+    "folder": lambda members: members.append((member_called("toy-1.0.0/data/folder/"), b"")),
+    "compressed bomb": lambda members: members.append(
+        (member_called("toy-1.0.0/data/bomb", compress_type=zipfile.ZIP_DEFLATED), bytes(10**6))
     ),
-    "no root": lambda m: m[1:],
-    "empty": lambda m: [] or m.clear(),
-    "twice": lambda m: m.append((copy.copy(m[3][0]), b"x")),
+    "no root": lambda members: members[1:],
+    "empty": lambda members: [] or members.clear(),
+    "twice": lambda members: members.append((copy.copy(members[3][0]), b"x")),
 }
+"""How a zip has members that no store has -> what changes its members so."""
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("case", FOREIGN)
-def test_a_foreign_member_is_refused_in_one_line(packed, tmp_path, case):
-    path = forge(tmp_path / "x.zip", packed, FOREIGN[case])
+@pytest.mark.parametrize("change", FOREIGN_MEMBERS.values(), ids=FOREIGN_MEMBERS)
+def test_a_zip_with_a_member_that_no_store_has_is_refused_in_one_line(packed, tmp_path, change):
+    path = write_zip(tmp_path / "x.zip", packed, change)
     with pytest.raises(StoreError) as error:
         open_store(path)
     assert str(error.value).startswith(str(path))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("change", FOREIGN_MEMBERS.values(), ids=FOREIGN_MEMBERS)
+def test_a_zip_with_a_member_that_no_store_has_is_not_unpacked(packed, tmp_path, change):
+    path = write_zip(tmp_path / "x.zip", packed, change)
     with pytest.raises(StoreError):
         download(open_zip(path), tmp_path / "out" / "store")
     assert not (tmp_path / "out").exists()
-    assert not (tmp_path / "evil").exists()
+    assert not (tmp_path / "evil").exists()  # to which some of the names lead
 
 
-@pytest.mark.parametrize("mode", [stat.S_IFREG | 0o644, stat.S_IFREG | 0o755, stat.S_IFLNK | 0o777])
-def test_an_extra_member_that_looks_right_is_found_by_verify_and_never_unpacked(packed, tmp_path, mode):
-    extra = (info("toy-1.0.0/data/extra", mode), b"/etc/passwd")
-    path = forge(tmp_path / "x.zip", packed, lambda m: m.append(extra))
-    assert [problem.file for problem in verify(path).problems if "extra" in problem.what] == ["data/extra"]
-    download(open_zip(path), tmp_path / "out")
+EXTRA_FILES = pytest.mark.parametrize(
+    "mode",
+    [stat.S_IFREG | 0o644, stat.S_IFREG | 0o755, stat.S_IFLNK | 0o777],
+    ids=["a file", "a program", "a link"],
+)
+
+
+def zip_with_extra_file(packed, tmp_path, mode):
+    """Make a zip with the member data/extra, which the manifest of its store does not list."""
+    extra = (member_called("toy-1.0.0/data/extra", mode), b"/etc/passwd")
+    return write_zip(tmp_path / "x.zip", packed, lambda members: members.append(extra))
+
+
+@EXTRA_FILES
+def test_verifying_a_zip_finds_a_file_that_its_manifest_does_not_list(packed, tmp_path, mode):
+    problems = verify(zip_with_extra_file(packed, tmp_path, mode)).problems
+    assert [problem.file for problem in problems if "extra" in problem.what] == ["data/extra"]
+
+
+@EXTRA_FILES
+def test_a_file_of_a_zip_that_its_manifest_does_not_list_is_not_unpacked(packed, tmp_path, mode):
+    download(open_zip(zip_with_extra_file(packed, tmp_path, mode)), tmp_path / "out")
     assert not (tmp_path / "out/data/extra").exists()
 
 
-def test_zip64_reads_the_same(pristine, tmp_path, monkeypatch):
+def test_a_store_in_a_zip_of_more_than_4_gb_reads_the_same(pristine, tmp_path, monkeypatch):
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 500)  # as if files and places were beyond 2 GB
     path = pack(FolderFiles(pristine), tmp_path / "large.zip")
-    assert b"PK\x06\x06" in path.read_bytes()
+    record_of_zip64 = b"PK\x06\x06"
+    assert record_of_zip64 in path.read_bytes()
     assert verify(path).ok
     assert same_values(open_store(pristine), open_store(path))

@@ -4,7 +4,6 @@ The server is moto's.
 """
 
 import uuid
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_obstore import connect
 from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
+from obygaze_features.store.testing import seal_arrays
 
 from ..store.toy_stores import group, sealed, tree
 
@@ -29,56 +29,76 @@ def store(tmp_path):
 
 @pytest.fixture
 def url():
+    """A place in the bucket at which there is nothing yet."""
     return f"s3://bucket/{uuid.uuid4().hex}/toy-1.0.0"
 
 
 @pytest.fixture
-def pushed(bucket, store, url):  # noqa: ARG001 - the server that takes it
+def pushed_url(bucket, store, url):  # noqa: ARG001 - the server that takes it
     """The URL of the store after it was pushed."""
     push(FolderFiles(store), url)
     return url
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_push_returns_the_url_and_shows_all_files_and_bytes(store, url):
-    shown = []
-    assert push(FolderFiles(store), url, lambda *numbers: shown.append(numbers)) == url
+def test_a_push_returns_the_url(store, url):
+    assert push(FolderFiles(store), url) == url
+
+
+@pytest.mark.usefixtures("bucket")
+def test_the_progress_of_a_push_ends_with_all_files_and_their_bytes(store, url):
+    progress = []
+    push(
+        FolderFiles(store), url, lambda n_done, n_files, n_bytes: progress.append((n_done, n_files, n_bytes))
+    )
     files = tree(store)
-    assert shown[-1] == (len(files), len(files), sum(map(len, files.values())))
+    assert progress[-1] == (len(files), len(files), sum(map(len, files.values())))
 
 
-def test_a_pushed_store_reads_as_its_folder(store, pushed):
+@pytest.fixture
+def store_of_a_large_chunk(tmp_path):
+    """A store of an array of 8 MB in one chunk, which the client sends in several parts, and the array."""
+    vectors = np.random.default_rng(0).standard_normal((1024, 2000)).astype(np.float32)
+    movie_of = {f"c{number:04d}": "m" for number in range(len(vectors))}
+    return seal_arrays(tmp_path / "large", movie_of, {"toy": {"pooled": vectors}}), vectors
+
+
+def test_a_pushed_store_reads_as_its_folder(store, pushed_url):
     local = open_store(store)
-    remote = open_store(pushed)
+    remote = open_store(pushed_url)
     assert remote.fingerprint == local.fingerprint
     assert (remote.name, remote.version) == ("toy", "1.0.0")
     assert np.array_equal(remote["toy"].pooled(), local["toy"].pooled(), equal_nan=True)
     assert np.array_equal(remote["toy"].read("tt0001-é", "tokens"), local["toy"].read("tt0001-é", "tokens"))
 
 
-def test_a_pushed_store_verifies(pushed):
-    assert verify(pushed).ok
+def test_a_pushed_store_verifies(pushed_url):
+    assert verify(pushed_url).ok
 
 
-def test_a_pushed_store_is_pulled_byte_for_byte(store, pushed, tmp_path):
-    download(locate(pushed), tmp_path / "copy")
+def test_a_pushed_store_is_pulled_byte_for_byte(store, pushed_url, tmp_path):
+    download(locate(pushed_url), tmp_path / "copy")
     assert tree(tmp_path / "copy") == tree(store)
 
 
-def test_a_store_whose_objects_need_several_parts_is_pushed(bucket, url, tmp_path):
-    from obygaze_features.store.testing import seal_arrays
-
-    rows = np.random.default_rng(0).standard_normal((1024, 2000)).astype(np.float32)
-    ids = {f"c{number:04d}": "m" for number in range(len(rows))}
-    store = seal_arrays(tmp_path / "large", ids, {"toy": {"pooled": rows}})
+def test_a_store_whose_objects_need_several_parts_is_pushed(bucket, url, store_of_a_large_chunk):
+    store, vectors = store_of_a_large_chunk
     push(FolderFiles(store), url)
-    push(FolderFiles(store), url)
-    assert "POST" in [method for method, _ in bucket.asked]
+    assert "POST" in [method for method, _ in bucket.requests]  # which begins an object of several parts
     assert verify(url).ok
-    assert np.array_equal(open_store(url)["toy"].pooled(), rows)
+    assert np.array_equal(open_store(url)["toy"].pooled(), vectors)
 
 
-def test_all_files_are_uploaded_between_the_tag_manifest_and_the_manifest(bucket, store, url):
+@pytest.mark.usefixtures("bucket")
+def test_a_store_whose_objects_need_several_parts_may_be_pushed_again(url, store_of_a_large_chunk):
+    store, _ = store_of_a_large_chunk
+    push(FolderFiles(store), url)
+    push(FolderFiles(store), url)
+    assert verify(url).ok
+
+
+def test_the_tag_manifest_is_uploaded_first_and_the_manifest_last(bucket, store, url):
+    """The first says what is on its way, and without the last there is no store."""
     push(FolderFiles(store), url)
     uploads = bucket.names("PUT")
     assert uploads[0] == "tagmanifest-sha256.txt"
@@ -86,46 +106,57 @@ def test_all_files_are_uploaded_between_the_tag_manifest_and_the_manifest(bucket
     assert sorted(uploads) == sorted(tree(store))
 
 
-def test_a_push_that_is_stopped_leaves_no_store_and_tells_no_secret(bucket, store, url):
-    bucket.puts_left = 7
+N_BEFORE_THE_STOP = 7
+
+
+@pytest.fixture
+def stopped_push(bucket, store, url):
+    """Push a store until the server refuses the eighth file; gives the error."""
+    bucket.n_puts_left = N_BEFORE_THE_STOP
     with pytest.raises(StoreError) as error:
         push(FolderFiles(store), url)
-    assert "dont-tell" not in str(error.value)
+    bucket.allow_all_puts()
+    return error.value
+
+
+@pytest.mark.usefixtures("stopped_push")
+def test_a_push_that_is_stopped_leaves_no_store(store, url):
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
         download(locate(url), store.with_name("copy"))
 
 
-def test_pushing_again_sends_what_a_stopped_push_left_after_one_list(bucket, store, url):
-    bucket.puts_left = 7
-    with pytest.raises(StoreError):
-        push(FolderFiles(store), url)
-    bucket.puts_left = -1  # no limit
-    bucket.asked.clear()
+def test_the_error_of_a_push_that_is_stopped_tells_no_secret(stopped_push):
+    assert "dont-tell" not in str(stopped_push)
+
+
+@pytest.mark.usefixtures("stopped_push")
+def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, store, url):
+    bucket.requests.clear()
     push(FolderFiles(store), url)
     assert len(bucket.names("LIST")) == 1
-    assert len(bucket.names("PUT")) == len(tree(store)) - 7
+    assert len(bucket.names("PUT")) == len(tree(store)) - N_BEFORE_THE_STOP
     assert verify(url).ok
 
 
-def test_a_store_that_is_there_already_is_not_sent_again(bucket, store, pushed):
-    bucket.asked.clear()
-    push(FolderFiles(store), pushed)
-    assert [method for method, _ in bucket.asked] == ["LIST", "GET"]
+def test_a_store_that_is_there_already_is_not_sent_again(bucket, store, pushed_url):
+    bucket.requests.clear()
+    push(FolderFiles(store), pushed_url)
+    assert [method for method, _ in bucket.requests] == ["LIST", "GET"]
 
 
-def test_pushing_again_sends_a_file_that_was_lost_alone(bucket, store, pushed):
-    obstore.delete(connect(pushed), "README.md")
-    bucket.asked.clear()
-    push(FolderFiles(store), pushed)
+def test_pushing_again_sends_only_the_file_that_was_lost(bucket, store, pushed_url):
+    obstore.delete(connect(pushed_url), "README.md")
+    bucket.requests.clear()
+    push(FolderFiles(store), pushed_url)
     assert bucket.names("PUT") == ["README.md"]
 
 
-@pytest.mark.parametrize("n_files_sent", [7, -1], ids=["in part", "whole"])
-def test_a_store_that_is_there_is_not_overwritten_by_another(bucket, store, url, tmp_path, n_files_sent):
-    bucket.puts_left = n_files_sent  # -1: no limit
-    with suppress(StoreError):
-        push(FolderFiles(store), url)
-    bucket.puts_left = -1
+@pytest.mark.parametrize("first_push", ["pushed_url", "stopped_push"])
+@pytest.mark.usefixtures("bucket")
+def test_a_store_that_is_there_whole_or_in_part_is_not_overwritten_by_another(
+    request, store, url, tmp_path, first_push
+):
+    request.getfixturevalue(first_push)
     another = sealed(tmp_path / "other", 72, [group(contact="me")])
     with pytest.raises(StoreError):
         push(FolderFiles(another), url)
@@ -141,21 +172,27 @@ def test_damage_is_found_before_it_is_published(store, url):
         push(FolderFiles(store), url)
 
 
-@pytest.mark.usefixtures("bucket")
-def test_of_two_stores_pushed_to_one_place_at_once_the_second_is_refused(store, url, tmp_path, monkeypatch):
-    """A push has found the place empty; before its first file is there another push fills the place."""
+@pytest.fixture
+def push_of_a_quicker_store(url, tmp_path, monkeypatch):
+    """Let a push of another store come between a push's look at the place and its first file; gives it."""
     quicker_store = sealed(tmp_path / "other", 72, [group(contact="me")])
     put = obstore.put
-    begun = []
+    has_begun = False
 
     def put_after_the_quicker_push(place, name, data, **options):
-        if not begun:
-            begun.append(name)
+        nonlocal has_begun
+        if not has_begun:
+            has_begun = True
             push(FolderFiles(quicker_store), url)
         return put(place, name, data, **options)
 
     monkeypatch.setattr(obstore, "put", put_after_the_quicker_push)
+    return quicker_store
+
+
+@pytest.mark.usefixtures("bucket")
+def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, push_of_a_quicker_store):
     with pytest.raises(StoreError):
         push(FolderFiles(store), url)
-    assert open_store(url).fingerprint == open_store(quicker_store).fingerprint
+    assert open_store(url).fingerprint == open_store(push_of_a_quicker_store).fingerprint
     assert verify(url, "digests").ok

@@ -23,20 +23,22 @@ pytest.importorskip("obstore")
 
 
 @pytest.fixture(scope="session")
-def whole(root):
-    return tree(root / "toy-1.0.0")
+def toy_files(served_folder):
+    """The files of the store `toy-1.0.0` that the server has, and their bytes."""
+    return tree(served_folder / "toy-1.0.0")
 
 
 FRAMES = RAGGED_ARRAYS["frames"].chunk
 CHUNK = "data/features.zarr/toy/frames/c/1/0/0"
+"""The second of three chunks of frames."""
 
 
 @pytest.fixture
-def leave_partial_chunk(whole, tmp_path):
-    """Leave what a stopped pull leaves: the beginning of a chunk."""
+def leave_partial_chunk(toy_files, tmp_path):
+    """Leave what a stopped pull leaves: bytes that it had of a chunk."""
 
     def leave(data):
-        digest = hashlib.sha256(whole[CHUNK]).hexdigest()
+        digest = hashlib.sha256(toy_files[CHUNK]).hexdigest()
         partial = tmp_path / "copy.pulling" / f"{CHUNK}.{digest}.partial"
         partial.parent.mkdir(parents=True, exist_ok=True)
         partial.write_bytes(data)
@@ -57,10 +59,11 @@ def pull(url, destination, **settings):
 
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
-def test_what_is_pulled_is_the_store_byte_for_byte(site, whole, tmp_path, place):
-    pulled = pull(f"{site.url}/{place}", tmp_path / "copy-1.0.0")
-    assert tree(tmp_path / "copy-1.0.0") == whole
-    assert (pulled.files, pulled.kept, pulled.left) == (len(whole) - 1, 0, 0)
+def test_what_is_pulled_is_the_store_byte_for_byte(server, toy_files, tmp_path, place):
+    pulled = pull(f"{server.url}/{place}", tmp_path / "copy-1.0.0")
+    assert tree(tmp_path / "copy-1.0.0") == toy_files
+    n_files_but_the_tag_manifest = len(toy_files) - 1
+    assert (pulled.files, pulled.kept, pulled.left) == (n_files_but_the_tag_manifest, 0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
 
 
@@ -70,166 +73,210 @@ class Busy(Handler):
     status = 500
 
     def do_GET(self):  # noqa: N802
-        if any(path == self.path for _, path, _ in self.server.asked):
+        if any(path == self.path for _, path, _ in self.server.requests):
             super().do_GET()
         else:
-            self.server.asked.append((self.command, self.path, ""))
+            self.server.requests.append((self.command, self.path, ""))
             self.answer(self.status)
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("status", [408, 429, 500, 503])
-def test_a_server_that_is_busy_for_a_moment_is_asked_again(root, whole, tmp_path, monkeypatch, status):
+@pytest.mark.parametrize("busy_status", [408, 429, 500, 503])
+def test_a_server_that_is_busy_for_a_moment_is_asked_again(
+    served_folder, toy_files, tmp_path, monkeypatch, busy_status
+):
+    class BusyWithThisStatus(Busy):
+        status = busy_status
+
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
-    with serving(root, type("Busy", (Busy,), {"status": status})) as site:
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
-    assert tree(tmp_path / "copy-1.0.0") == whole
+    with serving(served_folder, BusyWithThisStatus) as server:
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy-1.0.0")
+    assert tree(tmp_path / "copy-1.0.0") == toy_files
 
 
-def test_pulling_again_fetches_what_was_damaged_alone(site, root, whole, tmp_path):
+def test_pulling_again_fetches_only_what_was_damaged(server, served_folder, toy_files, tmp_path):
+    """A chunk is damaged, and git-annex has put a link in place of a file."""
     copy = tmp_path / "copy"
-    pull(f"{site.url}/toy-1.0.0", copy)
+    pull(f"{server.url}/toy-1.0.0", copy)
     (copy / CHUNK).write_bytes(b"rubbish")
     (copy / "README.md").unlink()
-    (copy / "README.md").symlink_to(root / "toy-1.0.0" / "README.md")  # as git-annex does
-    site.asked.clear()
-    pulled = pull(f"{site.url}/toy-1.0.0", copy)
-    assert tree(copy) == whole
+    (copy / "README.md").symlink_to(served_folder / "toy-1.0.0" / "README.md")
+    server.requests.clear()
+    pulled = pull(f"{server.url}/toy-1.0.0", copy)
+    assert tree(copy) == toy_files
     assert not (copy / "README.md").is_symlink()
     assert pulled.files == 2
-    chunks_asked_for = [path for _, path, _ in site.asked if "/c/" in path]
+    chunks_asked_for = [path for _, path, _ in server.requests if "/c/" in path]
     assert len(chunks_asked_for) == 1
 
 
-@pytest.mark.usefixtures("client")
-def test_a_broken_off_file_is_continued_not_sent_again(tmp_path):
+@pytest.fixture
+def big_file(tmp_path):
+    """Three megabytes in the file store/big of the folder."""
     data = np.random.default_rng(0).bytes(3_000_000)
     (tmp_path / "store").mkdir()
     (tmp_path / "store/big").write_bytes(data)
-    with serving(tmp_path) as site:
-        site.drops = {"/big": 6}  # more often than the client itself tries again
-        count = []
-        digest = hashlib.sha256(data).hexdigest()
-        download_file(
-            locate(f"{site.url}/store"),
-            "big",
-            tmp_path / "big",
-            digest,
-            lambda *progress: count.append(progress),
-        )
-    assert (tmp_path / "big").read_bytes() == data
-    assert site.sent < 1.1 * len(data)
-    assert sum(progress for _, _, progress in count) == len(data)
+    return data
 
 
 @pytest.mark.usefixtures("client")
-def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(site, tmp_path):
-    site.page = b"<!doctype html><title>Not here</title>"
+def test_a_file_that_breaks_off_on_the_way_is_continued_where_it_stopped(big_file, tmp_path):
+    progress_bytes = []
+    with serving(tmp_path) as server:
+        server.n_breaks_left = {"/big": 6}  # more often than the client itself tries again
+        download_file(
+            locate(f"{server.url}/store"),
+            "big",
+            tmp_path / "big",
+            hashlib.sha256(big_file).hexdigest(),
+            lambda _n_files, _n_of_files, n_bytes: progress_bytes.append(n_bytes),
+        )
+    assert (tmp_path / "big").read_bytes() == big_file
+    assert server.n_bytes_sent < 1.1 * len(big_file)
+    assert sum(progress_bytes) == len(big_file)
+
+
+@pytest.mark.usefixtures("client")
+def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(server, tmp_path):
+    server.page_for_missing_files = b"<!doctype html><title>Not here</title>"
     with pytest.raises(StoreError, match="web page"):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
-def test_a_server_that_never_gets_past_the_middle_is_given_up(tmp_path, monkeypatch):
-    """It gives whole files only, so that every attempt begins again."""
+def test_a_server_that_always_breaks_off_in_the_middle_is_given_up(big_file, tmp_path, monkeypatch):
+    """It gives no ranges, so that every attempt begins again at the first byte."""
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store/big").write_bytes(bytes(1_000_000))
-    with serving(tmp_path) as site:
-        site.ranges = False
-        site.drops = {"/big": 100}
+    with serving(tmp_path) as server:
+        server.answers_ranges = False
+        server.n_breaks_left = {"/big": 100}
+        digest = hashlib.sha256(big_file).hexdigest()
         with pytest.raises(InterruptedTransferError):
-            download_file(locate(f"{site.url}/store"), "big", tmp_path / "big", "0" * 64, lambda *_: None)
-        assert site.drops["/big"] > 50
+            download_file(locate(f"{server.url}/store"), "big", tmp_path / "big", digest, lambda *_: None)
+        n_attempts = 100 - server.n_breaks_left["/big"]
+        assert n_attempts < 50
 
 
-def test_a_pull_that_is_stopped_makes_no_store(site, tmp_path):
-    site.lost = {CHUNK}
-    with pytest.raises(StoreError, match="frames/c/1/0/0"):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+def test_a_pull_that_is_stopped_makes_no_store(server, tmp_path):
+    server.missing_files = {CHUNK}
+    with pytest.raises(StoreError, match=CHUNK):
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
     with pytest.raises(StoreError, match=r"copy\.pulling"):
         open_store(tmp_path / "copy.pulling")
 
 
-def test_pulling_again_goes_on_where_a_stopped_pull_was(site, whole, leave_partial_chunk, tmp_path):
-    site.lost = {CHUNK}
+def test_pulling_again_goes_on_where_a_stopped_pull_was(server, toy_files, leave_partial_chunk, tmp_path):
+    server.missing_files = {CHUNK}
     with pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    site.lost = set()
-    site.asked = []
-    leave_partial_chunk(whole[CHUNK][:700])
-    pulled = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    assert tree(tmp_path / "copy") == whole
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    server.missing_files = set()
+    server.requests = []
+    leave_partial_chunk(toy_files[CHUNK][:700])
+    pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    assert tree(tmp_path / "copy") == toy_files
     assert pulled.kept > 20  # nearly all files of the store
-    assert [span for _, path, span in site.asked if path.endswith(CHUNK)] == ["bytes=700-"]
+    assert [span for _, path, span in server.requests if path.endswith(CHUNK)] == ["bytes=700-"]
 
 
-def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(site, whole, leave_partial_chunk, tmp_path):
+def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(server, toy_files, leave_partial_chunk, tmp_path):
     leave_partial_chunk(b"rubbish")
     (tmp_path / "copy.pulling/data/stray").write_text("x", encoding="utf-8")
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    assert tree(tmp_path / "copy") == whole
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    assert tree(tmp_path / "copy") == toy_files
 
 
 @pytest.mark.usefixtures("client")
-def test_a_file_that_arrives_with_a_wrong_byte_is_fetched_once_more_and_then_refused(site, tmp_path):
-    site.flips = {"/toy/frames/c/1/0/0"}
-    with pytest.raises(StoreError, match="frames/c/1/0/0"):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
+def test_a_file_that_arrives_with_a_wrong_byte_is_fetched_once_more_and_then_refused(server, tmp_path):
+    server.damaged_files = {CHUNK}
+    with pytest.raises(StoreError, match=CHUNK):
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-    assert len([path for _, path, _ in site.asked if path.endswith("/toy/frames/c/1/0/0")]) == 2
+    assert len([path for _, path, _ in server.requests if path.endswith(CHUNK)]) == 2
+
+
+def list_another_file(store, name, digest):
+    """Add a file to the manifest of a store, and give its tag manifest the manifest's new digest."""
+    from obygaze_features.io import file_sha256
+    from obygaze_features.store.store_files import digests_bytes, parse_digests
+
+    def add(manifest, added_name, added_digest):
+        digests, _ = parse_digests((store / manifest).read_bytes())
+        digests[added_name] = added_digest
+        (store / manifest).write_bytes(digests_bytes(digests))
+
+    add("manifest-sha256.txt", name, digest)
+    digest_of_manifest = file_sha256(store / "manifest-sha256.txt")
+    add("tagmanifest-sha256.txt", "manifest-sha256.txt", digest_of_manifest)
+
+
+SOME_DIGEST = "a" * 64
 
 
 @pytest.mark.parametrize(
     ("name", "digest"),
     [
-        *((name, "a" * 64) for name in ("../evil", "data/../../evil", "/evil", "data//x", "data/a\\b")),
-        *((name, "a" * 64) for name in ("data/.x", "data/x.partial", "e/x", f"data/{'x' * 190}")),
+        ("../evil", SOME_DIGEST),
+        ("data/../../evil", SOME_DIGEST),
+        ("/evil", SOME_DIGEST),
+        ("data//x", SOME_DIGEST),
+        ("data/a\\b", SOME_DIGEST),
+        ("data/.x", SOME_DIGEST),
+        ("data/x.partial", SOME_DIGEST),
+        ("e/x", SOME_DIGEST),
+        (f"data/{'x' * 190}", SOME_DIGEST),
         ("data/extra", "x" * 64),
         ("data/extra", "../" * 21 + "x"),
     ],
+    ids=[
+        "the folder above",
+        "above by a detour",
+        "absolute",
+        "a folder without a name",
+        "a backslash",
+        "hidden",
+        "a partial file",
+        "outside data",
+        "a long name",
+        "no digest",
+        "a path as the digest",
+    ],
 )
-def test_a_manifest_that_leads_out_of_the_store_is_refused(root, tmp_path, name, digest):
-    from obygaze_features.io import file_sha256
-    from obygaze_features.store.store_files import digests_bytes, parse_digests
-
-    site = tmp_path / "site"
-    shutil.copytree(root / "toy-1.0.0", site / "toy")
-    for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
-        digests, _ = parse_digests((site / "toy" / manifest).read_bytes())
-        if manifest.startswith("tag"):
-            digests["manifest-sha256.txt"] = file_sha256(site / "toy/manifest-sha256.txt")
-        else:
-            digests[name] = digest
-        (site / "toy" / manifest).write_bytes(digests_bytes(digests))
-    with serving(site) as served, pytest.raises(StoreError, match=r"manifest-sha256\.txt"):
-        pull(f"{served.url}/toy", tmp_path / "copy")
+def test_a_manifest_that_names_a_file_that_no_store_has_is_refused(served_folder, tmp_path, name, digest):
+    folder = tmp_path / "served"
+    shutil.copytree(served_folder / "toy-1.0.0", folder / "toy")
+    list_another_file(folder / "toy", name, digest)
+    with serving(folder) as server, pytest.raises(StoreError, match=r"manifest-sha256\.txt"):
+        pull(f"{server.url}/toy", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
+N_CHUNKS = {"frames": 3, "tokens": 10}
+"""Chunks of the arrays of the group `toy`; the vectors of all clips are one chunk."""
+
+
 @pytest.mark.usefixtures("client")
-def test_without_ranges_a_whole_store_can_still_be_pulled(site, whole, leave_partial_chunk, tmp_path):
-    site.ranges = False
-    site.drops = {CHUNK: 1}
-    leave_partial_chunk(whole[CHUNK][:99])
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    assert tree(tmp_path / "copy") == whole
+def test_without_ranges_a_whole_store_can_still_be_pulled(server, toy_files, leave_partial_chunk, tmp_path):
+    server.answers_ranges = False
+    server.n_breaks_left = {CHUNK: 1}
+    leave_partial_chunk(toy_files[CHUNK][:99])
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    assert tree(tmp_path / "copy") == toy_files
 
 
-def test_a_folder_that_is_no_store_is_not_pulled_into(site, tmp_path):
+def test_a_folder_that_is_no_store_is_not_pulled_into(server, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", tmp_path / "mine")
+        pull(f"{server.url}/toy-1.0.0", tmp_path / "mine")
     assert tree(tmp_path / "mine") == {"notes.txt": b"mine"}
 
 
-def test_another_store_is_not_pulled_into(site, tmp_path):
+def test_another_store_is_not_pulled_into(server, tmp_path):
     another = sealed(tmp_path, 8, name="other")
     before = tree(another)
     with pytest.raises(StoreError):
-        pull(f"{site.url}/toy-1.0.0", another)
+        pull(f"{server.url}/toy-1.0.0", another)
     assert tree(another) == before
 
 
@@ -237,14 +284,14 @@ def test_another_store_is_not_pulled_into(site, tmp_path):
 
 
 @pytest.fixture
-def pooled_copy(site, tmp_path):
+def pooled_copy(server, tmp_path):
     """A copy of the arrays `pooled` alone."""
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     return tmp_path / "copy"
 
 
-def test_a_copy_of_one_array_reads_that_array(root, pooled_copy):
-    original = open_store(root / "toy-1.0.0")
+def test_a_copy_of_one_array_reads_that_array(served_folder, pooled_copy):
+    original = open_store(served_folder / "toy-1.0.0")
     store = open_store(pooled_copy)
     assert store.fingerprint == original.fingerprint
     for name in ("toy", "alone"):
@@ -252,9 +299,9 @@ def test_a_copy_of_one_array_reads_that_array(root, pooled_copy):
     assert store["toy"].n_frames == original["toy"].n_frames
 
 
-def test_pulling_one_array_asks_for_no_chunk_of_another(site, pooled_copy):
+def test_pulling_one_array_asks_for_no_chunk_of_another(server, pooled_copy):
     assert pooled_copy.exists()
-    assert not [path for _, path, _ in site.asked if "/frames/c" in path or "/tokens/c" in path]
+    assert not [path for _, path, _ in server.requests if "/frames/c" in path or "/tokens/c" in path]
 
 
 @pytest.mark.parametrize(
@@ -271,72 +318,73 @@ def test_reading_an_array_that_was_not_pulled_names_the_list_of_absent_files(poo
         read(open_store(pooled_copy)["toy"])
 
 
-def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(site, tmp_path):
-    pulled = pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(server, tmp_path):
+    pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     absent = absent_files(FolderFiles(tmp_path / "copy"))
-    n_chunks_of_frames, n_chunks_of_tokens = 3, 10
-    assert len(absent) == pulled.left == n_chunks_of_frames + n_chunks_of_tokens
-    name = "data/features.zarr/toy/frames/c/2/0/0"
-    assert absent[name] == f"{site.url}/toy-1.0.0/{name}"
+    assert len(absent) == pulled.left == N_CHUNKS["frames"] + N_CHUNKS["tokens"]
+    assert absent[CHUNK] == f"{server.url}/toy-1.0.0/{CHUNK}"
 
 
 @pytest.fixture
-def clipped_copy(site, tmp_path):
-    """A copy of the vectors and of one clip's frames, in chunk 1 of 3; the 10 chunks of tokens are left."""
+def copy_of_one_clip(server, tmp_path):
+    """A copy of the vectors of all clips and of the frames of one, which are in `CHUNK`."""
     copy = tmp_path / "copy"
-    pull(f"{site.url}/toy-1.0.0", copy, arrays=["pooled", "frames"], clips=["tt0070-é"])
+    pull(f"{server.url}/toy-1.0.0", copy, arrays=["pooled", "frames"], clips=["tt0070-é"])
     return copy
 
 
-KEPT_CHUNKS = ["data/features.zarr/toy/frames/c/1/0/0", "data/features.zarr/toy/pooled/c/0/0"]
+PULLED_FILES = [CHUNK, "data/features.zarr/toy/pooled/c/0/0", "README.md"]
 
 
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
-def test_a_copy_of_some_clips_verifies_and_counts_the_files_that_were_not_pulled(clipped_copy, depth):
-    report = verify(clipped_copy, depth)
+def test_a_copy_of_some_clips_verifies_and_counts_the_files_that_were_not_pulled(copy_of_one_clip, depth):
+    report = verify(copy_of_one_clip, depth)
     assert report.ok, report.problems
-    n_chunks_of_frames, n_chunks_of_tokens = 2, 10
-    assert report.counts["not pulled"] == n_chunks_of_frames + n_chunks_of_tokens
+    n_chunks_of_other_clips = N_CHUNKS["frames"] - 1
+    assert report.counts["not pulled"] == n_chunks_of_other_clips + N_CHUNKS["tokens"]
+
+
+def flip_last_bit(path):
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
 
 
 @pytest.mark.parametrize("depth", ["digests", "full"])
-@pytest.mark.parametrize("name", [*KEPT_CHUNKS, "README.md"])
-def test_a_flipped_bit_in_a_partial_copy_is_found_by_digests(clipped_copy, depth, name):
-    sound = (clipped_copy / name).read_bytes()
-    (clipped_copy / name).write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
-    assert name in {problem.file for problem in verify(clipped_copy, depth).problems}
+@pytest.mark.parametrize("name", PULLED_FILES)
+def test_verifying_a_partial_copy_by_digests_finds_a_flipped_bit(copy_of_one_clip, depth, name):
+    flip_last_bit(copy_of_one_clip / name)
+    assert name in {problem.file for problem in verify(copy_of_one_clip, depth).problems}
 
 
-def test_a_flipped_bit_in_the_card_of_a_partial_copy_is_found_quickly(clipped_copy):
-    sound = (clipped_copy / "README.md").read_bytes()
-    (clipped_copy / "README.md").write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
-    assert "README.md" in {problem.file for problem in verify(clipped_copy, "quick").problems}
-
-
-@pytest.mark.parametrize("depth", ["digests", "full"])
-@pytest.mark.parametrize("name", [*KEPT_CHUNKS, "README.md"])
-def test_a_file_that_a_partial_copy_lost_is_missed_by_digests(clipped_copy, depth, name):
-    (clipped_copy / name).unlink()
-    assert verify(clipped_copy, depth).problems
+def test_verifying_a_partial_copy_quickly_finds_a_flipped_bit_in_its_card(copy_of_one_clip):
+    flip_last_bit(copy_of_one_clip / "README.md")
+    assert "README.md" in {problem.file for problem in verify(copy_of_one_clip, "quick").problems}
 
 
 @pytest.mark.parametrize("depth", ["digests", "full"])
-def test_a_list_of_absent_files_that_are_not_of_the_store_is_found_by_digests(clipped_copy, depth):
-    (clipped_copy / "fetch.txt").write_text("https://example.org/x - data/nothing\n", encoding="utf-8")
-    assert any(problem.file == "fetch.txt" for problem in verify(clipped_copy, depth).problems)
+@pytest.mark.parametrize("name", PULLED_FILES)
+def test_verifying_a_partial_copy_by_digests_finds_that_a_file_was_lost(copy_of_one_clip, depth, name):
+    (copy_of_one_clip / name).unlink()
+    assert verify(copy_of_one_clip, depth).problems
+
+
+@pytest.mark.parametrize("depth", ["digests", "full"])
+def test_verifying_by_digests_finds_a_list_of_absent_files_that_the_store_never_had(copy_of_one_clip, depth):
+    (copy_of_one_clip / "fetch.txt").write_text("https://example.org/x - data/nothing\n", encoding="utf-8")
+    assert any(problem.file == "fetch.txt" for problem in verify(copy_of_one_clip, depth).problems)
 
 
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
-def test_a_torn_list_of_absent_files_is_found_at_every_depth(clipped_copy, depth):
-    (clipped_copy / "fetch.txt").write_text("nonsense\n", encoding="utf-8")
-    whats = [problem.what for problem in verify(clipped_copy, depth).problems]
-    assert any("line 1: expected 'URL - FILE'" in what for what in whats)
+def test_verifying_at_any_depth_finds_a_torn_list_of_absent_files(copy_of_one_clip, depth):
+    (copy_of_one_clip / "fetch.txt").write_text("nonsense\n", encoding="utf-8")
+    messages = [problem.what for problem in verify(copy_of_one_clip, depth).problems]
+    assert any("line 1: expected 'URL - FILE'" in message for message in messages)
 
 
-def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
+def test_the_frames_of_some_clips_come_with_their_chunks(server, served_folder, tmp_path):
     copy = tmp_path / "copy"
-    pull(f"{site.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
-    same = open_store(root / "toy-1.0.0")["toy"]
+    pull(f"{server.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
+    same = open_store(served_folder / "toy-1.0.0")["toy"]
     group = open_store(copy)["toy"]
     for clip in ("tt0070-é", "tt0149-é"):
         for array in ("pooled", "frames", "tokens"):
@@ -347,9 +395,9 @@ def test_the_frames_of_some_clips_come_with_their_chunks(site, root, tmp_path):
 
 
 @pytest.fixture(params=["ragged-1.0.0", "ragged-1.0.0.zip"])
-def ragged_url(site, request):
+def ragged_url(server, request):
     """A store of frames of any number on a server, as a folder and as a zip."""
-    return f"{site.url}/{request.param}"
+    return f"{server.url}/{request.param}"
 
 
 @pytest.fixture
@@ -359,8 +407,8 @@ def ragged_copy(ragged_url, tmp_path):
     return tmp_path / "copy"
 
 
-def test_a_copy_of_some_clips_reads_their_ragged_frames(root, ragged_copy):
-    original = open_store(root / "ragged-1.0.0")["toy"]
+def test_a_copy_of_some_clips_reads_their_ragged_frames(served_folder, ragged_copy):
+    original = open_store(served_folder / "ragged-1.0.0")["toy"]
     group = open_store(ragged_copy)["toy"]
     assert np.array_equal(group.row_size, original.row_size)
     assert np.array_equal(group.time_s, original.time_s)
@@ -372,18 +420,19 @@ def copied_chunks(copy):
     return {int(path.parent.name) for path in copy.glob("data/features.zarr/toy/frames/c/*/0")}
 
 
-def test_a_copy_of_some_clips_has_the_chunks_that_their_frames_lie_in_alone(root, ragged_copy):
-    chunks_of = frame_chunks(open_store(root / "ragged-1.0.0")["toy"])
-    assert copied_chunks(ragged_copy) == chunks_of["c07"] | chunks_of["c31"]
-    assert copied_chunks(ragged_copy) < set().union(*chunks_of.values())
+def test_a_copy_of_some_clips_has_only_the_chunks_with_their_frames(served_folder, ragged_copy):
+    chunks_of = frame_chunks(open_store(served_folder / "ragged-1.0.0")["toy"])
+    all_chunks = set().union(*chunks_of.values())
+    pulled_chunks = copied_chunks(ragged_copy)
+    assert pulled_chunks == chunks_of["c07"] | chunks_of["c31"]
+    assert pulled_chunks < all_chunks
 
 
-def test_a_copy_of_some_clips_refuses_frames_that_it_lacks(root, ragged_copy):
+def test_a_copy_of_some_clips_refuses_to_read_frames_that_were_not_pulled(served_folder, ragged_copy):
     group = open_store(ragged_copy)["toy"]
-    chunks_of = frame_chunks(open_store(root / "ragged-1.0.0")["toy"])
-    lacking = [clip for clip, chunks in chunks_of.items() if not chunks <= copied_chunks(ragged_copy)]
-    assert lacking
-    for clip in lacking[:2]:
+    chunks_of = frame_chunks(open_store(served_folder / "ragged-1.0.0")["toy"])
+    not_pulled = [clip for clip, chunks in chunks_of.items() if not chunks <= copied_chunks(ragged_copy)]
+    for clip in not_pulled[:2]:
         with pytest.raises(StoreError, match=r"fetch\.txt"):
             group.read(clip, "frames")
 
@@ -393,9 +442,9 @@ def test_a_pulled_copy_of_some_ragged_clips_verifies_without_problems(ragged_cop
     assert report.ok, report.problems
 
 
-def test_pulling_the_rest_of_a_ragged_store_makes_the_copy_whole(root, ragged_url, ragged_copy):
+def test_pulling_the_rest_of_a_ragged_store_makes_the_copy_whole(served_folder, ragged_url, ragged_copy):
     pull(ragged_url, ragged_copy)
-    assert tree(ragged_copy) == tree(root / "ragged-1.0.0")
+    assert tree(ragged_copy) == tree(served_folder / "ragged-1.0.0")
 
 
 def frame_chunks(group):
@@ -408,47 +457,58 @@ def frame_chunks(group):
     return chunks
 
 
-def test_a_damaged_chunk_of_a_part_of_ragged_frames_is_found(site, tmp_path):
+def test_verifying_a_copy_of_some_ragged_clips_finds_a_damaged_chunk(server, tmp_path):
     copy = tmp_path / "copy"
-    pull(f"{site.url}/ragged-1.0.0", copy, clips=["c07"])
+    pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
     assert verify(copy, "full").ok
-    chunk = min(copy.glob("data/features.zarr/toy/frames/c/*/0"))
-    sound = chunk.read_bytes()
-    chunk.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    flip_last_bit(min(copy.glob("data/features.zarr/toy/frames/c/*/0")))
     assert verify(copy, "full").problems
 
 
-@pytest.mark.parametrize("place", ["ragged-1.0.0", "ragged-1.0.0.zip"])
-def test_frames_of_any_number_are_read_from_servers_and_zips(site, root, place):
-    same = open_store(root / "ragged-1.0.0")["toy"]
-    for where in (f"{site.url}/{place}", root / place):
-        store = open_store(where)
-        assert store["toy"].frames().tobytes() == same.frames().tobytes()
-        assert np.array_equal(store["toy"].read("c05", "frames"), same.read("c05", "frames"))
-        assert store.to_zarr()["toy/frames"][:].tobytes() == same.frames().tobytes()
-        assert np.array_equal(store["toy"].to_xarray().frames[5:1500].values, same.frames()[5:1500])
-        assert verify(where, "full").ok
+@pytest.fixture(params=["folder on a server", "zip on a server", "zip"])
+def place_of_ragged_store(request, server, served_folder):
+    """Where the store with any number of frames for each clip is read from."""
+    return {
+        "folder on a server": f"{server.url}/ragged-1.0.0",
+        "zip on a server": f"{server.url}/ragged-1.0.0.zip",
+        "zip": served_folder / "ragged-1.0.0.zip",
+    }[request.param]
 
 
-def test_a_second_array_is_added_to_a_partial_copy(site, pooled_copy):
-    pull(f"{site.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
+def test_ragged_frames_are_read_from_servers_and_zips(served_folder, place_of_ragged_store):
+    frames = open_store(served_folder / "ragged-1.0.0")["toy"].frames()
+    store = open_store(place_of_ragged_store)
+    assert store["toy"].frames().tobytes() == frames.tobytes()
+    assert store.to_zarr()["toy/frames"][:].tobytes() == frames.tobytes()
+    assert np.array_equal(store["toy"].to_xarray().frames[5:1500].values, frames[5:1500])
+
+
+def test_ragged_frames_of_a_clip_are_read_from_servers_and_zips(served_folder, place_of_ragged_store):
+    frames_of_clip = open_store(served_folder / "ragged-1.0.0")["toy"].read("c05", "frames")
+    assert np.array_equal(open_store(place_of_ragged_store)["toy"].read("c05", "frames"), frames_of_clip)
+
+
+def test_a_store_of_ragged_frames_verifies_on_servers_and_in_zips(place_of_ragged_store):
+    assert verify(place_of_ragged_store, "full").ok
+
+
+def test_a_second_array_is_added_to_a_partial_copy(server, pooled_copy):
+    pull(f"{server.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
     assert open_store(pooled_copy)["toy"].frames().shape == (150, 3, 4)
-    n_chunks_of_tokens = 10
-    assert verify(pooled_copy, "full").counts["not pulled"] == n_chunks_of_tokens
+    assert verify(pooled_copy, "full").counts["not pulled"] == N_CHUNKS["tokens"]
 
 
-def test_pulling_everything_makes_a_partial_copy_whole(site, whole, pooled_copy):
-    pull(f"{site.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
-    pulled = pull(f"{site.url}/toy-1.0.0", pooled_copy)
-    n_chunks_of_tokens = 10
-    assert (pulled.files, pulled.left) == (n_chunks_of_tokens, 0)
-    assert tree(pooled_copy) == whole
+def test_pulling_everything_makes_a_partial_copy_whole(server, toy_files, pooled_copy):
+    pull(f"{server.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
+    pulled = pull(f"{server.url}/toy-1.0.0", pooled_copy)
+    assert (pulled.files, pulled.left) == (N_CHUNKS["tokens"], 0)
+    assert tree(pooled_copy) == toy_files
 
 
-def test_pulling_one_array_leaves_a_whole_copy_whole(site, whole, tmp_path):
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy")
-    pull(f"{site.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
-    assert tree(tmp_path / "copy") == whole
+def test_pulling_one_array_leaves_a_whole_copy_whole(server, toy_files, tmp_path):
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+    pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+    assert tree(tmp_path / "copy") == toy_files
 
 
 def test_a_partial_copy_is_not_packed(pooled_copy, tmp_path):
@@ -456,38 +516,70 @@ def test_a_partial_copy_is_not_packed(pooled_copy, tmp_path):
         pack(FolderFiles(pooled_copy), tmp_path / "x.zip")
 
 
-@pytest.mark.parametrize("place", ["a folder", "s3://bucket/toy"])
-def test_a_partial_copy_is_not_pushed(pooled_copy, tmp_path, place):
+def test_a_partial_copy_is_not_pushed_to_a_folder(pooled_copy, tmp_path):
     with pytest.raises(StoreError):
-        push(FolderFiles(pooled_copy), str(tmp_path / "there") if place == "a folder" else place)
+        push(FolderFiles(pooled_copy), str(tmp_path / "share"))
 
 
-def test_a_partial_copy_from_a_path_with_odd_signs_verifies_and_does_not_hold_the_path(root, tmp_path):
-    there = tmp_path / "Ann Müller's 100% films" / "f 50% ü - data-1.0.0"
-    shutil.copytree(root / "toy-1.0.0", there)
+def test_a_partial_copy_is_not_pushed_to_a_server(pooled_copy):
+    with pytest.raises(StoreError):
+        push(FolderFiles(pooled_copy), "s3://bucket/toy")
+
+
+@pytest.fixture
+def oddly_named_store(served_folder, tmp_path):
+    """A store in the folder of a person, whose path has blanks, an umlaut, an apostrophe and percents."""
+    store = tmp_path / "Ann Müller's 100% films" / "f 50% ü - data-1.0.0"
+    shutil.copytree(served_folder / "toy-1.0.0", store)
+    return store
+
+
+def test_a_partial_copy_of_an_oddly_named_store_verifies_and_can_be_completed(oddly_named_store, tmp_path):
     copy = tmp_path / "copy of it"
-    pull(there, copy, arrays=["pooled"])
+    pull(oddly_named_store, copy, arrays=["pooled"])
     assert verify(copy, "full").ok
-    lines = (copy / "fetch.txt").read_text(encoding="ascii").splitlines()
-    assert all(len(line.split()) == 3 for line in lines)  # RFC 8493: URL, length, name
-    url, _, listed = lines[0].split()
-    assert unquote(url) == f"file:{there.name}/{listed}"
-    assert not [data for data in tree(copy).values() if b"ller" in data or str(tmp_path).encode() in data]
-    pull(there, copy)
+    pull(oddly_named_store, copy)
     assert verify(copy, "full").ok
+
+
+def test_the_list_of_absent_files_of_an_oddly_named_store_has_three_fields_a_line(
+    oddly_named_store, tmp_path
+):
+    """RFC 8493: URL, length and name, parted by blanks."""
+    pull(oddly_named_store, tmp_path / "copy", arrays=["pooled"])
+    lines = (tmp_path / "copy" / "fetch.txt").read_text(encoding="ascii").splitlines()
+    for line in lines:
+        url, _, name = line.split()
+        assert unquote(url) == f"file:{oddly_named_store.name}/{name}"
+
+
+def test_a_partial_copy_holds_no_path_of_the_store_that_it_is_of(oddly_named_store, tmp_path):
+    pull(oddly_named_store, tmp_path / "copy", arrays=["pooled"])
+    for data in tree(tmp_path / "copy").values():
+        assert "Müller"[2:].encode() not in data  # in whatever way the umlaut is written
+        assert str(tmp_path).encode() not in data
 
 
 # --- pushing to a folder
 
 
-def test_a_store_is_pushed_to_a_folder_and_not_over_http(root, whole, tmp_path):
-    store = FolderFiles(root / "toy-1.0.0")
-    assert push(store, str(tmp_path / "share")) == str(tmp_path / "share")
-    assert tree(tmp_path / "share") == whole
-    for place in ("https://example.org/toy", tmp_path / "share/toy-1.0.0"):  # a store never changes
-        with pytest.raises(StoreError):
-            push(store, place)
-    assert tree(tmp_path / "share") == whole
+def test_a_store_is_pushed_to_a_folder_byte_for_byte(served_folder, toy_files, tmp_path):
+    share = str(tmp_path / "share")
+    assert push(FolderFiles(served_folder / "toy-1.0.0"), share) == share
+    assert tree(tmp_path / "share") == toy_files
+
+
+def test_a_store_is_not_pushed_over_http(served_folder):
+    with pytest.raises(StoreError):
+        push(FolderFiles(served_folder / "toy-1.0.0"), "https://example.org/toy")
+
+
+def test_a_store_is_not_pushed_into_another_store(served_folder, toy_files, tmp_path):
+    store = FolderFiles(served_folder / "toy-1.0.0")
+    push(store, str(tmp_path / "share"))
+    with pytest.raises(StoreError):
+        push(store, tmp_path / "share/toy-1.0.0")
+    assert tree(tmp_path / "share") == toy_files  # a store never changes
 
 
 def test_a_store_without_a_licence_is_not_pushed(tmp_path):

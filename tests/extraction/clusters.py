@@ -97,8 +97,8 @@ EXITS_143_ON_SECOND_TERM = f"trap 'trap \"exit 143\" TERM; touch ready.2' TERM; 
 SCONTROL = '[ "$1" = show ] && echo "ClusterName = alpha" || echo "$@" > asked'
 
 
-class Folder:
-    """A folder with stand-ins for the command and Slurm's, in which a job script is run.
+class FakeSlurm:
+    """A folder with stand-ins for the command and for those of Slurm, in which a job script is run.
 
     `command` is what the command `name` does, after it wrote its arguments to a file; `limit` the time limit
     that squeue tells of the job.
@@ -131,7 +131,7 @@ class Folder:
         return running.returncode, output
 
     @property
-    def asked(self) -> str:
+    def asked_of_slurm(self) -> str:
         """What Slurm was asked for."""
         path = self.folder / "asked"
         return path.read_text(encoding="utf-8").strip() if path.exists() else ""

@@ -32,7 +32,7 @@ def last_report(run):
 
 
 @pytest.fixture(scope="session")
-def tree() -> Callable[[Path], dict[str, str]]:
+def file_digests() -> Callable[[Path], dict[str, str]]:
     """Digest of every file below a folder, by its path."""
 
     def digests(folder: Path) -> dict[str, str]:
@@ -89,29 +89,30 @@ def stop_by() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
-def hold(tmp_path) -> "Hold":
-    return Hold(tmp_path / "held")
+def pause(tmp_path) -> "Pause":
+    return Pause(tmp_path / "paused")
 
 
-class Hold:
-    """A folder in which runs wait, once so many clips stand in their journals, until they may go on.
+class Pause:
+    """A pause of runs once so many clips stand in their journals, until they may go on or are killed.
 
-    The backbones `nap` and `brittle` do so, which see the variables that `after_clips` gives.
+    The backbones `nap` and `brittle` pause a run that has the environment variables of `variables`. Each
+    process that has paused leaves a file of its id in a folder.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
 
-    def after_clips(self, n_clips: int) -> dict[str, str]:
-        """Return the environment variables of a run that waits once so many clips stand in its journal."""
-        return {"STOP_AT": str(n_clips), "STOP_FOLDER": str(self.folder)}
+    def variables(self, after_clips: int) -> dict[str, str]:
+        """Return the environment variables of a run that pauses once so many clips stand in its journal."""
+        return {"STOP_AT": str(after_clips), "STOP_FOLDER": str(self.folder)}
 
-    def wait_for_processes(self, number: int, exit_code: Callable[[], object] = lambda: None) -> list[int]:
-        """Wait until so many processes wait, and return their ids: each makes a file of its id."""
+    def wait_until_paused(self, number: int, exit_code: Callable[[], object] = lambda: None) -> list[int]:
+        """Wait until so many processes have paused, and return their ids."""
         wait_until(lambda: len(list(self.folder.iterdir())) >= number, exit_code)
         return [int(path.name) for path in self.folder.iterdir()]
 
-    def release(self) -> None:
-        """Let all that wait go on."""
+    def end(self) -> None:
+        """Let all processes that have paused go on."""
         (self.folder / "go").touch()

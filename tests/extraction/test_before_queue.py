@@ -20,96 +20,106 @@ from obygaze_features.backbones.registry import BACKBONES, TEXT_BACKBONES, is_kn
 from obygaze_features.errors import BackboneError, ExtractError, StoreError, system_error_line
 from obygaze_features.extraction import Recipe, before_queue, prepare
 from obygaze_features.extraction.before_queue import examine_run, recipes_on_cpu
-from obygaze_features.extraction.doctor import Mount
+from obygaze_features.extraction.doctor import Diagnosis, Mount
 from obygaze_features.store.disk_usage import FreeSpace, free_space, refused_reservation
 from tests.process import python
 
 
 @pytest.fixture
 def films(tmp_path):
-    """Three short videos."""
+    """A folder with three short videos and their manifest films.csv."""
     for i in range(3):
         frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
         write_video(tmp_path / f"{i}.mp4", frames, 24)
-    return list_of(tmp_path, 3)
+    return write_manifest_of(tmp_path, 3)
 
 
-def list_of(folder: Path, n_clips: int, corpus: str = "films") -> Path:
-    """Write the list of the first clips of a folder of films."""
+def write_manifest_of(folder: Path, n_clips: int, corpus: str = "films") -> Path:
+    """Write the manifest CORPUS.csv of the first videos of a folder."""
     clips = tuple(of.Clip(f"tt1-{i}", "tt1", f"{i}.mp4") for i in range(n_clips))
     of.write_manifest(of.Manifest(clips, folder), folder / f"{corpus}.csv")
     return folder
 
 
-def prepared(films: Path, name: str = "films", **settings):
-    """Prepare an extraction, whose notes are kept in no place."""
-    how = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "note": lambda _: None, "progress": False}
-    return prepare(films / f"{name}.csv", films / "s", ["descriptors"], **(how | settings))
+def prepare_extraction(films: Path, manifest: str = "films", **settings):
+    """Prepare the extraction of the clips of MANIFEST.csv into the store `s`."""
+    defaults = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0", "note": lambda _: None, "progress": False}
+    return prepare(films / f"{manifest}.csv", films / "s", ["descriptors"], **(defaults | settings))
 
 
-def levels(extraction) -> dict[str, str]:
-    return {finding.about: finding.level for finding in examine_run(extraction)}
+def findings_of(extraction) -> dict[str, Diagnosis]:
+    """Examine an extraction as before its jobs are queued: what a finding is about -> the finding."""
+    return {finding.about: finding for finding in examine_run(extraction)}
 
 
 # --- on the login node
 # ---------------------------------------------------------------------------
-def test_before_a_queue_a_sound_run_has_no_faults_and_nothing_is_written(films):
+def test_an_examination_of_a_run_that_will_succeed_finds_no_fault_and_writes_nothing(films):
     before = sorted(films.iterdir())
-    assert "fault" not in levels(prepared(films)).values()
+    assert "fault" not in {finding.level for finding in examine_run(prepare_extraction(films))}
     assert sorted(films.iterdir()) == before
 
 
-@pytest.mark.parametrize("room", [FreeSpace(1000, None), FreeSpace(10**12, 3)], ids=["bytes", "files"])
-def test_a_disk_that_is_too_small_is_a_fault(films, monkeypatch, room):
-    monkeypatch.setattr(before_queue, "free_space", lambda _: room)
-    assert levels(prepared(films))["room"] == "fault"
+@pytest.mark.parametrize(
+    "free", [FreeSpace(bytes=1000, files=None), FreeSpace(bytes=10**12, files=3)], ids=["bytes", "files"]
+)
+def test_a_disk_with_room_for_too_few_bytes_or_files_is_a_fault(films, monkeypatch, free):
+    monkeypatch.setattr(before_queue, "free_space", lambda _: free)
+    assert findings_of(prepare_extraction(films))["room"].level == "fault"
 
 
-def refuse_reservations(monkeypatch, number: int | None) -> list[tuple[Path, int]]:
-    """Let each reservation on a shared disk fail with an error, or with none; return what is asked for."""
-    asked = []
+def answer_reservations(monkeypatch, error_number: int | None) -> list[tuple[Path, int]]:
+    """Refuse reservations with an error, or grant them (None); return the folder and bytes of each."""
+    reservations = []
 
-    def reserve(folder, size):
-        asked.append((folder, size))
-        return None if number is None else OSError(number, os.strerror(number), str(folder))
+    def refused_or_not(folder, size):
+        reservations.append((folder, size))
+        if error_number is None:
+            return None
+        return OSError(error_number, os.strerror(error_number), str(folder))
 
-    monkeypatch.setattr(before_queue, "refused_reservation", reserve)
+    monkeypatch.setattr(before_queue, "refused_reservation", refused_or_not)
     monkeypatch.setattr(before_queue, "mount_of", lambda _: Mount("nfs4", ""))
-    return asked
+    return reservations
 
 
 @pytest.mark.parametrize(
-    ("number", "level"),
+    ("error_number", "level"),
     [
         (errno.EDQUOT, "fault"),  # the quota is less
         (errno.ENOSPC, "note"),  # the quota may be less: some disks tell it so
         (errno.EFBIG, "note"),
         (None, "ok"),
     ],
-    ids=["over the quota", "no space", "too large a file", "reserved"],
+    ids=["over the quota", "no space", "too large a file", "granted"],
 )
-def test_a_quota_that_refuses_a_reservation_is_a_fault(films, monkeypatch, number, level):
-    refuse_reservations(monkeypatch, number)
-    assert levels(prepared(films))["room"] == level
+def test_a_refused_reservation_is_a_fault_where_it_is_surely_of_the_quota(
+    films, monkeypatch, error_number, level
+):
+    answer_reservations(monkeypatch, error_number)
+    assert findings_of(prepare_extraction(films))["room"].level == level
 
 
 def test_what_a_store_needs_is_reserved_once_in_its_folder(films, monkeypatch):
-    asked = refuse_reservations(monkeypatch, None)
-    examine_run(prepared(films))
-    [(folder, size)] = asked
+    reservations = answer_reservations(monkeypatch, None)
+    examine_run(prepare_extraction(films))
+    [(folder, size)] = reservations
     assert folder == films
     assert size > 1000  # bytes; three clips' features alone are more
 
 
-def test_no_room_is_reserved_where_the_stage_is_in_memory(films, monkeypatch):
+def test_nothing_is_reserved_on_a_file_system_in_memory(films, monkeypatch):
+    def reserve(*_):
+        pytest.fail("a reservation would take memory")
+
     monkeypatch.setattr(before_queue, "mount_of", lambda _: Mount("tmpfs", ""))
-    monkeypatch.setattr(before_queue, "refused_reservation", lambda *_: pytest.fail("it takes memory"))
-    assert levels(prepared(films))["room"] == "ok"
+    monkeypatch.setattr(before_queue, "refused_reservation", reserve)
+    assert findings_of(prepare_extraction(films))["room"].level == "ok"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
-@pytest.mark.parametrize("size", [1 << 20, 0])
-def test_a_reservation_of_what_there_is_is_not_refused(tmp_path, size):
+@pytest.mark.parametrize("size", [1 << 20, 0], ids=["a megabyte", "nothing"])
+def test_a_reservation_that_the_disk_has_room_for_is_granted(tmp_path, size):
     assert refused_reservation(tmp_path, size) is None
 
 
@@ -129,136 +139,160 @@ def test_a_reservation_leaves_no_file_and_takes_no_room(tmp_path):
 
 # --- two clusters, and clocks
 # ---------------------------------------------------------------------------
-def of_cluster(monkeypatch, cluster: str, node: str = "n1"):
+def run_on_cluster(monkeypatch, cluster: str, node: str = "n1"):
+    """Set what Slurm sets in a job on a cluster's node."""
     monkeypatch.setenv("SLURM_CLUSTER_NAME", cluster)
     monkeypatch.setenv("SLURMD_NODENAME", node)
 
 
 @pytest.fixture
-def two_pieces(films):
-    """A list of two pieces of clips, all of one video."""
+def twenty_clips(films):
+    """The manifest twenty.csv of 20 clips, all of one video; they are extracted in two pieces of ten."""
     clips = tuple(of.Clip(f"tt1-{i:02}", "tt1", "0.mp4") for i in range(20))
-    of.write_manifest(of.Manifest(clips, films), films / "many.csv")
+    of.write_manifest(of.Manifest(clips, films), films / "twenty.csv")
     return films
 
 
 @pytest.fixture
-def begun_on_alpha(two_pieces, monkeypatch):
-    """Two shares, of which cluster alpha has begun the first and done one clip of it."""
-    of_cluster(monkeypatch, "alpha")
-    prepared(two_pieces, "many", shard=(0, 2), limit=1).run()
-    return two_pieces
+def first_half_begun_on_alpha(twenty_clips, monkeypatch):
+    """The 20 clips in two shares: cluster alpha has begun share 0 and has done one clip of it."""
+    run_on_cluster(monkeypatch, "alpha")
+    prepare_extraction(twenty_clips, "twenty", shard=(0, 2), limit=1).run()
+    return twenty_clips
 
 
-def test_a_share_that_another_cluster_has_begun_is_not_extracted(begun_on_alpha, monkeypatch):
-    of_cluster(monkeypatch, "beta")
+def test_a_share_that_another_cluster_has_begun_is_not_extracted(first_half_begun_on_alpha, monkeypatch):
+    run_on_cluster(monkeypatch, "beta")
     with pytest.raises(StoreError, match="alpha"):
-        prepared(begun_on_alpha, "many", shard=(0, 2))
+        prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2))
 
 
-def test_before_a_queue_shares_of_another_cluster_are_a_fault(begun_on_alpha, monkeypatch):
-    of_cluster(monkeypatch, "beta")
-    assert levels(prepared(begun_on_alpha, "many", shard=(1, 2)))["shares"] == "fault"
+def test_an_examination_calls_a_share_that_another_cluster_has_begun_a_fault(
+    first_half_begun_on_alpha, monkeypatch
+):
+    run_on_cluster(monkeypatch, "beta")
+    extraction = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2))
+    assert findings_of(extraction)["shares"].level == "fault"
 
 
-def test_two_clusters_do_different_shares_of_one_stage(begun_on_alpha, monkeypatch):
-    of_cluster(monkeypatch, "beta")
-    prepared(begun_on_alpha, "many", shard=(1, 2)).run()
-    of_cluster(monkeypatch, "alpha", "n2")
-    stage, _ = prepared(begun_on_alpha, "many", shard=(0, 2)).run()
+def test_two_clusters_extract_different_shares_of_one_store(first_half_begun_on_alpha, monkeypatch):
+    run_on_cluster(monkeypatch, "beta")
+    prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2)).run()
+    run_on_cluster(monkeypatch, "alpha", node="n2")
+    stage, _ = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2)).run()
     assert stage.missing() == []
 
 
-def test_a_share_that_another_cluster_has_done_is_not_done_again(begun_on_alpha, monkeypatch):
-    prepared(begun_on_alpha, "many", shard=(0, 2)).run()
-    of_cluster(monkeypatch, "beta")
-    _, report = prepared(begun_on_alpha, "many", shard=(0, 2)).run()
+def leave_an_open_piece(stage) -> Path:
+    """Leave what a writer with the number 9999 that was killed leaves in a stage; gives its piece."""
+    piece = stage.path / "pieces" / "0.9999.1.rows"
+    piece.touch()
+    (stage.path / "journal" / "9999.jsonl").touch()
+    return piece
+
+
+def test_a_share_that_another_cluster_has_done_is_not_done_again(first_half_begun_on_alpha, monkeypatch):
+    prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2)).run()
+    run_on_cluster(monkeypatch, "beta")
+    _, report = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(0, 2)).run()
     assert report.clips == 0
 
 
-def test_what_another_cluster_has_open_is_not_swept_where_its_locks_are_not_seen(two_pieces, monkeypatch):
-    of_cluster(monkeypatch, "alpha")
-    stage, _ = prepared(two_pieces, "many", shard=(0, 2), limit=1).run()
-    left_open = stage.path / "pieces" / "0.9999.1.rows"
-    left_open.touch()
-    (stage.path / "journal" / "9999.jsonl").touch()  # its lock is not seen: it looks ended
-    of_cluster(monkeypatch, "beta")
-    prepared(two_pieces, "many", shard=(1, 2)).run()
-    assert left_open.exists()
-    of_cluster(monkeypatch, "alpha")
-    prepared(two_pieces, "many", shard=(0, 2)).run()
-    assert not left_open.exists()
+def test_only_the_cluster_of_a_killed_writer_removes_what_it_left(twenty_clips, monkeypatch):
+    """To another cluster, which may not see its locks, a writer that still runs would look the same."""
+    run_on_cluster(monkeypatch, "alpha")
+    stage, _ = prepare_extraction(twenty_clips, "twenty", shard=(0, 2), limit=1).run()
+    piece = leave_an_open_piece(stage)
+    run_on_cluster(monkeypatch, "beta")
+    prepare_extraction(twenty_clips, "twenty", shard=(1, 2)).run()
+    assert piece.exists()
+    run_on_cluster(monkeypatch, "alpha")
+    prepare_extraction(twenty_clips, "twenty", shard=(0, 2)).run()
+    assert not piece.exists()
+
+
+def set_clock_ahead(monkeypatch, seconds: float):
+    """Let this machine's clock be so far ahead of that of the disk; negative: behind."""
+    true_time = time.time
+    clock = SimpleNamespace(time=lambda: true_time() + seconds)
+    monkeypatch.setattr(machine_module, "time", clock)
 
 
 @pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of")])
-def test_a_clock_that_differs_from_that_of_the_disk_is_noted(two_pieces, monkeypatch, ahead_s, word):
-    real = time.time
-    monkeypatch.setattr(machine_module, "time", SimpleNamespace(time=lambda: real() + ahead_s))
+def test_a_run_notes_that_its_clock_differs_from_that_of_the_disk(twenty_clips, monkeypatch, ahead_s, word):
+    set_clock_ahead(monkeypatch, ahead_s)
     notes: list[str] = []
-    prepared(two_pieces, "many", shard=(0, 2), note=notes.append).run()
-    (on_clocks,) = [note for note in notes if "clock" in note]
-    assert word in on_clocks
-    assert "clock" in levels(prepared(two_pieces, "many", shard=(1, 2)))
+    prepare_extraction(twenty_clips, "twenty", shard=(0, 2), note=notes.append).run()
+    (note_on_clocks,) = [note for note in notes if "clock" in note]
+    assert word in note_on_clocks
 
 
-def test_a_clock_that_agrees_with_the_disk_is_not_mentioned(two_pieces):
+def test_an_examination_finds_that_the_clock_differs_from_that_of_the_disk(
+    first_half_begun_on_alpha, monkeypatch
+):
+    set_clock_ahead(monkeypatch, 3600.0)
+    extraction = prepare_extraction(first_half_begun_on_alpha, "twenty", shard=(1, 2))
+    assert "clock" in findings_of(extraction)
+
+
+def test_a_clock_that_agrees_with_the_disk_is_not_mentioned(twenty_clips):
     notes: list[str] = []
-    prepared(two_pieces, "many", shard=(0, 2), note=notes.append).run()
+    prepare_extraction(twenty_clips, "twenty", shard=(0, 2), note=notes.append).run()
     assert [note for note in notes if "clock" in note] == []
-    assert "clock" not in levels(prepared(two_pieces, "many", shard=(1, 2)))
+    assert "clock" not in findings_of(prepare_extraction(twenty_clips, "twenty", shard=(1, 2)))
 
 
-@pytest.mark.parametrize(("gone", "level"), [([0], "note"), ([0, 1, 2], "fault")])
+@pytest.mark.parametrize(("gone", "level"), [([0], "note"), ([0, 1, 2], "fault")], ids=["one", "all"])
 def test_videos_that_are_not_found_are_counted_and_a_fault_if_there_is_none(films, gone, level):
     for i in gone:
         (films / f"{i}.mp4").unlink()
-    result = {finding.about: finding for finding in examine_run(prepared(films))}
-    assert result["videos"].level == level
-    assert f"{3 - len(gone)} of 3 videos" in result["videos"].text
+    on_videos = findings_of(prepare_extraction(films))["videos"]
+    assert on_videos.level == level
+    assert f"{3 - len(gone)} of 3 videos" in on_videos.text
 
 
 @pytest.fixture
-def sealed_films(films):
-    """Videos of which a store of version 1.0.0 is there, and its stage."""
+def films_with_store(films):
+    """The videos, the store s-1.0.0 of them, and its stage."""
     of.extract(films / "films.csv", films / "s", n_frames=2, workers=1, licence="CC0-1.0", progress=False)
     return films
 
 
-def test_before_a_queue_a_version_that_is_sealed_is_a_fault(sealed_films):
-    assert levels(prepared(sealed_films))["stage"] == "fault"
+def test_an_examination_calls_a_version_that_is_sealed_a_fault(films_with_store):
+    assert findings_of(prepare_extraction(films_with_store))["stage"].level == "fault"
 
 
-def test_before_a_queue_a_sealed_version_is_a_fault_without_its_stage_too(sealed_films):
-    shutil.rmtree(sealed_films / "s.staging")
-    assert levels(prepared(sealed_films))["stage"] == "fault"
+def test_an_examination_calls_a_sealed_version_without_its_stage_a_fault_too(films_with_store):
+    shutil.rmtree(films_with_store / "s.staging")
+    assert findings_of(prepare_extraction(films_with_store))["stage"].level == "fault"
 
 
-def test_before_a_queue_the_next_version_of_a_store_is_no_fault(sealed_films):
-    assert levels(prepared(sealed_films, version="1.0.1"))["stage"] == "ok"
+def test_an_examination_accepts_the_next_version_of_a_store(films_with_store):
+    assert findings_of(prepare_extraction(films_with_store, version="1.0.1"))["stage"].level == "ok"
 
 
 def test_tasks_without_clips_are_counted(films):
-    result = {finding.about: finding for finding in examine_run(prepared(films, shard=(0, 8)))}
-    assert result["clips"].level == "note"
-    assert "7 of 8 tasks" in result["clips"].text
+    on_clips = findings_of(prepare_extraction(films, shard=(0, 8)))["clips"]
+    assert on_clips.level == "note"
+    assert "7 of 8 tasks" in on_clips.text  # three clips are one piece, which one task does
 
 
-def with_a_network(extraction, device: str):
-    """Let the descriptors' record say that a network ran on a device, with as many clips at once as there."""
+def as_if_a_network_ran(extraction, device: str):
+    """Let an extraction's record say that a network ran on a device, on a GPU eight clips at once."""
     [backbone] = extraction.job.backbones
     compute = {**backbone.provenance["compute"], "device": device}
-    compute |= {"clips_at_once": 8} if device == "cuda" else {}
+    if device == "cuda":
+        compute["clips_at_once"] = 8
     network = replace(backbone, provenance={**backbone.provenance, "compute": compute})
     return replace(extraction, job=replace(extraction.job, backbones=(network,)))
 
 
-def test_a_stage_of_nodes_with_gpus_is_resumed_from_a_machine_without(films):
-    on_nodes = with_a_network(prepared(films, limit=1), "cuda")
-    on_nodes.run()
-    here = with_a_network(prepared(films), "cpu")
-    assert levels(here)["stage"] == "ok"
+def test_a_login_node_without_a_gpu_accepts_to_queue_a_run_begun_on_gpus_but_not_to_do_it(films):
+    as_if_a_network_ran(prepare_extraction(films, limit=1), "cuda").run()
+    on_login_node = as_if_a_network_ran(prepare_extraction(films), "cpu")
+    assert findings_of(on_login_node)["stage"].level == "ok"
     with pytest.raises(StoreError, match="device"):
-        here.run()
+        on_login_node.run()
 
 
 @pytest.mark.parametrize("weights", [None, "lab/net", "lab/net@main"])
@@ -270,24 +304,21 @@ def test_weights_that_the_cache_lacks_are_named_with_the_ways_to_get_them(monkey
         recipes_on_cpu([recipe])
 
 
-def test_networks_are_examined_on_the_cpu_before_a_queue():
+def test_an_examination_loads_a_network_for_the_gpu_on_the_cpu():
     pytest.importorskip("torch")
     from obygaze_features.backbones import Compute
 
-    asked = [
-        Recipe("clip", 2, {"weights": "random:0", "compute": Compute("cuda", "bfloat16")}),
-        Recipe("descriptors"),
-    ]
-    looked_at, descriptors = recipes_on_cpu(asked)
-    assert looked_at.options["compute"] == Compute("cpu", "bfloat16")
-    assert descriptors == asked[1]
+    options = {"weights": "random:0", "compute": Compute("cuda", "bfloat16")}
+    network, other = recipes_on_cpu([Recipe("clip", 2, options), Recipe("descriptors")])
+    assert network.options["compute"] == Compute("cpu", "bfloat16")
+    assert other == Recipe("descriptors")
 
 
 # --- a GPU that is asked for
 # ---------------------------------------------------------------------------
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
-    """A Linux machine whose devices are the files of a folder."""
+    """A Linux machine without a GPU; gives the folder that stands for its /dev."""
     monkeypatch.setattr(cores.sys, "platform", "linux")
     monkeypatch.setattr(cores, "NODE_GPUS", tmp_path / "gpus")
     monkeypatch.setattr(cores, "DEVICES", tmp_path)
@@ -296,11 +327,15 @@ def machine(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("device", ["nvidia0", "nvidiactl", "kfd", "dxg"])
-def test_a_machine_with_a_gpu_is_known_by_its_devices(machine, monkeypatch, device):
+def test_a_gpu_is_found_by_its_file_in_dev(machine, device):
     (machine / "null").touch()
     assert cores.no_gpu_here()
     (machine / device).touch()
     assert not cores.no_gpu_here()
+
+
+def test_a_gpu_that_cuda_visible_devices_hides_is_not_found(machine, monkeypatch):
+    (machine / "nvidia0").touch()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert "CUDA_VISIBLE_DEVICES" in cores.no_gpu_here()
 
@@ -311,77 +346,107 @@ def test_which_backbones_run_a_network_is_known_without_loading_them():
         assert is_known_network(name) == ("compute" in of.backbones.backbone_options(name)), name
 
 
-@pytest.mark.parametrize("option", [("--device", "cuda"), ("--gpus", "0,1")])
+@pytest.mark.parametrize("option", [("--device", "cuda"), ("--gpus", "0,1")], ids=["device", "gpus"])
 def test_a_gpu_that_is_not_there_is_refused_before_networks_are_loaded(films, option):
     script = (
-        "import sys\nfrom obygaze.cli import main\n"
-        f"try: main(['extract', 'films.csv', 's', '--backbone', 'xclip', *{option!r}])\n"
-        "finally: print('torch' in sys.modules)"
+        "import sys\n"
+        "from obygaze.cli import main\n"
+        "try:\n"
+        f"    main(['extract', 'films.csv', 's', '--backbone', 'xclip', *{option!r}])\n"
+        "finally:\n"
+        "    print('torch' in sys.modules)"
     )
-    without = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    result = python("-c", script, code=1, cwd=films, env=without)
+    no_gpu = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    result = python("-c", script, code=1, cwd=films, env=no_gpu)
     assert result.stdout.split() == ["False"]
     assert "CUDA_VISIBLE_DEVICES" in result.stderr
-    assert not list(films.glob("s*"))
+    assert not (films / "s.staging").exists()
 
 
 # --- a stage that is not what it was
 # ---------------------------------------------------------------------------
-def test_a_stage_that_is_renamed_under_a_run_is_named_with_what_to_do(films):
-    extraction = prepared(films)
+def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
+    extraction = prepare_extraction(films)
+    renamed_stage = films / "other.staging"
 
-    def renamed() -> bool:
+    def rename_stage() -> bool:
+        """Is asked after each clip whether to stop."""
         if extraction.stage_path.exists():
-            extraction.stage_path.rename(films / "other.staging")
+            extraction.stage_path.rename(renamed_stage)
         return False
 
     with pytest.raises(ExtractError, match=r"s\.staging.*renamed"):
-        extraction.run(stopped=renamed)
-    (films / "other.staging").rename(extraction.stage_path)
-    stage, _ = prepared(films).run()
+        extraction.run(stopped=rename_stage)
+    renamed_stage.rename(extraction.stage_path)
+    stage, _ = prepare_extraction(films).run()
     assert not stage.missing()
 
 
-def test_a_run_that_begins_anew_beside_a_renamed_stage_names_it(films):
-    prepared(films, limit=1).run()
+@pytest.fixture
+def films_with_renamed_stage(films):
+    """The videos, and a stage of one of their clips that was renamed to other.staging."""
+    prepare_extraction(films, limit=1).run()
     (films / "s.staging").rename(films / "other.staging")
+    return films
+
+
+def test_a_run_that_begins_anew_beside_a_renamed_stage_names_it(films_with_renamed_stage):
     notes: list[str] = []
-    prepared(films, note=notes.append).run()
-    assert [note for note in notes if "other.staging" in note] != []
+    prepare_extraction(films_with_renamed_stage, note=notes.append).run()
+    assert any("other.staging" in note for note in notes)
 
 
-def test_before_a_queue_a_renamed_stage_is_a_fault_and_one_of_other_settings_is_none(films):
-    prepared(films, limit=1).run()
-    (films / "s.staging").rename(films / "other.staging")
-    result = [finding for finding in examine_run(prepared(films)) if "other.staging" in finding.text]
-    assert [finding.level for finding in result] == ["fault"]
-    with_more_frames = examine_run(prepared(films, n_frames=3))
-    assert [finding.text for finding in with_more_frames if "other.staging" in finding.text] == []
+def test_an_examination_calls_a_renamed_stage_a_fault(films_with_renamed_stage):
+    findings = examine_run(prepare_extraction(films_with_renamed_stage))
+    (on_stage,) = [finding for finding in findings if "other.staging" in finding.text]
+    assert on_stage.level == "fault"
 
 
-def test_a_stage_of_other_clips_tells_how_many_differ(films):
-    prepared(films, limit=1).run()
-    list_of(films, 2, "fewer")
+def test_an_examination_does_not_mention_a_stage_of_other_settings(films_with_renamed_stage):
+    findings = examine_run(prepare_extraction(films_with_renamed_stage, n_frames=3))
+    assert not any("other.staging" in finding.text for finding in findings)
+
+
+def test_a_run_of_other_clips_than_its_stage_says_how_many_differ(films):
+    prepare_extraction(films, limit=1).run()
+    write_manifest_of(films, 2, "fewer")
     with pytest.raises(StoreError, match=r"3 clips of 'films', 1 of which your list 'fewer' of 2 lacks"):
-        prepared(films, "fewer").run()
+        prepare_extraction(films, "fewer").run()
 
 
-def test_a_stage_of_a_list_of_another_name_is_resumed_by_its_name(films):
-    prepared(films, limit=1).run()
-    list_of(films, 3, "copy")
+def test_a_stage_is_resumed_from_a_renamed_manifest_if_the_corpus_is_named_as_before(films):
+    prepare_extraction(films, limit=1).run()
+    (films / "films.csv").rename(films / "renamed.csv")
     with pytest.raises(StoreError, match="--corpus films"):
-        prepared(films, "copy").run()
-    prepared(films, "copy", corpus="films").run()
+        prepare_extraction(films, "renamed").run()
+    prepare_extraction(films, "renamed", corpus="films").run()
 
 
-def test_backbones_are_examined_by_their_own_weights(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("backbone", "level"),
+    [("xclip", "fault"), ("clip=lab/net", "fault"), ("descriptors", "ok"), ("xclip-lsmdc", "ok")],
+    ids=[
+        "weights of the hub",
+        "weights that are typed",
+        "no weights",
+        "a path that must be typed",
+    ],
+)
+def test_weights_that_are_missing_in_the_cache_are_a_fault(monkeypatch, tmp_path, backbone, level):
     pytest.importorskip("huggingface_hub")
     from obygaze_features.extraction.doctor import cached_weights
 
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    result = list(cached_weights(["xclip", "descriptors", "clip=lab/net", "xclip-lsmdc"]))
-    assert [finding.level for finding in result] == ["fault", "ok", "fault", "ok"]
-    assert "lab/net" in result[2].text
+    (finding,) = cached_weights([backbone])
+    assert finding.level == level
+    assert backbone.removeprefix("clip=") in finding.text
+
+
+def test_a_backbone_that_is_unknown_has_no_weights_to_examine(monkeypatch, tmp_path):
+    pytest.importorskip("huggingface_hub")
+    from obygaze_features.extraction.doctor import cached_weights
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(BackboneError, match="xclop"):
         list(cached_weights(["xclop"]))
 
@@ -394,8 +459,12 @@ def test_a_gpu_that_is_asked_for_and_absent_is_a_fault():
     assert [finding.level for finding in result] == ["fault"]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOENT])
-def test_an_error_of_the_system_is_one_line_with_the_path_and_what_can_be_done(number):
+@pytest.mark.parametrize(
+    ("number", "may_be_mended"),
+    [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EROFS, True), (errno.ENOENT, False)],
+    ids=["no space", "over the quota", "read-only", "no such file"],
+)
+def test_an_error_of_the_system_is_one_line_with_the_path_and_what_can_be_done(number, may_be_mended):
     line = system_error_line(OSError(number, os.strerror(number), "stores/films.staging/pieces/0.rows"))
     assert line.startswith(f"stores/films.staging/pieces/0.rows: {os.strerror(number)}")
-    assert ("run the same command again" in line) == (number != errno.ENOENT)
+    assert ("run the same command again" in line) == may_be_mended

@@ -5,7 +5,6 @@ The cards are pretended ones (`pretended_cards`): nothing here was decoded on a 
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -56,7 +55,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def windows_of(path: Path, number=4, prepare=quarter, **changes) -> list[DecodeTask]:
-    """Windows of a second, that begin every .6 s."""
+    """Make tasks of windows of a second of a film, which begin every .6 s."""
     requests = {"five": Request(uniform(5), prepare), "two": Request(fps(2), prepare)}
     return [
         DecodeTask(f"{path.name}-{i}", path, 0.6 * i, 0.6 * i + 1.0, requests, **changes)
@@ -64,24 +63,27 @@ def windows_of(path: Path, number=4, prepare=quarter, **changes) -> list[DecodeT
     ]
 
 
-def hands_of(clips) -> Counter:
-    """Count the hands that decoded clips, and the reasons, by the remarks on them."""
-    hands = Counter()
+def remarks_on_decoders(clips) -> Counter:
+    """Count the remarks that say what decoded a clip: ON_CARD, or BY_CORES with a reason."""
+    counts = Counter()
     for clip in clips:
-        hands.update(remark for remark in clip.remarks if remark == ON_CARD or remark.startswith(BY_CORES))
-    return hands
+        counts.update(remark for remark in clip.remarks if is_on_decoder(remark))
+    return counts
 
 
-def without_hands(clip):
-    """Return a clip without the remark on the hand that decoded it."""
-    kept = [remark for remark in clip.remarks if remark != ON_CARD and not remark.startswith(BY_CORES)]
-    return replace(clip, remarks=tuple(kept))
+def is_on_decoder(remark: str) -> bool:
+    return remark == ON_CARD or remark.startswith(BY_CORES)
+
+
+def without_remarks_on_decoders(clip):
+    return replace(clip, remarks=tuple(remark for remark in clip.remarks if not is_on_decoder(remark)))
 
 
 def assert_as_by_cores(clips, tasks):
+    """Assert that clips are those that one core gives for the same tasks."""
     assert len(clips) == len(tasks)
     for clip, task in zip(clips, tasks, strict=True):
-        assert_same(without_hands(clip), decoded_alone(task))
+        assert_same(without_remarks_on_decoders(clip), decoded_alone(task))
 
 
 FILMS = ("h264.mp4", "interlaced.mkv", "ten-bits.mkv", "full-range.mp4", "hevc.mkv", "vp9.webm")
@@ -96,8 +98,8 @@ def wait_for_card(pool):
     return pool
 
 
-def all_on_card(tasks, card, timeout_s=LIMIT_S):
-    """Decode clips with a card that is there before the first is begun."""
+def decode_with(card, tasks, timeout_s=LIMIT_S):
+    """Decode clips by one worker and a card that is there before the first is begun."""
     with CardPool(1, timeout_s, 1, card) as pool:
         wait_for_card(pool)
         return in_order(pool.decode(tasks), tasks)
@@ -105,105 +107,127 @@ def all_on_card(tasks, card, timeout_s=LIMIT_S):
 
 def test_a_card_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
     tasks = [task for name in FILMS for task in windows_of(folder / name, number=2)]
-    clips = all_on_card(tasks, PretendedCard())
+    clips = decode_with(PretendedCard(), tasks)
     assert_as_by_cores(clips, tasks)
-    hands = hands_of(clips)
-    assert set(hands) == {ON_CARD}
-    assert hands[ON_CARD] >= 8  # the rest may have waited for a worker
+    remarks = remarks_on_decoders(clips)
+    assert set(remarks) == {ON_CARD}
+    assert remarks[ON_CARD] >= 8  # of the 12 clips; others may have been given to a worker that was free
 
 
-def test_whole_clips_and_key_frames_come_from_a_card_too(folder):
+@pytest.fixture(scope="module")
+def files_not_for_a_card(folder, tmp_path_factory) -> dict[str, list[DecodeTask]]:
+    """Kind of file -> tasks of it that go to the cores, if the card is for pictures larger than 48 x 32."""
+    files = tmp_path_factory.mktemp("files")
+    small = encode(files / "small.mp4", (draw(number)[:32, :48] for number in range(N_FRAMES)))
+    without_index = encode(files / "raw.avi", pictures(), options={"g": "25"})  # H.264 in AVI
+    noise = written(files / "noise.mp4", bytes(range(256)) * 40)
+    return {
+        "small pictures": windows_of(small, 2),
+        "frames that are found by decoding all": windows_of(without_index, 2),
+        "noise": windows_of(noise, 2),
+        "absent": windows_of(files / "absent.mp4", 2),
+        "to be refused at the first damage": windows_of(folder / "hevc.mkv", 2, strict=True),
+    }
+
+
+def test_key_frames_of_a_whole_film_come_from_a_card_too(folder):
     requests = {"keys": Request(keyframes(3), quarter)}
-    tasks = [DecodeTask("whole", folder / "h264.mp4", None, None, requests)]
-    clips = all_on_card(tasks, PretendedCard())
+    whole_film = DecodeTask("whole", folder / "h264.mp4", start_s=None, end_s=None, requests=requests)
+    clips = decode_with(PretendedCard(), [whole_film])
+    assert_as_by_cores(clips, [whole_film])
+    assert remarks_on_decoders(clips) == {ON_CARD: 1}
+
+
+def test_a_codec_and_pixel_format_of_which_the_card_gives_a_wrong_bit_goes_to_the_cores(folder):
+    """Both films are of one codec and pixel format; the card changes a bit in their first group."""
+    tasks = windows_of(folder / "h264.mp4", number=2) + windows_of(folder / "interlaced.mkv", number=2)
+    clips = decode_with(WrongBit(), tasks)
     assert_as_by_cores(clips, tasks)
-    assert hands_of(clips) == {ON_CARD: 1}
+    remarks = remarks_on_decoders(clips)
+    assert all("other bits of h264, yuv420p" in remark for remark in remarks)
+    assert remarks.total() == len(tasks)
 
 
-def test_a_kind_with_another_bit_goes_to_the_cores_and_other_kinds_do_not(folder):
-    """The first group of the first kind has a wrong bit; the card is right from then on."""
-    wrong = windows_of(folder / "h264.mp4", number=2) + windows_of(folder / "interlaced.mkv", number=2)
-    clips = all_on_card(wrong, WrongBit())
-    assert_as_by_cores(clips, wrong)
-    assert all("other bits of h264, yuv420p" in reason for reason in hands_of(clips))
-    assert sum(hands_of(clips).values()) == 4
-
-
-def test_a_file_with_another_bit_in_its_first_picture_goes_to_the_cores(folder):
-    """The kind was equal in all frames of a group, and the card is wrong from then on."""
-    tasks = windows_of(folder / "h264.mp4", number=2)
-    n_in_group = len(group_around(index_packets(folder / "h264.mp4"), 0))
-    clips = all_on_card(tasks, WrongBit(right=n_in_group))
+def test_a_file_in_whose_first_picture_the_card_gives_a_wrong_bit_goes_to_the_cores(folder):
+    """The card is right in the first group, by which the codec is tried, and wrong from then on."""
+    film = folder / "h264.mp4"
+    n_in_first_group = len(group_around(index_packets(film), 0))
+    tasks = windows_of(film, number=2)
+    clips = decode_with(WrongBit(right=n_in_first_group), tasks)
     assert_as_by_cores(clips, tasks)
-    (reason,) = hands_of(clips)
-    assert "other bits of this file" in reason
+    (remark,) = remarks_on_decoders(clips)
+    assert "other bits of this file" in remark
 
 
-def test_frames_that_ffmpeg_decodes_by_a_core_are_known_by_their_format(folder):
+def test_a_codec_that_ffmpeg_decodes_by_a_core_in_place_of_the_card_goes_to_the_cores(folder):
     tasks = windows_of(folder / "vp9.webm")
-    clips = all_on_card(tasks, FallsBack())
+    clips = decode_with(FallsBack(), tasks)
     assert_as_by_cores(clips, tasks)
-    (reason,) = hands_of(clips)
-    assert "does not decode vp9, yuv420p" in reason
+    (remark,) = remarks_on_decoders(clips)
+    assert "does not decode vp9, yuv420p" in remark
 
 
-def test_a_size_that_a_card_does_not_decode_refuses_no_other_size(folder, tmp_path):
-    wide = encode(tmp_path / "wide.mp4", (np.tile(draw(number), (2, 2, 1)) for number in range(50)))
-    tasks = windows_of(wide, number=2)
+def test_a_size_that_the_card_does_not_decode_goes_to_the_cores_and_other_sizes_do_not(folder, tmp_path):
+    """The card decodes pictures of up to 96 pixels in width, as the film in the folder has."""
+    wide_pictures = (np.tile(draw(number), (2, 2, 1)) for number in range(50))  # 192 pixels
+    wide_tasks = windows_of(encode(tmp_path / "wide.mp4", wide_pictures), number=2)
+    narrow_tasks = windows_of(folder / "h264.mp4", number=1)
     with CardPool(1, LIMIT_S, 1, Narrow()) as pool:
         wait_for_card(pool)
-        of_wide = in_order(pool.decode(tasks), tasks)
-        narrow = windows_of(folder / "h264.mp4", number=1)
-        clips = in_order(pool.decode(narrow), narrow)
-    assert_as_by_cores(of_wide, tasks)
-    assert_as_by_cores(clips, narrow)
-    assert ON_CARD not in hands_of(of_wide)
-    assert set(hands_of(clips)) == {ON_CARD}
+        wide_clips = in_order(pool.decode(wide_tasks), wide_tasks)
+        narrow_clips = in_order(pool.decode(narrow_tasks), narrow_tasks)
+    assert_as_by_cores(wide_clips, wide_tasks)
+    assert_as_by_cores(narrow_clips, narrow_tasks)
+    assert ON_CARD not in remarks_on_decoders(wide_clips)
+    assert set(remarks_on_decoders(narrow_clips)) == {ON_CARD}
 
 
-def test_films_with_film_grain_are_decoded_by_cores(tmp_path):
-    options = {"g": "25", "preset": "10", "svtav1-params": "film-grain=30:lp=1"}
-    film = encode(tmp_path / "grain.mkv", pictures(50), "libsvtav1", options=options)
+def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
+    """A decoder adds the grain of AV1, and a card may draw it otherwise."""
+    with_grain = {"g": "25", "preset": "10", "svtav1-params": "film-grain=30:lp=1"}
+    film = encode(tmp_path / "grain.mkv", pictures(50), "libsvtav1", options=with_grain)
     tasks = windows_of(film, number=2)
-    clips = all_on_card(tasks, PretendedCard())
+    clips = decode_with(PretendedCard(), tasks)
     assert_as_by_cores(clips, tasks)
-    (reason,) = hands_of(clips)
-    assert "film grain" in reason
+    (remark,) = remarks_on_decoders(clips)
+    assert "film grain" in remark
 
 
-def test_small_damaged_and_undecodable_files_are_left_to_cores(folder, tmp_path):
-    """Small pictures, damage, files whose frames are chosen by decoding all, files that cannot be read."""
-    small = encode(tmp_path / "small.mp4", (draw(number)[:32, :48] for number in range(N_FRAMES)))
-    damaged = spoiled(folder / "h264.mp4", tmp_path / "damaged.mp4", [30])
-    raw = encode(tmp_path / "raw.avi", pictures(), options={"g": "25"})
-    noise = written(tmp_path / "noise.mp4", bytes(range(256)) * 40)
-    tasks = [task for path in (small, raw, noise, tmp_path / "absent.mp4") for task in windows_of(path, 2)]
-    tasks += windows_of(folder / "hevc.mkv", 2, strict=True)
-    of_damaged = windows_of(damaged)
-    clips = all_on_card(tasks + of_damaged, PretendedCard(least_pixels=48 * 32 + 1))
-    assert_as_by_cores(clips, tasks + of_damaged)
-    hands = hands_of(clips[: len(tasks)])
-    assert ON_CARD not in hands
-    assert sum(hands.values()) == len(tasks)
-    assert "partial" in {clip.status for clip in clips[len(tasks) :]}
+def test_files_that_are_not_for_a_card_go_to_the_cores(files_not_for_a_card):
+    tasks = [task for tasks_of_file in files_not_for_a_card.values() for task in tasks_of_file]
+    clips = decode_with(PretendedCard(least_pixels=48 * 32 + 1), tasks)
+    assert_as_by_cores(clips, tasks)
+    remarks = remarks_on_decoders(clips)
+    assert ON_CARD not in remarks
+    assert remarks.total() == len(tasks)
 
 
-@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
+    tasks = windows_of(spoiled(folder / "h264.mp4", tmp_path / "damaged.mp4", [30]))
+    clips = decode_with(PretendedCard(), tasks)
+    assert_as_by_cores(clips, tasks)
+    assert "partial" in {clip.status for clip in clips}
+
+
+@pytest.mark.parametrize("hangs", [False, pytest.param(True, marks=pytest.mark.long)], ids=["dies", "hangs"])
 def test_a_card_that_dies_or_hangs_loses_no_clip(folder, hangs):
-    """Each of its three processes ends within the first pictures; cores decode what it had begun."""
+    """Its process ends at the fifth frame, as often as it is begun again; cores decode what it had begun."""
     tasks = [task for name in FILMS[:3] for task in windows_of(folder / name, number=3)]
-    clips = all_on_card(tasks, Breaks(n=4, hangs=hangs), timeout_s=4.0 if hangs else LIMIT_S)
+    clips = decode_with(Breaks(n=4, hangs=hangs), tasks, timeout_s=4.0 if hangs else LIMIT_S)
     assert_as_by_cores(clips, tasks)
-    assert any("its process ended" in reason for reason in hands_of(clips))
+    assert any("its process ended" in remark for remark in remarks_on_decoders(clips))
 
 
-def test_a_kind_that_was_refused_is_not_opened_on_the_card_again(folder, tmp_path):
+def test_a_codec_that_the_card_does_not_decode_is_tried_on_it_once(folder, tmp_path):
+    """More clips than a worker takes at once, twice over, so that the card is asked again."""
     requests = {"two": Request(uniform(2), quarter)}
-    film = folder / "h264.mp4"
-    tasks = [DecodeTask(str(i), film, 0.1 * i, 0.1 * i + 0.2, requests) for i in range(2 * PASS_CLIPS + 2)]
-    clips = all_on_card(tasks, Noted(notes=tmp_path / "notes"))
+    tasks = [
+        DecodeTask(str(i), folder / "h264.mp4", 0.1 * i, 0.1 * i + 0.2, requests)
+        for i in range(2 * PASS_CLIPS + 2)
+    ]
+    clips = decode_with(Noted(notes=tmp_path / "opened"), tasks)
     assert_as_by_cores(clips, tasks)
-    assert (tmp_path / "notes").read_text(encoding="utf-8").split() == ["h264.mp4"]
+    assert (tmp_path / "opened").read_text(encoding="utf-8").split() == ["h264.mp4"]
 
 
 def manifest_of(folder: Path) -> Manifest:
@@ -215,19 +239,30 @@ def manifest_of(folder: Path) -> Manifest:
     return Manifest((*clips, Clip("tt9-0", "tt9", "absent.mp4", start_s=0.0, end_s=1.0)), folder)
 
 
-def stored(folder: Path, out: Path, tree, **settings):
-    """Extract, and return the store's files and the run's report."""
+def extract_films(folder: Path, out: Path, **settings):
+    """Extract three windows of each film and a file that is absent; return the store and the report."""
     store = extract(
         manifest_of(folder), out, n_frames=4, workers=1, licence="CC0-1.0", corpus="films", **settings
     )
     (report,) = (staging_path(out) / "reports").iterdir()
-    return tree(store.path), json.loads(report.read_text(encoding="utf-8"))
+    return store, json.loads(report.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def by_cores(folder, tree, tmp_path_factory):
-    """The store's files that cores alone give."""
-    return stored(folder, tmp_path_factory.mktemp("cores") / "s", tree)[0]
+def store_by_cores(folder, tmp_path_factory):
+    """The store that cores alone give."""
+    return extract_films(folder, tmp_path_factory.mktemp("cores") / "s")[0]
+
+
+@pytest.fixture
+def install_card(monkeypatch):
+    """Let extractions by `cuda` use a pretended card, which is there before the first clip is begun."""
+
+    def install(card):
+        monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: card)
+        monkeypatch.setattr(CardPool, "__enter__", wait_for_card)
+
+    return install
 
 
 @pytest.mark.parametrize(
@@ -235,26 +270,25 @@ def by_cores(folder, tree, tmp_path_factory):
     [PretendedCard(), Breaks(n=60), pytest.param(WrongBit(), marks=pytest.mark.long)],
     ids=["right", "dies", "a wrong bit"],
 )
-def test_stores_are_equal_whoever_decoded(folder, tmp_path, card, monkeypatch, tree, by_cores):
-    monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: card)
-    monkeypatch.setattr(CardPool, "__enter__", wait_for_card)
-    with_card, report = stored(folder, tmp_path / "s", tree, decoder="cuda")
-    assert with_card == by_cores
-    assert report["failed"] == 1
-    assert any(remark == ON_CARD or remark.startswith(BY_CORES) for remark in report["remarks"])
+def test_a_store_that_is_extracted_with_a_card_is_that_of_the_cores(
+    folder, tmp_path, card, install_card, file_digests, store_by_cores
+):
+    install_card(card)
+    store, report = extract_films(folder, tmp_path / "s", decoder="cuda")
+    assert file_digests(store.path) == file_digests(store_by_cores.path)
+    assert report["failed"] == 1  # the absent file
+    assert any(is_on_decoder(remark) for remark in report["remarks"])
 
 
 @pytest.mark.long
-def test_frames_that_are_kept_are_equal_too(folder, tmp_path, monkeypatch, tree):
-    monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: PretendedCard())
-    monkeypatch.setattr(CardPool, "__enter__", wait_for_card)
-    settings = {"keep_frames": tmp_path / "kept"}
-    by_cores, _ = stored(folder, tmp_path / "cores", tree, **settings)
-    kept = tree(tmp_path / "kept")
-    shutil.rmtree(tmp_path / "kept")
-    with_card, _ = stored(folder, tmp_path / "card", tree, decoder="cuda", **settings)
-    assert with_card == by_cores
-    assert tree(tmp_path / "kept") == kept
+def test_frames_that_are_kept_with_a_card_are_those_of_the_cores(
+    folder, tmp_path, install_card, file_digests
+):
+    install_card(PretendedCard())
+    by_cores, with_card = tmp_path / "by_cores", tmp_path / "with_card"
+    extract_films(folder, tmp_path / "cores", keep_frames=by_cores)
+    extract_films(folder, tmp_path / "card", decoder="cuda", keep_frames=with_card)
+    assert file_digests(with_card) == file_digests(by_cores)
 
 
 def test_an_extraction_by_card_without_a_card_begins_no_stage(folder, tmp_path, monkeypatch):
@@ -264,31 +298,34 @@ def test_an_extraction_by_card_without_a_card_begins_no_stage(folder, tmp_path, 
     assert not staging_path(tmp_path / "s").exists()
 
 
-def test_a_card_that_is_gone_when_work_begins_is_said(folder):
+def test_a_card_that_is_gone_when_work_begins_ends_the_run(folder):
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
-        all_on_card(windows_of(folder / "h264.mp4"), NoCard())
+        decode_with(NoCard(), windows_of(folder / "h264.mp4"))
 
 
-def test_clips_that_a_card_hands_back_wait_in_the_queue_not_in_memory(folder, tmp_path):
-    """A corpus of which no file is for the card: what workers have at once is bounded as without a card."""
+def test_as_many_clips_as_without_a_card_are_in_work_where_it_hands_all_back(folder, tmp_path):
+    """A corpus of 40 files that are too small for the card: the others wait in the queue."""
     requests = {"two": Request(uniform(2), quarter)}
     tasks = []
     for number in range(40):
         film = tmp_path / f"{number}.mp4"
         film.symlink_to(folder / "h264.mp4")
         tasks.append(DecodeTask(str(number), film, None, None, requests))
-    most_out = 0
+    most_in_work = 0
     with CardPool(1, LIMIT_S, 1, PretendedCard(least_pixels=1 << 30)) as pool:
         wait_for_card(pool)
         for _clip in pool.decode(tasks):
-            most_out = max(most_out, len(pool._running) + len(pool._handed_back))
-    assert most_out <= 3 + 2 * (CARD_THREADS + PASSES_AHEAD)
+            most_in_work = max(most_in_work, len(pool._running) + len(pool._handed_back))
+    most_of_a_worker = 3
+    most_of_the_card = 2 * (CARD_THREADS + PASSES_AHEAD)  # with as many that it has handed back
+    assert most_in_work <= most_of_a_worker + most_of_the_card
 
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
 
 
-def measured(*options, **environment) -> subprocess.CompletedProcess[str]:
+def run_benchmark(*options, **environment) -> subprocess.CompletedProcess[str]:
+    """Run the benchmark of decoding on a card."""
     command = [sys.executable, str(BENCHMARK), "--decode", *options]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
@@ -297,7 +334,7 @@ def measured(*options, **environment) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.long
 def test_the_benchmark_of_a_card_says_in_one_line_that_there_is_none():
-    result = measured(CUDA_VISIBLE_DEVICES="")
+    result = run_benchmark(CUDA_VISIBLE_DEVICES="")
     assert (result.returncode, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
     assert "CUDA_VISIBLE_DEVICES" in line
@@ -306,6 +343,6 @@ def test_the_benchmark_of_a_card_says_in_one_line_that_there_is_none():
 @pytest.mark.long
 @pytest.mark.nightly
 def test_the_benchmark_of_a_card_runs_with_a_pretended_one():
-    result = measured("--tiny")
+    result = run_benchmark("--tiny")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "FAILED" not in result.stdout

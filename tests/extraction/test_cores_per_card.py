@@ -9,13 +9,18 @@ from obygaze_features.extraction.cost_estimate import estimate_clips
 from obygaze_features.extraction.report import RunReport, sum_reports
 
 
-def test_a_report_divides_the_decoders_seconds_by_the_cards():
-    report = RunReport(ok=100, wall_s=60.0, decode_cpu_s=480.0, n_decoded=9_600, gpu_busy_s=20.0)
-    assert report.cores_per_card() == 24.0
-    assert report.record()["cores_per_card"] == 24.0
+def test_a_report_says_how_many_cores_decode_as_fast_as_a_card_computes():
+    decode_cpu_s, gpu_busy_s = 480.0, 20.0
+    report = RunReport(ok=100, wall_s=60.0, decode_cpu_s=decode_cpu_s, n_decoded=9_600, gpu_busy_s=gpu_busy_s)
+    assert report.cores_per_card() == decode_cpu_s / gpu_busy_s == 24
+    assert report.record()["cores_per_card"] == 24
     assert "24 decoding cores" in report.sentence()
     assert f"{usable_cores()} here" in report.sentence()
-    assert sum_reports([report, report]).cores_per_card() == 24.0  # two cards, twice the clips
+
+
+def test_the_sum_of_the_reports_of_two_cards_has_the_cores_of_one():
+    report = RunReport(ok=100, wall_s=60.0, decode_cpu_s=480.0, n_decoded=9_600, gpu_busy_s=20.0)
+    assert sum_reports([report, report]).cores_per_card() == report.cores_per_card()
 
 
 def test_a_report_divides_the_wall_time_by_what_it_was_spent_on():
@@ -23,10 +28,12 @@ def test_a_report_divides_the_wall_time_by_what_it_was_spent_on():
     assert report.time_percentages() == {"decode": 37.5, "infer": 50.0, "write": 10.0}
 
 
-def test_a_report_says_that_writing_goes_on_beside_decoding_and_inference():
+def test_a_report_says_which_share_of_the_time_was_decoding_inference_and_writing_beside_them():
     report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=10.0, write_s=2.0)
+    share_of_wall = {"decode": 30 / 40, "infer": 10 / 40, "write": 2 / 40}
+    assert share_of_wall == {"decode": 0.75, "infer": 0.25, "write": 0.05}
     assert "decode 75 %, infer 25 %, and beside that write 5 %;" in report.sentence()
-    assert "; infer 25 %, and beside that write 5 %;" in report.sentence("text")
+    assert "; infer 25 %, and beside that write 5 %;" in report.sentence("text")  # which is not decoded
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0])

@@ -25,7 +25,7 @@ from obygaze_features.extraction.pool import ClipMessage, DecodePool
 from obygaze_features.video import file_facts, uniform
 from obygaze_features.workers import Event
 
-WINDOWS = 20
+N_WINDOWS = 20
 
 
 def grey(number: int) -> np.ndarray:
@@ -38,15 +38,15 @@ def quarter(frame: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(frame[::4, ::4])
 
 
-def crashing(frame: np.ndarray) -> np.ndarray:
-    """Crash in the film's third second."""
+def crash_in_third_second(frame: np.ndarray) -> np.ndarray:
+    """Prepare a frame; crash at those of the film's third second, which are known by their grey."""
     if 20 + 50 < frame.mean() < 20 + 60:
         os.kill(os.getpid(), signal.SIGSEGV)
     return quarter(frame)
 
 
-def failing(frame: np.ndarray) -> np.ndarray:
-    """Raise an error that no decoder should, in the film's third second."""
+def fail_in_third_second(frame: np.ndarray) -> np.ndarray:
+    """Prepare a frame; raise an error that no decoder should at those of the film's third second."""
     if 20 + 50 < frame.mean() < 20 + 60:
         raise ZeroDivisionError("a table of tones")
     return quarter(frame)
@@ -67,7 +67,7 @@ def tasks_of(film: Path, prepare=quarter, **changes) -> list[DecodeTask]:
         start_s = 0.4 * number
         return DecodeTask(f"film-{number:04d}", film, start_s, start_s + 1.0, requests, **changes)
 
-    return [task(number) for number in range(WINDOWS)]
+    return [task(number) for number in range(N_WINDOWS)]
 
 
 def decoded_alone(task: DecodeTask) -> DecodedClip:
@@ -92,61 +92,95 @@ def assert_same(clip: DecodedClip, expected: DecodedClip) -> None:
             assert np.array_equal(getattr(prepared, column), getattr(expected.frames[name], column))
 
 
-def test_each_window_comes_as_it_comes_alone_and_shares_decoded_frames(film, monkeypatch):
-    monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)  # so that workers share what they know of the file
+@pytest.fixture(scope="module")
+def decoded_together(film) -> tuple[list[DecodedClip], list[DecodedClip]]:
+    """Windows, one after the film's end and the whole film, as two workers give them, and each alone."""
     windows = tasks_of(film, hash_source=True)
     after_the_end = replace(windows[0], clip_id="late", start_s=50.0, end_s=60.0)
     whole_film = replace(windows[0], clip_id="whole", start_s=None, end_s=None)
     tasks = [*windows, after_the_end, whole_film]
-
-    with DecodePool(2, 600) as pool:
+    with pytest.MonkeyPatch.context() as patch, DecodePool(2, 600) as pool:
+        patch.setattr(file_facts, "LARGE_BYTES", 0)  # so that workers share what they know of the file
         together = in_order(pool.decode(tasks), tasks)
-    alone = [decoded_alone(task) for task in tasks]
+    return together, [decoded_alone(task) for task in tasks]
 
-    for clip, expected in zip(together, alone, strict=True):
-        assert_same(clip, expected)
-    assert together[WINDOWS].status == "failed"
-    assert len(str(together[0].source["sha256"])) == 64
-    n_together = sum(clip.n_decoded for clip in together[:WINDOWS])
-    n_alone = sum(clip.n_decoded for clip in alone[:WINDOWS])
+
+def test_windows_that_are_decoded_together_are_those_decoded_alone(decoded_together):
+    for clip, alone in zip(*decoded_together, strict=True):
+        assert_same(clip, alone)
+
+
+def test_windows_that_are_decoded_together_share_decoded_frames(decoded_together):
+    """Each begins .4 s after the one before and lasts a second."""
+    n_together, n_alone = (sum(clip.n_decoded for clip in clips[:N_WINDOWS]) for clips in decoded_together)
     assert n_together < 0.7 * n_alone
 
 
-def test_a_pass_is_neighbouring_spans_of_one_file_and_every_worker_has_one(film):
-    windows = tasks_of(film)
-    whole_film = replace(windows[0], start_s=None, end_s=None)
-    of_other_film = replace(windows[0], path=Path("other.mkv"))
+def test_a_window_after_the_end_of_the_film_has_failed(decoded_together):
+    together, _ = decoded_together
+    (late,) = [clip for clip in together if clip.clip_id == "late"]
+    assert late.status == "failed"
 
-    def sizes(tasks, workers):
-        return [len(pass_tasks) for pass_tasks in group_into_passes(tasks, workers)]
 
-    assert sizes(windows, 1) == [PASS_CLIPS, WINDOWS - PASS_CLIPS]
-    assert sizes(windows, 4) == [5, 5, 5, 5]
-    assert sizes(windows, 64) == [1] * WINDOWS
-    assert sizes([whole_film, whole_film, *windows[:2], whole_film], 1) == [1, 1, 2, 1]
-    assert sizes([windows[0], of_other_film, windows[1]], 1) == [1, 1, 1]
-    assert sizes([], 2) == []
+def test_windows_have_the_digest_of_their_file(decoded_together):
+    together, _ = decoded_together
+    n_hexadecimal_digits = 64
+    assert len(str(together[0].source["sha256"])) == n_hexadecimal_digits
+
+
+def sizes_of_passes(tasks, workers):
+    return [len(tasks_of_pass) for tasks_of_pass in group_into_passes(tasks, workers)]
+
+
+@pytest.mark.parametrize(
+    ("workers", "sizes"),
+    [(1, [PASS_CLIPS, N_WINDOWS - PASS_CLIPS]), (4, [5, 5, 5, 5]), (64, [1] * N_WINDOWS)],
+    ids=["one", "four", "more workers than windows"],
+)
+def test_windows_of_a_film_are_grouped_into_passes_so_that_each_worker_has_one(film, workers, sizes):
+    assert sizes_of_passes(tasks_of(film), workers) == sizes
+
+
+def test_a_whole_film_is_a_pass_of_its_own(film):
+    window, other_window, *_ = tasks_of(film)
+    whole_film = replace(window, start_s=None, end_s=None)
+    tasks = [whole_film, whole_film, window, other_window, whole_film]
+    assert sizes_of_passes(tasks, workers=1) == [1, 1, 2, 1]
+
+
+def test_windows_on_both_sides_of_one_of_another_film_are_not_one_pass(film):
+    window, other_window, *_ = tasks_of(film)
+    of_other_film = replace(window, path=Path("other.mkv"))
+    assert sizes_of_passes([window, of_other_film, other_window], workers=1) == [1, 1, 1]
+
+
+def test_no_windows_have_no_passes():
+    assert sizes_of_passes([], workers=2) == []
 
 
 @pytest.mark.parametrize(
     ("prepare", "reason"),
     [
         pytest.param(
-            crashing, "the decoder crashed on this file 3 times (signal 11)", marks=pytest.mark.long
+            crash_in_third_second,
+            "the decoder crashed on this file 3 times (signal 11)",
+            marks=pytest.mark.long,
         ),
-        (failing, "ZeroDivisionError: a table of tones"),
+        (fail_in_third_second, "ZeroDivisionError: a table of tones"),
     ],
+    ids=["a crash", "an exception"],
 )
-def test_a_crash_or_an_exception_costs_the_window_that_holds_it_alone(film, prepare, reason):
+def test_a_crash_or_an_exception_fails_only_the_window_in_which_it_happens(film, prepare, reason):
     windows = tasks_of(film, prepare)
-    tasks = [windows[0], windows[4], windows[8]]  # the second lies in the film's third second
+    before, in_third_second, after = windows[0], windows[4], windows[8]
+    tasks = [before, in_third_second, after]
     with DecodePool(1, 600) as pool:
-        before, at_fault, after = in_order(pool.decode(tasks), tasks)
-    assert at_fault.status == "failed"
-    assert at_fault.reason.endswith(reason)
+        clip_before, clip_at_fault, clip_after = in_order(pool.decode(tasks), tasks)
+    assert clip_at_fault.status == "failed"
+    assert clip_at_fault.reason.endswith(reason)
     harmless_windows = tasks_of(film)
-    assert_same(before, decoded_alone(harmless_windows[0]))
-    assert_same(after, decoded_alone(harmless_windows[8]))
+    assert_same(clip_before, decoded_alone(harmless_windows[0]))
+    assert_same(clip_after, decoded_alone(harmless_windows[8]))
 
 
 def broken(*_, **__):
@@ -160,10 +194,11 @@ def test_an_encoder_that_fails_in_the_worker_fails_the_clip(film):
     assert "ArithmeticError" in clip.reason
 
 
-def test_a_backbone_that_cannot_hear_leaves_the_clip_to_the_others(film):
-    requests = {"five": Request(uniform(5), quarter)}
-    hearing_that_fails = (None, Request(uniform(5), quarter))
-    clip = decoded_alone(DecodeTask("a", film, 0.0, 1.0, requests, sounds={"heard": hearing_that_fails}))
+def test_a_clip_is_decoded_for_other_backbones_where_reading_its_sound_fails(film):
+    pictures = {"five": Request(uniform(5), quarter)}
+    no_sound_track_to_read = None
+    sounds = {"heard": (no_sound_track_to_read, Request(uniform(5), quarter))}
+    clip = decoded_alone(DecodeTask("a", film, 0.0, 1.0, pictures, sounds=sounds))
     assert clip.status == "ok"
     assert "Error" in clip.absent["heard"]
 
@@ -210,17 +245,15 @@ class PretendedWorkers:
 
 
 @pytest.mark.parametrize("workers", [2, 16])
-def test_long_clips_among_short_ones_keep_no_worker_idle(workers):
+def test_clips_of_any_lengths_take_five_percent_longer_at_most_than_the_best_order(workers):
     """No order is better than an even division of the work, or than the longest clip."""
     clip_seconds = np.random.default_rng(0).lognormal(sigma=1.0, size=3000)
     tasks = [DecodeTask(str(i), Path(f"{i}.mp4"), None, None, {}) for i in range(len(clip_seconds))]
-    pretended = PretendedWorkers(workers, {str(i): seconds for i, seconds in enumerate(clip_seconds)})
-
+    on_own_clock = PretendedWorkers(workers, {str(i): seconds for i, seconds in enumerate(clip_seconds)})
     with DecodePool(workers, 600.0, batch_size=8) as pool:
         pool._pool.close()
-        pool._pool = pretended
+        pool._pool = on_own_clock
         clip_ids = [clip.clip_id for clip in pool.decode(tasks)]
-
     assert len(set(clip_ids)) == len(clip_seconds)
     best_s = max(clip_seconds.sum() / workers, clip_seconds.max())
-    assert pretended.clock_s <= 1.05 * best_s
+    assert on_own_clock.clock_s <= 1.05 * best_s

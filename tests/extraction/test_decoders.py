@@ -14,7 +14,21 @@ from obygaze_features.video import uniform
 from tests import lab_package
 
 PAGE = Path(__file__).parents[2] / "docs" / "decoding.md"
-SILENT = "def decode(tasks):\n    return iter(())\n"
+GIVES_NOTHING = "def decode(tasks):\n    return iter(())\n"
+
+
+def code_blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.fixture
+def decoder_of_the_page(install):
+    """Install the decoder `arrays` of the page's example: its last Python code, and its entry point."""
+    source = code_blocks(PAGE, "python")[-1]
+    section, entry_point = code_blocks(PAGE, "toml")[0].strip().splitlines()
+    assert section == '[project.entry-points."obygaze.decoders"]'
+    without_quotes = entry_point.replace('"', "")  # as an installed package states it
+    install("labdecoder", source, without_quotes)
 
 
 @pytest.fixture
@@ -35,15 +49,14 @@ def clips(tmp_path) -> Manifest:
     return Manifest((Clip("tt1-0", "tt1", "a.npy"), Clip("tt1-1", "tt1", "b.npy")), folder)
 
 
-def test_the_worked_example_of_the_page_works(install, clips, tmp_path):
-    text = PAGE.read_text(encoding="utf-8")
-    source, header = (
-        re.findall(rf"```{kind}\n(.*?)```", text, flags=re.DOTALL) for kind in ("python", "toml")
-    )
-    section, line = header[0].strip().splitlines()
-    assert section == '[project.entry-points."obygaze.decoders"]'
-    install("labdecoder", source[-1], line.replace('"', ""))
+@pytest.mark.usefixtures("decoder_of_the_page")
+def test_the_decoder_of_the_page_is_listed_behind_ours():
     assert decoder_names() == ("pyav", "cuda", "arrays")
+
+
+@pytest.mark.usefixtures("decoder_of_the_page")
+def test_the_decoder_of_the_page_decodes_arrays_and_is_named_in_the_provenance(clips, tmp_path):
+    """A film of 20 pictures, of which 4 are taken, and one that is not there."""
     store = extract(clips, tmp_path / "s", n_frames=4, decoder="arrays", workers=1, licence="CC0-1.0")
     assert [(clip.clip_id, clip.status) for clip in store.clips] == [("tt1-0", "ok"), ("tt1-1", "failed")]
     group = store["descriptors"]
@@ -53,19 +66,24 @@ def test_the_worked_example_of_the_page_works(install, clips, tmp_path):
 
 
 def test_a_decoder_that_gives_nothing_fails_its_clips_and_nothing_else(install, clips, tmp_path):
-    install("silent", SILENT, "silent = silent:decode")
+    install("silent", GIVES_NOTHING, "silent = silent:decode")
     with pytest.warns(UserWarning, match="licence"):
         store = extract(clips, tmp_path / "s", n_frames=4, decoder="silent", workers=1)
     assert {clip.reason for clip in store.clips} == {"the decoder 'silent' gave nothing for this clip"}
 
 
-def test_xclip_and_vivit_share_the_frames_of_one_preset():
+def test_networks_that_are_asked_for_one_preset_share_their_frames():
+    """The preset obygaze12 is one of X-CLIP and of ViViT, beside those of the networks' own."""
     from obygaze_features.backbones.presets import SQUASH, choose_preset
 
-    assert choose_preset("obygaze12", ("xclip", "obygaze12")).geometry == SQUASH
-    assert choose_preset("obygaze12", ("vivit-hub", "obygaze12")).geometry == SQUASH
+    preset_of_xclip, preset_of_vivit = (
+        choose_preset("obygaze12", presets).geometry
+        for presets in (("xclip", "obygaze12"), ("vivit-hub", "obygaze12"))
+    )
+    assert preset_of_xclip == preset_of_vivit == SQUASH
     requests = {
-        name: Request(uniform(32), choose_preset("obygaze12", (own, "obygaze12")).geometry)
-        for name, own in (("xclip", "xclip"), ("vivit", "vivit-hub"))
+        "xclip": Request(uniform(32), preset_of_xclip),
+        "vivit": Request(uniform(32), preset_of_vivit),
     }
-    assert len(DecodeTask("clip", None, None, None, requests).frame_requests()) == 1
+    (frames_of_both,) = DecodeTask("clip", None, None, None, requests).frame_requests()
+    assert frames_of_both

@@ -44,28 +44,33 @@ def installed(monkeypatch):
     return pretend
 
 
+NOT_MENTIONED = None
+
+
 @pytest.mark.parametrize(
     ("name", "version", "use", "level"),
     [
         ("zarr", None, "laptop", "fault"),
         ("zarr", "1.0", "share", "fault"),
-        ("av", None, "laptop", None),
+        ("av", None, "laptop", NOT_MENTIONED),
         ("av", None, "extract", "fault"),
         ("av", None, "film", "fault"),
-        ("torch", None, "laptop", None),
-        ("torch", None, "extract", "note"),
+        ("torch", None, "laptop", NOT_MENTIONED),
+        ("torch", None, "extract", "note"),  # backbones that are no networks need it not
         ("torch", "1.0", "extract", "fault"),
-        ("torch", "1.0", "laptop", None),
+        ("torch", "1.0", "laptop", NOT_MENTIONED),
         ("starlette", None, "film", "note"),
-        ("starlette", None, "extract", None),
+        ("starlette", None, "extract", NOT_MENTIONED),
         ("obstore", None, "share", "fault"),
-        ("obstore", None, "laptop", None),
+        ("obstore", None, "laptop", NOT_MENTIONED),
     ],
 )
-def test_a_package_is_a_fault_only_where_the_use_needs_it(installed, name, version, use, level):
-    installed(name, version)
+def test_a_package_that_is_missing_or_old_is_a_fault_only_for_uses_that_need_it(
+    installed, name, version, use, level
+):
+    installed(name, version)  # None: it is missing
     levels = [finding.level for finding in doctor.extras(use) if finding.about == name]
-    assert levels == ([] if level is None else [level])
+    assert levels == ([] if level is NOT_MENTIONED else [level])
 
 
 def test_every_extra_is_listed_and_an_absent_one_with_its_install_line(installed):
@@ -76,7 +81,8 @@ def test_every_extra_is_listed_and_an_absent_one_with_its_install_line(installed
     assert "obygaze[sound]" in finding_about["extra sound"].text
 
 
-def test_without_a_use_it_lists_the_uses_that_the_machine_is_ready_for_and_no_faults(installed):
+def test_without_a_use_it_says_for_each_use_whether_the_machine_is_ready_and_calls_nothing_a_fault(installed):
+    """Nobody has said that the uses for which PyAV is missing are wanted: they are notes."""
     installed("av", None)
     finding_about = {finding.about: finding for finding in doctor.examine()}
     assert "fault" not in {finding.level for finding in finding_about.values()}
@@ -133,24 +139,27 @@ def mounted(options):
     return lambda _: Mount("lustre", options)
 
 
-@pytest.mark.parametrize(
-    ("about", "level", "name", "pretended"),
-    [
-        ("path", "fault", "tempfile.TemporaryDirectory", failing(errno.EACCES)),
-        ("path", "fault", "os.fsync", failing(errno.EIO)),
-        ("locks", "fault", "fcntl.flock", failing(errno.ENOSYS)),
-        ("locks", "fault", "fcntl.flock", lambda *_: None),  # granted to everybody
-        ("locks", "fault", "mount_of", mounted("rw,localflock")),
-        ("locks", "fault", "mount_of", mounted("rw,local_lock=flock")),
-        ("locks", "ok", "mount_of", mounted("rw,local_lock=none")),
-        ("space", "note", "free_space", space(5, 10**4)),
-        ("inodes", "note", "free_space", space(5, 10**4)),
-        ("space", "ok", "free_space", space(100, None)),
-    ],
-)
-def test_what_is_wrong_with_a_place_is_found(tmp_path, monkeypatch, about, level, name, pretended):
-    within = "" if name == "fcntl.flock" else "obygaze_features.extraction.doctor."
-    monkeypatch.setattr(f"{within}{name}", pretended)
+PLACES = {
+    "no permission": ("path", "fault", "tempfile.TemporaryDirectory", failing(errno.EACCES)),
+    "writing fails": ("path", "fault", "os.fsync", failing(errno.EIO)),
+    "no locks": ("locks", "fault", "fcntl.flock", failing(errno.ENOSYS)),
+    "locks that everybody gets": ("locks", "fault", "fcntl.flock", lambda *_: None),
+    "locks of this machine alone": ("locks", "fault", "mount_of", mounted("rw,localflock")),
+    "locks of NFS of this machine alone": ("locks", "fault", "mount_of", mounted("rw,local_lock=flock")),
+    "locks of all machines": ("locks", "ok", "mount_of", mounted("rw,local_lock=none")),
+    "little space": ("space", "note", "free_space", space(5, 10**4)),
+    "few files": ("inodes", "note", "free_space", space(5, 10**4)),
+    "much space": ("space", "ok", "free_space", space(100, None)),
+}
+"""A place -> subject and level of what is found, and which function of the machine stands for it."""
+
+
+@pytest.mark.parametrize(("about", "level", "name", "stand_in"), PLACES.values(), ids=PLACES)
+def test_what_is_wrong_with_the_place_of_a_store_is_found(
+    tmp_path, monkeypatch, about, level, name, stand_in
+):
+    module = "" if name == "fcntl.flock" else "obygaze_features.extraction.doctor."
+    monkeypatch.setattr(f"{module}{name}", stand_in)
     assert level in {finding.level for finding in doctor.examine_place(tmp_path) if finding.about == about}
 
 
@@ -176,32 +185,29 @@ def test_an_install_says_where_its_pages_are():
     assert str(folder) in only(doctor.examine(), "obygaze").text
 
 
-def shared_data():
+def files_of_wheel():
     """Return the files and folders that a wheel brings -> where they go, as pyproject.toml lists them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
 
 
-def test_every_link_in_the_pages_of_a_wheel_leads_to_a_file_in_it():
-    files = set()
-    folders = set()
-    for name in shared_data():
-        path = ROOT / name
-        if path.is_dir():
-            folders.add(path)
-            files.update(path.rglob("*"))
-        else:
-            files.add(path)
-    pages = [file for file in files if file.suffix == ".md"]
+LINK_TO_FILE = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+"""The file of a link of Markdown, without what is behind `#`, unless it is an address."""
+
+
+def test_every_link_in_the_pages_of_a_wheel_leads_to_a_file_or_folder_in_it():
+    in_wheel = {ROOT / name for name in files_of_wheel()}
+    in_wheel |= {file for folder in in_wheel if folder.is_dir() for file in folder.rglob("*")}
+    pages = [path for path in in_wheel if path.suffix == ".md"]
     assert pages
     for page in pages:
-        for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).resolve() in files | folders, (page, link)
+        for target in LINK_TO_FILE.findall(page.read_text(encoding="utf-8")):
+            assert (page.parent / target).resolve() in in_wheel, (page, target)
 
 
 def test_a_wheel_brings_along_the_pages_that_messages_name():
     """Messages name pages such as `docs/predict.md`, and an installed wheel has no checkout beside it."""
-    folders = {name: Path(place) for name, place in shared_data().items()}
+    folders = {name: Path(place) for name, place in files_of_wheel().items()}
     assert folders["docs"].parent == folders["README.md"].parent  # so that links of README lead to pages
     for path in ROOT.glob("obygaze*/**/*.py"):
         for page in re.findall(r"docs/[a-z/-]+\.md", path.read_text(encoding="utf-8")):

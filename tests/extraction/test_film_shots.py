@@ -20,7 +20,7 @@ N_FRAMES = RATE * SECONDS
 
 NAMED = {"corpus": "windows", "licence": "CC0-1.0"}
 
-KILLED = """
+EXTRACT_UNTIL_KILLED = """
 import os, signal, sys
 from obygaze_features.extraction import prepare
 from obygaze_features.extraction.films import Films
@@ -44,6 +44,7 @@ if __name__ == "__main__":
     prepare(folder + "/windows.csv", folder + "/features", n_frames=4, workers=2, batch_size=2,
             shots=folder + "/shots.csv", progress=watch, note=print).run()
 """
+"""Extracts with shots, and kills itself when the second stretch is measured, or when a clip is done."""
 
 
 def pictures() -> Iterator[np.ndarray]:
@@ -59,6 +60,7 @@ def pictures() -> Iterator[np.ndarray]:
 
 
 def windows(film: Path) -> Manifest:
+    """Windows of six seconds that begin every second."""
     starts = range(0, SECONDS - WINDOW_S + 1, HOP_S)
     clips = [Clip(f"film-{start:04d}", "film", film.name, start, start + WINDOW_S) for start in starts]
     return Manifest(tuple(clips), film.parent)
@@ -71,7 +73,7 @@ def shots_of(film: Path) -> bytes:
     )
 
 
-def content(folder: Path) -> dict[str, bytes]:
+def bytes_below(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -82,86 +84,102 @@ def film(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def plain(film, tmp_path_factory) -> dict[str, bytes]:
-    """The store of the film's windows, extracted without shots."""
+def store_without_shots(film, tmp_path_factory) -> dict[str, bytes]:
+    """The files of the store of the film's windows, extracted without shots."""
     out = tmp_path_factory.mktemp("plain") / "features"
-    return content(extract(windows(film), out, n_frames=4, workers=1, **NAMED).path)
+    return bytes_below(extract(windows(film), out, n_frames=4, workers=1, **NAMED).path)
 
 
 @pytest.mark.long
-def test_each_frame_is_decoded_once_for_windows_and_shots(film, plain, tmp_path):
-    work = prepare(
-        windows(film), tmp_path / "features", n_frames=4, workers=2, **NAMED, shots=tmp_path / "s.csv"
-    )
+def test_each_frame_is_decoded_once_for_windows_and_shots(film, store_without_shots, tmp_path):
+    table = tmp_path / "shots.csv"
+    work = prepare(windows(film), tmp_path / "features", n_frames=4, workers=2, **NAMED, shots=table)
     stage, report = work.run()
     assert report.n_decoded <= 1.02 * N_FRAMES
-    assert content(work.seal(stage)) == plain
-    assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
-    assert (tmp_path / "s.csv").read_bytes().count(b"\n") > 15
-    # Again: nothing is left to decode, and the same table may be there.
-    _, report = work.run()
-    assert report.n_decoded == 0
+    assert bytes_below(work.seal(stage)) == store_without_shots
+    assert table.read_bytes() == shots_of(film)
+    _, report_of_second_run = work.run()  # which may find the table there
+    assert report_of_second_run.n_decoded == 0
+
+
+def n_measured_stretches(folder: Path) -> int:
+    """Count the stretches of the film whose differences between pictures are in the stage."""
+    return len(list((folder / "features.staging" / MEASUREMENTS_FOLDER).iterdir()))
+
+
+@pytest.fixture(scope="module")
+def killed_extraction(film, tmp_path_factory) -> Path:
+    """A folder in which an extraction with shots was killed twice: see `EXTRACT_UNTIL_KILLED`."""
+    folder = tmp_path_factory.mktemp("killed")
+    (folder / "film.mp4").symlink_to(film)
+    write_manifest(Manifest(windows(film).clips, folder), folder / "windows.csv")
+    script = folder / "killed.py"
+    script.write_text(EXTRACT_UNTIL_KILLED, encoding="utf-8")
+    for killed_at in ("measured", "commit"):
+        python(script, folder, killed_at, code=-signal.SIGKILL)
+        assert not (folder / "shots.csv").exists()
+        assert n_measured_stretches(folder) >= 2  # they are kept
+    return folder
 
 
 @pytest.mark.long
-def test_a_killed_extraction_with_shots_resumes_to_the_same_files_and_keeps_measured_stretches(
-    film, plain, tmp_path
+def test_a_killed_extraction_with_shots_resumes_to_the_same_store_and_shots(
+    film, store_without_shots, killed_extraction
 ):
     """Only here is a process killed between a stretch's measurement and the commit of its clips."""
-    (tmp_path / "film.mp4").symlink_to(film)
-    write_manifest(Manifest(windows(film).clips, tmp_path), tmp_path / "windows.csv")
-    script = tmp_path / "killed.py"
-    script.write_text(KILLED, encoding="utf-8")
-    for killed_at in ("measured", "commit"):
-        python(script, tmp_path, killed_at, code=-signal.SIGKILL)
-        assert not (tmp_path / "shots.csv").exists()
-        assert len(list((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())) >= 2
-    made = tmp_path / "windows.csv", tmp_path / "features"
     notes: list[str] = []
-    how = {"shots": tmp_path / "shots.csv", "note": notes.append}
-    store = extract(*made, n_frames=4, workers=1, **NAMED, **how)
+    store = extract(
+        killed_extraction / "windows.csv",
+        killed_extraction / "features",
+        n_frames=4,
+        workers=1,
+        shots=killed_extraction / "shots.csv",
+        note=notes.append,
+        **NAMED,
+    )
     assert len(notes) == 1  # how many clips of the piece that was open are done again
-    assert content(store.path) == plain
-    assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
+    assert bytes_below(store.path) == store_without_shots
+    assert (killed_extraction / "shots.csv").read_bytes() == shots_of(film)
+
+
+def done_with_shots_lost(film, folder, **settings):
+    """Extract the windows with shots and remove the table of shots; gives the work, to be run again."""
+    work = prepare(windows(film), folder / "features", workers=1, shots=folder / "shots.csv", **settings)
+    work.run()
+    (folder / "shots.csv").unlink()
+    return work
 
 
 @pytest.mark.long  # decodes a film twice
-def test_a_measurement_that_was_cut_off_is_made_again_by_a_second_pass(film, tmp_path):
+def test_a_film_is_decoded_again_for_its_shots_where_a_stretchs_measurement_is_damaged(film, tmp_path):
     notes: list[str] = []
-    work = prepare(
-        windows(film), tmp_path / "f", n_frames=1, workers=1, shots=tmp_path / "s.csv", note=notes.append
-    )
-    work.run()
-    (tmp_path / "s.csv").unlink()
-    first = next((tmp_path / "f.staging" / MEASUREMENTS_FOLDER).iterdir())
-    first.write_bytes(first.read_bytes()[:1000])
+    work = done_with_shots_lost(film, tmp_path, n_frames=1, note=notes.append)
+    measurement = min((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())
+    measurement.write_bytes(measurement.read_bytes()[:1000])
     work.run()
     assert "film.mp4 is decoded a second time for its shots: it could not be decoded without errors" in notes
-    assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
+    assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("backbone", ["descriptors", "sound"])
-def test_a_measurement_that_was_lost_after_its_windows_were_kept_is_made_again(film, tmp_path, backbone):
-    work = prepare(
-        windows(film),
-        tmp_path / "f",
-        backbones=[backbone],
-        workers=1,
-        shots=tmp_path / "s.csv",
-        licence="CC0-1.0",
-    )
-    work.run()
-    (tmp_path / "s.csv").unlink()
-    for measured in sorted((tmp_path / "f.staging" / MEASUREMENTS_FOLDER).iterdir())[1:]:
-        measured.unlink()
+@pytest.mark.parametrize("backbone", ["descriptors", "sound"], ids=["seen", "heard"])
+def test_only_stretches_whose_measurement_was_lost_are_decoded_again_for_shots(film, tmp_path, backbone):
+    work = done_with_shots_lost(film, tmp_path, backbones=[backbone], licence="CC0-1.0")
+    _, *lost = sorted((tmp_path / "features.staging" / MEASUREMENTS_FOLDER).iterdir())
+    for measurement in lost:
+        measurement.unlink()
     _, report = work.run()
     assert 0 < report.n_decoded < N_FRAMES
-    assert (tmp_path / "s.csv").read_bytes() == shots_of(film)
+    assert (tmp_path / "shots.csv").read_bytes() == shots_of(film)
 
 
-def test_options_that_do_not_go_with_shots_are_refused_before_any_work(film, tmp_path):
-    for settings in ({"shard": (0, 2)}, {"limit": 3}, {"gpus": (0,)}, {"engine": "ray"}):
-        with pytest.raises(ExtractError, match=f"--{next(iter(settings))}"):
-            prepare(windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)
+@pytest.mark.parametrize(
+    "settings",
+    [{"shard": (0, 2)}, {"limit": 3}, {"gpus": (0,)}, {"engine": "ray"}],
+    ids=["shard", "limit", "gpus", "engine"],
+)
+def test_options_that_do_not_go_with_shots_are_refused_before_any_work(film, tmp_path, settings):
+    (option,) = settings
+    with pytest.raises(ExtractError, match=f"--{option}"):
+        prepare(windows(film), tmp_path / "f", shots=tmp_path / "s.csv", **settings)
     assert not list(tmp_path.iterdir())

@@ -19,19 +19,28 @@ from obygaze_features.workers import WorkerPool
 from . import stopping
 from .conftest import begin_stage, last_report
 
-CLIPS = 24  # a piece of 16 for one card, and one of 8 for the other
+N_CLIPS = 24
+"""A piece of 16 clips for one card, and one of 8 for the other."""
+
+
+class PausingRecipe(Recipe):
+    """A recipe whose processes pause as the environment says, so that none has ended when it is killed."""
+
+    def build(self):
+        stopping.arm()
+        return super().build()
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Job:
     """Clips of two pieces, one of them an empty file."""
     folder = tmp_path_factory.mktemp("films")
-    clips = [Clip(f"tt1-{i:02}", "tt1", f"{i}.mp4") for i in range(CLIPS)]
-    for i in range(CLIPS - 1):
+    clips = [Clip(f"tt1-{i:02}", "tt1", f"{i}.mp4") for i in range(N_CLIPS)]
+    for i in range(N_CLIPS - 1):
         write_video(
             folder / f"{i}.mp4", (np.full((48, 64, 3), 9 * i + t, np.uint8) for t in range(12 + i)), 24
         )
-    (folder / f"{CLIPS - 1}.mp4").touch()
+    (folder / f"{N_CLIPS - 1}.mp4").touch()
     recipe = Recipe("descriptors", 4)
     return Job(Manifest(tuple(clips), folder), "films", (recipe.build(),), recipes=(recipe,))
 
@@ -48,11 +57,11 @@ class HeldRecipe(Recipe):
 
 
 @pytest.fixture
-def held_job(job, hold, monkeypatch) -> Job:
-    """The job in processes that wait until they are killed or let go."""
-    for name, value in hold.after_clips(1).items():
+def pausing_job(job, pause, monkeypatch) -> Job:
+    """The job in processes that pause after their first clip."""
+    for name, value in pause.variables(after_clips=1).items():
         monkeypatch.setenv(name, value)
-    return replace(job, recipes=(HeldRecipe("descriptors", 4),))
+    return replace(job, recipes=(PausingRecipe("descriptors", 4),))
 
 
 @pytest.fixture
@@ -70,8 +79,7 @@ def pools(monkeypatch) -> list[WorkerPool]:
 
 
 @pytest.fixture(scope="module")
-def alone(job, tmp_path_factory):
-    """The store of one process."""
+def store_of_one_process(job, tmp_path_factory):
     place = tmp_path_factory.mktemp("alone") / "films"
     stage = begin_stage(job, place)
     last_report(run_local(job, stage, stage.missing(), **SETTINGS))
@@ -79,41 +87,52 @@ def alone(job, tmp_path_factory):
 
 
 @pytest.mark.long
-def test_processes_killed_in_the_middle_are_started_again_to_the_same_bytes(
-    held_job, hold, alone, pools, tmp_path, tree
+def test_processes_of_gpus_that_are_killed_are_started_again_to_the_same_bytes(
+    pausing_job, pause, store_of_one_process, pools, tmp_path, file_digests
 ):
-    """Only here are the real processes of two cards killed; test_schedule.py has pretended ones."""
-    stage = begin_stage(held_job, tmp_path / "films")
-    killed = []
-    for report, _ in run_gpus(held_job, stage, stage.missing(), gpus=(0, 1), **SETTINGS):  # noqa: B007 - the last
-        for pid in [] if killed else pools[0].pids():
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-        hold.release()
+    """Only here are the real processes of two GPUs killed; test_schedule.py has pretended ones."""
+    stage = begin_stage(pausing_job, tmp_path / "films")
+    reports = run_gpus(pausing_job, stage, stage.missing(), gpus=(0, 1), **SETTINGS)
+    next(reports)  # the first clip is done, and its process pauses
+    killed = pools[0].pids()
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    pause.end()
+    report = last_report(reports)
     assert len(killed) == 2
     assert stage.missing() == []
     assert report.encoders == 2
-    assert tree(seal(stage.path, tmp_path / "films", licence="CC0-1.0")) == tree(alone)
+    sealed = seal(stage.path, tmp_path / "films", licence="CC0-1.0")
+    assert file_digests(sealed) == file_digests(store_of_one_process)
 
 
 @pytest.mark.long
-def test_a_card_that_would_give_other_numbers_is_refused(job, tmp_path):
-    """Only here does the process of a card build another backbone than the one that leads."""
+def test_a_gpu_whose_process_builds_another_backbone_is_refused(job, tmp_path):
     stage = begin_stage(job, tmp_path / "films")
-    other = replace(job, backbones=(load_backbone("descriptors", 4),), recipes=(Recipe("descriptors", 5),))
+    four_frames, five_frames = load_backbone("descriptors", 4), Recipe("descriptors", 5)
+    mismatched = replace(job, backbones=(four_frames,), recipes=(five_frames,))
     with pytest.raises(ExtractError, match="GPU 0"):
-        last_report(run_gpus(other, stage, stage.missing(), gpus=(0,), **SETTINGS))
+        last_report(run_gpus(mismatched, stage, stage.missing(), gpus=(0,), **SETTINGS))
 
 
-def test_networks_are_moved_to_the_first_gpu_and_descriptors_alone_are_not_shared(monkeypatch):
+def test_gpus_are_refused_where_no_backbone_is_a_network():
     with pytest.raises(ExtractError, match="descriptors"):
         on_gpus([Recipe("descriptors")], (0, 1))
+
+
+@pytest.fixture
+def two_gpus(monkeypatch):
+    """A machine that seems to have two GPUs."""
     pytest.importorskip("torch")
     from obygaze_features.backbones.compute import Compute
 
-    monkeypatch.setattr("obygaze_features.backbones.compute.no_cuda", lambda: None)
+    monkeypatch.setattr("obygaze_features.backbones.compute.no_cuda", lambda: None)  # no reason against it
     monkeypatch.setattr(Compute, "_check_card", lambda *_: None)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    moved = on_gpus([Recipe("xclip"), Recipe("descriptors")], (1, 0))
-    assert moved[0].options["compute"].device == "cuda:1"
-    assert moved[1] == Recipe("descriptors")
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_networks_are_moved_to_the_first_of_the_gpus_that_are_typed():
+    network, descriptors = on_gpus([Recipe("xclip"), Recipe("descriptors")], (1, 0))
+    assert network.options["compute"].device == "cuda:1"
+    assert descriptors == Recipe("descriptors")

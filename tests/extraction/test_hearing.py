@@ -9,20 +9,23 @@ import pytest
 
 import obygaze_features as of
 import obygaze_models as om
-from obygaze.cli import main
 from obygaze_features.commands.extract_output import outcome
 from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction import RunReport, Stop, prepare
 from obygaze_features.store.stage import read_stage
+from tests.command import obygaze
 from tests.tiny_checkpoints import tiny_sound_checkpoint
 from tests.video.sounding import tone, write_film
 
-BOTH = ["descriptors", "sound"]
+SEEN_AND_HEARD = ["descriptors", "sound"]
 
 
 @pytest.fixture(scope="module")
 def manifest(tmp_path_factory):
-    """A film with sound, one whose sound ends early, one without, and a file that is none."""
+    """Clips of 4 s, three of each of four files of 12 s: their ids are the file's name and 0, 1 or 2.
+
+    `full` has sound, that of `short` ends after 6 s, `silent` has none, and `none` is no video.
+    """
     folder = tmp_path_factory.mktemp("films")
     write_film(folder / "full.mp4", {"eng": tone(330, 12.0)}, seconds=12.0)
     write_film(folder / "short.mkv", {"eng": tone(330, 6.0)}, seconds=12.0, codec="flac")
@@ -41,68 +44,98 @@ def extract(manifest, out, backbones, **settings):
 
 
 @pytest.fixture(scope="module")
-def both(manifest, tmp_path_factory):
+def store_of_both(manifest, tmp_path_factory):
     """The store of what is seen and heard."""
-    return extract(manifest, tmp_path_factory.mktemp("both") / "both", BOTH)
+    return extract(manifest, tmp_path_factory.mktemp("both") / "both", SEEN_AND_HEARD)
 
 
 def clip_of(store, clip_id):
-    return next(clip for clip in store.clips if clip.clip_id == clip_id)
-
-
-def statuses(store):
-    return {clip.clip_id: (clip.status, clip.absent.get("sound", "")) for clip in store.clips}
+    (clip,) = [clip for clip in store.clips if clip.clip_id == clip_id]
+    return clip
 
 
 @pytest.mark.long  # decodes films
-def test_a_clip_without_sound_is_absent_where_others_have_it(both):
-    result = statuses(both)
-    assert result["full-1"] == ("ok", "")
-    assert result["silent-1"] == ("ok", "no sound track")
-    assert result["short-2"] == ("ok", "no sound between 8 and 12 s")
-    assert result["short-1"][0] == "partial"
-    assert "no sound for" in clip_of(both, "short-1").reason
-    assert result["none-0"][0] == "failed"
+@pytest.mark.parametrize(
+    ("clip_id", "status", "why_no_sound"),
+    [
+        ("full-1", "ok", ""),
+        ("silent-1", "ok", "no sound track"),
+        ("short-2", "ok", "no sound between 8 and 12 s"),
+        ("short-1", "partial", ""),
+        ("none-0", "failed", ""),
+    ],
+    ids=["with sound", "without sound", "behind the end of the sound", "over its end", "no video"],
+)
+def test_a_clip_without_sound_is_absent_from_what_is_heard_alone(
+    store_of_both, clip_id, status, why_no_sound
+):
+    clip = clip_of(store_of_both, clip_id)
+    assert clip.status == status
+    assert clip.absent.get("sound", "") == why_no_sound
+
+
+@pytest.mark.long
+def test_a_clip_whose_sound_ends_within_it_says_for_how_long_there_is_none(store_of_both):
+    assert "no sound for" in clip_of(store_of_both, "short-1").reason
+
+
+@pytest.mark.long
+def test_reading_sound_of_a_clip_that_has_none_says_why(store_of_both):
     with pytest.raises(StoreError, match="clip silent-1 is absent: no sound track"):
-        both["sound"].read("silent-1", "frames")
-    assert both.attributes["spec_version"] == "1.2"
-    assert of.verify(both, "full").ok
-    summary = outcome(read_stage(both.path.with_name("both.staging")), RunReport(), None, Stop(), "clip")
+        store_of_both["sound"].read("silent-1", "frames")
+
+
+@pytest.mark.long
+def test_a_store_with_absent_clips_is_of_version_1_2_and_verifies(store_of_both):
+    assert store_of_both.attributes["spec_version"] == "1.2"
+    assert of.verify(store_of_both, "full").ok
+
+
+@pytest.mark.long
+def test_the_summary_of_an_extraction_counts_clips_without_sound_by_reason(store_of_both):
+    stage = read_stage(store_of_both.path.with_name("both.staging"))
+    summary = outcome(stage, RunReport(), None, Stop(), "clip")
     assert re.search(r"3 +absent in sound +no sound track +silent-0", str(summary.text))
 
 
+def assert_same_frames(store, other, backbone, clip_ids):
+    for clip_id in clip_ids:
+        frames, other_frames = (group[backbone].read(clip_id, "frames") for group in (store, other))
+        assert np.array_equal(frames, other_frames), clip_id
+
+
 @pytest.mark.long
-def test_alone_a_clip_without_sound_has_failed(manifest, both, tmp_path):
+def test_a_clip_without_sound_has_failed_where_only_sound_is_extracted(manifest, tmp_path):
     store = extract(manifest, tmp_path / "heard", ["sound"])
     assert clip_of(store, "silent-1").status == "failed"
     assert clip_of(store, "silent-1").reason == "no sound track"
-    for clip_id in ("full-0", "full-2", "short-0", "short-1"):
-        alone, beside = (some["sound"].read(clip_id, "frames") for some in (store, both))
-        assert np.array_equal(alone, beside)
-
-
-def test_pictures_do_not_depend_on_what_is_heard(manifest, both, tmp_path):
-    seen = extract(manifest, tmp_path / "seen", ["descriptors"])
-    for clip_id in ("full-0", "short-1", "silent-2"):
-        alone, beside = (some["descriptors"].read(clip_id, "frames") for some in (seen, both))
-        assert np.array_equal(alone, beside)
 
 
 @pytest.mark.long
-def test_workers_and_resumption_do_not_change_a_byte(manifest, tmp_path, tree):
-    extract(manifest, tmp_path / "one", BOTH)
-    work = prepare(
-        manifest, tmp_path / "two", BOTH, n_frames=4, workers=2, limit=5, licence="CC0-1.0", corpus="one"
-    )
-    work.run()
-    extract(manifest, tmp_path / "two", BOTH, workers=3, corpus="one")
-    assert tree(tmp_path / "one-1.0.0") == tree(tmp_path / "two-1.0.0")
+def test_what_is_heard_does_not_depend_on_what_is_seen(manifest, store_of_both, tmp_path):
+    store = extract(manifest, tmp_path / "heard", ["sound"])
+    assert_same_frames(store, store_of_both, "sound", ["full-0", "full-2", "short-0", "short-1"])
+
+
+@pytest.mark.long
+def test_what_is_seen_does_not_depend_on_what_is_heard(manifest, store_of_both, tmp_path):
+    store = extract(manifest, tmp_path / "seen", ["descriptors"])
+    assert_same_frames(store, store_of_both, "descriptors", ["full-0", "short-1", "silent-2"])
+
+
+@pytest.mark.long
+def test_workers_and_resumption_do_not_change_a_byte(manifest, tmp_path, file_digests):
+    extract(manifest, tmp_path / "at-once", SEEN_AND_HEARD, corpus="films")
+    of_five_clips = {"n_frames": 4, "workers": 2, "limit": 5, "licence": "CC0-1.0", "corpus": "films"}
+    prepare(manifest, tmp_path / "resumed", SEEN_AND_HEARD, **of_five_clips).run()
+    extract(manifest, tmp_path / "resumed", SEEN_AND_HEARD, workers=3, corpus="films")
+    assert file_digests(tmp_path / "resumed-1.0.0") == file_digests(tmp_path / "at-once-1.0.0")
 
 
 def test_strict_fails_a_clip_with_a_hole_in_its_sound(manifest, tmp_path):
-    store = extract(manifest, tmp_path / "strict", BOTH, strict=True)
-    assert statuses(store)["short-1"][0] == "failed"
-    assert statuses(store)["full-1"] == ("ok", "")
+    store = extract(manifest, tmp_path / "strict", SEEN_AND_HEARD, strict=True)
+    assert clip_of(store, "short-1").status == "failed"
+    assert clip_of(store, "full-1").status == "ok"
 
 
 def test_sound_that_no_backbone_hears_is_remarked(manifest, tmp_path):
@@ -113,42 +146,47 @@ def test_sound_that_no_backbone_hears_is_remarked(manifest, tmp_path):
     }
 
 
-def test_still_images_are_not_heard(tmp_path):
+def test_sound_of_still_images_is_refused(tmp_path):
     clips = of.Manifest((of.Clip("a", "a", "a.png"),), tmp_path)
     with pytest.raises(ExtractError, match="'sound' hears, and the clips are still images"):
         of.extract(clips, tmp_path / "stills", ["sound"], licence="CC0-1.0")
 
 
-def test_a_network_of_sound_is_extracted_like_the_descriptors_of_sound(manifest, tmp_path):
+def test_a_network_of_sound_is_extracted_beside_descriptors_of_pictures(manifest, tmp_path):
     weights = tiny_sound_checkpoint("hubert", tmp_path / "hubert")
-    network = of.load_backbone("waveform", 4, weights=str(weights))
+    n_frames, width_of_tiny_hubert = 4, 32
+    network = of.load_backbone("waveform", n_frames, weights=str(weights))
     store = extract(manifest, tmp_path / "both", [network, "descriptors"], note=lambda _: None)
-    assert statuses(store)["full-1"][0] == "ok"
+    assert clip_of(store, "full-1").status == "ok"
     assert clip_of(store, "silent-0").absent == {"waveform": "no sound track"}
-    assert store["waveform"].read("full-0", "frames").shape == (4, 32)
+    assert store["waveform"].read("full-0", "frames").shape == (n_frames, width_of_tiny_hubert)
     assert of.verify(store, "full").ok
 
 
+@pytest.fixture
+def film_with_cuts(tmp_path):
+    """Windows of a film of 16 s with sound, whose pictures are dark and light for 4 s in turn."""
+    dark, light = (np.full((48, 64, 3), grey, np.uint8) for grey in (40, 160))
+    pictures = (light if number // 100 % 2 else dark for number in range(400))
+    film = write_film(tmp_path / "film.mp4", {"eng": tone(330, 16.0)}, seconds=16.0, pictures=pictures)
+    windows = (of.Clip(f"w{k}", "film", film.name, 2.0 * k, 2.0 * k + 4.0) for k in range(7))
+    return of.Manifest(tuple(windows), tmp_path)
+
+
 @pytest.mark.long  # decodes films
-def test_shots_are_found_on_frames_decoded_once_where_nothing_is_seen(tmp_path):
-    frames = (np.full((48, 64, 3), 40 + 120 * (n // 100 % 2), np.uint8) for n in range(400))
-    film = write_film(tmp_path / "film.mp4", {"eng": tone(330, 16.0)}, seconds=16.0, pictures=frames)
-    windows = of.Manifest(
-        tuple(of.Clip(f"w{k}", "film", film.name, 2.0 * k, 2.0 * k + 4.0) for k in range(7)), tmp_path
-    )
-    tables, notes = [], []
-    for number, some in enumerate((["descriptors"], ["sound"])):
-        table = tmp_path / f"shots{number}.csv"
-        extract(windows, tmp_path / f"store{number}", some, shots=table, note=notes.append)
-        tables.append(table.read_bytes())
-    assert tables[0] == tables[1]
-    assert not [note for note in notes if "second time" in note]
+def test_shots_are_the_same_where_only_sound_is_extracted(film_with_cuts, tmp_path):
+    notes = []
+    for name, backbone in (("seen", "descriptors"), ("heard", "sound")):
+        table = tmp_path / f"{name}.csv"
+        extract(film_with_cuts, tmp_path / name, [backbone], shots=table, note=notes.append)
+    assert (tmp_path / "heard.csv").read_bytes() == (tmp_path / "seen.csv").read_bytes()
+    assert not [note for note in notes if "second time" in note]  # the film is decoded once
 
 
-def hum(marked, generator):
-    """What is heard of a level for a second: a tone after a moment of noise, or noise alone."""
+def sound_of_a_second(is_positive, generator):
+    """Make noise, which a tone follows where the clip is of level S."""
     heard = noise(generator, 1.0)
-    if marked:
+    if is_positive:
         start = int(generator.integers(4_410, 22_050))
         heard[start:] = tone(330, 1.0, 0.1)[start:]
     return heard
@@ -160,44 +198,66 @@ def noise(generator, seconds):
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    """Clips whose level is heard, and not seen."""
+    """Clips of levels S and EN, which differ in their sound alone, and a store of both backbones."""
     folder, generator, clips = tmp_path_factory.mktemp("planted"), np.random.default_rng(0), []
     for number in range(36):
-        marked = number % 2 == 0
+        is_positive = number % 2 == 0
         grey = int(generator.integers(40, 200))
-        write_film(folder / f"{number}.mp4", {"eng": hum(marked, generator)}, seconds=1.0, grey=grey)
+        sound = sound_of_a_second(is_positive, generator)
+        write_film(folder / f"{number}.mp4", {"eng": sound}, seconds=1.0, grey=grey)
         movie = f"m{number // 2 % 6}"
-        clips.append(of.Clip(f"c{number:02}", movie, f"{number}.mp4", level="S" if marked else "EN"))
+        clips.append(of.Clip(f"c{number:02}", movie, f"{number}.mp4", level="S" if is_positive else "EN"))
     manifest = of.Manifest(tuple(clips), folder)
-    return manifest, extract(manifest, folder / "planted", BOTH)
+    return manifest, extract(manifest, folder / "planted", SEEN_AND_HEARD)
 
 
 @pytest.mark.long
-def test_a_planted_soundtrack_is_found_by_sound_and_not_by_pictures(planted):
+@pytest.mark.parametrize(
+    ("backbone", "least_auc", "most_auc"),
+    [("sound", 0.95, 1.0), ("descriptors", 0.15, 0.85)],
+    ids=["heard", "seen: about chance"],
+)
+def test_a_level_that_is_only_heard_is_predicted_from_sound_and_not_from_pictures(
+    planted, backbone, least_auc, most_auc
+):
     manifest, store = planted
-    for name, low, high in (("sound", 0.95, 1.0), ("descriptors", 0.15, 0.85)):
-        run = om.evaluate(om.load_dataset(store, manifest, backbone=name), ["linear"], "en_s")
-        rows = run.metrics[(run.metrics["model"] == "linear") & (run.metrics["metric"] == "auc")]
-        assert low <= float(rows["movie_mean"].iloc[0]) <= high
+    run = om.evaluate(om.load_dataset(store, manifest, backbone=backbone), ["linear"], "en_s")
+    aucs = run.metrics.query("model == 'linear' and metric == 'auc'")["movie_mean"]
+    assert least_auc <= float(aucs.iloc[0]) <= most_auc
 
 
-@pytest.mark.long
-def test_a_film_is_run_with_a_model_of_what_is_seen_and_heard(planted, tmp_path):
+@pytest.fixture(scope="module")
+def model_of_both(planted, tmp_path_factory):
+    """The file of a linear model of what is seen and heard, fused late."""
     manifest, store = planted
-    data = om.load_dataset([store, store], manifest, backbone=BOTH)
+    data = om.load_dataset([store, store], manifest, backbone=SEEN_AND_HEARD)
     specs = om.fused(["linear"], data, "late")
     run = om.evaluate(data, specs, "en_s")
-    om.save_models(run, data, ["linear"], tmp_path, models=specs, licence="CC0-1.0")
+    folder = tmp_path_factory.mktemp("models")
+    om.save_models(run, data, ["linear"], folder, models=specs, licence="CC0-1.0")
+    return folder / "linear.model"
+
+
+@pytest.fixture(scope="module")
+def scored_film(model_of_both, tmp_path_factory):
+    """The scores that `film run` gives a film of 24 s whose sound is of level S in every other 4 s."""
+    folder = tmp_path_factory.mktemp("film")
     generator = np.random.default_rng(1)
-    heard = np.concatenate([hum(second // 4 % 2, generator) for second in range(24)])
-    film = write_film(tmp_path / "film.mp4", {"eng": heard}, seconds=24.0)
-    out = tmp_path / "out"
-    cut = ["--window", "1", "--hop", "1", "--shots", "none", "--out", str(out)]
-    with pytest.raises(SystemExit) as ended:
-        main(["film", "run", str(film), "--model", str(tmp_path / "linear.model"), *cut])
-    assert ended.value.code in (0, None)
-    record = json.loads((out / "scored" / "film.json").read_text("utf-8"))
+    sound = np.concatenate([sound_of_a_second(second // 4 % 2, generator) for second in range(24)])
+    film = write_film(folder / "film.mp4", {"eng": sound}, seconds=24.0)
+    options = ["--window", "1", "--hop", "1", "--shots", "none", "--out", folder / "out"]
+    assert obygaze("film", "run", film, "--model", model_of_both, *options) == 0
+    return folder / "out" / "scored"
+
+
+@pytest.mark.long
+def test_windows_of_a_film_whose_sound_is_of_the_level_have_higher_scores(scored_film):
+    windows = pd.read_csv(scored_film / "timeline.csv")
+    is_positive = windows["start_s"] // 4 % 2 == 1
+    assert windows.loc[is_positive, "logit"].min() > windows.loc[~is_positive, "logit"].max()
+
+
+@pytest.mark.long
+def test_the_record_of_a_film_says_that_its_model_sees_and_hears(scored_film):
+    record = json.loads((scored_film / "film.json").read_text("utf-8"))
     assert record["models"][0]["perceives"] == ["heard", "moving", "visual"]
-    rows = pd.read_csv(out / "scored" / "timeline.csv")
-    marked = rows["start_s"] // 4 % 2 == 1
-    assert rows.loc[marked, "logit"].min() > rows.loc[~marked, "logit"].max()

@@ -236,41 +236,64 @@ def test_nothing_is_kept_where_it_is_not_asked_for(clips, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
-def test_a_partial_clip_is_partial_also_when_it_is_read_and_fails_if_damage_is_refused(tmp_path):
+@pytest.fixture
+def cut_off_film(tmp_path):
+    """A manifest of one film, of which 60 % of the bytes are there."""
     encode(tmp_path / "1.mkv", moving(1, n=96), options={"preset": "ultrafast", "g": "12"})
     data = (tmp_path / "1.mkv").read_bytes()
     (tmp_path / "1.mkv").write_bytes(data[: int(0.6 * len(data))])
-    cut_off_film = Manifest((Clip("tt1-0", "tt1", "1.mkv"),), tmp_path)
-
-    first = decoded(cut_off_film, tmp_path / "kept")
-    read = decoded(cut_off_film, tmp_path / "kept")
-
-    assert [clip.status for clip in first] == ["partial"]
-    assert_equal(read, first)
-    assert n_decoded(read) == 0
-    (strict,) = decoded(cut_off_film, tmp_path / "kept", strict=True)
-    assert strict.status == "failed"
+    return Manifest((Clip("tt1-0", "tt1", "1.mkv"),), tmp_path)
 
 
-@pytest.mark.long
-def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames(tmp_path):
+def test_a_partial_clip_is_partial_where_its_kept_frames_are_read_too(cut_off_film, tmp_path):
+    from_film = decoded(cut_off_film, tmp_path / "kept")
+    from_kept_frames = decoded(cut_off_film, tmp_path / "kept")
+    assert [clip.status for clip in from_film] == ["partial"]
+    assert_equal(from_kept_frames, from_film)
+    assert n_decoded(from_kept_frames) == 0
+
+
+def test_a_partial_clip_with_kept_frames_fails_where_damage_is_refused(cut_off_film, tmp_path):
+    decoded(cut_off_film, tmp_path / "kept")
+    (clip,) = decoded(cut_off_film, tmp_path / "kept", strict=True)
+    assert clip.status == "failed"
+
+
+@pytest.fixture
+def extract_windows(tmp_path):
+    """Extract windows of a film, with frames kept in a folder and with or without shots; gives the frames."""
     encode(tmp_path / "film.mp4", moving(3, n=240, height=96, width=96), options={"g": "24", "bf": "2"})
     windows = [
         Clip(f"film-{start:02d}", "film", "film.mp4", start / 4, start / 4 + 1.5) for start in range(30)
     ]
     manifest = Manifest(tuple(windows), tmp_path)
 
-    def frames(out, kept, table=None):
-        store, _ = run(manifest, tmp_path / out, tmp_path / kept, shots=table)
+    def extract_into(store_name, kept, shots=None):
+        store, _ = run(manifest, tmp_path / store_name, kept, shots=shots)
         return store["descriptors"].frames()
 
-    without_shots = frames("a", "kept")
-    np.testing.assert_array_equal(frames("b", "other", tmp_path / "first.csv"), without_shots)
-    # From kept frames, while the film is decoded for its shots alone.
-    np.testing.assert_array_equal(frames("c", "other", tmp_path / "second.csv"), without_shots)
-    assert (tmp_path / "first.csv").read_bytes() == (tmp_path / "second.csv").read_bytes()
-    kept = {file.name: file.read_bytes() for file in files(tmp_path / "kept")}
-    assert {file.name: file.read_bytes() for file in files(tmp_path / "other")} == kept
+    return extract_into
+
+
+def bytes_below(folder):
+    return {file.name: file.read_bytes() for file in files(folder)}
+
+
+@pytest.mark.long
+def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames(extract_windows, tmp_path):
+    without_shots = extract_windows("without", tmp_path / "kept-without")
+    with_shots = extract_windows("with", tmp_path / "kept-with", shots=tmp_path / "shots.csv")
+    np.testing.assert_array_equal(with_shots, without_shots)
+    assert bytes_below(tmp_path / "kept-with") == bytes_below(tmp_path / "kept-without")
+
+
+@pytest.mark.long
+def test_shots_are_the_same_where_the_frames_of_windows_are_kept_ones(extract_windows, tmp_path):
+    """The film is then decoded for its shots alone."""
+    decoded_frames = extract_windows("first", tmp_path / "kept", shots=tmp_path / "first.csv")
+    kept_frames = extract_windows("second", tmp_path / "kept", shots=tmp_path / "second.csv")
+    np.testing.assert_array_equal(kept_frames, decoded_frames)
+    assert (tmp_path / "second.csv").read_bytes() == (tmp_path / "first.csv").read_bytes()
 
 
 def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):
@@ -282,9 +305,12 @@ def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):
     assert len(files(tmp_path / "kept")) == 3
 
 
-@pytest.mark.parametrize(("name", "backbone"), [("0.mp4", "descriptors"), ("kept", "sound")])
-def test_a_file_in_the_place_of_the_folder_and_a_backbone_that_only_hears_are_refused(
-    clips, tmp_path, name, backbone
-):
-    with pytest.raises(ExtractError, match=str(tmp_path / name)):
-        prepare(clips, tmp_path / "a", (backbone,), keep_frames=tmp_path / name, **NAMED)
+def test_a_file_in_the_place_of_the_folder_of_kept_frames_is_refused(clips, tmp_path):
+    a_video = tmp_path / "0.mp4"
+    with pytest.raises(ExtractError, match=str(a_video)):
+        prepare(clips, tmp_path / "a", ("descriptors",), keep_frames=a_video, **NAMED)
+
+
+def test_keeping_frames_for_a_backbone_that_only_hears_is_refused(clips, tmp_path):
+    with pytest.raises(ExtractError, match=str(tmp_path / "kept")):
+        prepare(clips, tmp_path / "a", ("sound",), keep_frames=tmp_path / "kept", **NAMED)

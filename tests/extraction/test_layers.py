@@ -149,37 +149,55 @@ def test_diff_names_the_layers_that_another_store_lacks(films, weights, store, t
 
 def test_a_layer_is_read_from_a_zip_and_from_a_server(store, tmp_path):
     pack(store.path, tmp_path / "films.zip")
-    with serving(tmp_path) as site:
-        for place in (tmp_path / "films.zip", f"{site.url}/films.zip"):
+    with serving(tmp_path) as server:
+        for place in (tmp_path / "films.zip", f"{server.url}/films.zip"):
             pooled = of.open_store(place)["clip.1"].pooled()
             assert np.array_equal(pooled, store["clip.1"].pooled(), equal_nan=True)
 
 
-def test_a_store_with_layers_and_one_without_merge_as_stores_of_unlike_groups(
-    films, weights, store, tmp_path
-):
-    plain = extracted(films, tmp_path / "plain", weights, layers=None)
-    other = of.extract(films / "films.csv", tmp_path / "other", ["descriptors"], n_frames=2, **QUIET)
+@pytest.fixture
+def refusal_to_merge_with(store, tmp_path):
+    """Try to merge the store with layers with another one; gives why that is refused, without paths."""
 
-    def refusal(one):
+    def refusal(other):
         with pytest.raises(of.ObygazeError) as refused:
-            merge([store.path, one.path], tmp_path / "merged", version="1.1.0")
-        return re.sub(r"\S*/\S+", "", str(refused.value))
+            merge([store.path, other.path], tmp_path / "merged", version="1.1.0")
+        paths = re.compile(r"\S*/\S+")
+        return paths.sub("", str(refused.value))
 
-    assert "clip.1" in refusal(plain)
-    assert "descriptors" in refusal(other)
+    return refusal
 
 
-def test_frames_a_second_have_those_of_each_layer(films, weights, tmp_path):
-    store = extracted(films, tmp_path / "s", weights, layers=Layers((1,), frames=True), per_second=8)
-    own, layer = store["clip"], store["clip.1"]
-    assert layer.ragged
-    assert layer.arrays == ("frames",)
-    assert np.array_equal(layer.row_size, own.row_size)
-    frames = read_frames(films / "3.mp4", fps(8)).images
+def test_stores_with_and_without_layers_are_not_merged_and_the_layers_are_named(
+    films, weights, refusal_to_merge_with, tmp_path
+):
+    without_layers = extracted(films, tmp_path / "plain", weights, layers=None)
+    assert "clip.1" in refusal_to_merge_with(without_layers)
+
+
+def test_a_store_of_another_backbone_is_not_merged_with_one_of_layers(films, refusal_to_merge_with, tmp_path):
+    of_descriptors = of.extract(films / "films.csv", tmp_path / "other", ["descriptors"], n_frames=2, **QUIET)
+    assert "descriptors" in refusal_to_merge_with(of_descriptors)
+
+
+def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, weights, tmp_path):
+    layer_1 = Layers((1,), frames=True)
+    store = extracted(films, tmp_path / "s", weights, layers=layer_1, per_second=8)
+    group = store["clip.1"]
+    assert group.arrays == ("frames",)
+    assert group.ragged  # each clip has a number of frames of its own
+    assert np.array_equal(group.row_size, store["clip"].row_size)
     backbone = load_backbone("clip", 1, weights=weights, layers=Layers((1,)), compute=cpu())
-    alone = [backbone.encode(backbone.prepare(frame)[None, None])["1/pooled"][0] for frame in frames]
-    np.testing.assert_allclose(layer.read("c03", "frames"), np.stack(alone), rtol=1e-4, atol=1e-5)
+    frames = read_frames(films / "3.mp4", fps(8)).images
+    batches_of_one = [backbone.prepare(frame)[np.newaxis, np.newaxis] for frame in frames]
+    vectors = np.stack([backbone.encode(batch)["1/pooled"][0] for batch in batches_of_one])
+    np.testing.assert_allclose(group.read("c03", "frames"), vectors, rtol=1e-4, atol=1e-5)
+
+
+def test_vectors_of_clips_of_a_layer_are_refused_where_frames_are_extracted_at_a_rate(
+    films, weights, tmp_path
+):
+    """The layers that are extracted by default are without frames."""
     with pytest.raises(ExtractError):
         extracted(films, tmp_path / "t", weights, per_second=8)
 
@@ -195,25 +213,41 @@ def test_a_clip_that_is_absent_where_sound_is_heard_is_so_in_every_layer(films, 
     assert of.verify(store, "full").ok
 
 
-def test_search_like_a_clip_or_a_file_reads_a_layer_by_its_name(films, store, weights, tmp_path, obygaze):
+def test_clips_like_another_are_searched_in_the_layer_that_is_named(store):
     assert of.search_like(store, "c03").backbone == "clip"
     assert of.search_like(store, "c03", backbone="clip.2").backbone == "clip.2"
-    line = ["search", store.path, "--like", films / "3.mp4", "--backbone", "clip.2", "--json"]
-    result = obygaze(tmp_path, *line, "--weights", weights)
+
+
+def test_clips_like_a_file_are_searched_in_the_layer_that_is_named(films, store, weights, tmp_path, obygaze):
+    words = ["search", store.path, "--like", films / "3.mp4", "--backbone", "clip.2", "--json"]
+    result = obygaze(tmp_path, *words, "--weights", weights)
     assert result.returncode == 0, result.stderr
     first = json.loads(result.stdout)["hits"][0]
-    assert first["clip_id"] == "c03"
+    assert first["clip_id"] == "c03"  # the clip of that file
     assert math.isclose(first["score"], 1, abs_tol=1e-5)
 
 
-def test_a_model_of_a_layer_knows_which_and_predicts_from_it_alone(films, store, weights, tmp_path):
-    labels = of.read_manifest(films / "films.csv")
-    data = om.load_dataset(store, labels, backbone="clip.2")
+@pytest.fixture
+def model_of_layer_2(films, store, tmp_path):
+    """The file of a linear model of the layer clip.2."""
+    data = om.load_dataset(store, of.read_manifest(films / "films.csv"), backbone="clip.2")
     run = om.evaluate(data, ["linear"], "en_s")
     (path,) = om.save_models(run, data, ["linear"], tmp_path / "kept").values()
-    card = om.load_model(path).card
+    return path
+
+
+def test_the_card_of_a_model_of_a_layer_names_it(model_of_layer_2):
+    card = om.load_model(model_of_layer_2).card
     assert card.backbone == "clip.2"
     assert card.provenance["layer"] == "2"
-    assert len(om.predict(om.load_model(path), [store]).table) == 12
-    options = [str(word) for word in _feature_options({"kept": card}, [f"clip={weights}"])]
-    assert options[options.index("--layers") + 1] == "clip=2"
+
+
+def test_a_model_of_a_layer_predicts_the_clips_of_a_store_that_has_it(store, model_of_layer_2):
+    n_decoded = sum(clip.status != "failed" for clip in store.clips)
+    assert len(om.predict(om.load_model(model_of_layer_2), [store]).table) == n_decoded
+
+
+def test_a_film_that_a_model_of_a_layer_scores_is_extracted_with_that_layer(model_of_layer_2, weights):
+    card = om.load_model(model_of_layer_2).card
+    words = [str(word) for word in _feature_options({"kept": card}, [f"clip={weights}"])]
+    assert words[words.index("--layers") + 1] == "clip=2"

@@ -61,45 +61,67 @@ def test_a_call_of_extract_shows_its_progress(by_call):
     assert [clip.status for clip in of.open_store(store).clips] == ["ok", "ok", "failed"]
 
 
-def test_a_call_of_extract_gives_the_very_bytes_of_the_command(films, by_call, obygaze, tree):
+def test_a_call_of_extract_gives_the_very_bytes_of_the_command(films, by_call, obygaze, file_digests):
     store, _ = by_call
     process = obygaze(films, *COMMAND, "CC0-1.0")
     assert process.returncode == 3, process.stderr  # a clip has failed
-    assert tree(store) == tree(films / "by-command-1.0.0")
+    assert file_digests(store) == file_digests(films / "by-command-1.0.0")
 
 
-def test_a_store_keeps_its_licence_and_another_asks_for_a_new_version(films, obygaze):
+def test_another_licence_for_a_store_that_is_sealed_is_refused_with_the_option_for_a_new_version(
+    films, obygaze
+):
     obygaze(films, *COMMAND, "CC0-1.0")
-    again = obygaze(films, *COMMAND, "MIT")
-    assert "keeps licence" in again.stderr
-    assert "--store-version 1.0.1" in again.stderr
+    with_another_licence = obygaze(films, *COMMAND, "MIT")
+    assert "keeps licence" in with_another_licence.stderr
+    assert "--store-version 1.0.1" in with_another_licence.stderr
 
 
-def test_a_licence_is_asked_for_before_anything_is_read(films):
-    events = []  # notes, and pairs of progress
-    settings = {
-        "n_frames": 2,
-        "workers": 1,
-        "note": events.append,
-        "progress": lambda *progress: events.append(progress),
-    }
-    of.extract(films / "films.csv", films / "none", **settings)
-    assert "--licence SPDX" in events[0]
+@pytest.fixture
+def events_of_extraction(films):
+    """Extract with a licence, or without; gives the notes and the steps of progress in their order."""
 
-    events.clear()
-    of.extract(films / "films.csv", films / "stated", licence="CC0-1.0", **settings)
-    assert not [event for event in events if "--licence" in str(event)]
+    def extract(**licence):
+        events = []
+        of.extract(
+            films / "films.csv",
+            films / "store",
+            n_frames=2,
+            workers=1,
+            note=lambda text: events.append(("note", text)),
+            progress=lambda n_done, n_clips: events.append(("progress", n_done, n_clips)),
+            **licence,
+        )
+        return events
+
+    return extract
 
 
-def test_a_limited_call_leaves_clips_for_the_next_which_gives_the_store(films):
+def test_a_licence_is_asked_for_before_the_first_clip_is_done(events_of_extraction):
+    kind, text, *_ = events_of_extraction()[0]
+    assert kind == "note"
+    assert "--licence SPDX" in text
+
+
+def test_a_licence_that_is_given_is_not_asked_for(events_of_extraction):
+    assert not [event for event in events_of_extraction(licence="CC0-1.0") if "--licence" in str(event)]
+
+
+def test_a_call_that_is_limited_to_one_clip_makes_no_store_and_says_what_is_left(films):
     notes = []
     settings = {**SETTINGS, "progress": False, "note": notes.append}
-    assert of.extract(films / "films.csv", films / "few", limit=1, **settings) is None
+    assert of.extract(films / "films.csv", films / "store", limit=1, **settings) is None
     assert "2 clips" in notes[-1]
-    store = of.extract(films / "films.csv", films / "few", **settings)
-    assert [clip.status for clip in store.clips] == ["ok", "ok", "failed"]
-    in_one_call = of.extract(films / "films.csv", films / "whole", limit=3, **settings)
-    assert np.array_equal(in_one_call["descriptors"].pooled(), store["descriptors"].pooled(), equal_nan=True)
+
+
+def test_a_call_after_a_limited_one_makes_the_store_of_one_call(films):
+    settings = {**SETTINGS, "progress": False}
+    of.extract(films / "films.csv", films / "in-two", limit=1, **settings)
+    in_two_calls = of.extract(films / "films.csv", films / "in-two", **settings)
+    in_one_call = of.extract(films / "films.csv", films / "in-one", **settings)
+    assert [clip.status for clip in in_two_calls.clips] == ["ok", "ok", "failed"]
+    vectors = in_two_calls["descriptors"].pooled()
+    assert np.array_equal(vectors, in_one_call["descriptors"].pooled(), equal_nan=True)
 
 
 def test_a_store_lists_the_streams_of_its_files_with_the_number_of_clips(extracted):
@@ -143,7 +165,7 @@ def test_a_merged_store_of_common_clips_counts_no_streams(one_clip_more):
     assert "streams" not in overlapping.attributes
 
 
-SCRIPT = """
+SCRIPT_WITHOUT_MAIN_GUARD = """
 from dataclasses import replace
 import obygaze_features as of
 
@@ -165,12 +187,14 @@ print([clip.status for clip in store.clips])
 """
 
 
-def test_a_script_without_a_main_guard_runs_once(films):
-    (films / "script.py").write_text(SCRIPT, encoding="utf-8")
+def test_a_script_without_a_main_guard_is_not_run_again_by_its_workers(films):
+    """It prints when it begins, why its first extraction is refused, and the clips of its second."""
+    (films / "script.py").write_text(SCRIPT_WITHOUT_MAIN_GUARD, encoding="utf-8")
     result = python("script.py", cwd=films)
-    once, refusal, statuses = result.stdout.splitlines()
-    assert (once, statuses) == ("once", "['ok', 'ok', 'failed']")
+    beginning, refusal, statuses = result.stdout.splitlines()
+    assert beginning == "once"
     assert refusal.startswith("backbone 'mine' cannot be sent to worker processes: 'prepare' is defined in")
+    assert statuses == "['ok', 'ok', 'failed']"
     assert "Traceback" not in result.stderr
     assert not list(films.glob("refused*"))
 
@@ -202,23 +226,24 @@ def test_an_estimate_of_a_sealed_store_without_its_stage_is_refused(extracted_fi
         estimate(extracted_films / "films.csv", extracted_films / "mine", n_frames=2)
 
 
-def test_an_estimate_encodes_one_clip_where_no_card_takes_several(films, monkeypatch):
+def test_an_estimate_without_a_gpu_encodes_one_clip_at_a_time(films, monkeypatch):
     module = import_module("obygaze_features.extraction.cost_estimate")
-    n_clips = []
+    sizes_of_batches = []
     encode_batch = module.encode_batch
 
-    def counting(backbones, clips):
-        n_clips.append(len(clips))
+    def note_size(backbones, clips):
+        sizes_of_batches.append(len(clips))
         return encode_batch(backbones, clips)
 
-    monkeypatch.setattr(module, "encode_batch", counting)
-    assert estimate(films / "films.csv", films / "other", n_frames=2).tried == 3
-    assert n_clips == [1, 1]
+    monkeypatch.setattr(module, "encode_batch", note_size)
+    cost = estimate(films / "films.csv", films / "other", n_frames=2)
+    assert cost.tried == 3  # with the one that cannot be decoded
+    assert sizes_of_batches == [1, 1]
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory):
-    """A film of 20 s."""
+def folder_of_film(tmp_path_factory):
+    """The folder of a film of 20 s."""
     folder = tmp_path_factory.mktemp("film")
     frames = (np.full((48, 64, 3), 5 * (t % 40), np.uint8) for t in range(240))
     write_video(folder / "film.mp4", frames, 12)
@@ -231,13 +256,23 @@ def windows(folder, n):
     return of.Manifest(clips, folder)
 
 
-def test_windows_of_a_film_are_counted_by_the_passes_they_share(film, monkeypatch):
+@pytest.fixture
+def estimate_of_windows(folder_of_film, monkeypatch):
+    """Estimate the cost of so many windows of the film, by trying them all."""
     module = import_module("obygaze_features.extraction.cost_estimate")
     monkeypatch.setattr(module, "LONGEST_TRIAL_S", float("inf"))
-    cost = estimate(windows(film, 32), film / "s", n_frames=2, workers=1)
-    assert (cost.clips, cost.files, cost.passes, cost.tried) == (32, 1, 2, 32)
+    return lambda n: estimate(windows(folder_of_film, n), folder_of_film / "s", n_frames=2, workers=1)
+
+
+def test_an_estimate_of_windows_counts_the_passes_over_the_film_that_they_share(estimate_of_windows):
+    cost = estimate_of_windows(32)
+    assert (cost.clips, cost.files, cost.tried) == (32, 1, 32)
+    assert cost.passes == 2
+    assert cost.cpu_s < 32 * estimate_of_windows(1).cpu_s
+
+
+def test_an_estimate_without_a_gpu_has_seconds_of_cores_alone(estimate_of_windows):
+    cost = estimate_of_windows(1)
     assert cost.seconds > 0
     assert cost.cpu_s > 0
     assert cost.gpu_s is None
-    cost_of_one = estimate(windows(film, 1), film / "s", n_frames=2, workers=1)
-    assert cost.cpu_s < 32 * cost_of_one.cpu_s

@@ -49,7 +49,7 @@ def backbone(card=None, *, name="net", **settings):
     return Backbone(name, F, np.array, encode, OUTPUTS, provenance)
 
 
-def decoded(names=("net",)):
+def ten_decoded_clips(names=("net",)):
     """Ten decoded clips with frames for each backbone, of which the fourth has failed."""
     times = np.arange(F, dtype=np.int64)
     decoded_clips = []
@@ -69,38 +69,52 @@ def in_shared_memory(batches):
                 prepared.images[:] = 0
 
 
-BOTH = ("net", "other")
+TWO_NETWORKS = ("net", "other")
 
 
 @pytest.fixture
 def results_of_batches(card):
-    """Results of two backbones on the card, of batches of four clips in memory that is used again."""
-    backbones = [backbone(card, name=name, clips_at_once=4) for name in BOTH]
-    clips_of_both = decoded(BOTH)
-    batches = [clips_of_both[first : first + 4] for first in range(0, N, 4)]
+    """Results of two networks on the card, for ten clips in batches of four, in memory that is used again."""
+    backbones = [backbone(card, name=name, clips_at_once=4) for name in TWO_NETWORKS]
+    decoded_clips = ten_decoded_clips(TWO_NETWORKS)
+    batches = [decoded_clips[first : first + 4] for first in range(0, N, 4)]
     return list(encode_batches(backbones, in_shared_memory(batches)))
 
 
-def test_networks_and_batches_overlap_on_a_card(results_of_batches, card):
+def test_both_networks_get_two_batches_before_the_first_result_is_waited_for(results_of_batches, card):
     assert [len(results) for results in results_of_batches] == [4, 4, 2]
-    order = [call for call in card.calls if call in ("upload", "synchronize")]
-    # Both networks get two batches before the host waits for the first.
-    assert order[:6] == ["upload"] * 4 + ["synchronize"] * 2
+    calls = [call for call in card.calls if call in ("upload", "synchronize")]
+    n_uploads = len(TWO_NETWORKS) * 2
+    assert calls[:n_uploads] == ["upload"] * n_uploads
+    assert calls[n_uploads : n_uploads + 2] == ["synchronize"] * 2
 
 
-def test_batches_on_a_card_give_what_a_cpu_gives_one_by_one(results_of_batches, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    on_cpu = encode_batch([backbone(name=name) for name in BOTH], decoded(BOTH))
-
+def test_features_of_batches_on_a_card_are_those_of_clips_one_by_one_on_a_cpu(
+    results_of_batches, monkeypatch
+):
     on_card = list(chain.from_iterable(results_of_batches))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    on_cpu = encode_batch([backbone(name=name) for name in TWO_NETWORKS], ten_decoded_clips(TWO_NETWORKS))
     assert [result.clip_id for result in on_card] == IDS
-    assert (on_card[3].status, on_card[3].reason) == ("failed", "cut off")
     for result, expected in zip(on_card, on_cpu, strict=True):
         for name, features in expected.groups.items():
             for array, values in features.arrays.items():
                 assert np.array_equal(result.groups[name].arrays[array], values)
-    assert on_card[0].source == {"device": "NVIDIA Pretended"}
-    assert on_cpu[0].source == {}
+
+
+def test_a_clip_that_could_not_be_decoded_has_failed_among_the_results_of_a_card(results_of_batches):
+    results = list(chain.from_iterable(results_of_batches))
+    assert (results[3].status, results[3].reason) == ("failed", "cut off")
+
+
+def test_results_name_the_card_that_computed_them(results_of_batches):
+    first_result = results_of_batches[0][0]
+    assert first_result.source == {"device": "NVIDIA Pretended"}
+
+
+def call_the_card(monkeypatch, name):
+    """Let the pretended card have a name from now on."""
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: name)
 
 
 def write_features(folder, card, batch):
@@ -126,20 +140,32 @@ def lack_memory_once(card):
     card.fails = fails
 
 
-def test_another_card_finishes_a_stage_and_the_store_counts_the_cards(card, monkeypatch, tmp_path):
-    clips_to_do = decoded()
-    for name, batch in (("NVIDIA H200", clips_to_do[:7]), ("NVIDIA A100", clips_to_do[7:9])):
-        monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None, name=name: name)
-        write_features(tmp_path, card, batch)
-    lack_memory_once(card)
-    write_features(tmp_path, card, clips_to_do[9:])
+@pytest.fixture
+def store_of_two_cards(card, monkeypatch, tmp_path):
+    """A store of seven clips of an H200, one of which had failed, and three of an A100.
 
-    sealed = seal(tmp_path / "s.staging", tmp_path / "s", licence="CC0-1.0")
-    assert open_store(sealed).attributes["devices"] == {
+    For the last clip the A100 lacks memory, and takes fewer clips at once.
+    """
+    decoded_clips = ten_decoded_clips()
+    call_the_card(monkeypatch, "NVIDIA H200")
+    write_features(tmp_path, card, decoded_clips[:7])
+    call_the_card(monkeypatch, "NVIDIA A100")
+    write_features(tmp_path, card, decoded_clips[7:9])
+    lack_memory_once(card)
+    write_features(tmp_path, card, decoded_clips[9:])
+    return open_store(seal(tmp_path / "s.staging", tmp_path / "s", licence="CC0-1.0"))
+
+
+def test_a_store_counts_the_clips_of_each_card_and_number_of_clips_at_once(store_of_two_cards):
+    assert store_of_two_cards.attributes["devices"] == {
         "NVIDIA A100": 2,
         "NVIDIA A100 (net: 4 at once)": 1,
         "NVIDIA H200": 6,
     }
-    assert verify(sealed, "full").ok
-    assert "- 6 clips computed on NVIDIA H200" in (sealed / "README.md").read_text(encoding="utf-8")
-    assert open_store(sealed)["net"].provenance["compute"]["device"] == "cuda"
+    card_of_store = (store_of_two_cards.path / "README.md").read_text(encoding="utf-8")
+    assert "- 6 clips computed on NVIDIA H200" in card_of_store
+
+
+def test_a_store_that_another_card_finished_verifies(store_of_two_cards):
+    assert verify(store_of_two_cards.path, "full").ok
+    assert store_of_two_cards["net"].provenance["compute"]["device"] == "cuda"

@@ -120,14 +120,15 @@ def test_a_typed_share_of_another_task_is_refused(tmp_path):
 
 
 @pytest.mark.usefixtures("task_1_of_2")
-def test_a_first_array_has_as_many_tasks_as_shares(tmp_path):
+def test_a_first_array_of_fewer_tasks_than_shares_is_refused(tmp_path):
     with pytest.raises(ExtractError, match="job array of 2 tasks"):
         choose_shard((0, 3), tmp_path)
 
 
 @pytest.mark.usefixtures("task_1_of_2")
-def test_a_later_array_may_have_any_of_the_shares_that_were_begun(tmp_path):
-    begin_share(tmp_path, (0, 3), Machine("", "n1"))
+def test_a_later_array_of_fewer_tasks_does_shares_of_the_first(tmp_path):
+    this_machine = Machine(cluster="", host="n1")
+    begin_share(tmp_path, (0, 3), this_machine)  # of the first array, of three tasks
     assert choose_shard((1, 3), tmp_path) == (1, 3)
     assert choose_shard(None, tmp_path) == (1, 3)
 
@@ -188,18 +189,24 @@ def test_a_store_that_is_there_is_not_extracted_again(three_extracted, obygaze):
     assert obygaze(three_extracted, *words).returncode == 1
 
 
-def test_the_new_clips_alone_are_extracted(three_extracted, obygaze):
+def test_growing_a_store_extracts_only_the_new_clips(three_extracted, obygaze):
     write_rows(three_extracted / "new.csv", ROWS)
-    result = obygaze(
-        three_extracted, "extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION, "--json"
-    )
+    words = ("extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION, "--json")
+    result = obygaze(three_extracted, *words)
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["run"]["clips"] == 2
+    n_new = len(ROWS) - 3
+    assert json.loads(result.stdout)["run"]["clips"] == n_new
     store = open_store(three_extracted / "stores/s")
     assert store.version == "1.1.0"
-    assert store.attributes["licence"] == "CC0-1.0"
-    assert store.attributes["corpus"]["name"] == "old"
     assert verify(store, "full").ok
+
+
+def test_a_grown_store_keeps_its_licence_and_the_name_of_its_corpus(three_extracted, obygaze):
+    write_rows(three_extracted / "new.csv", ROWS)
+    obygaze(three_extracted, "extract", "new.csv", "stores/s", "--workers", 1, *NEXT_VERSION)
+    attributes = open_store(three_extracted / "stores/s-1.1.0").attributes
+    assert attributes["licence"] == "CC0-1.0"
+    assert attributes["corpus"]["name"] == "old"
 
 
 @pytest.fixture
@@ -248,16 +255,17 @@ def test_growing_to_the_same_version_again_changes_nothing(extract_first):
 
 
 @pytest.mark.long
-def test_a_version_that_is_there_is_not_replaced(grown_twice, extract_first):
-    before = (grown_twice / "stores/s.staging/stage.json").read_bytes()
+def test_growing_to_a_version_that_is_there_is_refused_with_the_next_one(grown_twice, extract_first):
+    stage = grown_twice / "stores/s.staging/stage.json"
+    before = stage.read_bytes()
     result = extract_first(5, *growing("1.0.0", "1.2.0"))
     assert result.returncode == 1
     assert "1.3.0" in result.stderr
-    assert (grown_twice / "stores/s.staging/stage.json").read_bytes() == before
+    assert stage.read_bytes() == before
 
 
 @pytest.mark.long
-def test_a_stage_of_a_share_does_not_make_way(grown_twice, extract_first):
+def test_a_stage_of_which_a_share_is_done_is_not_replaced_by_another_growth(grown_twice, extract_first):
     assert extract_first(5, *growing("1.2.0", "1.3.0"), "--shard", "1/2").returncode == 0
     assert extract_first(4, *growing("1.1.0", "1.4.0")).returncode == 1
     assert (grown_twice / "stores/s.staging").is_dir()
@@ -273,8 +281,8 @@ def test_new_clips_are_added_to_a_store_of_which_a_clip_had_no_video(images, oby
     assert status == {"c0": "ok", "c1": "ok", "c2": "ok", "c3": "ok", "c4": "ok", "gone": "failed"}
 
 
-def test_a_share_that_cannot_be_told_exits_as_a_mistake_of_typing(images, obygaze, monkeypatch):
-    """The job scripts ask for another turn after an error, and for none after one of what was typed."""
+def test_a_task_that_cannot_tell_its_share_exits_as_after_a_typing_error(images, obygaze, monkeypatch):
+    """The job scripts queue a task again after an error, but not after a typing error."""
     write_rows(images / "new.csv", ROWS)
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
     monkeypatch.setenv("SLURM_ARRAY_TASK_COUNT", "1")

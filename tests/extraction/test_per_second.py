@@ -34,35 +34,52 @@ def films(tmp_path_factory):
     return folder
 
 
-def by_hand(path, backbone, span=(None, None)):
-    """The vector and the time of each frame, encoded alone."""
+N_FRAMES = {"long": 7, "none": 0, "short": 2, "span": 3}
+"""Clip -> number of its frames at two a second."""
+
+
+def encoded_one_by_one(path, backbone, span=(None, None)):
+    """Encode each frame of a span, two a second, alone; gives the vectors, times and indices of frames."""
     taken = read_frames(path, fps(2), start_s=span[0], end_s=span[1])
-    vectors = [backbone.encode(backbone.prepare(frame)[None, None])["frames"][0, 0] for frame in taken.images]
+    batches_of_one = [backbone.prepare(frame)[np.newaxis, np.newaxis] for frame in taken.images]
+    vectors = [backbone.encode(batch)["frames"][0, 0] for batch in batches_of_one]
     return np.stack(vectors), taken.time_s, taken.index
 
 
-def test_a_clip_has_the_frames_of_its_seconds_and_their_times(films, tmp_path):
-    store = of.extract(films / "films.csv", tmp_path / "s", ["descriptors"], per_second=2, workers=2, **QUIET)
-    group, alone = store["descriptors"], load_backbone("descriptors", 1)
+@pytest.fixture(scope="module")
+def store_of_two_a_second(films, tmp_path_factory):
+    """The store of descriptors of two frames a second."""
+    out = tmp_path_factory.mktemp("stores") / "s"
+    return of.extract(films / "films.csv", out, ["descriptors"], per_second=2, workers=2, **QUIET)
+
+
+def test_a_clip_has_two_frames_for_each_of_its_seconds(store_of_two_a_second):
+    group = store_of_two_a_second["descriptors"]
     assert group.ragged
     assert group.arrays == ("frames",)
-    assert dict(zip(group.clip_ids, group.row_size.tolist(), strict=True)) == {
-        "long": 7,
-        "none": 0,
-        "short": 2,
-        "span": 3,
-    }
-    for clip, file, span in (
-        ("short", "short", (None, None)),
-        ("long", "long", (None, None)),
-        ("span", "long", (1.0, 2.5)),
-    ):
-        vectors, times, indices = by_hand(films / f"{file}.mp4", alone, span)
-        assert np.array_equal(group.read(clip, "frames"), vectors)
-        assert np.array_equal(group.read(clip, "time_s"), times)
-        assert np.array_equal(group.read(clip, "frame_index"), indices)
-    assert group.provenance["sampling"] == {"policy": "fps", "rate": 2.0, "n": None}
-    assert of.verify(store, "full").ok
+    assert dict(zip(group.clip_ids, group.row_size.tolist(), strict=True)) == N_FRAMES
+
+
+@pytest.mark.parametrize(
+    ("clip", "file", "span"),
+    [("short", "short", (None, None)), ("long", "long", (None, None)), ("span", "long", (1.0, 2.5))],
+    ids=["a short film", "a longer one", "a span of it"],
+)
+def test_frames_of_a_clip_have_their_vectors_times_and_indices(
+    films, store_of_two_a_second, clip, file, span
+):
+    group = store_of_two_a_second["descriptors"]
+    backbone = load_backbone("descriptors", 1)
+    vectors, times, indices = encoded_one_by_one(films / f"{file}.mp4", backbone, span)
+    assert np.array_equal(group.read(clip, "frames"), vectors)
+    assert np.array_equal(group.read(clip, "time_s"), times)
+    assert np.array_equal(group.read(clip, "frame_index"), indices)
+
+
+def test_a_store_of_two_frames_a_second_records_its_sampling_and_verifies(store_of_two_a_second):
+    sampling = store_of_two_a_second["descriptors"].provenance["sampling"]
+    assert sampling == {"policy": "fps", "rate": 2.0, "n": None}
+    assert of.verify(store_of_two_a_second, "full").ok
 
 
 def test_the_bytes_do_not_depend_on_workers_and_batches(films, tmp_path):
@@ -91,7 +108,7 @@ def test_a_store_of_frames_a_second_grows(films, tmp_path):
         assert grown["descriptors"].digests(array) == whole["descriptors"].digests(array)
 
 
-def test_a_network_encodes_frames_of_several_clips_together_and_each_as_if_it_were_alone(films, tmp_path):
+def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(films, tmp_path):
     options = {"weights": str(tiny_checkpoint("clip", tmp_path / "weights"))}
     store = of.extract(
         films / "films.csv",
@@ -101,13 +118,13 @@ def test_a_network_encodes_frames_of_several_clips_together_and_each_as_if_it_we
         workers=1,
         **QUIET,
     )
-    alone = load_backbone("clip", 1, **options)
+    group = store["clip"]
+    assert dict(zip(group.clip_ids, group.row_size.tolist(), strict=True)) == N_FRAMES
+    backbone = load_backbone("clip", 1, **options)
     for clip in SECONDS:
-        vectors, _, _ = by_hand(films / f"{clip}.mp4", alone)
+        vectors, _, _ = encoded_one_by_one(films / f"{clip}.mp4", backbone)
         # Batches of another size may be summed in another order; vectors of two frames differ by .2 or more.
-        np.testing.assert_allclose(store["clip"].read(clip, "frames"), vectors, rtol=1e-2, atol=1e-3)
-    frames_of_clips = dict(zip(store["clip"].clip_ids, store["clip"].row_size.tolist(), strict=True))
-    assert frames_of_clips == {"long": 7, "none": 0, "short": 2, "span": 3}
+        np.testing.assert_allclose(group.read(clip, "frames"), vectors, rtol=1e-2, atol=1e-3)
 
 
 def test_a_backbone_that_gives_tokens_too_is_refused():
@@ -138,17 +155,19 @@ def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
     assert not (tmp_path / "s-1.0.0").exists()
 
 
-def test_the_disk_is_estimated_by_the_lengths_of_the_clips(films, tmp_path):
+def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_path):
+    """A frame has its vector in float32, its time and its index, and chunks a little more."""
     n_clips, seconds = 4, 3
     clips = tuple(of.Clip(f"c{n}", "tt1", "long.mp4", 0.0, float(seconds)) for n in range(n_clips))
     of.write_manifest(of.Manifest(clips, films), films / "spans.csv")
-    (width,) = (own.shape[1] for own in load_backbone("descriptors", 1).outputs if own.name == "frames")
-    frame_bytes = 4 * width + 8 + 8  # its vector in float32, its time and its index
-    few, many = 2, 2000  # frames a second
-    store_bytes = {}
-    for rate in (few, many):
-        result = estimate(films / "spans.csv", tmp_path / "s", per_second=rate, workers=1, **QUIET)
-        store_bytes[rate] = result.room.store_bytes
-    more_frames = n_clips * seconds * (many - few)
-    # Chunks have a little more than their numbers.
-    assert store_bytes[many] - store_bytes[few] == pytest.approx(more_frames * frame_bytes, rel=0.05)
+
+    def estimated_bytes(per_second):
+        cost = estimate(films / "spans.csv", tmp_path / "s", per_second=per_second, workers=1, **QUIET)
+        return cost.room.store_bytes
+
+    (frames,) = [output for output in load_backbone("descriptors", 1).outputs if output.name == "frames"]
+    frame_bytes = 4 * frames.shape[1] + 8 + 8
+    few, many = 2, 2000
+    n_more_frames = n_clips * seconds * (many - few)
+    more_bytes = estimated_bytes(many) - estimated_bytes(few)
+    assert more_bytes == pytest.approx(n_more_frames * frame_bytes, rel=0.05)

@@ -34,40 +34,42 @@ pytestmark = [
         not Path("/proc/self/stat").exists(), reason="several nodes on one machine need Linux"
     ),
 ]
-CLIPS = 24
-GATED = 20
+N_CLIPS = 24
+GATED_CLIP = 20
+"""The clip that is decoded only when the file that NAP_GATE names is gone."""
 NAP_S = 0.1
 HALF_AN_HOUR_S = 1800
 
-# Holds the cores of all nodes but one until its input ends.
-HOLDER = """
+TAKE_CORES = """
 import sys, ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 ray.init(log_to_driver=False)
 @ray.remote(num_cpus=1)
-class Held:
+class Taken:
     def ready(self): return True
 nodes = [node for node in ray.nodes() if node["Alive"] and node["NodeManagerAddress"] != sys.argv[1]]
 places = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
-held = [Held.options(scheduling_strategy=place).remote() for place in places]
-ray.get([each.ready.remote() for each in held])
-print("held", flush=True)
+taken = [Taken.options(scheduling_strategy=place).remote() for place in places]
+ray.get([core.ready.remote() for core in taken])
+print("taken", flush=True)
 sys.stdin.read()
 """
-JOINING = """
+"""Takes the cores of all nodes but the one of an address, until its input ends."""
+EXTRACT_WITH_JOIN_LIMIT = """
 import os, sys
 from obygaze_features.extraction import ray_leader
 ray_leader.JOIN_S = float(os.environ["JOIN_S"])
 from obygaze.cli import main
 main(sys.argv[1:])
 """
-# Waits until the head counts so many nodes.
-COUNTING = """
+"""`obygaze`, which waits JOIN_S seconds at most for a cluster to let it in."""
+WAIT_FOR_NODES = """
 import sys, time, ray
 ray.init(log_to_driver=False)
 while sum(node["Alive"] for node in ray.nodes()) != int(sys.argv[1]):
     time.sleep(0.2)
 """
+"""Waits until the head counts so many nodes."""
 
 
 class Nodes:
@@ -118,13 +120,13 @@ class Nodes:
 
     def wait(self, nodes: int) -> None:
         """Wait until the head counts so many nodes."""
-        words = [sys.executable, "-c", COUNTING, str(nodes)]
+        words = [sys.executable, "-c", WAIT_FOR_NODES, str(nodes)]
         execute(*words, env=self.environment)
 
     @contextlib.contextmanager
-    def held(self, hold, lines: int) -> Iterator[None]:
-        """Have each encoder wait once so many clips stand in its journal."""
-        self.order.write_text(json.dumps(hold.after_clips(lines)), encoding="utf-8")
+    def pausing(self, pause, after_clips: int) -> Iterator[None]:
+        """Have each encoder pause once so many clips stand in its journal."""
+        self.order.write_text(json.dumps(pause.variables(after_clips)), encoding="utf-8")
         try:
             yield
         finally:
@@ -152,7 +154,7 @@ class Nodes:
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> Path:
-    return write_films(tmp_path_factory.mktemp("films"), CLIPS, GATED)
+    return write_films(tmp_path_factory.mktemp("films"), N_CLIPS, GATED_CLIP)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +169,8 @@ def environment(tmp_path_factory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def local(films, environment, tmp_path_factory) -> Path:
+def local_store(films, environment, tmp_path_factory) -> Path:
+    """The store of the films that one process makes without Ray."""
     folder = tmp_path_factory.mktemp("local")
     return run_locally(folder, environment | {"NAP_S": "0"}, *command(films, "--engine", "local")[3:])
 
@@ -187,22 +190,23 @@ def nodes(environment) -> Iterator[Nodes]:
 
 
 def command(films: Path, *more: str, program: tuple[str, str] = ("-m", "obygaze")) -> list[str]:
+    """What is typed to extract the films."""
     words = [sys.executable, *program, "extract", str(films / "films.csv"), "films"]
     return [*words, "--backbone", "nap", "--corpus", "films", "--licence", "CC0-1.0", *more]
 
 
 @contextlib.contextmanager
-def started(
+def extraction_by_ray(
     films: Path, folder: Path, environment: dict[str, str], program: tuple[str, str] = ("-m", "obygaze")
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run the Ray engine, with its messages in `said`."""
-    with (folder / "said").open("w", encoding="utf-8") as said:
+    """Begin to extract the films by Ray in a folder; give the process, which ends with the block."""
+    with (folder / "messages").open("w", encoding="utf-8") as messages_file:
         process = subprocess.Popen(
             command(films, "--engine", "ray", "--batch-size", "2", program=program),
             cwd=folder,
             env=environment,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=messages_file,
             text=True,
         )
         try:
@@ -213,126 +217,160 @@ def started(
 
 
 @contextlib.contextmanager
-def held(nodes: Nodes, spared: str = "") -> Iterator[None]:
-    """Hold the cores of all nodes but one."""
+def cores_taken(nodes: Nodes, except_of: str = "") -> Iterator[None]:
+    """Take the cores of all nodes but the one of an address, until the block ends."""
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, spared],
+        [sys.executable, "-c", TAKE_CORES, except_of],
         env=nodes.environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    ) as holder:
-        assert holder.stdout.readline() == "held\n"
+    ) as taking:
+        assert taking.stdout.readline() == "taken\n"
         yield
-        holder.stdin.close()
-        holder.wait(timeout=1200)
+        taking.stdin.close()
+        taking.wait(timeout=1200)
 
 
-def said(folder: Path) -> str:
-    return (folder / "said").read_text(encoding="utf-8")
+def messages(folder: Path) -> str:
+    """What the extraction in a folder has said so far."""
+    return (folder / "messages").read_text(encoding="utf-8")
 
 
-def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, local, nodes, tmp_path, tree):
+DONE_BUT_FOR_CLIPS_THAT_FAILED = 3
+
+
+@pytest.fixture
+def blind_node(films, nodes):
+    """The address of a node, in place of the third, that finds the folder of the videos empty."""
     if os.geteuid() or subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
         pytest.skip("hiding a folder from one node needs root and mount namespaces")
     nodes.leave("third")
     nodes.start("blind", 4, hidden=films)
-    # The others find the videos but have no core free, so the blind node, 127.0.0.4, gets the first clips.
-    with held(nodes, "127.0.0.4"), started(films, tmp_path, nodes.environment) as running:
-        code = running.wait(timeout=1200)
+    yield "127.0.0.4"
     nodes.leave("blind")
-    nodes.start("third", 3)  # back for the second run, and for other tests
-    assert code == 1, said(tmp_path)
-    assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt\d/clip-\d+.mp4, and", said(tmp_path))
-    assert "Traceback" not in said(tmp_path)
+    nodes.start("third", 3)
+
+
+def test_a_node_that_does_not_find_videos_stops_the_run_by_name(films, nodes, blind_node, tmp_path):
+    # The other nodes find the videos but have no core free, so that the blind one gets the first clips.
+    with (
+        cores_taken(nodes, except_of=blind_node),
+        extraction_by_ray(films, tmp_path, nodes.environment) as running,
+    ):
+        assert running.wait(timeout=1200) == 1, messages(tmp_path)
+    said = messages(tmp_path)
+    assert re.search(r"error: node \S+ \(127.0.0.4\) does not find .*/tt\d/clip-\d+.mp4, and", said)
+    assert "Traceback" not in said
     assert not (tmp_path / "films-1.0.0").exists()
     entries = read_stage(tmp_path / "films.staging").status().values()
-    # Only the clip that no node finds counts as missing, and not those that the blind one did not find.
-    assert {entry.clip_id for entry in entries if "no such file" in entry.reason} == {"tt1-901"}
-    with started(films, tmp_path, nodes.environment) as running:
-        assert running.wait(timeout=1200) == 3, said(tmp_path)  # done, with clips that failed
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
+    clip_that_no_node_finds = "tt1-901"
+    missing = {entry.clip_id for entry in entries if "no such file" in entry.reason}
+    assert missing == {clip_that_no_node_finds}
 
 
-def test_a_node_killed_in_the_middle_costs_nothing(films, local, nodes, tmp_path, tree, hold):
-    nodes.wait(3)
-    with nodes.held(hold, 3), started(films, tmp_path, nodes.environment) as running:
-        hold.wait_for_processes(1, running.poll)
-        nodes.kill("third")
-        hold.release()
-        assert running.wait(timeout=1200) == 3, said(tmp_path)
-    assert "3 nodes with 3 cores, 3 decoders, 3 encoders" in said(tmp_path)
-    nodes.wait(2)  # the head takes a while to notice
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
-
-
-def test_a_wait_for_busy_cores_of_a_cluster_is_noted_and_can_be_stopped(films, nodes, tmp_path):
-    with held(nodes), started(films, tmp_path, nodes.environment) as running:
-        wait_until(lambda: "free in the Ray cluster: 0 of " in said(tmp_path), running.poll)
-        running.terminate()
-        assert running.wait(timeout=1200) == 143, said(tmp_path)
-    assert "stopped; 25 clips are left" in said(tmp_path)
-    assert "Traceback" not in said(tmp_path)
-
-
-def test_a_run_whose_head_was_lost_can_be_finished_elsewhere(
-    films, local, nodes, environment, tmp_path, tree, hold
+def test_a_run_goes_on_to_the_same_bytes_when_a_node_is_killed(
+    films, local_store, nodes, tmp_path, file_digests, pause
 ):
+    nodes.wait(3)
+    with (
+        nodes.pausing(pause, after_clips=3),
+        extraction_by_ray(films, tmp_path, nodes.environment) as running,
+    ):
+        pause.wait_until_paused(1, running.poll)
+        nodes.kill("third")
+        pause.end()
+        assert running.wait(timeout=1200) == DONE_BUT_FOR_CLIPS_THAT_FAILED, messages(tmp_path)
+    assert "3 nodes with 3 cores, 3 decoders, 3 encoders" in messages(tmp_path)
+    nodes.wait(2)  # before the next test begins: the head takes a while to notice
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
+
+
+def test_a_run_that_waits_for_busy_cores_says_so_and_can_be_stopped(films, nodes, tmp_path):
+    with cores_taken(nodes), extraction_by_ray(films, tmp_path, nodes.environment) as running:
+        wait_until(lambda: "free in the Ray cluster: 0 of " in messages(tmp_path), running.poll)
+        running.terminate()
+        assert running.wait(timeout=1200) == 128 + signal.SIGTERM, messages(tmp_path)
+    n_left = N_CLIPS + 1  # with the empty file; that the other video is nowhere is noted before
+    assert f"stopped; {n_left} clips are left" in messages(tmp_path)
+    assert "Traceback" not in messages(tmp_path)
+
+
+@pytest.fixture
+def closed_gate(environment) -> Iterator[None]:
+    """Let one clip not be decoded while the test runs, so that no extraction can end."""
     gate = Path(environment["NAP_GATE"])
-    gate.touch()  # what one clip waits for cannot have come before the head is lost
-    try:
-        with nodes.held(hold, 3), started(films, tmp_path, nodes.environment) as running:
-            hold.wait_for_processes(1, running.poll)
-            nodes.kill("head")
-            hold.release()
-            assert running.wait(timeout=1200) == 1, said(tmp_path)
-    finally:
-        gate.unlink()
-    assert re.search(r"error: the Ray cluster at \S+ was lost: .* \d+ clips are left", said(tmp_path))
-    result = subprocess.run(
-        command(films), cwd=tmp_path, env=environment | {"NAP_S": "0"}, capture_output=True, check=False
+    gate.touch()
+    yield
+    gate.unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("closed_gate")
+def test_a_run_whose_head_node_is_killed_can_be_finished_without_the_cluster(
+    films, local_store, nodes, environment, tmp_path, file_digests, pause
+):
+    with (
+        nodes.pausing(pause, after_clips=3),
+        extraction_by_ray(films, tmp_path, nodes.environment) as running,
+    ):
+        pause.wait_until_paused(1, running.poll)
+        nodes.kill("head")
+        pause.end()
+        assert running.wait(timeout=1200) == 1, messages(tmp_path)
+    assert re.search(r"error: the Ray cluster at \S+ was lost: .* \d+ clips are left", messages(tmp_path))
+    Path(environment["NAP_GATE"]).unlink()
+    execute(
+        *command(films),
+        code=DONE_BUT_FOR_CLIPS_THAT_FAILED,
+        cwd=tmp_path,
+        env=environment | {"NAP_S": "0"},
     )
-    assert result.returncode == 3
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
 @pytest.mark.parametrize(
-    ("address", "words"), [("127.0.0.1:9", "nobody answers there"), ("ray://127.0.0.1:9", "clients outside")]
+    ("address", "reason"),
+    [("127.0.0.1:9", "nobody answers there"), ("ray://127.0.0.1:9", "clients outside")],
+    ids=["a port that is closed", "an address for clients"],
 )
-def test_an_address_that_is_no_clusters_is_refused_at_once(films, environment, tmp_path, address, words):
-    with started(films, tmp_path, environment | {"RAY_ADDRESS": address}) as running:
-        assert running.wait(timeout=1200) == 1
-    assert re.search(f"error: RAY_ADDRESS={address}: .*{words}", said(tmp_path))
-
-
-def test_a_head_that_accepts_and_never_answers_is_given_up_and_the_wait_can_be_stopped(
-    films, environment, tmp_path
+def test_an_address_that_is_not_of_a_cluster_is_refused_at_once(
+    films, environment, tmp_path, address, reason
 ):
-    folders = [tmp_path / "patient", tmp_path / "stopped"]
-    for folder in folders:
-        folder.mkdir()
+    with extraction_by_ray(films, tmp_path, environment | {"RAY_ADDRESS": address}) as running:
+        assert running.wait(timeout=1200) == 1
+    assert re.search(f"error: RAY_ADDRESS={address}: .*{reason}", messages(tmp_path))
+
+
+@pytest.fixture
+def mute_head(environment) -> Iterator[dict[str, str]]:
+    """The environment of an extraction whose cluster accepts its connection and never answers."""
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
-        here = environment | {"RAY_ADDRESS": f"127.0.0.1:{mute.getsockname()[1]}"}
-        # The limit of 50 s is held below.
-        program = ("-c", JOINING)
-        with (
-            started(films, folders[0], here | {"JOIN_S": "5"}, program) as patient,
-            started(films, folders[1], here | {"JOIN_S": "inf"}, program) as stopped,
-        ):
-            # The stage is begun: the signal handlers are in place before.
-            wait_until(lambda: list(folders[1].glob("films.staging/journal/*.jsonl")), stopped.poll)
-            stopped.terminate()
-            assert stopped.wait(timeout=1200) == 143, said(folders[1])
-            assert patient.wait(timeout=1200) == 1, said(folders[0])
-    assert "did not let this process in within 5 s" in said(folders[0])
-    assert "obygaze: stopped" in said(folders[1])
-    assert "Traceback" not in said(folders[0]) + said(folders[1])
+        yield environment | {"RAY_ADDRESS": f"127.0.0.1:{mute.getsockname()[1]}"}
 
 
-def test_the_waits_for_a_ray_cluster_are_noted_within_a_minute():
+def test_a_head_that_never_answers_is_given_up(films, mute_head, tmp_path):
+    program = ("-c", EXTRACT_WITH_JOIN_LIMIT)
+    with extraction_by_ray(films, tmp_path, mute_head | {"JOIN_S": "5"}, program) as running:
+        assert running.wait(timeout=1200) == 1, messages(tmp_path)
+    assert "did not let this process in within 5 s" in messages(tmp_path)
+    assert "Traceback" not in messages(tmp_path)
+
+
+def test_the_wait_for_a_head_that_never_answers_can_be_stopped(films, mute_head, tmp_path):
+    program = ("-c", EXTRACT_WITH_JOIN_LIMIT)
+    with extraction_by_ray(films, tmp_path, mute_head | {"JOIN_S": "inf"}, program) as running:
+        # When the stage is begun, the handlers of signals are in place.
+        wait_until(lambda: list(tmp_path.glob("films.staging/journal/*.jsonl")), running.poll)
+        running.terminate()
+        assert running.wait(timeout=1200) == 128 + signal.SIGTERM, messages(tmp_path)
+    assert "obygaze: stopped" in messages(tmp_path)
+    assert "Traceback" not in messages(tmp_path)
+
+
+def test_a_user_hears_of_a_wait_for_a_ray_cluster_within_a_minute():
     from obygaze_features.extraction import ray_driver, ray_leader
 
     assert ray_leader.ANSWER_S + ray_leader.JOIN_S <= 60

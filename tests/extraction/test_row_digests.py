@@ -38,20 +38,23 @@ def test_digests_are_those_of_the_parts_also_when_the_worker_is_killed(tmp_path,
     assert digests_of(digests, file, parts) == expected
 
 
-def test_a_stage_with_digests_of_a_worker_is_that_of_one_process(tmp_path, monkeypatch, digests):
-    monkeypatch.setattr(writer, "WRITE_BLOCK", 16)  # so that the rows of a toy store are large ones
-    parts = []
+def test_a_store_whose_rows_another_process_digests_has_the_bytes_of_one_without(
+    tmp_path, monkeypatch, digests
+):
+    monkeypatch.setattr(writer, "WRITE_BLOCK", 16)  # so that the rows of a toy store count as large
+    parts_digested = []
 
-    def noting(*part):
-        parts.append(part)
+    def digest_and_note(*part):
+        parts_digested.append(part)
         return digests(*part)
 
-    by_one_process = sealed(tmp_path / "before", 20)
-    stage = Stage.open(staging_path(tmp_path / "after" / "toy"), plan(20), [group()], CORPUS)
+    without = sealed(tmp_path / "without", 20)
+    stage = Stage.open(staging_path(tmp_path / "with" / "toy"), plan(20), [group()], CORPUS)
     clip_ids = stage.missing()
-    with stage.writer(clip_ids, noting) as stage_writer:
+    with stage.writer(clip_ids, digest_and_note) as stage_writer:
         for clip in clip_ids:
             stage_writer.commit([result(clip, stage.groups, status_of(clip))])
 
-    assert len(parts) == len([clip for clip in clip_ids if status_of(clip) != "failed"])
-    assert tree(seal(None, tmp_path / "after" / "toy", **LICENSED)) == tree(by_one_process)
+    clips_with_rows = [clip for clip in clip_ids if status_of(clip) != "failed"]
+    assert len(parts_digested) == len(clips_with_rows)
+    assert tree(seal(None, tmp_path / "with" / "toy", **LICENSED)) == tree(without)

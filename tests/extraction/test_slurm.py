@@ -1,6 +1,7 @@
 """Job arrays: which share is whose, and the job scripts."""
 
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -12,12 +13,16 @@ from obygaze_features.extraction import Site, array_shard, stop_on_signals, writ
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from tests.process import execute
 
-from .clusters import EXITS_0_ON_TERM, EXITS_143_ON_SECOND_TERM, EXITS_143_ON_TERM, SCRIPTS, Folder
+from .clusters import EXITS_0_ON_TERM, EXITS_143_ON_SECOND_TERM, EXITS_143_ON_TERM, SCRIPTS, FakeSlurm
 
 
-def array(task: int, first: int, last: int, count: int, step: int = 1) -> dict[str, str]:
+def task_of_array(task: int, first: int, last: int, count: int, step: int = 1) -> dict[str, str]:
+    """Make the variables that Slurm gives a task of an array of `count` tasks from first to last."""
     values = {"ID": task, "MIN": first, "MAX": last, "COUNT": count, "STEP": step}
     return {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in values.items()}
+
+
+N_SHARES = 8
 
 
 @pytest.mark.parametrize(
@@ -25,8 +30,8 @@ def array(task: int, first: int, last: int, count: int, step: int = 1) -> dict[s
     [
         ({}, None),
         ({"SLURM_JOB_ID": "7"}, None),
-        (array(task=3, first=0, last=7, count=8), (3, 8)),
-        (array(task=0, first=0, last=0, count=1), (0, 1)),
+        (task_of_array(task=3, first=0, last=7, count=8), (3, 8)),
+        (task_of_array(task=0, first=0, last=0, count=1), (0, 1)),
     ],
 )
 def test_a_task_of_an_array_knows_its_share(variables, shard):
@@ -36,11 +41,11 @@ def test_a_task_of_an_array_knows_its_share(variables, shard):
 @pytest.mark.parametrize(
     "variables",
     [
-        array(task=3, first=3, last=3, count=1),
-        array(task=5, first=3, last=5, count=2),
-        array(task=4, first=3, last=4, count=2),
-        array(task=8, first=1, last=8, count=8),
-        array(task=4, first=0, last=6, count=4, step=2),
+        task_of_array(task=3, first=3, last=3, count=1),
+        task_of_array(task=5, first=3, last=5, count=2),
+        task_of_array(task=4, first=3, last=4, count=2),
+        task_of_array(task=8, first=1, last=8, count=8),
+        task_of_array(task=4, first=0, last=6, count=4, step=2),
     ],
     ids=["--array=3", "--array=3,5", "--array=3,4", "--array=1-8", "--array=0-6:2"],
 )
@@ -52,88 +57,140 @@ def test_tasks_of_an_incomplete_array_cannot_tell_their_share(variables):
 @pytest.mark.parametrize(
     ("variables", "shard"),
     [
-        (array(task=3, first=3, last=3, count=1), (3, 8)),
-        (array(task=5, first=3, last=5, count=2), (5, 8)),
-        (array(task=2, first=0, last=7, count=8), (2, 8)),
+        (task_of_array(task=3, first=3, last=3, count=1), (3, 8)),
+        (task_of_array(task=5, first=3, last=5, count=2), (5, 8)),
+        (task_of_array(task=2, first=0, last=7, count=8), (2, 8)),
     ],
-    ids=["--array=3", "--array=3,5", "all again"],
+    ids=["--array=3", "--array=3,5", "--array=0-7 again"],
 )
 def test_a_later_array_keeps_the_number_of_shares(variables, shard):
-    assert array_shard(variables, 8) == shard
+    assert array_shard(variables, N_SHARES) == shard
 
 
 @pytest.mark.parametrize(
     "variables",
-    [array(task=2, first=0, last=15, count=16), array(task=8, first=8, last=8, count=1)],
+    [task_of_array(task=2, first=0, last=15, count=16), task_of_array(task=8, first=8, last=8, count=1)],
     ids=["--array=0-15", "--array=8"],
 )
 def test_a_later_array_of_more_tasks_than_shares_is_refused_by_every_task(variables):
     with pytest.raises(ExtractError, match="8 shares"):
-        array_shard(variables, 8)
+        array_shard(variables, N_SHARES)
 
 
-def test_signals_of_a_scheduler_may_repeat_but_a_second_ctrl_c_interrupts(monkeypatch):
-    # A shell's background jobs, of which the tests may be one, begin with Ctrl-C ignored.
-    real = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    pretended = real | {signal.SIGINT: signal.default_int_handler}
-    monkeypatch.setattr(signal, "getsignal", lambda number: pretended[number])
+@pytest.fixture
+def interrupted_by_ctrl_c(monkeypatch):
+    """Let Ctrl-C seem to interrupt Python, as it does not in a background job of a shell."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    seeming = handlers | {signal.SIGINT: signal.default_int_handler}
+    monkeypatch.setattr(signal, "getsignal", lambda number: seeming[number])
+    yield
+    signal.signal(signal.SIGINT, handlers[signal.SIGINT])
+
+
+@pytest.mark.usefixtures("interrupted_by_ctrl_c")
+def test_a_repeated_sigterm_stops_no_sooner_than_the_first():
+    """Schedulers may repeat it; the exit code is 128 + its number."""
     with stop_on_signals() as stop:
         for _ in range(3):
             signal.raise_signal(signal.SIGTERM)
-        assert (stop(), stop.exit_code) == (True, 143)
+        assert stop()
+        assert stop.exit_code == 128 + signal.SIGTERM
+
+
+@pytest.mark.usefixtures("interrupted_by_ctrl_c")
+def test_a_second_ctrl_c_interrupts_at_once():
+    with stop_on_signals() as stop:
         signal.raise_signal(signal.SIGINT)
-        assert stop.exit_code == 143
+        assert stop()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    signal.signal(signal.SIGINT, real[signal.SIGINT])
+
+
+@pytest.mark.usefixtures("interrupted_by_ctrl_c")
+def test_the_exit_code_of_a_run_that_gets_two_signals_is_that_of_the_first():
+    with stop_on_signals() as stop:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        assert stop.exit_code == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda path: path.name)
-def test_the_scripts_are_shell(script):
-    result = execute("bash", "-n", script, code=None)
-    assert (result.returncode, result.stderr) == (0, "")
+def test_job_scripts_have_no_error_of_syntax_and_are_explained_on_their_page(script):
+    checked = execute("bash", "-n", script, code=None)
+    assert (checked.returncode, checked.stderr) == (0, "")
     page = Path(__file__).parents[2] / "docs" / "slurm.md"
     assert script.name in page.read_text(encoding="utf-8")
 
 
-ARRAY = ("array.sbatch", "films.csv", "my store")
+ARRAY_SCRIPT = ("array.sbatch", "films.csv", "my store")
 
 
 @pytest.mark.parametrize(
-    ("command", "signals", "code", "asked"),
+    ("command", "signals", "code", "is_queued_again"),
     [
-        ("exit 0", [], 0, ""),
-        ("exit 3", [], 0, ""),
-        ("exit 2", [], 2, ""),
-        ("exit 1", [], 1, "requeue 9_2"),
-        ("kill -9 $$", [], 137, "requeue 9_2"),
-        (EXITS_143_ON_TERM, [signal.SIGUSR1], 143, "requeue 9_2"),
-        (EXITS_0_ON_TERM, [signal.SIGUSR1], 0, ""),
-        (EXITS_143_ON_TERM, [signal.SIGTERM], 143, ""),
-        (EXITS_143_ON_SECOND_TERM, [signal.SIGUSR1, signal.SIGTERM], 143, "requeue 9_2"),
+        ("exit 0", [], 0, False),
+        ("exit 3", [], 0, False),
+        ("exit 2", [], 2, False),
+        ("exit 1", [], 1, True),
+        ("kill -9 $$", [], 137, True),
+        (EXITS_143_ON_TERM, [signal.SIGUSR1], 143, True),
+        (EXITS_0_ON_TERM, [signal.SIGUSR1], 0, False),
+        (EXITS_143_ON_TERM, [signal.SIGTERM], 143, False),
+        (EXITS_143_ON_SECOND_TERM, [signal.SIGUSR1, signal.SIGTERM], 143, True),
+    ],
+    ids=[
+        "done",
+        "done but for clips that failed",
+        "a mistake in what is typed",
+        "an error",
+        "killed",
+        "its time is up",
+        "its time is up as it ends",
+        "cancelled",
+        "its time is up, and is up again",
     ],
 )
-def test_the_array_script_asks_for_another_turn_unless_it_was_cancelled(
-    tmp_path, command, signals, code, asked
+def test_the_array_script_asks_slurm_to_queue_its_task_again_unless_it_is_done_or_cancelled(
+    tmp_path, command, signals, code, is_queued_again
 ):
-    site = Folder(tmp_path, command)
-    ended, output = site.run(*ARRAY, signals=signals)
+    slurm = FakeSlurm(tmp_path, command)
+    ended, output = slurm.run(*ARRAY_SCRIPT, signals=signals)
     assert ended == code
     assert output.splitlines()[-1].endswith(f"share 2 ended with {code}")
-    assert site.asked == asked
+    assert slurm.asked_of_slurm == ("requeue 9_2" if is_queued_again else "")
     assert (tmp_path / "arguments").read_text(encoding="utf-8") == "extract films.csv my store\n"
+
+
+WRONG_SITES = {
+    "licence": {"licence": "mine"},
+    "account of two words": {"sbatch": {"account": "a b"}},
+    "a line break": {"sbatch": {"partition": "gpu\n#SBATCH --wrap=x"}},
+    "option of two words": {"sbatch": {"a b": "c"}},
+    "array, which is ours": {"sbatch": {"array": "1-4"}},
+    "output, which is ours": {"sbatch": {"output": "logs/%A.log"}},
+    "two lines of set-up in one": {"setup": ["true\nfalse"]},
+    "hours by a letter": {"sbatch": {"time": "4h"}},
+    "five minutes, which is too short": {"sbatch": {"time": "5"}},
+    "eight minutes, which is too short": {"sbatch": {"time": "08:00"}},
+    "memory with GB": {"sbatch": {"mem": "48GB"}},
+    "memory without a unit": {"sbatch": {"mem": "48"}},
+    "a comma at the end": {"sbatch": {"partition": "gpu,"}},
+    "an equals sign": {"sbatch": {"gres": "gpu=1"}},
+    "no number of cores": {"sbatch": {"cpus-per-task": "all"}},
+    "no tasks": {"tasks": 0},
+}
 
 
 @pytest.mark.parametrize("limit", ["4:00", "9:59"])
 def test_a_time_limit_under_ten_minutes_is_refused(tmp_path, limit):
-    code, output = Folder(tmp_path, limit=limit).run(*ARRAY)
+    code, output = FakeSlurm(tmp_path, limit=limit).run(*ARRAY_SCRIPT)
     assert code == 2
     assert "is too short" in output
 
 
 @pytest.mark.parametrize("limit", ["10:00", "1:00:00", "2-00:00:00", "UNLIMITED", ""])
 def test_a_time_limit_of_ten_minutes_or_more_is_taken(tmp_path, limit):
-    code, output = Folder(tmp_path, limit=limit).run(*ARRAY)
+    code, output = FakeSlurm(tmp_path, limit=limit).run(*ARRAY_SCRIPT)
     assert code == 0
     assert "is too short" not in output
 
@@ -146,7 +203,7 @@ def directives(script: Path) -> dict[str, str]:
     return dict(word.partition("=")[::2] for word in words)
 
 
-SITE = Site(
+SITE_OF_A_LAB = Site(
     licence="CC-BY-4.0",
     tasks=16,
     sbatch={"account": "film", "partition": "gpu", "gres": "gpu:a100:1"},
@@ -155,7 +212,7 @@ SITE = Site(
 
 
 def test_the_scripts_of_a_site_have_its_options_of_sbatch(tmp_path):
-    paths = {path.name: path for path in write_job_scripts(tmp_path / "jobs", SITE)}
+    paths = {path.name: path for path in write_job_scripts(tmp_path / "jobs", SITE_OF_A_LAB)}
     array, sealing = directives(paths["array.sbatch"]), directives(paths["seal.sbatch"])
     assert {"account": "film", "partition": "gpu"}.items() <= array.items() & sealing.items()
     assert (array["array"], array["gres"], array["time"]) == ("0-15", "gpu:a100:1", "04:00:00")
@@ -164,14 +221,14 @@ def test_the_scripts_of_a_site_have_its_options_of_sbatch(tmp_path):
 
 @pytest.mark.parametrize("name", ["array.sbatch", "seal.sbatch", "ray.sbatch", "train.sbatch"])
 def test_a_script_of_a_site_loads_its_modules_before_it_sets_the_path(tmp_path, name):
-    write_job_scripts(tmp_path / "jobs", SITE)
+    write_job_scripts(tmp_path / "jobs", SITE_OF_A_LAB)
     lines = (tmp_path / "jobs" / name).read_text(encoding="utf-8").splitlines()
     sets_path = f"export PATH={Path(sys.executable).parent}:$PATH"
     assert lines.index("module load x") < lines.index(sets_path)
 
 
 def test_the_scripts_of_a_site_are_shell(tmp_path):
-    for path in write_job_scripts(tmp_path / "jobs", SITE):
+    for path in write_job_scripts(tmp_path / "jobs", SITE_OF_A_LAB):
         assert execute("bash", "-n", path, code=None).stderr == ""
 
 
@@ -182,54 +239,40 @@ def test_scripts_that_a_site_may_have_changed_are_not_replaced(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["seal.sbatch"]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"licence": "mine"},
-        {"sbatch": {"account": "a b"}},
-        {"sbatch": {"partition": "gpu\n#SBATCH --wrap=x"}},
-        {"sbatch": {"a b": "c"}},
-        {"sbatch": {"array": "1-4"}},
-        {"sbatch": {"output": "logs/%A.log"}},
-        {"setup": ["true\nfalse"]},
-        {"sbatch": {"time": "4h"}},
-        {"sbatch": {"time": "5"}},
-        {"sbatch": {"time": "08:00"}},
-        {"sbatch": {"mem": "48GB"}},
-        {"sbatch": {"mem": "48"}},
-        {"sbatch": {"partition": "gpu,"}},
-        {"sbatch": {"gres": "gpu=1"}},
-        {"sbatch": {"cpus-per-task": "all"}},
-        {"tasks": 0},
-    ],
-)
-def test_wrong_options_of_sbatch_are_refused_before_anything_is_written(tmp_path, wrong):
+@pytest.mark.parametrize("wrong", WRONG_SITES.values(), ids=WRONG_SITES)
+def test_wrong_options_of_a_site_are_refused_before_anything_is_written(tmp_path, wrong):
     with pytest.raises((ExtractError, StoreError)):
         write_job_scripts(tmp_path / "jobs", Site(**{"licence": "CC0-1.0", **wrong}))
     assert not (tmp_path / "jobs").exists()
 
 
-@pytest.mark.parametrize(
-    "right",
-    [
-        *(
-            {"time": time}
-            for time in ("600", "30:00", "8:00:00", "1-0", "2-12:30", "2-12:30:00", "UNLIMITED")
-        ),
-        {"mem": "0"},
-        {
-            "mem": "64G",
-            "gpus": "a100:2",
-            "nodes": "1-3",
-            "partition": "gpu,long",
-            "mail-user": "me@lab.example",
-        },
-    ],
-    ids=lambda sbatch: " ".join(sbatch.values()),
-)
-def test_options_that_sbatch_takes_are_written(tmp_path, right):
-    write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=right))
-    assert right.items() <= directives(tmp_path / "jobs" / "array.sbatch").items()
+TIME_LIMITS = ("600", "30:00", "8:00:00", "1-0", "2-12:30", "2-12:30:00", "UNLIMITED")
+
+
+OPTIONS_THAT_SBATCH_TAKES = [
+    *({"time": time} for time in TIME_LIMITS),
+    {"mem": "0"},
+    {"mem": "64G", "gpus": "a100:2", "nodes": "1-3", "partition": "gpu,long", "mail-user": "me@lab.example"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS_THAT_SBATCH_TAKES, ids=lambda options: " ".join(options.values()))
+def test_options_that_sbatch_takes_are_written(tmp_path, options):
+    write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", sbatch=options))
+    assert options.items() <= directives(tmp_path / "jobs" / "array.sbatch").items()
+
+
+def write_logs_of_tasks(folder: Path, lines_of_task: dict[int, list[str]]) -> None:
+    """Write the logs that tasks of the array job 9 left."""
+    for task, lines in lines_of_task.items():
+        (folder / f"extract-9_{task}.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def ended_with(task: int, code: int) -> str:
+    return f"--- 2026-01-01 11:00:00 share {task} ended with {code}"
+
+
+SEAL_AFTER_JOB_9 = ("seal.sbatch", "stores/films", "--licence", "CC0-1.0")
 
 
 @pytest.mark.parametrize(
@@ -243,70 +286,77 @@ def test_the_scripts_name_the_device_that_the_site_asks_slurm_for(tmp_path, sbat
         assert f"export OBYGAZE_DEVICE=${{OBYGAZE_DEVICE:-{device}}}" in script
 
 
-def test_the_job_that_seals_tells_the_last_error_of_each_task_that_failed(tmp_path):
-    first, second = "obygaze: error: no GPU here", "obygaze: error: st/pieces/0: Disk quota exceeded"
+def test_the_job_that_seals_repeats_the_last_error_of_each_task_that_failed(tmp_path):
+    no_gpu, no_room = "obygaze: error: no GPU here", "obygaze: error: st/pieces/0: Disk quota exceeded"
     preempted = "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01 DUE TO PREEMPTION ***"
-    logs = {
-        "0": [first, "--- 2026-01-01 10:00:00 share 0 ended with 0"],
-        "1": [first, second, "--- 2026-01-01 10:00:00 share 1 ended with 1"],
-        "2": ["--- 2026-01-01 10:00:00 n1 (n1): share 2, turn 1 of 20", preempted],
+    lines_of_task = {
+        0: [no_gpu, ended_with(0, code=0)],  # a later turn was right
+        1: [no_gpu, no_room, ended_with(1, code=1)],
+        2: ["--- 2026-01-01 10:00:00 n1 (n1): share 2, turn 1 of 20", preempted],
     }
-    for task, lines in logs.items():
-        (tmp_path / f"extract-9_{task}.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    code, output = Folder(tmp_path).run("seal.sbatch", "stores/films", "--licence", "CC0-1.0", ARRAY="9")
-    errors = [line.partition("last error: ")[2] for line in output.splitlines() if "last error: " in line]
-    assert (code, errors) == (0, [second, preempted])
+    write_logs_of_tasks(tmp_path, lines_of_task)
+    code, output = FakeSlurm(tmp_path).run(*SEAL_AFTER_JOB_9, ARRAY="9")
+    assert code == 0
+    last_errors = re.findall("last error: (.*)", output)
+    assert last_errors == [no_room, preempted]
 
 
 def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path):
-    begun = "--- 2026-01-01 10:00:00 node (n1): share 0, turn 1 of 20\n"
-    logs = {"0": "ended with 0\n", "1": "ended with 1\n", "2": ""}
-    for task, end in logs.items():
-        output = f"--- 2026-01-01 11:00:00 share {task} {end}" if end else "obygaze: note\n"
-        (tmp_path / f"extract-9_{task}.log").write_text(begun + output, encoding="utf-8")
-    site = Folder(tmp_path, "exit 1")
-    code, output = site.run("seal.sbatch", "stores/films", "--licence", "CC0-1.0", ARRAY="9")
+    begun = "--- 2026-01-01 10:00:00 node (n1): share 0, turn 1 of 20"
+    lines_of_task = {
+        0: [begun, ended_with(0, code=0)],
+        1: [begun, ended_with(1, code=1)],
+        2: [begun, "obygaze: note"],  # it was killed: no line says how it ended
+    }
+    write_logs_of_tasks(tmp_path, lines_of_task)
+    code, output = FakeSlurm(tmp_path, "exit 1").run(*SEAL_AFTER_JOB_9, ARRAY="9")
     assert code == 1
-    named = [line for line in output.splitlines() if line.startswith(("failed: ", "killed: "))]
-    assert [line.split()[1].rstrip(":") for line in named] == ["extract-9_1.log", "extract-9_2.log"]
+    assert re.findall(r"^(failed|killed): (\S+?):? ", output, re.MULTILINE) == [
+        ("failed", "extract-9_1.log"),
+        ("killed", "extract-9_2.log"),
+    ]
 
 
-def test_a_second_error_of_the_first_minute_gets_no_more_turn(tmp_path):
-    site = Folder(tmp_path, "exit 1")
-    code, output = site.run(*ARRAY, SLURM_RESTART_COUNT="1")
-    assert (code, site.asked) == (1, "")
-    assert "--array=2" in output
+def test_a_task_that_fails_within_a_minute_in_two_turns_is_not_queued_again(tmp_path):
+    slurm = FakeSlurm(tmp_path, "exit 1")
+    code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1")  # its second turn
+    assert code == 1
+    assert slurm.asked_of_slurm == ""
+    assert "--array=2" in output  # how to run it again
 
 
-def test_a_second_error_after_the_first_minute_gets_one_more_turn(tmp_path):
-    site = Folder(tmp_path, "exit 1")
-    code, _ = site.run(*ARRAY, SLURM_RESTART_COUNT="1", QUICK="0")  # no run counts as a quick one
-    assert (code, site.asked) == (1, "requeue 9_2")
+def test_a_task_that_fails_later_in_two_turns_is_queued_again(tmp_path):
+    slurm = FakeSlurm(tmp_path, "exit 1")
+    no_turn_is_quick = {"QUICK": "0"}  # in seconds, in place of a minute
+    code, _ = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1", **no_turn_is_quick)
+    assert code == 1
+    assert slurm.asked_of_slurm == "requeue 9_2"
 
 
-SBATCH = """#!/bin/bash
+FAKE_SBATCH = """#!/bin/bash
 case "$*" in
     --test-only*) [[ -n "${REFUSED:-}" && "$2" = *"$REFUSED"* ]] && exit 1; exit 0 ;;
 esac
 echo "$ARRAY $@" >> asked
 echo 17
 """
-"""A stand-in that notes what it is asked for, but for trials; of these it refuses the script REFUSED."""
+"""Writes down the jobs that it is given, and numbers each 17; of trials it refuses the script REFUSED."""
 
 
 @pytest.fixture
-def site(tmp_path):
-    """A site's scripts, and a manifest of one clip; sbatch notes what it is asked for."""
+def cluster(tmp_path):
+    """A folder with films.csv of one clip, the scripts of a site whose licence is CC-BY-4.0, and a sbatch."""
     write_job_scripts(tmp_path / "jobs", Site(licence="CC-BY-4.0"))
     (tmp_path / "clip.mp4").write_bytes(b"no video is opened")
     write_manifest(Manifest((Clip("a-0", "a", "clip.mp4"),), tmp_path), tmp_path / "films.csv")
-    site = Folder(tmp_path, "exit 0", name="sbatch")
-    (tmp_path / "sbatch").write_text(SBATCH, encoding="utf-8")
-    return site
+    cluster = FakeSlurm(tmp_path, "exit 0", name="sbatch")
+    (tmp_path / "sbatch").write_text(FAKE_SBATCH, encoding="utf-8")
+    return cluster
 
 
-def submit(site: Folder, *words: str, **variables: str) -> tuple[int, str]:
-    return site.run(str(site.folder / "jobs" / "submit.sh"), *words, **variables)
+def submit(cluster: FakeSlurm, *words: str, **variables: str) -> tuple[int, str]:
+    """Run the site's script submit.sh; gives its exit code and output."""
+    return cluster.run(str(cluster.folder / "jobs" / "submit.sh"), *words, **variables)
 
 
 @pytest.mark.parametrize(
@@ -317,15 +367,22 @@ def submit(site: Folder, *words: str, **variables: str) -> tuple[int, str]:
         ["--licence=CC0-1.0", "--store-version", "1.1.0"],
         ["--citation", "Doe and Roe, 2026"],
     ],
-    ids=" ".join,
+    ids=["nothing", "a licence", "a licence and a version", "a citation"],
 )
-def test_the_store_is_sealed_as_the_site_says_unless_something_else_is_typed(site, typed):
-    code, output = submit(site, "films.csv", "films", *typed)
+def test_what_is_typed_goes_to_the_job_that_seals_behind_the_licence_of_the_site(cluster, typed):
+    """The last licence counts. Both jobs get what is typed: the array checks it before it begins."""
+    code, output = submit(cluster, "films.csv", "films", *typed)
     assert code == 0, output
-    extraction, sealing = site.asked.splitlines()
+    extraction, sealing = cluster.asked_of_slurm.splitlines()
     assert extraction.endswith(" ".join(["array.sbatch films.csv films", *typed]))
-    assert sealing.startswith("17 --dependency=afterany:17 ")
     assert sealing.endswith(" ".join(["seal.sbatch films --licence CC-BY-4.0", *typed]))
+
+
+def test_the_job_that_seals_waits_for_the_array(cluster):
+    submit(cluster, "films.csv", "films")
+    _, sealing = cluster.asked_of_slurm.splitlines()
+    number_of_array = 17
+    assert sealing.startswith(f"{number_of_array} --dependency=afterany:{number_of_array} ")
 
 
 @pytest.mark.parametrize(
@@ -339,54 +396,61 @@ def test_the_store_is_sealed_as_the_site_says_unless_something_else_is_typed(sit
     ],
     ids=["manifest", "licence", "order", "place", "share"],
 )
-def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(site, words, named):
-    code, output = submit(site, *words)
-    assert (code, site.asked) == (1, "")
+def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(cluster, words, named):
+    code, output = submit(cluster, *words)
+    assert code == 1
+    assert cluster.asked_of_slurm == ""
     assert named in output
     assert "Traceback" not in output
 
 
-def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_is_queued(site):
-    shares = site.folder / "films.staging" / "shares"
+def test_a_store_divided_among_another_number_of_tasks_is_found_before_anything_is_queued(cluster):
+    shares = cluster.folder / "films.staging" / "shares"
     shares.mkdir(parents=True)
     (shares / "number").write_text("4\n", encoding="utf-8")
-    assert submit(site, "films.csv", "films")[0] == 1
-    assert site.asked == ""
+    code, _ = submit(cluster, "films.csv", "films")
+    assert code == 1
+    assert cluster.asked_of_slurm == ""
 
 
 @pytest.mark.parametrize("script", ["array.sbatch", "seal.sbatch"])
-def test_a_script_that_slurm_refuses_is_found_before_the_other_is_queued(site, script):
-    code, output = submit(site, "films.csv", "films", REFUSED=script)
-    assert (code, site.asked) == (1, "")
+def test_neither_job_is_queued_where_slurm_would_refuse_one_of_them(cluster, script):
+    """Slurm is asked about both with --test-only before."""
+    code, output = submit(cluster, "films.csv", "films", REFUSED=script)
+    assert code == 1
+    assert cluster.asked_of_slurm == ""
     assert "nothing was submitted" in output
 
 
 @pytest.fixture
-def first_share_begun_by(site):
+def first_share_begun_by(cluster):
     """Let a machine of a cluster begin the first of eight shares."""
 
-    def begin(cluster):
-        shares = site.folder / "films.staging" / "shares"
+    def begin(name):
+        shares = cluster.folder / "films.staging" / "shares"
         shares.mkdir(parents=True)
         (shares / "number").write_text("8\n", encoding="utf-8")
-        (shares / "0").write_text(json.dumps({"cluster": cluster, "host": "n7"}), encoding="utf-8")
+        (shares / "0").write_text(json.dumps({"cluster": name, "host": "n7"}), encoding="utf-8")
 
     return begin
 
 
-def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(site, first_share_begun_by):
-    first_share_begun_by("beta")
-    code, output = submit(site, "films.csv", "films")
-    assert (code, site.asked) == (1, "")
+def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(cluster, first_share_begun_by):
+    first_share_begun_by("beta")  # this one is called alpha
+    code, output = submit(cluster, "films.csv", "films")
+    assert code == 1
+    assert cluster.asked_of_slurm == ""
     assert "beta" in output
 
 
-def test_shares_that_the_same_cluster_has_begun_are_submitted_again(site, first_share_begun_by):
+def test_shares_that_the_same_cluster_has_begun_are_submitted_again(cluster, first_share_begun_by):
     first_share_begun_by("alpha")
-    assert "cluster" not in submit(site, "films.csv", "films")[1]
+    _, output = submit(cluster, "films.csv", "films")
+    assert "cluster" not in output
 
 
-def test_a_site_whose_login_node_is_unlike_the_others_submits_without_looking(site):
-    code, output = submit(site, "absent.csv", "films", CHECK="no")
+def test_check_no_submits_without_looking_for_the_manifest(cluster):
+    """For a login node that does not find what the compute nodes do."""
+    code, output = submit(cluster, "absent.csv", "films", CHECK="no")
     assert code == 0, output
-    assert len(site.asked.splitlines()) == 2
+    assert len(cluster.asked_of_slurm.splitlines()) == 2

@@ -30,12 +30,25 @@ pytestmark = [
     ),
     pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="Slurm's daemons are started as root"),
 ]
-CLIPS = 62  # with two that fail, a piece for each of four shards
+N_CLIPS = 62
+"""With the two of `write_films` that fail, a piece of clips for each of the four tasks."""
+
+
+ALL_TASKS = "--array=0-3"
+
+
+TWO_TASKS_A_NODE = "--cpus-per-task=2"
+"""Two tasks fill a node of four cores, so that the four tasks take two nodes."""
+
+
+EXTRACTED_TO_THE_END = {str(task): ("COMPLETED", "0") for task in range(SHARDS)}
+"""States and exit codes of an array whose tasks have all done their share."""
 
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory) -> Path:
-    return write_films(tmp_path_factory.mktemp("films"), CLIPS)
+    """A folder of 64 clips, two of which cannot be read, and films.csv."""
+    return write_films(tmp_path_factory.mktemp("films"), N_CLIPS)
 
 
 @pytest.fixture(scope="module")
@@ -52,232 +65,260 @@ def slurm(tmp_path_factory) -> Iterator[Slurm]:
 
 
 @pytest.fixture(scope="module")
-def local(films, slurm, tmp_path_factory) -> Path:
-    words = (*work(films), "--licence", "CC0-1.0")
+def local_store(films, slurm, tmp_path_factory) -> Path:
+    """The store of the films that one process makes without Slurm."""
+    words = ("extract", *extraction_words(films), "--licence", "CC0-1.0")
     return run_locally(tmp_path_factory.mktemp("local"), slurm.environment, *words)
 
 
-def work(films: Path) -> list[str]:
-    return ["extract", str(films / "films.csv"), "films", "--backbone", "nap", "--corpus", "films"]
+def extraction_words(films: Path) -> list[str]:
+    """What is typed after `obygaze extract` to make the store `films`."""
+    return [str(films / "films.csv"), "films", "--backbone", "nap", "--corpus", "films"]
 
 
-def arguments(films: Path) -> list[str]:
-    return [*work(films)[1:], "--batch-size", "1"]
+def submit_array(slurm: Slurm, folder: Path, films: Path, *options: str, **variables: object) -> str:
+    """Submit an array job that extracts the films, into a folder; gives its number."""
+    words = [*extraction_words(films), "--batch-size", "1"]
+    return slurm.submit(folder, "array.sbatch", *words, options=options, **variables)
+
+
+def submit_sealing(slurm: Slurm, folder: Path, array: str) -> str:
+    """Submit the job that seals the store once an array has ended; gives its number."""
+    words = ("seal.sbatch", "films", "--licence", "CC0-1.0")
+    return slurm.submit(folder, *words, options=[f"--dependency=afterany:{array}"], ARRAY=array)
 
 
 def logs(folder: Path) -> str:
+    """What all jobs have written."""
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.log")))
 
 
-def journalled(folder: Path) -> list[JournalEntry]:
-    with contextlib.suppress(OSError, StoreError):  # not begun yet
+def journal_entries(folder: Path) -> list[JournalEntry]:
+    """What the journal says of each clip that is done; nothing before it is begun."""
+    with contextlib.suppress(OSError, StoreError):
         return list(read_stage(folder / "films.staging").status().values())
     return []
 
 
-def ended(jobs: Jobs, *tasks: str) -> bool:
+def have_ended(jobs: Jobs, *tasks: str) -> bool:
     return all(jobs[task]["JobState"] in {"COMPLETED", "FAILED"} for task in tasks)
 
 
 def task_of(pid: int) -> str:
-    words = (Path("/proc") / str(pid) / "environ").read_bytes().decode().split("\0")
-    return next(word for word in words if word.startswith("SLURM_ARRAY_TASK_ID=")).partition("=")[2]
+    """Read the number of its task from a process's environment."""
+    environment = (Path("/proc") / str(pid) / "environ").read_bytes().decode().split("\0")
+    (task,) = (line for line in environment if line.startswith("SLURM_ARRAY_TASK_ID="))
+    return task.removeprefix("SLURM_ARRAY_TASK_ID=")
 
 
-def seal(slurm: Slurm, folder: Path) -> dict[str, str]:
+def seal(slurm: Slurm, folder: Path) -> str:
+    """Seal the store by a job of its own; gives the state in which it ends."""
     number = slurm.submit(folder, "seal.sbatch", "films", "--licence", "CC0-1.0")
-    return slurm.wait(number)[""]
+    return slurm.wait(number)[""]["JobState"]
 
 
 def states(jobs: Jobs) -> dict[str, tuple[str, str]]:
+    """Task of an array, or "" -> the state of its job and its exit code."""
     return {task: (job["JobState"], job["ExitCode"].partition(":")[0]) for task, job in jobs.items()}
 
 
 @pytest.mark.nightly
 def test_an_array_whose_time_is_up_goes_on_in_another_turn_and_is_then_sealed(
-    slurm, films, local, tmp_path, tree, hold
+    slurm, films, local_store, tmp_path, file_digests, pause
 ):
-    # Slurm sends the signal half a minute to a minute after the begin, and each share waits for it.
-    limits = ["--array=0-3", "--time=2", "--signal=B:USR1@60"]
-    words = arguments(films)
-    array = slurm.submit(tmp_path, "array.sbatch", *words, options=limits, SHORTEST=0, **hold.after_clips(1))
-    after = ["--dependency=afterany:" + array]
-    sealing = slurm.submit(
-        tmp_path, "seal.sbatch", "films", "--licence", "CC0-1.0", options=after, ARRAY=array
-    )
+    """Every task pauses until Slurm has sent it the signal that its time is up and has begun it again."""
+    # Slurm sends the signal half a minute to a minute after the begin; SHORTEST: no turn is too short.
+    limits = [ALL_TASKS, "--time=2", "--signal=B:USR1@60"]
+    array = submit_array(slurm, tmp_path, films, *limits, SHORTEST=0, **pause.variables(after_clips=1))
+    sealing = submit_sealing(slurm, tmp_path, array)
 
-    def seen(jobs: Jobs) -> None:
+    def end_pause_in_second_turn(jobs: Jobs) -> None:
         if len(jobs) == SHARDS and all(int(job["Restarts"]) for job in jobs.values()):
-            hold.release()
+            pause.end()
 
-    ended = slurm.wait(array, seen=seen)
-    assert states(ended) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}, logs(tmp_path)
+    jobs = slurm.wait(array, seen=end_pause_in_second_turn)
+    assert states(jobs) == EXTRACTED_TO_THE_END, logs(tmp_path)
     assert "turn 2 of 20" in logs(tmp_path)
     assert slurm.wait(sealing)[""]["JobState"] == "COMPLETED", logs(tmp_path)
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
-def test_scancel_cancels_and_what_is_done_is_kept(slurm, films, tmp_path, hold):
-    both = ["--array=0-1"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=both, **hold.after_clips(1))
-    hold.wait_for_processes(2)
+def test_a_cancelled_array_stays_cancelled_and_says_what_is_left(slurm, films, tmp_path, pause):
+    two_tasks = "--array=0-1"
+    array = submit_array(slurm, tmp_path, films, two_tasks, **pause.variables(after_clips=1))
+    pause.wait_until_paused(2)
     slurm.ask("scancel", array)
-    time.sleep(10)  # it came back after seconds
-    ended = slurm.wait(array)
-    assert {job["JobState"] for job in ended.values()} == {"CANCELLED"}, ended
-    assert {job["Restarts"] for job in ended.values()} == {"0"}
+    time.sleep(10)  # were it queued again, it would be so within seconds
+    jobs = slurm.wait(array)
+    assert {job["JobState"] for job in jobs.values()} == {"CANCELLED"}, jobs
+    assert {job["Restarts"] for job in jobs.values()} == {"0"}
     assert len(re.findall("obygaze: stopped; .* clips are left", logs(tmp_path))) == 2
     assert slurm.ask("squeue", "-h", "-j", array).split() == []
     assert not (tmp_path / "films-1.0.0").exists()
 
 
-def test_a_node_killed_under_an_array_costs_its_tasks_a_turn(slurm, films, local, tmp_path, tree, hold):
-    spread = ["--array=0-3", "--cpus-per-task=2"]  # two tasks fill a node of four cores
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, **hold.after_clips(1))
-    hold.wait_for_processes(SHARDS)
-    victim = slurm.jobs(array)["0"]["NodeList"]
-    slurm.kill_node(victim)
-    hold.release()
-    ended = slurm.wait(array)
-    slurm.start_node(victim)
-    assert states(ended) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}, logs(tmp_path)
-    assert int(ended["0"]["Restarts"]) == 1
-    assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
-
-
-def test_a_node_without_the_videos_leaves_no_hole(slurm, films, local, tmp_path, tree):
-    slurm.kill_node("n3")
-    slurm.start_node("n3", hidden=films / "tt3")
-    try:
-        held = ["--array=0-3", "--hold", "--nodelist=n1"]
-        array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=held, TURNS=2)
-        after = ["--dependency=afterany:" + array]
-        sealing = slurm.submit(
-            tmp_path, "seal.sbatch", "films", "--licence", "CC0-1.0", options=after, ARRAY=array
-        )
-        for task in range(3):
-            slurm.ask("scontrol", "release", f"{array}_{task}")
-        wait_until(lambda: ended(slurm.jobs(array), "0", "1", "2"))
-        slurm.ask("scontrol", "update", f"JobId={array}_3", "ReqNodeList=n3")
-        slurm.ask("scontrol", "release", f"{array}_3")
-        of_tasks = states(slurm.wait(array))
-        assert of_tasks["3"] == ("FAILED", "1"), logs(tmp_path)
-        assert re.search(
-            r"n3 does not find the videos of 20 clips, such as .*/tt3/.*, and n1 does", logs(tmp_path)
-        )
-        assert slurm.wait(sealing)[""]["JobState"] == "FAILED"
-        assert re.search(rf"failed: extract-{array}_3\.log: .* ended with 1", logs(tmp_path))
-        assert len(re.findall("failed: extract|killed: extract", logs(tmp_path))) == 1
-        assert {entry.clip_id for entry in journalled(tmp_path) if "no such file" in entry.reason} <= {
-            "tt1-901"
-        }
-        assert not (tmp_path / "films-1.0.0").exists()
-    finally:
-        slurm.kill_node("n3")
-        slurm.start_node("n3")
-    again = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=3"])
-    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
-    assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
-
-
-def test_a_preempted_task_goes_on_in_another_turn(slurm, films, local, tmp_path, tree, hold):
-    spread = ["--array=0-3", "--cpus-per-task=2"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=spread, **hold.after_clips(1))
-    hold.wait_for_processes(SHARDS)
-    node = slurm.jobs(array)["0"]["NodeList"]
-    urgent = (
-        "sbatch",
-        "-p",
-        "urgent",
-        "-w",
-        node,
-        "--exclusive",
-        "-o",
-        tmp_path / "urgent",
-        "--wrap",
-        "true",
+def test_tasks_of_a_node_that_is_killed_are_begun_again(
+    slurm, films, local_store, tmp_path, file_digests, pause
+):
+    """The node is killed while all tasks pause, so that none has ended before."""
+    array = submit_array(
+        slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
     )
-    slurm.ask(*map(str, urgent))
-    wait_until(lambda: int(slurm.jobs(array)["0"]["Restarts"]))
-    hold.release()
-    ended = slurm.wait(array)
-    assert states(ended) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}, logs(tmp_path)
-    assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
+    pause.wait_until_paused(SHARDS)
+    node_of_task_0 = slurm.jobs(array)["0"]["NodeList"]
+    slurm.kill_node(node_of_task_0)
+    pause.end()
+    jobs = slurm.wait(array)
+    slurm.start_node(node_of_task_0)
+    assert states(jobs) == EXTRACTED_TO_THE_END, logs(tmp_path)
+    assert int(jobs["0"]["Restarts"]) == 1
+    assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
 @pytest.fixture
-def written(tmp_path) -> Path:
-    """The scripts that a site of small nodes gets."""
+def node_without_videos(slurm, films) -> Iterator[str]:
+    """The node n3, which finds the folder tt3 of the videos empty until the test ends."""
+    slurm.kill_node("n3")
+    slurm.start_node("n3", hidden=films / "tt3")
+    yield "n3"
+    slurm.kill_node("n3")
+    slurm.start_node("n3")
+
+
+def submit_last_task_to(node: str, slurm: Slurm, folder: Path, films: Path) -> str:
+    """Submit an array whose task 3 begins on a node when the others have ended on n1; gives its number."""
+    held = [ALL_TASKS, "--hold", "--nodelist=n1"]
+    array = submit_array(slurm, folder, films, *held, TURNS=2)
+    for task in range(SHARDS - 1):
+        slurm.ask("scontrol", "release", f"{array}_{task}")
+    wait_until(lambda: have_ended(slurm.jobs(array), "0", "1", "2"))
+    slurm.ask("scontrol", "update", f"JobId={array}_3", f"ReqNodeList={node}")
+    return array
+
+
+def test_a_task_on_a_node_without_the_videos_fails_and_nothing_is_sealed(
+    slurm, films, node_without_videos, tmp_path
+):
+    array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
+    sealing = submit_sealing(slurm, tmp_path, array)
+    slurm.ask("scontrol", "release", f"{array}_3")
+    assert states(slurm.wait(array))["3"] == ("FAILED", "1"), logs(tmp_path)
+    assert slurm.wait(sealing)[""]["JobState"] == "FAILED"
+    assert not (tmp_path / "films-1.0.0").exists()
+    log = logs(tmp_path)
+    assert re.search(r"n3 does not find the videos of 20 clips, such as .*/tt3/.*, and n1 does", log)
+    assert re.search(rf"failed: extract-{array}_3\.log: .* ended with 1", log)
+    assert len(re.findall("failed: extract|killed: extract", log)) == 1
+    # No clip that the node does not find is in the journal as missing; tt1-901 is nowhere.
+    missing = {entry.clip_id for entry in journal_entries(tmp_path) if "no such file" in entry.reason}
+    assert missing <= {"tt1-901"}
+
+
+def test_a_task_that_failed_on_a_node_without_the_videos_is_done_by_another_node(
+    slurm, films, local_store, node_without_videos, tmp_path, file_digests
+):
+    array = submit_last_task_to(node_without_videos, slurm, tmp_path, films)
+    slurm.ask("scontrol", "release", f"{array}_3")
+    assert states(slurm.wait(array))["3"] == ("FAILED", "1"), logs(tmp_path)
+    again = submit_array(slurm, tmp_path, films, "--array=3", "--nodelist=n1")
+    assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
+    assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
+
+
+def test_a_task_that_an_urgent_job_drives_from_its_node_is_begun_again(
+    slurm, films, local_store, tmp_path, file_digests, pause
+):
+    array = submit_array(
+        slurm, tmp_path, films, ALL_TASKS, TWO_TASKS_A_NODE, **pause.variables(after_clips=1)
+    )
+    pause.wait_until_paused(SHARDS)
+    node = slurm.jobs(array)["0"]["NodeList"]
+    urgent_job = f"sbatch --partition=urgent --nodelist={node} --exclusive --wrap=true"
+    slurm.ask(*urgent_job.split(), f"--output={tmp_path / 'urgent'}")
+    wait_until(lambda: int(slurm.jobs(array)["0"]["Restarts"]))
+    pause.end()
+    assert states(slurm.wait(array)) == EXTRACTED_TO_THE_END, logs(tmp_path)
+    assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
+
+
+@pytest.fixture
+def submit_script(tmp_path) -> Path:
+    """The script submit.sh that `obygaze` writes for a cluster of small nodes, with those that it submits."""
     small = {"gres": "none", "mem": "500M", "cpus-per-task": "1"}
     write_job_scripts(tmp_path / "jobs", Site(licence="CC0-1.0", tasks=SHARDS, sbatch=small))
     return tmp_path / "jobs" / "submit.sh"
 
 
-def test_the_scripts_that_a_site_gets_make_the_store_in_one_command(
-    slurm, films, local, tmp_path, tree, written
+def test_the_script_submit_makes_the_store_in_one_command(
+    slurm, films, local_store, tmp_path, file_digests, submit_script
 ):
-    output = execute(written, *work(films)[1:], cwd=tmp_path, env=slurm.environment).stdout
+    output = execute(submit_script, *extraction_words(films), cwd=tmp_path, env=slurm.environment).stdout
     array, sealing = re.findall(r"[Jj]ob (?:array )?(\d+)", output)[:2]
-    assert states(slurm.wait(array)) == {str(task): ("COMPLETED", "0") for task in range(SHARDS)}
+    assert states(slurm.wait(array)) == EXTRACTED_TO_THE_END
     assert slurm.wait(sealing)[""]["JobState"] == "COMPLETED", logs(tmp_path)
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
-def test_nothing_is_queued_where_slurm_would_refuse_the_job_that_seals(slurm, films, tmp_path, written):
-    sealing = written.with_name("seal.sbatch")
+def test_the_script_submit_queues_nothing_where_slurm_would_refuse_the_job_that_seals(
+    slurm, films, tmp_path, submit_script
+):
+    sealing = submit_script.with_name("seal.sbatch")
     script = sealing.read_text(encoding="utf-8")
-    sealing.write_text(script.replace("--mem=8G", "--mem=9999G"), encoding="utf-8")
-    result = execute(written, *work(films)[1:], cwd=tmp_path, env=slurm.environment, code=1)
+    sealing.write_text(script.replace("--mem=8G", "--mem=9999G"), encoding="utf-8")  # no node has so much
+    result = execute(submit_script, *extraction_words(films), cwd=tmp_path, env=slurm.environment, code=1)
     assert "nothing was submitted" in result.stderr
     assert slurm.ask("squeue", "-h").split() == []
 
 
 @pytest.mark.nightly
-def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local, tmp_path, tree):
+def test_one_allocation_of_three_nodes_is_a_ray_cluster(slurm, films, local_store, tmp_path, file_digests):
     pytest.importorskip("ray")
-    words = [*arguments(films), "--licence", "CC0-1.0"]
+    # All nodes are this machine: one address, small stores of objects, and no watch over its memory.
+    for_one_machine = {
+        "ADDRESS": "127.0.0.1",
+        "OBJECT_STORE": 80_000_000,
+        "RAY_memory_monitor_refresh_ms": 0,
+    }
     number = slurm.submit(
         tmp_path,
         "ray.sbatch",
-        *words,
+        *extraction_words(films),
+        *("--batch-size", "1", "--licence", "CC0-1.0"),
         options=["--mem=2000", "--overcommit"],
-        ADDRESS="127.0.0.1",
-        OBJECT_STORE=80000000,
-        RAY_memory_monitor_refresh_ms=0,
+        **for_one_machine,
     )
     assert states(slurm.wait(number)) == {"": ("COMPLETED", "0")}, logs(tmp_path)
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
-def test_one_task_is_run_again_by_its_number_and_never_seals(slurm, films, local, tmp_path, tree, hold):
-    every = ["--array=0-3"]
-    array = slurm.submit(
-        tmp_path, "array.sbatch", *arguments(films), options=every, TURNS=1, **hold.after_clips(1)
-    )
-    [last] = [pid for pid in hold.wait_for_processes(SHARDS) if task_of(pid) == "3"]
-    os.kill(last, signal.SIGKILL)
-    hold.release()
-    ended = slurm.wait(array)
-    assert {task: state for task, (state, _) in states(ended).items()} == {
-        "0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"
-    }  # fmt: skip
+def test_a_task_that_failed_in_its_last_turn_is_run_again_by_its_number(
+    slurm, films, local_store, tmp_path, file_digests, pause
+):
+    array = submit_array(slurm, tmp_path, films, ALL_TASKS, TURNS=1, **pause.variables(after_clips=1))
+    (pid_of_task_3,) = [pid for pid in pause.wait_until_paused(SHARDS) if task_of(pid) == "3"]
+    os.kill(pid_of_task_3, signal.SIGKILL)
+    pause.end()
+    state_of = {task: state for task, (state, _) in states(slurm.wait(array)).items()}
+    assert state_of == {"0": "COMPLETED", "1": "COMPLETED", "2": "COMPLETED", "3": "FAILED"}
     assert "turn 1 of 1: not queued again" in logs(tmp_path)
-    before = len(journalled(tmp_path))
-    again = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=["--array=3"])
+    n_done_before = len(journal_entries(tmp_path))
+    again = submit_array(slurm, tmp_path, films, "--array=3")
     assert states(slurm.wait(again)) == {"3": ("COMPLETED", "0")}, logs(tmp_path)
-    assert before < len(journalled(tmp_path)) == CLIPS + 2
-    assert not (tmp_path / "films-1.0.0").exists()
-    assert seal(slurm, tmp_path)["JobState"] == "COMPLETED", logs(tmp_path)
-    assert tree(tmp_path / "films-1.0.0") == tree(local)
+    n_failed = 2
+    assert n_done_before < len(journal_entries(tmp_path)) == N_CLIPS + n_failed
+    assert not (tmp_path / "films-1.0.0").exists()  # a task does not seal
+    assert seal(slurm, tmp_path) == "COMPLETED", logs(tmp_path)
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(local_store)
 
 
-def test_a_refused_requeue_is_a_failed_job(slurm, films, tmp_path, hold):
-    limits = ["--array=0", "--no-requeue"]
-    array = slurm.submit(tmp_path, "array.sbatch", *arguments(films), options=limits, **hold.after_clips(1))
-    hold.wait_for_processes(1)
-    slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")
-    assert states(slurm.wait(array)) == {"0": ("FAILED", "143")}, logs(tmp_path)
+def test_a_task_that_slurm_does_not_queue_again_when_its_time_is_up_has_failed(slurm, films, tmp_path, pause):
+    only_task = ["--array=0", "--no-requeue"]
+    array = submit_array(slurm, tmp_path, films, *only_task, **pause.variables(after_clips=1))
+    pause.wait_until_paused(1)
+    slurm.ask("scancel", "--batch", "--signal=USR1", f"{array}_0")  # as Slurm does when time is up
+    code_of_sigterm = "143"  # with which the script stops the command
+    assert states(slurm.wait(array)) == {"0": ("FAILED", code_of_sigterm)}, logs(tmp_path)
     assert "Slurm refused another turn" in logs(tmp_path)

@@ -25,128 +25,180 @@ LONG = "a sad man of a sad man of a sad man of a sad man"
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
+    """Name of a text backbone -> the folder of a tiny network for it."""
     folder = tmp_path_factory.mktemp("texts")
     return {name: tiny_text_checkpoint(name, folder / name) for name in ("clip", "sentence")}
 
 
 @pytest.fixture(scope="module")
 def sentence(folders):
+    """The text backbone `sentence` with the tiny network."""
     return load_text_backbone("sentence", weights=str(folders["sentence"]), compute=Compute(device="cpu"))
 
 
-def texts(count):
-    """Texts of few lengths in a mixed order, one of them too long."""
+def texts_with_a_long_one(count):
+    """Make texts of one to three words in a mixed order, and before them one that is too long."""
     rng = np.random.default_rng(0)
     rows = [(f"t{i:03}", " ".join(rng.choice(WORDS, 1 + i % 3))) for i in range(count - 1)]
     return TextList(((("long", LONG)), *rows))
 
 
-def write(path, text_list):
+def write_texts(path, text_list):
     lines = "".join(f"{name},{text}\n" for name, text in text_list.rows)
     path.write_text(f"text_id,text\n{lines}", encoding="utf-8")
 
 
-def extract(job, store, batch_size, **options):
+def extract(text_list, backbones, store, batch_size):
+    """Extract texts into the stage of a store; gives the last report."""
+    job = TextJob(text_list, "texts", backbones)
     stage = begin_stage(job, store)
-    return last_report(run_texts(job, stage, stage.missing(), batch_size=batch_size, **options))
+    return last_report(run_texts(job, stage, stage.missing(), batch_size=batch_size))
 
 
-def test_vectors_of_texts_depend_on_neither_batch_nor_order(sentence, tmp_path):
-    text_list = texts(40)
-    fingerprints = set()
-    for batch_size in (1, 7, 64):
-        job = TextJob(text_list, "texts", (sentence,))
-        report = extract(job, tmp_path / str(batch_size), batch_size)
-        assert (report.ok, report.partial, report.failed) == (39, 1, 0)
-        fingerprints.add(open_store(seal(None, tmp_path / str(batch_size), licence="CC0-1.0")).fingerprint)
-    turned = TextJob(TextList(text_list.rows[::-1]), "texts", (sentence,))
-    extract(turned, tmp_path / "turned", 5)
-    store = open_store(seal(None, tmp_path / "turned", licence="CC0-1.0"))
+def extract_and_seal(text_list, backbones, store, batch_size=64):
+    """Extract texts into a store, and open it."""
+    extract(text_list, backbones, store, batch_size)
+    return open_store(seal(None, store, licence="CC0-1.0"))
+
+
+def test_texts_that_are_too_long_are_reported_as_partial(sentence, tmp_path):
+    report = extract(texts_with_a_long_one(40), (sentence,), tmp_path / "texts", batch_size=64)
+    assert (report.ok, report.partial, report.failed) == (39, 1, 0)
+
+
+def test_stores_of_texts_do_not_depend_on_the_size_of_batches(sentence, tmp_path):
+    fingerprints = {
+        extract_and_seal(texts_with_a_long_one(40), (sentence,), tmp_path / str(size), size).fingerprint
+        for size in (1, 7, 64)
+    }
     assert len(fingerprints) == 1
-    original = open_store(tmp_path / "1")
-    assert np.array_equal(original["sentence"].pooled(), store["sentence"].pooled())
+
+
+def test_vectors_of_texts_do_not_depend_on_the_order_of_texts(sentence, tmp_path):
+    text_list = texts_with_a_long_one(40)
+    reversed_list = TextList(text_list.rows[::-1])
+    forwards = extract_and_seal(text_list, (sentence,), tmp_path / "forwards")["sentence"]
+    backwards = extract_and_seal(reversed_list, (sentence,), tmp_path / "backwards", 5)["sentence"]
+    for name, _ in text_list.rows:
+        assert np.array_equal(forwards.read(name, "pooled"), backwards.read(name, "pooled"))
+
+
+def test_the_vector_of_a_text_is_that_of_the_text_alone(sentence, tmp_path):
+    text_list = texts_with_a_long_one(40)
+    group = extract_and_seal(text_list, (sentence,), tmp_path / "texts")["sentence"]
     for name, text in text_list.rows:
-        (one,) = sentence.tokenize([text])
-        alone = sentence.encode(np.array([one.ids]))[0]
-        assert np.array_equal(store["sentence"].read(name, "pooled"), alone)
+        (tokens,) = sentence.tokenize([text])
+        (vector,) = sentence.encode(np.array([tokens.ids]))
+        assert np.array_equal(group.read(name, "pooled"), vector)
 
 
-def test_two_readers_of_texts_share_a_store_and_a_cut_names_its_reader(folders, sentence, tmp_path):
+def test_two_text_backbones_share_a_store_and_each_says_where_it_cut_a_text(folders, sentence, tmp_path):
     clip = load_text_backbone("clip-text", weights=str(folders["clip"]), compute=Compute(device="cpu"))
-    extract(TextJob(texts(5), "texts", (clip, sentence)), tmp_path / "both", 64)
-    store = open_store(seal(None, tmp_path / "both", licence="CC0-1.0"))
+    store = extract_and_seal(texts_with_a_long_one(5), (clip, sentence), tmp_path / "both")
     assert store.names == ("clip-text", "sentence")
     assert store["clip-text"].text == store["sentence"].text
-    (clip_cut,), (sentence_cut,) = clip.tokenize([LONG]), sentence.tokenize([LONG])
-    assert store.clips[0].reason == (
-        f"clip-text: cut at {LIMIT} of {clip_cut.n_tokens} tokens; "
-        f"sentence: cut at {LIMIT} of {sentence_cut.n_tokens} tokens"
+    (tokens_of_clip,), (tokens_of_sentence,) = clip.tokenize([LONG]), sentence.tokenize([LONG])
+    (long_text,) = [clip for clip in store.clips if clip.clip_id == "long"]
+    assert long_text.reason == (
+        f"clip-text: cut at {LIMIT} of {tokens_of_clip.n_tokens} tokens; "
+        f"sentence: cut at {LIMIT} of {tokens_of_sentence.n_tokens} tokens"
     )
     assert verify(store.path, "full").ok
 
 
-def test_a_text_without_tokens_or_with_a_broken_vector_has_failed(tmp_path):
-    def tokenize(some):
-        return [Tokens(tuple(range(len(text))) if text != "?" else (), len(text), 9) for text in some]
+@pytest.fixture
+def odd_backbone():
+    """A text backbone that has no token for "?", and whose vector of "bad" is not a number."""
 
-    def encode(ids):
-        return np.where(ids.shape[1] == 3, np.nan, np.ones((len(ids), 2))).astype(np.float32)
+    def tokenize(texts):
+        return [Tokens(tuple(map(ord, text)) if text != "?" else (), len(text), 9) for text in texts]
 
-    provenance = load_text_backbone_provenance()
-    odd = TextBackbone("odd", 2, tokenize, encode, provenance)
+    def encode(batch):
+        is_bad = (batch[:, :3] == [ord(letter) for letter in "bad"]).all(axis=1)
+        return np.where(is_bad[:, np.newaxis], np.nan, np.ones((len(batch), 2))).astype(np.float32)
+
+    compute = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"}
+    provenance = dict.fromkeys(("head", "layer", "hub", "weights_sha256"))
+    provenance |= {"architecture": {}, "compute": compute, "licence": "CC0-1.0", "citation": ""}
+    return TextBackbone("odd", 2, tokenize, encode, provenance)
+
+
+def test_a_text_without_tokens_or_with_a_broken_vector_has_failed(odd_backbone, tmp_path):
     text_list = TextList((("a", "good"), ("b", "?"), ("c", "bad")))
-    report = extract(TextJob(text_list, "texts", (odd,)), tmp_path / "odd", 64)
-    assert (report.ok, report.failed) == (1, 2)
-    store = open_store(seal(None, tmp_path / "odd", licence="CC0-1.0"))
-    assert [clip.reason for clip in store.clips] == [
-        "",
-        "odd has no token for this text",
-        "odd gave values that are not finite in 'pooled'",
+    store = extract_and_seal(text_list, (odd_backbone,), tmp_path / "odd")
+    assert [(clip.status, clip.reason) for clip in store.clips] == [
+        ("ok", ""),
+        ("failed", "odd has no token for this text"),
+        ("failed", "odd gave values that are not finite in 'pooled'"),
     ]
     assert store["odd"].text == ("good", "?", "bad")
 
 
-def load_text_backbone_provenance():
-    compute = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "cpu"}
-    nothing = dict.fromkeys(("head", "layer", "hub", "weights_sha256"))
-    return {**nothing, "architecture": {}, "compute": compute, "licence": "CC0-1.0", "citation": ""}
+N_TEXTS = 300
+
+
+@pytest.fixture
+def sentence_command(folders, tmp_path, monkeypatch):
+    """Make the words that extract 300 texts, one of them too long, into a store by batches of a size."""
+    monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # a kill is not a power cut
+    write_texts(tmp_path / "prompts.csv", texts_with_a_long_one(N_TEXTS))
+
+    def command(store, batch_size):
+        words = ["extract", "prompts.csv", store, "--batch-size", batch_size, "--backbone", "sentence"]
+        return [*words, "--weights", folders["sentence"], "--device", "cpu", "--licence", "CC0-1.0"]
+
+    return command
 
 
 @pytest.mark.long
 def test_a_killed_extraction_of_texts_resumes_to_the_same_store(
-    folders, obygaze, stop_by, tree, tmp_path, monkeypatch
+    sentence_command, obygaze, stop_by, file_digests, tmp_path
 ):
-    """Only here are texts killed in the middle, and taken up with another batch and number of threads."""
-    monkeypatch.setattr("os.fsync", lambda _descriptor: None)  # a kill is not a power cut
-    write(tmp_path / "prompts.csv", texts(300))
-    how = ("--backbone", "sentence", "--weights", folders["sentence"], "--device", "cpu")
-    how = (*how, "--licence", "CC0-1.0", "--batch-size")
-    stop_by(signal.SIGKILL, tmp_path, 280, "extract", "prompts.csv", "killed", *how, 2)
-    n_done = len(read_stage(tmp_path / "killed.staging").status())
-    assert 0 < n_done <= 280
-    resumed = obygaze(tmp_path, "extract", "prompts.csv", "killed", *how, 7, "--json")
+    """It is resumed with other batches; the store that it must equal is made with other batches again."""
+    stop_by(signal.SIGKILL, tmp_path, 280, *sentence_command("killed", 2))
+    n_done_before = len(read_stage(tmp_path / "killed.staging").status())
+    assert 0 < n_done_before <= 280
+    resumed = obygaze(tmp_path, *sentence_command("killed", 7), "--json")
     assert resumed.returncode == 0, resumed.stderr
-    last_report = json.loads(resumed.stdout)
-    assert last_report["clips"] == {"ok": 299, "partial": 1, "failed": 0, "left": 0}
-    assert last_report["run"]["clips"] == 300 - n_done
-    assert last_report["not_ok"][0]["reason"].startswith(f"cut at {LIMIT} of ")
+    result = json.loads(resumed.stdout)
+    assert result["clips"] == {"ok": N_TEXTS - 1, "partial": 1, "failed": 0, "left": 0}
+    assert result["run"]["clips"] == N_TEXTS - n_done_before
+    assert obygaze(tmp_path, *sentence_command("whole", 64)).returncode == 0
+    assert file_digests(tmp_path / "killed-1.0.0") == file_digests(tmp_path / "whole-1.0.0")
+
+
+@pytest.mark.long
+def test_stores_of_texts_do_not_depend_on_the_number_of_threads(
+    sentence_command, obygaze, file_digests, tmp_path
+):
+    assert obygaze(tmp_path, *sentence_command("as-it-is", 64)).returncode == 0
     threads = torch.get_num_threads()
     torch.set_num_threads(threads + 1)
     try:
-        assert obygaze(tmp_path, "extract", "prompts.csv", "whole", *how, 64).returncode == 0
+        assert obygaze(tmp_path, *sentence_command("one-more", 64)).returncode == 0
     finally:
         torch.set_num_threads(threads)
-    assert tree(tmp_path / "killed-1.0.0") == tree(tmp_path / "whole-1.0.0")
+    assert file_digests(tmp_path / "as-it-is-1.0.0") == file_digests(tmp_path / "one-more-1.0.0")
 
 
-def test_a_list_of_texts_is_extracted_in_shards_as_clips_are(folders, obygaze, tmp_path):
-    captions = ["a man", "a woman", "a sad man", *["a hat"] * 17]  # a piece of 16, and one of 4
+@pytest.fixture
+def captions_command(folders, tmp_path):
+    """The words that extract captions.txt, of 20 texts: a piece of 16 and one of 4."""
+    captions = ["a man", "a woman", "a sad man", *["a hat"] * 17]
     (tmp_path / "captions.txt").write_text("\n".join([*captions, ""]), encoding="utf-8")
-    how = ("extract", "captions.txt", "captions", "--backbone", "clip-text", "--weights", folders["clip"])
-    dry = obygaze(tmp_path, *how, "--shard", "0/2", "--dry-run", "--json")
-    assert json.loads(dry.stdout)["texts"] == 16
-    for shard, left in (("1/2", 16), ("0/2", 0)):
-        result = obygaze(tmp_path, *how, "--shard", shard, "--json")
-        assert json.loads(result.stdout)["clips"]["left"] == left, result.stderr
+    return ("extract", "captions.txt", "captions", "--backbone", "clip-text", "--weights", folders["clip"])
+
+
+def test_a_dry_run_of_a_shard_counts_its_texts(captions_command, obygaze, tmp_path):
+    dry = obygaze(tmp_path, *captions_command, "--shard", "0/2", "--dry-run", "--json")
+    assert json.loads(dry.stdout)["texts"] == 16  # the first piece
+
+
+def test_two_shards_of_texts_make_one_store(captions_command, obygaze, tmp_path):
+    n_left = {"1/2": 16, "0/2": 0}
+    for shard in ("1/2", "0/2"):
+        result = obygaze(tmp_path, *captions_command, "--shard", shard, "--json")
+        assert json.loads(result.stdout)["clips"]["left"] == n_left[shard], result.stderr
     seal(None, tmp_path / "captions", licence="CC0-1.0")
-    assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)
+    lines = (tmp_path / "captions.txt").read_text(encoding="utf-8").splitlines()
+    assert open_store(tmp_path / "captions")["clip-text"].text == tuple(lines)

@@ -9,25 +9,30 @@ from obygaze_features.extraction.trial_weights import with_untrained_networks
 
 
 @pytest.fixture
-def cache(monkeypatch):
-    """A cache that has the usual weights of `clip` alone."""
+def weights_of_clip_are_cached(monkeypatch):
+    """Of the weights that networks have by default, only those of `clip` are on this machine."""
     monkeypatch.setattr(trial_weights, "is_cached", lambda name: name == weights.HUB["clip"])
 
 
-@pytest.mark.usefixtures("cache")
-def test_a_trial_takes_random_weights_where_the_usual_ones_are_absent_with_a_note():
+@pytest.mark.usefixtures("weights_of_clip_are_cached")
+def test_a_trial_of_a_network_without_its_weights_uses_random_ones_and_notes_it():
     notes: list[str] = []
-    asked = (Recipe("xclip", 32, {"tokens": "none"}), Recipe("clip"), Recipe("descriptors"))
-    tried = with_untrained_networks(asked, notes.append)
-    assert tried == (Recipe("xclip", 32, {"tokens": "none", "weights": "random:0"}), *asked[1:])
-    assert [note for note in notes if "xclip" in note and "random" in note] == notes != []
+    recipes = (Recipe("xclip", 32, {"tokens": "none"}), Recipe("clip"), Recipe("descriptors"))
+    of_trial = with_untrained_networks(recipes, notes.append)
+    assert of_trial == (Recipe("xclip", 32, {"tokens": "none", "weights": "random:0"}), *recipes[1:])
+    (note,) = notes
+    assert "xclip" in note
+    assert "random" in note
 
 
-@pytest.mark.usefixtures("cache")
-@pytest.mark.parametrize("name", sorted(set(weights.HUB) - {"clip"}))
-def test_a_trial_of_every_backbone_needs_no_usual_weights(name):
-    [tried] = with_untrained_networks([Recipe(name)], lambda _: None)
-    assert tried.options == ({} if weights.HUB[name] == weights.HUB["clip"] else {"weights": "random:0"})
+BACKBONES_WITHOUT_WEIGHTS = sorted(name for name, hub in weights.HUB.items() if hub != weights.HUB["clip"])
+
+
+@pytest.mark.usefixtures("weights_of_clip_are_cached")
+@pytest.mark.parametrize("name", BACKBONES_WITHOUT_WEIGHTS)
+def test_every_network_can_be_tried_without_its_weights(name):
+    [recipe] = with_untrained_networks([Recipe(name)], lambda _: None)
+    assert recipe.options == {"weights": "random:0"}
 
 
 def test_a_sentence_encoder_of_chance_is_as_large_as_the_usual_one():
@@ -37,7 +42,7 @@ def test_a_sentence_encoder_of_chance_is_as_large_as_the_usual_one():
     assert (len(short.ids), len(long.ids), long.is_cut) == (3, 256, True)
 
 
-@pytest.mark.usefixtures("cache")
+@pytest.mark.usefixtures("weights_of_clip_are_cached")
 @pytest.mark.parametrize("named", ["lab/other", "/nowhere", "random:3"])
 def test_weights_that_were_named_are_never_replaced(named):
     recipe = Recipe("xclip", None, {"weights": named})

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.planted.staging import filmed, leaves, spoken
 from obygaze_features.backbones.camera import FEATURES
+from obygaze_features.backbones.people import FEATURES as PEOPLE_FEATURES
 from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_probabilities
 from obygaze_features.commands.film_variables import _read_camera_rows
@@ -23,6 +24,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_features.video import find_shots
 from obygaze_features.video.shots import Shot
 from tests.command import obygaze
+from tests.files import rows_of
 from tests.planted_people import FACES_TOML, saved
 from tests.video.encoding import encode
 from tests.video.sounding import tone, write_film
@@ -119,40 +121,56 @@ def test_shots_and_camera_that_are_known_are_not_measured_again(film, monkeypatc
     assert film_variables(film, SPANS, shots=shots, camera_rows=cameras) == measured
 
 
-def test_a_film_is_decoded_once_for_all_that_is_seen(film, monkeypatch):
-    class People:
-        """Finds as many persons as a picture has light, all of them close."""
+class OneCloseFace:
+    """A model of people that finds in a picture with light one person, whose face has half its height."""
 
-        def __call__(self, batch):
-            is_lit = batch.max(axis=(2, 3, 4)) > 16
-            rows = is_lit[..., None] * np.array([1, 0.5, 0, 0, 0, 3], np.float32)
-            return {"frames": rows.astype(np.float32)}
+    def __call__(self, batch):
+        is_lit = batch.max(axis=(2, 3, 4)) > 16
+        one_person = dict.fromkeys(PEOPLE_FEATURES, 0.0) | {"persons": 1, "face": 0.5, "scale": 3}
+        rows = is_lit[..., None] * np.array([one_person[name] for name in PEOPLE_FEATURES], np.float32)
+        return {"frames": rows.astype(np.float32)}
 
-    for name in ("decode_with_av", "find_shots"):
-        monkeypatch.setattr(module, name, pytest.fail)
-    progress = []
-    notes = []
-    black_span = (3.2, 3.8)
 
-    *lit_rows, black_row = film_variables(
+@pytest.fixture
+def measured_with_people(film, monkeypatch):
+    """What is measured in the three windows and in one of black, with people, and its notes and progress.
+
+    The film must be decoded once for all of it.
+    """
+    for decode_again in ("decode_with_av", "find_shots"):
+        monkeypatch.setattr(module, decode_again, pytest.fail)
+    notes, progress = [], []
+    rows = film_variables(
         film,
-        [*SPANS, black_span],
-        people=People(),
+        [*SPANS, (3.2, 3.8)],
+        people=OneCloseFace(),
         note=notes.append,
         show=lambda n_done, n_windows: progress.append((n_done, n_windows)),
     )
+    return rows, "".join(notes), progress
 
+
+def test_people_and_camera_are_measured_by_decoding_a_film_once(measured_with_people):
+    (*lit_rows, _), _, _ = measured_with_people
     for row in lit_rows:
-        assert row["people_frames"] == 3
+        assert row["people_frames"] == 3  # frames of each window in which people are looked for
         assert row["present"] == 1
         assert row["face"] == 0.5
         assert "camera" in row
+
+
+def test_a_black_window_has_nobody_and_no_camera(measured_with_people):
+    (*_, black_row), notes, _ = measured_with_people
     assert black_row["people_frames"] == 3
     assert black_row["present"] == 0
     assert "face" not in black_row
     assert "camera" not in black_row
+    assert "1 of 4 windows" in notes
+
+
+def test_progress_counts_the_windows_that_are_measured(measured_with_people):
+    _, _, progress = measured_with_people
     assert progress[-1] == (4, 4)
-    assert "1 of 4 windows" in "".join(notes)
 
 
 @dataclass(frozen=True)
@@ -237,16 +255,19 @@ def measure_voice(tmp_path, voice):
 
 
 @pytest.mark.parametrize(("start_s", "end_s"), [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)])
-def test_speech_is_measured_from_the_start_of_the_film_whatever_the_windows(
+def test_speech_of_a_window_is_the_share_of_its_chunks_as_they_are_in_the_whole_film(
     voice, measure_voice, start_s, end_s
 ):
-    is_speech = speech_probabilities([voice]) > SPEECH
-    first = round(start_s * RATE / CHUNK)
-    last = round(end_s * RATE / CHUNK)
+    is_speech = speech_probabilities([voice]) > SPEECH  # of each chunk of the film
+    first, end = round(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK)
     (row,) = measure_voice((start_s, end_s))
-    assert row["speech"] == is_speech[first:last].mean()
-    _, beside_another = measure_voice((0.0, 2.0), (start_s, end_s))
-    assert beside_another == row
+    assert row["speech"] == is_speech[first:end].mean()
+
+
+def test_speech_of_a_window_does_not_depend_on_the_windows_before_it(measure_voice):
+    (alone,) = measure_voice((3.2, 4.8))
+    _, behind_another = measure_voice((0.0, 2.0), (3.2, 4.8))
+    assert behind_another == alone
 
 
 def test_a_window_shorter_than_a_chunk_has_no_speech(measure_voice):
@@ -292,27 +313,36 @@ def test_a_file_that_is_cut_off_is_noted(film_with_a_gap):
     assert "cut off" in notes[-1]
 
 
-def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, film, capsys):
-    broken = tmp_path / "broken.mp4"
-    out = tmp_path / "out.csv"
+@pytest.fixture
+def broken_film(film, tmp_path):
+    """A copy of the film whose packets are all zeros."""
     content = film.read_bytes()
-    first = content.index(b"mdat") + 4  # of the packets, which become zeros
-    end = content.index(b"moov") - 4
-    broken.write_bytes(content[:first] + bytes(end - first) + content[end:])
-    assert obygaze("film", "variables", broken, film, "--out", out) == 3
-    _, empty, full = out.read_text().splitlines()
-    assert empty == "broken-0001,broken,0.0,8.0" + "," * 9
-    assert full.startswith("film-0001,film,0.0,8.0,-")
+    first = content.index(b"mdat") + 4
+    end = content.index(b"moov") - 4  # the index, which lies behind them
+    path = tmp_path / "broken.mp4"
+    path.write_bytes(content[:first] + bytes(end - first) + content[end:])
+    return path
+
+
+def test_a_film_that_cannot_be_decoded_has_empty_rows_beside_others(tmp_path, film, broken_film, capsys):
+    out = tmp_path / "out.csv"
+    assert obygaze("film", "variables", broken_film, film, "--out", out) == 3
+    of_broken, of_film = rows_of(out)
+    where = ("clip_id", "movie", "start_s", "end_s")
+    assert [of_broken[column] for column in where] == ["broken-0001", "broken", "0.0", "8.0"]
+    assert {of_broken[column] for column in of_broken if column not in where} == {""}
+    assert of_film["loudness"] != ""
     assert re.search(r"broken\.mp4: .*the pictures cannot be decoded", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("name", ["net.onnx", "net.toml", "net.mkv"])
+@pytest.mark.parametrize("name", ["net.onnx", "net.toml", "windows.mkv"])
 def test_no_input_is_written_over(tmp_path, film, capsys, name):
+    """The inputs are a film, a network with the file of its settings, and a store or file of windows."""
     out = tmp_path / name
     out.write_bytes(b"kept")
-    net = f"onnx:{tmp_path / 'net.onnx'}:boxes"
-    words = ("--windows", tmp_path / "net.mkv", "--people", net, "--out", out, "--force")
-    assert obygaze("film", "variables", film, *words) == 1
+    network = f"onnx:{tmp_path / 'net.onnx'}:boxes"
+    inputs = ("--windows", tmp_path / "windows.mkv", "--people", network)
+    assert obygaze("film", "variables", film, *inputs, "--out", out, "--force") == 1
     assert "is an input too" in capsys.readouterr().err
     assert out.read_bytes() == b"kept"
 
@@ -348,7 +378,8 @@ def test_clips_without_times_are_no_windows_of_a_film(measure_windows, videos):
     assert spans == []
 
 
-def test_a_clip_without_times_is_the_whole_of_its_own_file(measure_windows):
+def test_windows_of_a_film_are_clips_that_name_its_file_or_none(measure_windows):
+    """A clip without times is all of its own file; of another file than the film's it is left out."""
     code, messages, spans = measure_windows(
         ("film.mp4", None, None), ("", 0, 2), ("old/film.mp4", 2, 4), ("scene1.mp4", None, None)
     )
@@ -358,26 +389,37 @@ def test_a_clip_without_times_is_the_whole_of_its_own_file(measure_windows):
 
 
 @pytest.fixture
-def two_files_of_a_name(film, tmp_path):
-    """The film, and a copy of it in another folder."""
-    return film, Path(shutil.copy(film, tmp_path))
+def measure_two_copies(film, tmp_path):
+    """Return a function that runs `film variables` on the film and a copy in another folder.
+
+    Windows are (video, start, end), where video is "film", "copy" or "" for none; returns the exit code.
+    """
+    copy = Path(shutil.copy(film, tmp_path))
+    video_of = {"film": film.name, "copy": str(copy), "": ""}
+
+    def measure(*windows):
+        clips = tuple(
+            Clip(f"c{number}", "film", video_of[video], start_s, end_s)
+            for number, (video, start_s, end_s) in enumerate(windows)
+        )
+        write_manifest(Manifest(clips, film.parent), film.parent / "times.csv")
+        words = ("--windows", film.parent / "times.csv", "--out", tmp_path / "out.csv")
+        return obygaze("film", "variables", film, copy, *words)
+
+    return measure
 
 
-def test_windows_of_two_files_of_a_name_are_not_guessed(two_files_of_a_name, tmp_path, capsys):
-    film, copy = two_files_of_a_name
-    clips = (Clip("c", "film", "", 0, 2), Clip("d", "film", film.name, 2, 4))
-    write_manifest(Manifest(clips, film.parent), film.parent / "times.csv")
-    words = ("--windows", film.parent / "times.csv", "--out", tmp_path / "out.csv")
-    assert obygaze("film", "variables", film, copy, *words) == 1
-    assert "two files have the window c" in capsys.readouterr().err
+def test_a_window_without_a_file_is_refused_where_two_films_have_one_name(measure_two_copies, capsys):
+    assert measure_two_copies(("", 0, 2), ("film", 2, 4)) == 1
+    assert "two files have the window c0" in capsys.readouterr().err
 
 
-def test_windows_that_name_their_file_are_of_that_one(two_files_of_a_name, tmp_path):
-    film, copy = two_files_of_a_name
-    clips = (Clip("c", "film", str(copy), 0, 2), Clip("d", "film", film.name, 2, 4))
-    write_manifest(Manifest(clips, film.parent), film.parent / "times.csv")
-    words = ("--windows", film.parent / "times.csv", "--out", tmp_path / "out.csv")
-    assert obygaze("film", "variables", film, copy, *words) == 0
+def test_windows_that_name_their_file_are_measured_where_two_films_have_one_name(
+    measure_two_copies, tmp_path
+):
+    assert measure_two_copies(("copy", 0, 2), ("film", 2, 4)) == 0
+    spans = {(row["start_s"], row["end_s"]) for row in rows_of(tmp_path / "out.csv")}
+    assert spans == {("0.0", "2.0"), ("2.0", "4.0")}
 
 
 def test_a_film_without_sound_and_a_machine_without_opencv_lack_columns(tmp_path, monkeypatch):
@@ -396,8 +438,8 @@ def test_speech_is_refused_before_a_film_is_decoded_where_its_package_is_not_ins
         film_variables(film, SPANS, speech=True)
 
 
-def test_bars_of_another_width_in_each_window_do_not_crowd_out_other_notes(tmp_path):
-    """Twelve windows have remarks on twelve bars and on the shape of pixels, and few notes are shown."""
+def test_notes_on_bars_of_many_widths_leave_room_for_other_notes(tmp_path):
+    """Each of twelve windows has a bar of another width; that and the shape of pixels are not noted."""
     still = filmed(leaves(np.random.default_rng(0)))
     pictures = []
     for second in range(12):
@@ -414,20 +456,28 @@ def test_bars_of_another_width_in_each_window_do_not_crowd_out_other_notes(tmp_p
 @pytest.mark.parametrize(
     ("features", "is_camera"),
     [(list(FEATURES), True), ([], False), (["x"] * 5, False)],
-    ids=["of the camera", "none", "others"],
+    ids=["those of the camera", "none stated", "others"],
 )
-def test_motion_is_what_the_camera_gave_not_a_group_that_is_called_so(tmp_path, features, is_camera):
-    arrays = {"camera": {"frames": np.ones((1, 4, 5), "f4")}}
-    store = seal_arrays(tmp_path / "s", {"a": "m"}, arrays, n_frames=4, architecture={"features": features})
+def test_a_group_of_a_store_is_the_cameras_if_it_has_its_features_whatever_its_name(
+    tmp_path, features, is_camera
+):
+    store = seal_arrays(
+        tmp_path / "s",
+        {"a": "m"},
+        {"camera": {"frames": np.ones((1, 4, 5), "f4")}},
+        n_frames=4,
+        architecture={"features": features},
+    )
     assert (_read_camera_rows(store) is not None) == is_camera
 
 
 DURATION = re.compile(rb'"\w+_s": [\d.e-]+')
-"""A time that something took, in a report: its digits are of chance."""
+"""A time that something took, in a report: it may have any digits by chance."""
 
-# Numbers that no other part of a film has, in every form in which a file may hold them.
 FACE = [0.27183, 0.11235, 0.61803, 0.57721, 0.91596]
+"""Left, top, right and bottom of the face that is found, and its score: in no other part of a film."""
 POINTS = [0.31415, 0.20230, 0.44721, 0.20231, 0.38196, 0.34657]
+"""Places of its eyes and nose."""
 
 
 @dataclass(frozen=True)
@@ -477,23 +527,35 @@ def test_a_store_of_windows_has_the_variables_of_the_film(people_files):
     assert people_files.of_store.read_bytes() == people_files.of_film.read_bytes()
 
 
-def test_of_a_face_its_height_alone_is_kept(people_files):
-    """In thousandths; one frame of three of the second window is black."""
-    header, pan, across_cuts, still = people_files.of_store.read_text(encoding="utf-8").splitlines()
-    assert header.endswith("present,persons,screen,face,close,medium,long,profile,people_frames")
-    assert pan.endswith(",1,1,1,0.465,1,0,0,0,3")
-    assert across_cuts.endswith(",1,1,0.66667,0.465,1,0,0,0,3")
-    assert still.endswith(",1,1,1,0.465,1,0,0,0,3")
+def test_the_only_measure_of_a_face_that_is_kept_is_its_height(people_files):
+    rows = rows_of(people_files.of_store)
+    columns = ["present", "persons", "screen", "face", "close", "medium", "long", "profile", "people_frames"]
+    assert list(rows[0])[-len(columns) :] == columns
+    _, top, _, bottom, _ = FACE
+    for row in rows:
+        assert row["face"] == f"{bottom - top:.3f}"
+        assert [row[size] for size in ("close", "medium", "long", "profile")] == ["1", "0", "0", "0"]
+
+
+def test_the_share_of_frames_with_a_person_is_kept(people_files):
+    """One frame of three of the second window is black."""
+    rows = rows_of(people_files.of_store)
+    assert [row["people_frames"] for row in rows] == ["3", "3", "3"]
+    assert [row["screen"] for row in rows] == ["1", "0.66667", "1"]
+
+
+def forms_of(number):
+    """Give the forms in which a file may hold a number: as text and as the two kinds of floats."""
+    return f"{number:.4f}".encode(), np.array(number, "<f4").tobytes(), np.array(number, "<f8").tobytes()
 
 
 @pytest.mark.parametrize("number", [*FACE, *POINTS])
-def test_nothing_that_identifies_anybody_is_in_any_file(people_files, number):
+def test_no_place_of_a_face_is_in_any_file(people_files, number):
     assert len(people_files.written) > 10
     for path in people_files.written:
         content = DURATION.sub(b"", path.read_bytes())
-        assert f"{number:.4f}".encode() not in content, path
-        assert np.array(number, "<f4").tobytes() not in content, path
-        assert np.array(number, "<f8").tobytes() not in content, path
+        for form in forms_of(number):
+            assert form not in content, path
 
 
 def test_no_picture_is_in_any_file(people_files):

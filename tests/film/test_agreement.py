@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import cohen_kappa_score
 
@@ -20,6 +21,7 @@ from obygaze_film.agreement import (
     boundary_f1,
     find_overlaps,
     kappa,
+    merged,
     second_f1,
     seconds_in,
     segment_ap,
@@ -30,8 +32,8 @@ from obygaze_film.errors import FilmError
 from obygaze_film.evaluation import (
     ALL,
     NONE,
+    SHIFTED,
     Marks,
-    _notes,
     annotated,
     compare_marks,
     evaluate_films,
@@ -39,10 +41,11 @@ from obygaze_film.evaluation import (
     human_marks,
     marks_of,
 )
+from obygaze_film.judged_clock import JudgedClock
 from obygaze_film.positive import Meaning, Positive
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import invented_film, ten_minute_film, with_columns, with_model
 
 SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
 
@@ -150,18 +153,6 @@ def test_a_model_that_scores_all_seconds_alike_has_p_1(n_films):
         assert table.loc[("m", metric), "p"] == 1
 
 
-def test_a_shift_that_leaves_a_metric_undefined_is_not_counted_as_worse_than_the_model():
-    """The first 60 of 200 seconds have one score, and a person marked 20 to 30.
-
-    In many shifts no scored second is one that the person marked, so that there is no AUC.
-    """
-    scores = np.where(np.arange(200) < 60, 0.3, np.nan)
-    model = {"m": Marks(seconds=scores > 0, segments=spans([(0, 60)]), rate=0.3, scores=scores)}
-    people = {"m": {"a": human_marks(spans([(20, 30)]), 200)}}
-    table = values_by_who_and_metric(model, people, n_shifts=50)
-    assert table.loc[("m", "second_auc"), "p"] == 1
-
-
 def test_the_order_of_films_changes_no_number():
     """Four films of 300 s, of which a person marks 40 s each; a model's calls and scores are random."""
     rng = np.random.default_rng(1)
@@ -175,15 +166,6 @@ def test_the_order_of_films_changes_no_number():
     model_in_reverse = dict(reversed(model.items()))
     reversed_table = values_by_who_and_metric(model_in_reverse, people, n_shifts=30)
     pd.testing.assert_frame_equal(reversed_table.sort_index(), table.sort_index())
-
-
-def test_no_second_after_the_films_end_is_marked():
-    """The film lasts 600 s; what people marked goes on to second 640, so that marks of 640 s are compared."""
-    film = invented_film(n_rows=60, duration_s=600.0)
-    only_model = None
-    marks = marks_of(film, only_model, n=640)
-    assert marks.seconds.any()
-    assert not marks.seconds[600:].any()
 
 
 def test_kappa_is_that_of_scikit_learn():
@@ -445,26 +427,6 @@ def test_precision_rises_with_planted_signal_and_that_of_a_shifted_timeline_stay
     assert shifted[0] == pytest.approx(share_marked, abs=0.02)  # the precision of scores at random
 
 
-def notes_on(*rows):
-    """Return the notes below a table of agreement that has a row of each model and person named."""
-    return "\n".join(_notes({"positive": ["S"]}, pd.DataFrame({"who": rows})))
-
-
-def test_the_notes_say_whether_a_second_annotator_shows_how_far_people_agree():
-    """Two annotators are measured against each other; one alone has nobody to be measured against."""
-    of_two = notes_on("m", "human: a", "human: b")
-    assert "yardstick" in of_two
-    assert "One annotator" not in of_two
-    assert "One annotator" in notes_on("m", "human: a")
-
-
-def test_the_notes_say_that_passages_of_models_go_on_over_gaps_of_5_s():
-    """Marks of people are taken as they are: notes may not say that both are measured in the same way."""
-    notes = notes_on("m", "human: a", "human: b")
-    assert "gaps of up to 5 s" in notes
-    assert "measured as" not in notes
-
-
 @pytest.fixture
 def two_films():
     """Two scored films of ten minutes, called m and n."""
@@ -554,3 +516,178 @@ def test_an_auc_without_any_positive_second_is_undefined_and_so_is_its_p():
     assert of_model.loc["second_auc", ["value", "p"]].isna().all()
     has_value = of_model["value"].notna()
     assert (of_model["p"][has_value].dropna() <= 1).all()
+
+
+def notes_on(films, *clips):
+    """Return the notes of the report on films and what people marked, as one text."""
+    return "\n".join(evaluation_report(evaluated(films, *clips)).notes)
+
+
+def test_the_notes_say_whether_a_second_annotator_shows_how_far_people_agree(two_films):
+    """Two annotators are measured against each other; one alone has nobody to be measured against."""
+    of_two = notes_on(two_films, IN_FILM_M, replace(IN_FILM_M, clip_id="b", annotator="bob"))
+    assert "yardstick" in of_two
+    assert "One annotator" not in of_two
+    assert "One annotator" in notes_on(two_films, IN_FILM_M)
+
+
+def test_the_notes_say_that_passages_of_models_go_on_over_gaps_of_5_s(two_films):
+    """Marks of people are taken as they are: notes may not say that both are measured in the same way."""
+    notes = notes_on(two_films, IN_FILM_M)
+    assert "gaps of up to 5 s" in notes
+    assert "measured as" not in notes
+
+
+# --- only the seconds that the model can judge count
+# ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def half_judged():
+    """A film m of ten minutes: nothing of its first half can be judged; its last half minute is credits."""
+    return ten_minute_film("m", unlike_parts=((0.0, 0.5),))
+
+
+def mark(start_s, end_s, annotator="ann"):
+    """Return what an annotator marked S in film m."""
+    return replace(
+        IN_FILM_M, clip_id=f"{annotator}{start_s}", start_s=start_s, end_s=end_s, annotator=annotator
+    )
+
+
+def numbers_of(films, *clips):
+    """Return the value of each metric: indexed by truth, who, movie and metric."""
+    by_film = evaluated(films, *clips).by_film
+    return by_film.set_index(["truth", "who", "movie", "metric"])["value"]
+
+
+def test_what_is_marked_where_the_model_can_judge_nothing_changes_no_number(half_judged):
+    """Two annotators mark passages of the judged half; then ann marks all of the other half, and credits."""
+    in_judged_time = [mark(310.0, 350.0), mark(320.0, 380.0, "bob"), mark(500.0, 520.0, "bob")]
+    elsewhere = [mark(0.0, 200.0), mark(220.0, 240.0), mark(590.0, 600.0)]
+    alone = numbers_of([half_judged], *in_judged_time)
+    with_others = numbers_of([half_judged], *in_judged_time, *elsewhere)
+    pd.testing.assert_series_equal(with_others, alone)
+
+
+def test_a_mark_across_time_that_cannot_be_judged_is_one_segment_as_long_as_its_judged_time():
+    """Seconds 100 to 149 of 600 have no probability; ann marks 80 to 170, of which 40 s are judged."""
+    film = ten_minute_film("m", unlike_parts=())
+    rows = film.rows()
+    starts_s = np.arange(0.0, 600.0, 10.0)
+    is_judged = (starts_s < 100) | (starts_s >= 150)
+    film = with_columns(
+        film,
+        start_s=starts_s,
+        end_s=starts_s + 10,
+        flags=np.where(is_judged, "", "unlike"),
+        p=np.where(is_judged, 0.3, np.nan),
+        called=pd.array(np.where(is_judged, 0, None), dtype="Int64"),
+    )
+    _, clock = marks_of(film, None)
+    assert len(rows) == len(starts_s)
+    assert clock.n_seconds == 550
+    assert clock.spans(spans([(80, 170)])).tolist() == [[80, 120]]
+    assert clock.spans(spans([(110, 140)])).tolist() == []
+
+
+@given(RANDOM_SPANS, st.lists(st.booleans(), min_size=40, max_size=40))
+def test_the_judged_seconds_of_marks_are_the_marked_seconds_that_are_judged(pairs, is_judged):
+    clock = JudgedClock(np.array(is_judged))
+    marked = merged(pairs)
+    expected = seconds_in(marked, 40)[clock.is_judged]
+    assert seconds_in(clock.spans(marked), clock.n_seconds).tolist() == expected.tolist()
+
+
+def test_whoever_marks_all_that_the_model_can_judge_leaves_nothing_to_find_and_no_small_p(half_judged):
+    """Average precision is 1 for every ranking of all-positive seconds: for baselines and shifts, too."""
+    everything = mark(0.0, 600.0)
+    summary = evaluated([half_judged], everything).summary
+    of_metric = summary.set_index(["who", "metric"])
+    for who in ("pcbm_lr", ALL, NONE, SHIFTED):
+        assert of_metric.loc[(who, "second_ap"), "value"] == 1
+    assert of_metric.loc[(ALL, "second_f1"), "value"] == 1
+    assert of_metric.loc[("pcbm_lr", "rate"), "n_films"] == 0  # half of it is unlike: no rate
+    assert (summary["p"].dropna() > 0.1).all()
+
+
+@pytest.mark.parametrize("marked_s", [50, 97, 100])
+def test_a_long_passage_where_all_is_positive_has_no_small_p(marked_s):
+    """A model marks the first 50, 97 or 100 of 100 seconds: moved in time it does as well, in one piece."""
+    model = {
+        "m": Marks(
+            seconds=np.arange(100) < marked_s, segments=spans([(0, marked_s)]), rate=0.5, scores=np.zeros(100)
+        )
+    }
+    people = {"m": {"a": human_marks(spans([(0, 100)]), 100)}}
+    table = values_by_who_and_metric(model, people, n_shifts=50)
+    p = table.loc["m"]["p"]
+    assert p["segment_f1_0.5"] == 1
+    assert p["second_f1"] == 1
+    assert (p.dropna() > 0.1).all()
+
+
+def test_rates_of_model_and_annotator_are_of_the_same_time():
+    """The model expects .25 of the judged time; ann marks all of the rest, and half of the judged time."""
+    film = ten_minute_film("m", unlike_parts=((0.0, 0.1),))
+    judged_from_s = float(film.rows().query("flags == 'unlike'")["end_s"].max())
+    judged_to_s = float(film.rows().query("flags == 'credits'")["start_s"].min())
+    middle_s = (judged_from_s + judged_to_s) / 2
+    rate = structs.replace(film.rate(), value=0.25)
+    numbers = numbers_of([with_model(film, rate=rate)], mark(0.0, middle_s), mark(judged_to_s, 600.0))
+    assert numbers["ann", "human: ann", "m", "rate"] == pytest.approx(0.5, abs=0.005)
+    assert numbers["ann", "pcbm_lr", "m", "rate_error"] == pytest.approx(0.25, abs=0.005)
+    assert numbers["ann", ALL, "m", "rate_error"] == pytest.approx(0.5, abs=0.005)
+
+
+def test_nobody_has_a_rate_of_a_film_of_which_the_model_has_none_and_the_notes_say_why(half_judged):
+    """Means of rates are then of the same films for all: here of n alone."""
+    whole = ten_minute_film("n", unlike_parts=())
+    measured = evaluated([half_judged, whole], IN_FILM_M, IN_FILM_N)
+    rates = measured.summary[measured.summary["metric"].isin(["rate", "rate_error"])]
+    assert (rates.query("who != 'movie_prior' or metric == 'rate'")["n_films"] == 1).all()
+    notes = "\n".join(evaluation_report(measured).notes)
+    assert "(more than 20 % of the time is unlike training): m" in notes
+
+
+def test_the_best_possible_top_precision_is_0_where_all_marks_lie_where_nothing_can_be_listed(half_judged):
+    numbers = numbers_of([half_judged], mark(10.0, 60.0), mark(100.0, 140.0))
+    assert numbers["ann", "pcbm_lr", "m", "top10_best"] == 0
+
+
+def test_a_mark_too_short_for_half_of_the_shortest_passage_can_not_be_listed():
+    """Passages last 5 s or more: one around a mark of 2 s would be marked for less than half."""
+    marked = [spans([(0, 2), (20, 23), (40, 60)])]
+    nowhere_right = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
+    assert best_top_precision(marked, nowhere_right, 4, least_s=5.0) == pytest.approx(2 / 4)
+
+
+def test_the_report_says_of_how_many_seconds_its_numbers_are(half_judged):
+    """In the note above the tables, in the answer, and film by film."""
+    whole = ten_minute_film("n", unlike_parts=())
+    measured = evaluated([half_judged, whole], mark(310.0, 350.0), IN_FILM_N)
+    seconds = measured.record["seconds"]
+    assert seconds["m"] == {"judged": pytest.approx(half_judged.time().judged_s, abs=2), "film": 600}
+    assert seconds["n"] == {"judged": pytest.approx(whole.time().judged_s, abs=2), "film": 600}
+    n_judged = seconds["m"]["judged"] + seconds["n"]["judged"]
+    report = evaluation_report(measured)
+    assert f"judge: {n_judged} of the 1200 s of 2 films" in "\n".join(report.notes)
+    (answer,) = report.answers
+    assert f"in the {n_judged / 60:.0f} minutes that it can judge of 20 minutes" in answer
+    (films,) = [block for block in report.blocks if block.headers[0] == "film"]
+    cells = [row[films.headers.index("seconds judged")] for row in films.rows]
+    assert cells == [f"{seconds['m']['judged']} of 600", f"{seconds['n']['judged']} of 600"]
+
+
+def test_a_film_of_which_no_second_can_be_judged_is_left_out_and_named(two_films):
+    nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
+    measured = evaluated([nothing, two_films[1]], IN_FILM_M, IN_FILM_N)
+    assert measured.record["films"] == ["n"]
+    assert measured.record["not_judged"] == ["m"]
+    assert "no second of it can be judged, left out: m" in "\n".join(evaluation_report(measured).notes)
+
+
+def test_films_of_which_no_second_can_be_judged_are_refused():
+    nothing = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
+    with pytest.raises(FilmError, match=r"pcbm_lr can judge no second of the annotated films \(m\)"):
+        evaluated([nothing], IN_FILM_M)

@@ -73,7 +73,7 @@ def test_a_judgement_that_was_drawn_after_an_unjudged_window_is_left_out_and_cou
     with_a_gap = [clip for clip in windows if clip.extras["place"] != "11"]
     comparison = compare_films(films, Manifest(tuple(with_a_gap), Path()))
     (note,) = [note for note in comparison.notes if "drawn after" in note]
-    in_language = Words(language).again(note)
+    in_language = Words(language).translated(note)
     assert in_language.startswith(beginning)
     assert reason in in_language
 
@@ -151,7 +151,7 @@ def test_a_group_of_which_one_film_has_positive_windows_has_a_note_that_it_rests
     with_one_positive_film_of_the_nineties, language, note
 ):
     of_nineties, of_noughties = with_one_positive_film_of_the_nineties.groups["note"]
-    assert Words(language).again(of_nineties) == note
+    assert Words(language).translated(of_nineties) == note
     assert of_noughties == ""
 
 
@@ -204,7 +204,7 @@ def test_a_group_without_a_share_says_that_judgements_are_hidden_and_asks_nobody
     movies = [film.movie for film in films]
     comparison = compare_films(films, judged.with_clips([]), hidden=movies)
     (reason,) = comparison.groups["reason"]
-    in_language = Words(language).again(reason)
+    in_language = Words(language).translated(reason)
     assert needed in in_language
     assert hidden in in_language
     assert not any(movie in in_language for movie in movies)
@@ -241,7 +241,7 @@ def test_a_film_of_which_nine_windows_are_judged_counts_as_not_judged_and_is_nam
     n_windows = int((cells_of(films[0]).content_s > 0).sum())
     needed = needed_windows(judged=9, left=n_windows - 9, least=10)
     assert needed in note
-    assert Words("fr").again(needed) in Words("fr").again(note)
+    assert Words("fr").translated(needed) in Words("fr").translated(note)
 
 
 def test_two_films_whose_names_differ_by_capitals_are_refused(films, judged):

@@ -106,8 +106,17 @@ def test_a_share_that_a_model_corrected_is_said_to_be(films, judgements):
     assert methods["AB",] == "difference"
 
 
+def test_a_kappa_of_timelines_is_said_to_be_of_the_time_that_the_model_can_judge():
+    time = ClaimTime("judged", 280.0)
+    claim = TimelineAgreement(who=("m",), what="AB", time=time, number=0.25, n_films=2, whole_s=408.0)
+    english, french = (sentences([claim], language)[0] for language in ("en", "fr"))
+    assert "mean of 2 films, in the 280 s that it can judge of 408 s" in english
+    assert "moyenne de 2 films, sur les 280 s qu’il peut juger de 408 s" in french
+
+
 def test_a_kappa_of_timelines_that_is_undefined_is_said_to_be_and_why():
-    claim = TimelineAgreement(who=("m",), what="AB", time=ClaimTime("film"), number=None, n_films=2)
+    time = ClaimTime("judged", 280.0)
+    claim = TimelineAgreement(who=("m",), what="AB", time=time, number=None, n_films=2, whole_s=408.0)
     english, french = (sentences([claim], language)[0] for language in ("en", "fr"))
     assert "by kappa undefined (in each film both mark all, or both mark nothing)" in english
     assert "indéfini (dans chaque film, tous deux marquent tout, ou tous deux rien)" in french

@@ -70,7 +70,7 @@ def coverage_of(prevalence, quality, n, *, n_films=N_FILMS, seed=0, **model):
     return Coverage(
         share=is_held.mean(),
         width=(estimates.high - estimates.low).mean(),
-        width_alone=(estimates.alone_high - estimates.alone_low).mean(),
+        width_alone=(estimates.high_without_model - estimates.low_without_model).mean(),
     )
 
 
@@ -358,8 +358,8 @@ def test_the_worth_of_a_model_is_rounded_once():
         low=0 * one,
         high=ratio_of_widths * one,
         gain=one,
-        alone_value=one,
-        alone_low=0 * one,
-        alone_high=one,
+        value_without_model=one,
+        low_without_model=0 * one,
+        high_without_model=one,
     )
     assert round(_n_needed_without_model(estimates, n, n_windows)) == 15

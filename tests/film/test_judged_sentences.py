@@ -950,7 +950,7 @@ def test_a_page_says_of_films_without_a_share_how_many_windows_were_judged(few_f
     for film in compared.films:
         if film.timeline.movie in (few_films_judged.judged_wholly, few_films_judged.judged_in_part):
             claim, counts = compared_share(film, compared), film.counts
-            note = phrases.few_windows_note(claim, counts.judged, counts.sure, words)
+            note = phrases.few_windows_note(claim, counts, words)
             assert str(counts.judged) in note
             assert note in page
 
@@ -999,7 +999,7 @@ def test_a_difference_of_groups_of_different_judges_says_how_these_are_accounted
     (difference,) = compared_by_different_judges.changes.to_dict("records")
     assert difference["note"]
     page = comparison_page(compared_by_different_judges, language=language)
-    assert Words(language).again(difference["note"]) in page
+    assert Words(language).translated(difference["note"]) in page
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

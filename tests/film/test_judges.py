@@ -8,9 +8,12 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest
 from obygaze_film.claims import Words, rate_claims, sentences
+from obygaze_film.claims.of_groups import compared_share
 from obygaze_film.claims.of_judgements import judged_share
-from obygaze_film.claims.phrases import judged_share_sentence
+from obygaze_film.claims.phrases import film_share_note, judged_share_sentence
 from obygaze_film.errors import FilmError
+from obygaze_film.film_groups import compare_films
+from obygaze_film.group_report import comparison_report
 from obygaze_film.judged_rate import (
     correct_rate,
     correct_rates,
@@ -125,6 +128,45 @@ def test_who_goes_on_where_another_stopped_has_no_share_and_that_is_said(timelin
     found = correct_rates(timeline, half_by_each)
     assert [rate.annotators for rate in found.rates] == [["AB"]]
     assert any("CD" in notice and "20 judgements" in notice for notice in found.notices)
+
+
+@pytest.fixture
+def all_but_the_tenth(tmp_path, drawn):
+    """AB judged 15 windows of a draw; CD judged all of them but the tenth, and was not sure of the fourth."""
+    by_ab = judged_by(tmp_path, drawn[:15], AB=[YES] * 15)
+    by_cd = judged_by(tmp_path, drawn[:9] + drawn[10:15], CD=[NO] * 3 + ["unsure"] + [NO] * 10)
+    return by_ab.with_clips([*by_ab, *by_cd])
+
+
+def test_windows_judged_after_the_first_gap_of_the_draw_are_counted_and_said_not_to_count(
+    timeline, all_but_the_tenth
+):
+    """Nine windows stand before CD's gap, five after it: of CD, and of AB and CD together."""
+    found = correct_rates(timeline, all_but_the_tenth)
+    of_cd, of_both = found.too_few
+    for few in (of_cd, of_both):
+        assert (few.judged, few.sure, few.after_gap) == (9, 8, 5)
+    english = " ".join(sentences(rate_claims(found)))
+    assert "8 of them surely (5 others, after the first gap of the draw, do not count)" in english
+    assert "8 of these surely by all (5 others, after the first gap of the draw, do not count)" in english
+    french = " ".join(sentences(rate_claims(found), "fr"))
+    assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas)") == 2
+
+
+def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count_in_a_share_of_all_judges(
+    timeline, all_but_the_tenth
+):
+    """In its notes, in the row of the film, and beside the film's share on the page, which is AB's alone."""
+    compared = compare_films([timeline], all_but_the_tenth)
+    (film,) = compared.films
+    assert film.n_after_gap == 5
+    assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
+    (row,) = comparison_report(compared).data.query("table == 'Films'").to_dict("records")
+    assert row["n_after_gap"] == 5
+    claim = compared_share(film, compared)
+    english = film_share_note(claim, Words("en"))
+    assert "judged too few surely for a share before the first gap of the draw; 5 windows after it" in english
+    assert "avant la première lacune du tirage ; 5 fenêtres après elle" in film_share_note(claim, Words("fr"))
 
 
 def test_a_comparison_of_films_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):

@@ -92,13 +92,13 @@ def test_sentences_on_several_pairs_have_no_plural_of_their_only_window(language
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_note_has_no_plural_of_what_is_counted_once(language):
     for note in NOTES_OF_ONE:
-        assert_is_no_plural(Words(language).again(note))
+        assert_is_no_plural(Words(language).translated(note))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_one_passage_and_one_percentage_point_are_no_plural(language):
     assert_is_no_plural(Words(language).counted("passages", 1))
-    assert_is_no_plural(Words(language).apart(0.01))
+    assert_is_no_plural(Words(language).distance(0.01))
 
 
 def test_french_has_no_plural_below_two_minutes_nor_of_no_passage():
@@ -128,7 +128,7 @@ def test_a_french_note_elides_before_a_name_that_begins_with_a_vowel(name, of_na
     facts = {"who": name, "path": "p", "line": 1, "name": "n", "act": "a", "reason": "r"} | fields
     if "other" in facts:
         facts["other"] = name
-    text = Words("fr").again(message(key, **facts))  # the note is written again, in French
+    text = Words("fr").translated(message(key, **facts))  # the note is written again, in French
     assert of_name in text
     assert not re.search(r"\b[Dd]e (?=AB|Élise|Hannah)", text)
 
@@ -167,7 +167,7 @@ def test_english_elides_nothing():
 def test_of_one_judgement_what_is_said_of_it_is_in_the_singular_in_french(why, known, one, several):
     french = Words("fr")
     notes = [left_out_message(n, message(why, **known)) for n in (1, 2)]
-    of_one, of_two = (" ".join(str(french.again(note)).split()) for note in notes)
+    of_one, of_two = (" ".join(str(french.translated(note)).split()) for note in notes)
     assert one in of_one.replace("\u202f", " ").replace("\u00a0", " ")
     assert several in of_two.replace("\u202f", " ").replace("\u00a0", " ")
 

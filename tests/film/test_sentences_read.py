@@ -210,8 +210,8 @@ def sentences_on_what_is_not_judged(film):
     judged_time = claim_of(film, kinds.JudgedTime)
     texts = [
         phrases.unjudged_sentence(judged_time, ENGLISH),
-        phrases.unlike_caveat(judged_time, ENGLISH),
-        phrases.unlike_legend(judged_time, ENGLISH),
+        phrases.unjudged_caveat(judged_time, ENGLISH),
+        phrases.unjudged_legend(judged_time, ENGLISH),
     ]
     share = claim_of(film, kinds.ExpectedShare)
     if share.number is None:  # then a sentence says why
@@ -247,7 +247,7 @@ def test_what_is_not_judged_for_both_reasons_is_said_to_be_so_for_both(share):
 @pytest.mark.parametrize("change", [lambda film: film, with_unread], ids=["unlike training", "unread"])
 def test_the_pages_legend_says_why_a_part_is_hatched(change):
     film = change(invented_film(unlike_parts=((0.0, 0.1),), **SMALL))
-    assert phrases.unlike_legend(claim_of(film, kinds.JudgedTime), ENGLISH) in text_of(film_page([film]))
+    assert phrases.unjudged_legend(claim_of(film, kinds.JudgedTime), ENGLISH) in text_of(film_page([film]))
 
 
 def beginning_of(words, key):
@@ -480,9 +480,9 @@ def test_every_sentence_writes_the_share_of_a_part_alike(language):
     claim = claim_of(film, kinds.JudgedTime)
     shares = phrases.time_shares(claim, words)
     assert shares.judged in first_sentence(film, language=language)
-    assert shares.unlike in phrases.unlike_caveat(claim, words)
-    assert shares.unlike in phrases.unjudged_sentence(claim, words)
-    assert shares.nothing in phrases.nothing_caveat(claim, words)
+    assert shares.unjudged in phrases.unjudged_caveat(claim, words)
+    assert shares.unjudged in phrases.unjudged_sentence(claim, words)
+    assert shares.black in phrases.black_caveat(claim, words)
     for share in shares:
         assert share in phrases.sentence(claim, words)
 

@@ -11,7 +11,8 @@ N = 20_000
 RNG = np.random.default_rng(0)
 X = np.zeros((N, 2))
 MOVIES = RNG.integers(0, 10, N)
-Y = (RNG.random(N) < 0.23).astype(np.int64)
+SHARE_OF_POSITIVES = 0.23
+Y = (RNG.random(N) < SHARE_OF_POSITIVES).astype(np.int64)
 
 
 def test_always_positive_has_f1_pos_2p_over_1_plus_p():
@@ -20,14 +21,14 @@ def test_always_positive_has_f1_pos_2p_over_1_plus_p():
     assert f1_pos(Y, predicted) == pytest.approx(2 * p / (1 + p))
 
 
-def test_always_negative_looks_good_weighted_and_is_worthless_positive():
+def test_always_negative_has_a_high_weighted_f1_but_an_f1_of_positives_of_0():
     predicted = AlwaysNegative().fit(X, Y).predict(X)
     assert f1_pos(Y, predicted) == 0
     assert f1_weighted(Y, predicted) > 0.6
 
 
-@pytest.mark.parametrize(("probability", "share"), [(None, 0.23), (0.5, 0.5), (0, 0), (1, 1)])
-def test_a_random_guess_calls_the_share_it_should_and_ranks_by_chance(probability, share):
+@pytest.mark.parametrize(("probability", "share"), [(None, SHARE_OF_POSITIVES), (0.5, 0.5), (0, 0), (1, 1)])
+def test_a_random_guess_calls_its_probability_of_clips_positive_or_the_share_of_positives(probability, share):
     model = RandomGuess(probability).fit(X, Y)
     assert model.predict(X).mean() == pytest.approx(share, abs=0.01)
     assert auc(Y, model.decision_function(X)) == pytest.approx(0.5, abs=0.02)

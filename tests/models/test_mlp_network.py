@@ -11,20 +11,33 @@ from tests.later import later, needs
 torch = later("torch")
 pytestmark = needs("torch")
 
-D, H, B = 7, 5, 16
-NETWORK, PAPERS = Perceptron(D, H), Perceptron(D, H, 2)
+N_FEATURES, N_HIDDEN, N_CLIPS = 7, 5, 16
+ONE_LOGIT = Perceptron(N_FEATURES, N_HIDDEN)
+TWO_CLASSES = Perceptron(N_FEATURES, N_HIDDEN, n_outputs=2)
+"""The paper's network: its loss takes the probabilities, a softmax of two outputs, for logits."""
+
+
+def initial_parameters(network, rng):
+    """Draw a network's parameters; a perceptron's do not depend on the clips."""
+    no_clips, no_labels = np.empty(0), np.empty(0)
+    return network.initial_parameters(rng, no_clips, no_labels)[0]
 
 
 @pytest.fixture
 def batch():
+    """Features and labels of 16 clips."""
     rng = np.random.default_rng(1)
-    return rng.normal(size=(B, D)), (rng.random(B) < 0.3).astype(np.float64)
+    return rng.normal(size=(N_CLIPS, N_FEATURES)), (rng.random(N_CLIPS) < 0.3).astype(np.float64)
 
 
-def torch_twin(parameters, network=NETWORK):
-    """Build the same model with PyTorch's own layers; the paper's ends in a softmax of two classes."""
-    layers = [torch.nn.Linear(D, H), torch.nn.ReLU(), torch.nn.Linear(H, network.n_outputs)]
-    if network is PAPERS:
+def torch_network(parameters, network=ONE_LOGIT):
+    """Build the same network of PyTorch's own layers, with the same parameters."""
+    layers = [
+        torch.nn.Linear(N_FEATURES, N_HIDDEN),
+        torch.nn.ReLU(),
+        torch.nn.Linear(N_HIDDEN, network.n_outputs),
+    ]
+    if network is TWO_CLASSES:
         layers.append(torch.nn.Softmax(dim=1))
     twin = torch.nn.Sequential(*layers).double()
     views = network.layers_of(parameters)
@@ -35,7 +48,7 @@ def torch_twin(parameters, network=NETWORK):
     return twin
 
 
-def flat(tensors):
+def flat_parameters(tensors):
     """Put PyTorch's four tensors, weight and bias of two layers, in our order."""
     hidden_weight, hidden_bias, output_weight, output_bias = (tensor.detach().numpy() for tensor in tensors)
     return np.concatenate([hidden_weight.T.ravel(), hidden_bias, output_weight.T.ravel(), output_bias])
@@ -50,67 +63,84 @@ def torch_loss(twin, X, y):
     return cross_entropy(outputs[:, 0], torch.from_numpy(y))
 
 
-def gradient_of(parameters, X, y, network=NETWORK):
+def gradient_of(parameters, X, y, network=ONE_LOGIT):
     """Compute the gradient of the mean loss."""
     gradient = np.full_like(parameters, np.nan)
     network.backward(network.layers_of(parameters), X, y, network.layers_of(gradient))
     return gradient
 
 
-@pytest.mark.parametrize("network", [NETWORK, PAPERS], ids=["ours", "the paper's"])
-def test_logits_loss_and_gradient_equal_autograd(batch, network):
+@pytest.mark.parametrize("network", [ONE_LOGIT, TWO_CLASSES], ids=["ours", "the paper's"])
+def test_logits_loss_and_gradient_equal_those_of_pytorch(batch, network):
     X, y = batch
-    # 3: far enough from 0 for two softmaxes to bend.
-    parameters = 3 * network.initial_parameters(np.random.default_rng(0), np.empty(0), np.empty(0))[0]
-    twin = torch_twin(parameters, network)
-    expected = torch_loss(twin, X, y)
-    expected.backward()
+    # Three times as large as usual, so that scores are far enough from 0 for softmaxes not to be linear.
+    parameters = 3 * initial_parameters(network, np.random.default_rng(0))
+    twin = torch_network(parameters, network)
+    expected_loss = torch_loss(twin, X, y)
+    expected_loss.backward()
+    expected_gradient = flat_parameters(tensor.grad for tensor in twin.parameters())
+    expected_output = twin(torch.from_numpy(X))[:, -1].detach().numpy()
+
+    scores = network.logits(network.layers_of(parameters), X)
+    # PyTorch's network of two classes ends in the probability of the second one, ours in its logit.
+    output = expit(scores) if network is TWO_CLASSES else scores
+    np.testing.assert_allclose(output, expected_output, atol=1e-12)
+    np.testing.assert_allclose(network.loss(scores, y), expected_loss.item(), atol=1e-12)
+    np.testing.assert_allclose(gradient_of(parameters, X, y, network), expected_gradient, atol=1e-12)
+
+
+@pytest.mark.parametrize("network", [ONE_LOGIT, TWO_CLASSES], ids=["ours", "the paper's"])
+def test_a_training_step_returns_the_scores_of_its_clips(batch, network):
+    X, y = batch
+    parameters = initial_parameters(network, np.random.default_rng(0))
     layers = network.layers_of(parameters)
     scores = network.backward(layers, X, y, network.layers_of(np.empty_like(parameters)))
-    # A logit, or the probability of the second class.
-    last_output = twin(torch.from_numpy(X))[:, -1].detach().numpy()
-    np.testing.assert_allclose(scores if network is NETWORK else expit(scores), last_output, atol=1e-12)
     assert np.array_equal(scores, network.logits(layers, X))
-    np.testing.assert_allclose(network.loss(scores, y), expected.item(), atol=1e-12)
-    gradient = flat(tensor.grad for tensor in twin.parameters())
-    np.testing.assert_allclose(gradient_of(parameters, X, y, network), gradient, atol=1e-12)
 
 
 @pytest.mark.long
 def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
-    """Long enough for the sums to be brought back to scale twice."""
+    """In so many steps our Adam rescales its running sums twice."""
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(60, D))
+    X = rng.normal(size=(60, N_FEATURES))
     y = (rng.random(60) < 0.3).astype(np.float64)
-    parameters = NETWORK.initial_parameters(rng, np.empty(0), np.empty(0))[0]
-    twin = torch_twin(parameters)
+    parameters = initial_parameters(ONE_LOGIT, rng)
+    twin = torch_network(parameters)
     optimiser = torch.optim.Adam(twin.parameters(), lr=1e-3)
     state = Adam.zeros_like(parameters)
     for _ in range(600):
-        rows = rng.permutation(60)[:B]
+        rows = rng.permutation(60)[:N_CLIPS]
         optimiser.zero_grad()
         torch_loss(twin, X[rows], y[rows]).backward()
         optimiser.step()
         adam_step(parameters, gradient_of(parameters, X[rows], y[rows]), state, 1e-3)
-    np.testing.assert_allclose(parameters, flat(twin.parameters()), atol=1e-6, rtol=0)
+    np.testing.assert_allclose(parameters, flat_parameters(twin.parameters()), atol=1e-6, rtol=0)
 
 
-def test_initial_parameters_have_the_borders_and_spread_of_torch_linear():
+def test_initial_parameters_are_uniform_within_the_bounds_of_torch_linear():
     network = Perceptron(400, 100)
-    parameters = network.initial_parameters(np.random.default_rng(0), np.empty(0), np.empty(0))[0]
+    parameters = initial_parameters(network, np.random.default_rng(0))
     layers = network.layers_of(parameters)
-    assert parameters.size == network.n_parameters == 40_201
-    inputs_of = ((layers.hidden_weight, 400), (layers.hidden_bias, 400), (layers.output_weight, 100))
-    for values, n_inputs in inputs_of:
-        border = n_inputs**-0.5
-        assert np.abs(values).max() <= border
-        # The deviation of a uniform law between -border and border.
-        assert values.std() == pytest.approx(border / 3**0.5, rel=0.15)
-    assert abs(layers.output_bias[0]) <= 0.1
+    assert parameters.size == network.n_parameters == 400 * 100 + 100 + 100 + 1
+    values_and_n_inputs = [
+        (layers.hidden_weight, 400),
+        (layers.hidden_bias, 400),
+        (layers.output_weight, 100),
+    ]
+    for values, n_inputs in values_and_n_inputs:
+        bound = n_inputs**-0.5
+        assert np.abs(values).max() <= bound
+        # The standard deviation of a uniform distribution between -bound and bound.
+        assert values.std() == pytest.approx(bound / 3**0.5, rel=0.15)
+    assert abs(layers.output_bias[0]) <= 100**-0.5
 
 
-def test_the_loss_survives_extreme_logits():
-    scores, y = np.array([1e4, -1e4, 1e4]), np.array([1.0, 0.0, 0.0])
-    assert NETWORK.loss(scores, y) == pytest.approx(1e4 / 3)
-    # No certainty brings the double softmax below its floor.
-    assert PAPERS.loss(np.array([50.0, -50.0]), y[:2]) == pytest.approx(np.log1p(np.exp(-1)))
+def test_the_loss_of_a_wrong_logit_of_10000_is_10000():
+    one_of_three_is_wrong = np.array([1e4, -1e4, 1e4])
+    assert ONE_LOGIT.loss(one_of_three_is_wrong, np.array([1.0, 0.0, 0.0])) == pytest.approx(1e4 / 3)
+
+
+def test_the_papers_loss_of_certain_and_right_scores_is_that_of_the_logits_0_and_1():
+    certain_and_right = np.array([50.0, -50.0])
+    loss = TWO_CLASSES.loss(certain_and_right, np.array([1.0, 0.0]))
+    assert loss == pytest.approx(-np.log(np.exp(1) / (np.exp(0) + np.exp(1))))

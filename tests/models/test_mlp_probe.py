@@ -23,7 +23,7 @@ ESTIMATORS = [
     MoviePrior(),
 ]
 
-BY_PLACE = "the draws go by a clip's place, not by what the clip is: that is what looking at no feature means"
+BY_PLACE = "a random guess looks at no feature, so that its draws depend on a clip's place alone"
 EXPECTED_FAILURES = {
     RandomGuess: {
         "check_methods_sample_order_invariance": BY_PLACE,
@@ -46,7 +46,7 @@ def learnable(make_planted):
 
 
 @pytest.fixture(scope="module")
-def fitted(learnable):
+def probe_of_ten_epochs(learnable):
     return MLPProbe(max_epochs=10).fit(learnable.X, y_of(learnable))
 
 
@@ -66,15 +66,25 @@ def test_constant_and_huge_features_do_no_harm(learnable):
     assert auc(y_of(learnable), probe.decision_function(X)) > 0.9
 
 
-def test_a_clip_unlike_any_other_has_the_score_of_one_at_the_limit(fitted, learnable):
-    """Without the limit its logit would grow with its distance."""
-    far = learnable.X[:1].copy()
-    far[0, 3] = 1e9
-    at_limit = far.copy()
-    at_limit[0, 3] = fitted.mean_[3] + CLIP * fitted.scale_[3]
-    np.testing.assert_allclose(fitted.decision_function(far), fitted.decision_function(at_limit), rtol=1e-4)
+@pytest.fixture(scope="module")
+def far_clip(learnable):
+    """A clip [1, D] whose feature 3 is far from that of any training clip."""
+    clip = learnable.X[:1].copy()
+    clip[0, 3] = 1e9
+    return clip
+
+
+def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(probe_of_ten_epochs, far_clip):
+    probe = probe_of_ten_epochs
+    at_limit = far_clip.copy()
+    at_limit[0, 3] = probe.mean_[3] + CLIP * probe.scale_[3]
+    scores = probe.decision_function(far_clip)
+    np.testing.assert_allclose(scores, probe.decision_function(at_limit), rtol=1e-4)
+
+
+def test_without_clipping_a_far_clip_has_a_huge_score(learnable, far_clip):
     unlimited = MLPProbe(max_epochs=10, clip=None).fit(learnable.X, y_of(learnable))
-    assert abs(unlimited.decision_function(far)[0]) > 1e6
+    assert abs(unlimited.decision_function(far_clip)[0]) > 1e6
 
 
 def test_features_are_standardised_by_the_training_clips_alone(learnable):
@@ -86,16 +96,18 @@ def test_features_are_standardised_by_the_training_clips_alone(learnable):
     assert np.array_equal(probe.scale_, scale)
 
 
-def test_given_validation_clips_choose_the_epoch_and_the_best_is_restored(learnable):
+def test_given_validation_clips_the_parameters_of_their_best_epoch_are_kept(learnable):
     X, y = learnable.X, y_of(learnable)
     train = learnable.movies != learnable.movies[-1]
     probe = MLPProbe(learning_rate=0.02).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
-    curve = probe.curve_
-    assert probe.n_epochs_ == curve.kept < len(curve.validation_loss)
-    # The same training stopped there by hand has the same parameters.
-    stopped = MLPProbe(learning_rate=0.02, max_epochs=curve.kept).fit(X[train], y[train])
-    assert stopped.parameters_.tobytes() == probe.parameters_.tobytes()
-    assert probe.threshold_ == 0.0
+    best_epoch = probe.n_epochs_
+    assert best_epoch < len(probe.curve_.validation_loss)
+    stopped_there = MLPProbe(learning_rate=0.02, max_epochs=best_epoch).fit(X[train], y[train])
+    assert stopped_there.parameters_.tobytes() == probe.parameters_.tobytes()
+
+
+def test_without_out_of_fold_scores_the_threshold_is_0(probe_of_ten_epochs):
+    assert probe_of_ten_epochs.threshold_ == 0.0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

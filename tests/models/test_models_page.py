@@ -1,14 +1,14 @@
-"""The page on models lists the models that there are."""
+"""docs/models.md lists the models that there are, and tells how to add one's own."""
 
 import re
 from dataclasses import fields
 from pathlib import Path
 
-from obygaze_features.plugins import MODELS
+from obygaze_features.plugins import MODELS as ENTRY_POINT_GROUP
 from obygaze_models.models import ModelSpec
 from obygaze_models.models.registry import BUILTIN_MODELS
 
-PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+MODELS_PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 
 
 def names_in_tables(text):
@@ -21,12 +21,12 @@ def names_in_tables(text):
     return names
 
 
-def test_the_page_lists_the_zoos_models_in_their_order():
-    built_in, _ = PAGE.read_text(encoding="utf-8").split("## Your own")
+def test_docs_models_md_lists_the_built_in_models_in_their_order():
+    built_in, _ = MODELS_PAGE.read_text(encoding="utf-8").split("## Your own")
     assert names_in_tables(built_in) == list(BUILTIN_MODELS)
 
 
-def test_the_page_describes_every_field_of_a_spec_and_the_entry_point():
-    _, your_own = PAGE.read_text(encoding="utf-8").split("## Your own")
+def test_docs_models_md_describes_every_field_of_a_spec_and_the_entry_point_of_plugins():
+    _, your_own = MODELS_PAGE.read_text(encoding="utf-8").split("## Your own")
     assert {field.name for field in fields(ModelSpec)} <= set(names_in_tables(your_own))
-    assert f'[project.entry-points."{MODELS}"]' in your_own
+    assert f'[project.entry-points."{ENTRY_POINT_GROUP}"]' in your_own

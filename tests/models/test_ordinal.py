@@ -14,7 +14,7 @@ from obygaze_models.models.registry import BUILTIN_MODELS
 
 @pytest.fixture(scope="module")
 def clips():
-    """Four levels along one direction, in eight movies."""
+    """Features, levels 0 to 3 along one direction, and movies m0 to m7."""
     rng = np.random.default_rng(0)
     movies = np.repeat([f"m{place}" for place in range(8)], 30)
     y = rng.integers(0, 4, movies.size)
@@ -24,55 +24,61 @@ def clips():
 
 
 @pytest.fixture(scope="module")
-def ladder(clips):
+def ordinal_model(clips):
+    """Linear probes of ordered levels, trained on the movies m0 to m5."""
     X, y, movies = clips
     train = movies < "m6"
     return fit_ordinal(BUILTIN_MODELS["linear"], 0, X[train], y[train], n_levels=4, movies=movies[train])
 
 
-def test_a_planted_order_is_learnt_and_holds_in_movies_not_seen(clips, ladder):
+def test_a_planted_order_is_learnt_and_holds_in_movies_not_seen(clips, ordinal_model):
     X, y, movies = clips
     new = movies >= "m6"
-    scores = ladder.scores(X[new], movies[new])
+    scores = ordinal_model.scores(X[new], movies[new])
     assert ((scores >= 0) & (scores <= 3)).all()
     assert spearman(y[new], scores) > 0.7
-    assert quadratic_kappa(y[new], np.clip(np.floor(scores + 0.5), 0, 3)) > 0.6
+    nearest_levels = np.clip(np.floor(scores + 0.5), 0, 3)
+    assert quadratic_kappa(y[new], nearest_levels) > 0.6
 
 
-def test_a_score_is_the_sum_of_the_steps_probabilities_each_a_model_of_its_own(clips, ladder):
+def test_a_score_is_the_sum_of_the_probabilities_of_being_above_each_level(clips, ordinal_model):
     X, y, movies = clips
     train = movies < "m6"
-    assert isinstance(ladder, OrdinalModel)
+    assert isinstance(ordinal_model, OrdinalModel)
     expected = np.zeros(len(y))
-    for step in range(3):
-        is_above = (y[train] > step).astype(np.int64)
-        model_of_step = fit(BUILTIN_MODELS["linear"], 0, X[train], is_above, movies=movies[train])
-        expected += expit(model_of_step.scores(X, movies))
-    np.testing.assert_array_equal(ladder.scores(X, movies), expected)
+    for level in range(3):
+        is_above = (y[train] > level).astype(np.int64)
+        model_of_level = fit(BUILTIN_MODELS["linear"], 0, X[train], is_above, movies=movies[train])
+        expected += expit(model_of_level.scores(X, movies))
+    np.testing.assert_array_equal(ordinal_model.scores(X, movies), expected)
 
 
-def test_a_level_that_no_other_movie_has_is_refused(clips):
+def test_a_level_that_a_single_movie_has_is_refused(clips):
+    """Where that movie is held out, the model of "above level 2" has no positive clip to learn from."""
     X, y, movies = clips
-    rare = np.where((y == 3) & (movies != "m1"), 2, y)
+    level_3_in_m1_alone = np.where((y == 3) & (movies != "m1"), 2, y)
     with pytest.raises(ProtocolError, match="no positive clip"):
-        fit_ordinal(BUILTIN_MODELS["linear"], 0, X, rare, n_levels=4, movies=movies)
+        fit_ordinal(BUILTIN_MODELS["linear"], 0, X, level_3_in_m1_alone, n_levels=4, movies=movies)
 
 
 def test_baselines_of_levels_look_at_no_feature(clips):
     X, y, movies = clips
-    for spec in SPECS:
-        if "ordinal" in spec.kinds:
-            scores = fit_ordinal(spec, 0, X, y, n_levels=4, movies=movies).scores(X, movies)
-            scores_of_others = fit_ordinal(spec, 0, -X, y, n_levels=4, movies=movies).scores(-X, movies)
-            np.testing.assert_array_equal(scores, scores_of_others)
+    other_X = -X
+    baselines_of_levels = [spec for spec in SPECS if "ordinal" in spec.kinds]
+    for spec in baselines_of_levels:
+        scores = fit_ordinal(spec, 0, X, y, n_levels=4, movies=movies).scores(X, movies)
+        scores_of_other_X = fit_ordinal(spec, 0, other_X, y, n_levels=4, movies=movies).scores(
+            other_X, movies
+        )
+        np.testing.assert_array_equal(scores, scores_of_other_X)
 
 
 def test_the_median_level_is_the_lower_of_two():
     assert MedianLevel().fit(np.zeros((4, 1)), [0, 1, 2, 3]).level_ == 1
 
 
-def test_random_levels_are_drawn_at_the_shares_of_training_clips(clips):
-    X, y, _ = clips
-    levels = RandomLevel(random_state=3).fit(X, y).decision_function(np.zeros((20_000, 6)))
-    assert levels.mean() == pytest.approx(y.mean(), abs=0.05)
-    assert set(levels) == {0, 1, 2, 3}
+def test_random_levels_are_drawn_at_the_shares_of_training_clips():
+    levels = np.repeat([0, 1, 2, 3], [40, 30, 20, 10])
+    model = RandomLevel(random_state=3).fit(np.zeros((100, 6)), levels)
+    drawn = model.decision_function(np.zeros((20_000, 6))).astype(int)
+    assert np.bincount(drawn) / len(drawn) == pytest.approx([0.4, 0.3, 0.2, 0.1], abs=0.02)

@@ -6,6 +6,7 @@ import json
 import re
 
 import pandas as pd
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -13,28 +14,30 @@ from obygaze_features.text import as_written
 from obygaze_models.report import Block, Report, latex, markdown, to_csv, to_json
 from obygaze_models.report.write import tables
 
-WIDE = Block(
+N_METRICS = 6
+WIDE_BLOCK = Block(
     "a block",
-    ("model", "features", *(f"metric number {number}" for number in range(6))),
+    ("model", "features", *(f"metric number {number}" for number in range(N_METRICS))),
     (
-        ("mlp", "xclip", *("0.123 [0.100, 0.200]" for _ in range(6))),
-        ("mlp", "vivit", *("0.456 [0.400, 0.500]" for _ in range(6))),
+        ("mlp", "xclip", *["0.123 [0.100, 0.200]"] * N_METRICS),
+        ("mlp", "vivit", *["0.456 [0.400, 0.500]"] * N_METRICS),
     ),
     ("a note",),
 )
 
 
-def test_a_wide_table_is_cut_and_every_part_repeats_what_tells_rows_apart():
-    parts = tables(WIDE)
+def test_a_table_wider_than_80_characters_is_cut_and_each_part_repeats_model_and_features():
+    parts = tables(WIDE_BLOCK)
     assert len(parts) == 3
     for part in parts:
+        header, _rule, *rows = part.splitlines()
         assert max(map(len, part.splitlines())) <= 80
-        assert part.splitlines()[0].split()[:2] == ["model", "features"]
-        assert [line.split()[:2] for line in part.splitlines()[2:]] == [["mlp", "xclip"], ["mlp", "vivit"]]
-    assert sum(part.count("0.123") for part in parts) == 6
+        assert header.split()[:2] == ["model", "features"]
+        assert [row.split()[:2] for row in rows] == [["mlp", "xclip"], ["mlp", "vivit"]]
+    assert sum(part.count("0.123") for part in parts) == N_METRICS
 
 
-HARD = Report(
+REPORT_WITH_SPECIAL_CHARACTERS = Report(
     "hard",
     "Scores of A & B",
     ("a note of it all: 5 % of_x",),
@@ -54,44 +57,65 @@ HARD = Report(
 )
 
 
-def test_latex_can_be_pasted_short_captions_and_the_notes_once():
-    text = latex(HARD)
-    assert text.count("a note of it all") == 1
-    assert text.startswith("% Scores of A & B\n% a note of it all: 5 % of_x\n")
-    assert r"\caption{Scores of A \& B: first\_one.}" in text
-    assert r"\label{tab:hard-2}" in text
-    assert r"\par\smallskip{\footnotesize 50 \%.}" in text
-    assert r"\begin{tabular}{lr}" in text
-    assert r"{*}mlp & 0.5 {[}0.4, 0.6] \\" in text, "a row that begins with * or [ would be read as an option"
-    assert r"{[}x] y & 1,000 \\" in text
-    assert text.count(r"\begin{table}") == 2
-    assert r"\small" not in text.replace(r"\smallskip", "")
-    for line in text.splitlines():
+@pytest.fixture(scope="module")
+def latex_text():
+    return latex(REPORT_WITH_SPECIAL_CHARACTERS)
+
+
+def test_latex_begins_with_title_and_notes_as_comments_and_has_a_table_for_each_block(latex_text):
+    assert latex_text.startswith("% Scores of A & B\n% a note of it all: 5 % of_x\n")
+    assert latex_text.count("a note of it all") == 1
+    assert latex_text.count(r"\begin{table}") == 2
+    assert r"\begin{tabular}{lr}" in latex_text
+    assert r"\label{tab:hard-2}" in latex_text
+
+
+def test_latex_puts_title_and_block_into_the_caption_and_notes_of_the_block_below(latex_text):
+    assert r"\caption{Scores of A \& B: first\_one.}" in latex_text
+    assert r"\par\smallskip{\footnotesize 50 \%.}" in latex_text
+
+
+def test_latex_keeps_the_size_of_letters_that_the_paper_has(latex_text):
+    assert r"\small" not in latex_text.replace(r"\smallskip", "")
+
+
+def test_latex_protects_asterisks_and_brackets_which_would_be_read_as_options(latex_text):
+    assert r"{*}mlp & 0.5 {[}0.4, 0.6] \\" in latex_text
+    assert r"{[}x] y & 1,000 \\" in latex_text
+
+
+def test_latex_escapes_special_characters_and_balances_braces_in_each_line(latex_text):
+    for line in latex_text.splitlines():
         if not line.startswith("%"):
             assert not re.search(r"(?<!\\)[%_#$]", line), line
-            assert line.count("{") - line.count(r"\{") == line.count("}") - line.count(r"\}"), line
+            unescaped = line.replace(r"\{", "").replace(r"\}", "")
+            assert unescaped.count("{") == unescaped.count("}"), line
 
 
-def test_csv_keeps_whole_numbers_small_letters_and_empty_cells():
-    assert to_csv(HARD.data) == 'name,count,share,good\n"a,b",3,0.1,true\n,,,false\n'
+def test_csv_writes_whole_numbers_without_a_point_booleans_in_small_letters_and_missing_cells_empty():
+    assert (
+        to_csv(REPORT_WITH_SPECIAL_CHARACTERS.data) == 'name,count,share,good\n"a,b",3,0.1,true\n,,,false\n'
+    )
 
 
-def test_json_is_the_document_with_null_for_what_is_undefined():
-    result = json.loads(to_json(HARD))
+def test_json_has_title_notes_record_tables_and_rows_with_null_for_undefined_cells():
+    result = json.loads(to_json(REPORT_WITH_SPECIAL_CHARACTERS))
     assert list(result) == ["title", "notes", "record", "tables", "rows"]
     assert result["tables"] == [{"title": "first_one", "notes": ["50 %"]}, {"title": "second", "notes": []}]
-    assert result["rows"][1] == {"name": None, "count": None, "share": None, "good": False}
+    _defined_row, undefined_row = result["rows"]
+    assert undefined_row == {"name": None, "count": None, "share": None, "good": False}
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.text(), st.text())
-@example("", "=1+1")
-@example("\r", "'=")
-def test_no_cell_breaks_a_table(first, second):
+@example("", "=1+1")  # a formula, which the CSV protects by an apostrophe
+@example("\r", "'=")  # a cell that begins with the apostrophe itself
+def test_no_text_of_a_cell_breaks_a_table_in_latex_markdown_or_csv(first, second):
     block = Block("t", ("a", "b"), ((first, second), ("x", "y")))
     report = Report("r", "t", (), (block,), pd.DataFrame({"a": [first, "x"], "b": [second, "y"]}), {})
-    rows = [line for line in latex(report).splitlines() if line.endswith(r" \\")]
-    assert len(rows) == 3
-    assert len([line for line in markdown(report).splitlines() if line.startswith("|")]) == 4
-    read = list(csv.reader(io.StringIO(to_csv(report.data), newline=""), strict=True))
-    assert [list(map(as_written, row)) for row in read] == [["a", "b"], [first, second], ["x", "y"]]
+    latex_rows = [line for line in latex(report).splitlines() if line.endswith(r" \\")]
+    assert len(latex_rows) == 3  # the header and two rows
+    markdown_rows = [line for line in markdown(report).splitlines() if line.startswith("|")]
+    assert len(markdown_rows) == 4  # the header, its rule and two rows
+    csv_rows = list(csv.reader(io.StringIO(to_csv(report.data), newline=""), strict=True))
+    assert [list(map(as_written, row)) for row in csv_rows] == [["a", "b"], [first, second], ["x", "y"]]

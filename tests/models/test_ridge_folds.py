@@ -22,19 +22,27 @@ from obygaze_models.protocol.selection import inner_folds
 STRENGTHS = (1e-4, 1e-2, 1.0, 10.0)
 
 
-def corpus(n=240, d=12, *, tails=3.0, seed=0):
-    """Clips of 8 films with heavy tails; one feature varies in one film alone, one is constant."""
-    rng = np.random.default_rng(seed)
-    film = np.arange(n) % 8
+N_FILMS = 8
+
+
+def corpus(n=240, n_features=12):
+    """Make features, labels and films of clips; one feature varies in one film alone, one is constant."""
+    rng = np.random.default_rng(0)
+    film = np.arange(n) % N_FILMS
     y = (rng.random(n) < 0.4).astype(np.int64)
-    X = rng.standard_t(tails, size=(n, d)) + 0.5 * y[:, None] * rng.normal(size=d)
+    X = rng.standard_t(3.0, size=(n, n_features)) + 0.5 * y[:, None] * rng.normal(size=n_features)
     X[:, 0] = np.where(film == 0, X[:, 0], 2.0)
     X[:, 1] = 7.0
     return X.astype(np.float32), y, film
 
 
+def clips_without_each_film(film):
+    """Return one column for each film, which is true for the clips of the other films."""
+    return np.stack([film != left_out for left_out in range(N_FILMS)], axis=1)
+
+
 def logits_of_penalties(X, y, subsets):
-    """Fit all subsets with each penalty, and return the logits [N, K] of each penalty."""
+    """Fit each subset, a column of `subsets`, with each penalty; return the logits [N, K] of each penalty."""
     logits = []
     with one_blas_thread():
         logistic = FoldLogistic(X, y, 5.0)
@@ -44,9 +52,9 @@ def logits_of_penalties(X, y, subsets):
     return logits
 
 
-@pytest.mark.parametrize("d", [12, 400])
-def test_each_fit_is_that_of_scikit_learn_on_its_own_standardised_clips(d):
-    X, y, film = corpus(d=d)
+@pytest.mark.parametrize("n_features", [12, 400], ids=["more clips", "more features"])
+def test_each_fit_is_that_of_scikit_learn_on_its_own_standardised_clips(n_features):
+    X, y, film = corpus(n_features=n_features)
     subsets = np.stack([film != 0, film != 3, film % 2 == 1], axis=1)
     logits_by_penalty = logits_of_penalties(X, y, subsets)
     for subset, inside in enumerate(subsets.T):
@@ -58,29 +66,37 @@ def test_each_fit_is_that_of_scikit_learn_on_its_own_standardised_clips(d):
             np.testing.assert_allclose(logits[:, subset], expected, atol=2e-5 * np.abs(expected).max())
 
 
-def test_a_fit_alone_and_among_others_agree_and_blocks_change_nothing(monkeypatch):
+def test_a_fit_on_the_clips_of_a_subset_alone_is_the_one_among_other_subsets():
     X, y, film = corpus()
-    subsets = np.stack([film != out for out in range(8)] * 5, axis=1)
-    together = logits_of_penalties(X, y, subsets)
-    monkeypatch.setattr(ridge_folds, "MOST_FITS", ridge_folds.WIDTH)
-    in_blocks = logits_of_penalties(X, y, subsets)
+    together = logits_of_penalties(X, y, clips_without_each_film(film))
     inside = film != 2
-    alone = logits_of_penalties(X[inside], y[inside], np.ones((inside.sum(), 1), dtype=bool))
-    for penalty in range(len(STRENGTHS)):
-        tolerance = 1e-6 * np.abs(together[penalty]).max()
-        np.testing.assert_allclose(together[penalty], in_blocks[penalty], atol=tolerance)
-        np.testing.assert_allclose(together[penalty][inside, 2], alone[penalty][:, 0], atol=tolerance)
+    all_of_them = np.ones((inside.sum(), 1), dtype=bool)
+    alone = logits_of_penalties(X[inside], y[inside], all_of_them)
+    for logits_together, logits_alone in zip(together, alone, strict=True):
+        tolerance = 1e-6 * np.abs(logits_together).max()
+        np.testing.assert_allclose(logits_together[inside, 2], logits_alone[:, 0], atol=tolerance)
 
 
-def test_a_side_among_others_chooses_as_it_does_alone():
+def test_fits_in_several_blocks_are_those_in_one(monkeypatch):
     X, y, film = corpus()
-    sides = []
-    for out in range(8):
-        rows = np.flatnonzero(film != out)
-        sides.append(TrainingSet(rows, inner_folds(y[rows], film[rows])))
-    chosen_of_sides = list(search_probes(linear_probe(), PENALTIES, X, y, sides))
-    for side, chosen in zip(sides, chosen_of_sides, strict=True):
-        rows = side.rows
+    five_times_each = np.tile(clips_without_each_film(film), 5)
+    in_one_block = logits_of_penalties(X, y, five_times_each)
+    monkeypatch.setattr(ridge_folds, "MOST_FITS", ridge_folds.WIDTH)
+    assert five_times_each.shape[1] > ridge_folds.WIDTH
+    in_blocks = logits_of_penalties(X, y, five_times_each)
+    for expected, logits in zip(in_one_block, in_blocks, strict=True):
+        np.testing.assert_allclose(logits, expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_a_training_set_searched_among_others_gets_the_penalty_and_scores_that_it_gets_alone():
+    X, y, film = corpus()
+    training_sets = []
+    for left_out in range(N_FILMS):
+        rows = np.flatnonzero(film != left_out)
+        training_sets.append(TrainingSet(rows, inner_folds(y[rows], film[rows])))
+    chosen_of_sets = list(search_probes(linear_probe(), PENALTIES, X, y, training_sets))
+    for training_set, chosen in zip(training_sets, chosen_of_sets, strict=True):
+        rows = training_set.rows
         alone = GroupedSelection(linear_probe(), PENALTIES).fit(X[rows], y[rows], groups=film[rows])
         assert chosen.estimator[-1].C == alone.estimator_[-1].C
         expected = alone.decision_function(X)
@@ -91,33 +107,33 @@ def test_a_side_among_others_chooses_as_it_does_alone():
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e3, 1e7]))
-def test_moments_of_subsets_and_without_groups_are_those_of_the_rows_alone(seed, far):
+@given(seed=st.integers(0, 2**32 - 1), offset=st.sampled_from([0.0, 1e3, 1e7]))
+def test_mean_and_deviation_without_each_film_are_those_of_the_clips_of_the_other_films(seed, offset):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(60, 4)) + far
+    X = rng.normal(size=(60, 4)) + offset
     film = rng.integers(0, 4, 60)
     X[film == 0, 3] += 1e6  # nearly all of the variance is one film's
-    groups = [np.flatnonzero(film == number) for number in range(4)]
-    inside = np.stack([film != number for number in range(4)], axis=1)
-    without = mean_and_scale_without_groups(X, groups)
-    subsets = mean_and_scale_of_subsets(X, inside)
-    for number in range(4):
-        mean, scale = mean_and_scale(X[inside[:, number]])
-        for computed in (without, subsets):
-            np.testing.assert_allclose(computed.mean[number], mean, rtol=1e-9, atol=1e-9)
-            np.testing.assert_allclose(computed.scale[number], scale, rtol=1e-5)
+    films = range(4)
+    without_groups = mean_and_scale_without_groups(X, [np.flatnonzero(film == out) for out in films])
+    of_subsets = mean_and_scale_of_subsets(X, np.stack([film != out for out in films], axis=1))
+    for left_out in films:
+        mean, scale = mean_and_scale(X[film != left_out])
+        for computed in (without_groups, of_subsets):
+            np.testing.assert_allclose(computed.mean[left_out], mean, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(computed.scale[left_out], scale, rtol=1e-5)
 
 
-def test_all_folds_cost_less_than_a_third_of_as_many_fits_one_after_the_other():
-    """Counted in steps of all fits together, each of which reads the features once."""
-    X, y, film = corpus(n=400, d=30)
-    subsets = np.stack([film != out for out in range(8)] * 4, axis=1)
+def test_fitting_32_subsets_together_takes_less_than_a_third_of_the_steps_of_fitting_them_one_by_one():
+    """A step of all fits together reads the features once, as a step of one fit does."""
+    X, y, film = corpus(n=400, n_features=30)
+    subsets = np.tile(clips_without_each_film(film), 4)
+    n_fits = subsets.shape[1]
     n_steps = 0
     with one_blas_thread():
         logistic = FoldLogistic(X, y, 5.0)
         for C in STRENGTHS:
-            blocks = logistic.minima(subsets, [C] * subsets.shape[1])
+            blocks = logistic.minima(subsets, [C] * n_fits)
             n_steps += max(fits.n_steps.max() for fits in blocks)
-    # A fit alone takes ten steps at least.
-    n_steps_one_by_one = 32 * len(STRENGTHS) * 10
+    least_steps_of_a_fit = 10
+    n_steps_one_by_one = n_fits * len(STRENGTHS) * least_steps_of_a_fit
     assert n_steps < n_steps_one_by_one / 3

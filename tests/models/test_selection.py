@@ -36,17 +36,17 @@ def clips(make_planted):
     return data.X, (data.levels == "S").astype(np.int64), data.movies
 
 
-CHOICES = {
+ESTIMATOR_AND_CHOICE = {
     "threshold": (LinearSVC(), Threshold()),
     "grid": (LogisticRegression(), Grid("C", (0.01, 1.0))),
     "epochs": (MLPProbe(8, max_epochs=20, learning_rate=0.01), EarlyStopping()),
 }
 
 
-class Watcher(ClassifierMixin, BaseEstimator):
-    """Remember which movies, the last column of X, each instance is trained and scored on."""
+class MovieRecorder(ClassifierMixin, BaseEstimator):
+    """Record the movies, in the last column of X, that each instance was trained on and then scored."""
 
-    seen: list = []  # noqa: RUF012  shared by all clones on purpose
+    trained_and_scored: list = []  # noqa: RUF012  shared by all clones on purpose
 
     def fit(self, X, y, X_val=None, y_val=None):
         del y, y_val
@@ -54,11 +54,11 @@ class Watcher(ClassifierMixin, BaseEstimator):
         self.trained_ = set(X[:, -1])
         self.n_epochs_ = 1
         if X_val is not None:
-            Watcher.seen.append((self.trained_, set(X_val[:, -1])))
+            MovieRecorder.trained_and_scored.append((self.trained_, set(X_val[:, -1])))
         return self
 
     def decision_function(self, X):
-        Watcher.seen.append((self.trained_, set(X[:, -1])))
+        MovieRecorder.trained_and_scored.append((self.trained_, set(X[:, -1])))
         return X[:, 0].astype(np.float64)
 
     def set_params(self, **params):
@@ -67,35 +67,44 @@ class Watcher(ClassifierMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize(
-    ("choose", "times_held_out"),
-    [(Threshold(), 1), (Grid("nothing", (1, 2)), 2), (EarlyStopping(), 2)],
-    ids=["threshold", "grid of two values", "early stopping, which also scores"],
+    ("choose", "n_scorings_of_fold"),
+    [(Threshold(), 1), (Grid("a_parameter", (1, 2)), 2), (EarlyStopping(), 2)],
+    ids=["threshold", "grid of two values", "early stopping, which validates and scores"],
 )
-def test_whole_movies_are_held_out(clips, choose, times_held_out):
+def test_each_inner_model_is_trained_on_whole_movies_and_scores_all_other_movies(
+    clips, choose, n_scorings_of_fold
+):
     X, y, movies = clips
     movie_numbers = np.unique(movies, return_inverse=True)[1]
-    Watcher.seen.clear()
-    GroupedSelection(Watcher(), choose).fit(np.column_stack([X, movie_numbers]), y, groups=movies)
-    # Clips trained on are scored as well, for the mean of their scores alone.
-    held_out = [(trained, scored) for trained, scored in Watcher.seen if not scored <= trained]
+    MovieRecorder.trained_and_scored.clear()
+    GroupedSelection(MovieRecorder(), choose).fit(np.column_stack([X, movie_numbers]), y, groups=movies)
+    # Models also score movies that they were trained on, to know the mean of those scores.
+    of_held_out = [
+        (trained, scored)
+        for trained, scored in MovieRecorder.trained_and_scored
+        if not scored.issubset(trained)
+    ]
     n_folds = 4
-    assert len(held_out) == n_folds * times_held_out
-    for trained, scored in held_out:
-        assert not trained & scored
+    assert len(of_held_out) == n_folds * n_scorings_of_fold
+    for trained, scored in of_held_out:
+        assert trained.isdisjoint(scored)
         assert trained | scored == set(range(6))
 
 
-@pytest.mark.parametrize("name", CHOICES)
-def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips, name):
+@pytest.mark.parametrize(
+    ("estimator", "choose"),
+    [
+        (LinearSVC(), Threshold()),
+        # Of one value and one epoch: between several, the labels held out may choose.
+        (LogisticRegression(), Grid("C", (1.0,))),
+        (MLPProbe(8, max_epochs=1), EarlyStopping()),
+    ],
+    ids=["threshold", "grid", "epochs"],
+)
+def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips, estimator, choose):
     X, y, movies = clips
-    estimator, choose = CHOICES[name]
-    # One value and one epoch, as held-out labels may choose between several.
-    if name == "grid":
-        choose = Grid("C", (1.0,))
-    if name == "epochs":
-        estimator = MLPProbe(8, max_epochs=1)
     held_out = inner_folds(y, movies) == 2
-    # Reversed inside each of its movies, the labels are dealt into the same folds.
+    # Labels in reverse order within a movie are as many of each class, so that the folds stay the same.
     misleading = y.copy()
     for movie in np.unique(movies[held_out]):
         misleading[movies == movie] = y[movies == movie][::-1]
@@ -106,15 +115,23 @@ def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips
     assert not np.array_equal(right[~held_out], misled[~held_out])
 
 
-@pytest.mark.parametrize("name", CHOICES)
-def test_the_threshold_is_the_best_of_the_held_out_scores_and_the_model_is_of_all_clips(clips, name):
+@pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
+def test_the_threshold_is_the_best_one_for_the_held_out_scores_and_decides_which_clips_are_positive(
+    clips, name
+):
     X, y, movies = clips
-    selection = GroupedSelection(*CHOICES[name]).fit(X, y, groups=movies)
+    selection = GroupedSelection(*ESTIMATOR_AND_CHOICE[name]).fit(X, y, groups=movies)
     assert selection.held_out_.scores.shape == y.shape
     assert selection.threshold_ == best_threshold(y, selection.held_out_.scores)
     reaches_threshold = selection.decision_function(X) >= selection.threshold_
     assert np.array_equal(selection.predict(X) == 1, reaches_threshold)
-    assert f1_pos(y, reaches_threshold) > 0.7
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
+def test_the_model_of_all_clips_finds_most_planted_clips(clips, name):
+    X, y, movies = clips
+    selection = GroupedSelection(*ESTIMATOR_AND_CHOICE[name]).fit(X, y, groups=movies)
+    assert f1_pos(y, selection.predict(X)) > 0.7
     assert selection.predict_proba(X).sum(axis=1) == pytest.approx(1)
 
 
@@ -138,55 +155,59 @@ def test_a_grid_takes_of_equal_losses_the_first(clips):
     assert selection.estimator_.max_depth == 3
 
 
-class Together(LogisticRegression):
-    """Fits its candidates at once."""
+class RegressionFittedTogether(LogisticRegression):
+    """A logistic regression that has a method for all candidates, which records their values of C."""
+
+    strengths_fitted_together: list = []  # noqa: RUF012  of all instances
 
     @staticmethod
     def fit_together(models, X, y):
-        Together.strengths = [model.C for model in models]
+        RegressionFittedTogether.strengths_fitted_together = [model.C for model in models]
         for model in models:
             LogisticRegression.fit(model, X, y)
 
 
-def test_an_estimator_may_fit_the_candidates_of_a_grid_together(clips):
+def test_candidates_of_a_grid_are_fitted_together_where_the_estimator_can_and_choose_the_same(clips):
     X, y, movies = clips
     values = (0.01, 0.1, 1.0)
-
-    def selected(head):
-        grid = Grid(f"{type(head).__name__.lower()}__C", values)
-        return GroupedSelection(make_pipeline(ClippedScaler(), head), grid).fit(X, y, groups=movies)
-
-    one_by_one = selected(LogisticRegression())
-    together = selected(Together())
-    assert tuple(Together.strengths) == values
+    with_method = make_pipeline(ClippedScaler(), RegressionFittedTogether())
+    without_method = make_pipeline(ClippedScaler(), LogisticRegression())
+    together = GroupedSelection(with_method, Grid("regressionfittedtogether__C", values))
+    one_by_one = GroupedSelection(without_method, Grid("logisticregression__C", values))
+    together.fit(X, y, groups=movies)
+    one_by_one.fit(X, y, groups=movies)
+    assert tuple(RegressionFittedTogether.strengths_fitted_together) == values
     assert together.candidates_ == one_by_one.candidates_
     np.testing.assert_array_equal(together.held_out_.scores, one_by_one.held_out_.scores)
 
 
-def test_candidates_are_not_fitted_together_where_fit_takes_more_than_clips(clips):
-    """The method for all candidates could not be given the weights."""
+def test_candidates_with_weights_of_clips_are_fitted_one_by_one(clips):
+    """`fit_together` takes clips and labels alone, and could not be given the weights."""
     X, y, movies = clips
-    Together.strengths = []
-    selection = GroupedSelection(Together(), Grid("C", (0.1, 1.0)))
+    RegressionFittedTogether.strengths_fitted_together = []
+    selection = GroupedSelection(RegressionFittedTogether(), Grid("C", (0.1, 1.0)))
     selection.fit(X, y, groups=movies, sample_weight=np.ones(len(y)))
-    assert not Together.strengths
+    assert RegressionFittedTogether.strengths_fitted_together == []
 
 
-def test_early_stopping_keeps_the_median_epoch_of_streams_of_their_own(clips):
+def test_early_stopping_chooses_the_median_of_the_best_epochs_of_the_folds(clips):
     X, y, movies = clips
-    selection = GroupedSelection(*CHOICES["epochs"]).fit(X, y, groups=movies)
-    assert len(selection.curves_) == 4
-    for curve in selection.curves_:
-        assert curve.kept == np.argmin(curve.validation_loss) + 1
-    epochs = int(np.ceil(np.median([curve.kept for curve in selection.curves_])))
-    assert selection.candidates_[0].name == f"max_epochs={epochs}"
-    # The kept model is the probe trained for so many epochs on all clips.
-    assert selection.estimator_.n_epochs_ == epochs
-    alone = MLPProbe(8, max_epochs=epochs, learning_rate=0.01).fit(X, y)
-    assert alone.parameters_.tobytes() == selection.estimator_.parameters_.tobytes()
+    selection = GroupedSelection(*ESTIMATOR_AND_CHOICE["epochs"]).fit(X, y, groups=movies)
+    best_epochs = [np.argmin(curve.validation_loss) + 1 for curve in selection.curves_]
+    assert len(best_epochs) == 4  # folds
+    n_epochs = int(np.ceil(np.median(best_epochs)))
+    assert selection.candidates_[0].name == f"max_epochs={n_epochs}"
+    assert selection.estimator_.n_epochs_ == n_epochs
 
 
-def test_without_movies_nothing_is_chosen(clips):
+def test_early_stopping_trains_the_chosen_number_of_epochs_on_all_clips(clips):
+    X, y, movies = clips
+    chosen = GroupedSelection(*ESTIMATOR_AND_CHOICE["epochs"]).fit(X, y, groups=movies).estimator_
+    alone = MLPProbe(8, max_epochs=chosen.n_epochs_, learning_rate=0.01).fit(X, y)
+    assert alone.parameters_.tobytes() == chosen.parameters_.tobytes()
+
+
+def test_fitting_again_without_movies_chooses_nothing_and_forgets_the_former_choice(clips):
     X, y, movies = clips
     selection = GroupedSelection(LogisticRegression(C=0.3), Grid("C", (1.0, 2.0)))
     selection.fit(X, y, groups=movies)
@@ -197,7 +218,7 @@ def test_without_movies_nothing_is_chosen(clips):
     assert np.array_equal(selection.predict(X), selection.estimator_.predict(X))
 
 
-def test_arrays_for_the_estimators_fit_are_cut_to_the_clips_of_each_fold(clips):
+def test_weights_of_clips_reach_the_fit_of_each_fold(clips):
     X, y, movies = clips
     weights = np.where(y == 1, 3.0, 1.0)
     weighted = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies, sample_weight=weights)
@@ -208,13 +229,13 @@ def test_arrays_for_the_estimators_fit_are_cut_to_the_clips_of_each_fold(clips):
     assert weighted.held_out_.scores.mean() > plain.held_out_.scores.mean()
 
 
-class Silent(BaseEstimator):
+class WithoutScores(BaseEstimator):
     def fit(self, X, y):
         del X, y
         return self
 
 
-class Undefined(DummyClassifier):
+class WithScoresOfNan(DummyClassifier):
     def predict_proba(self, X):
         return np.full((len(X), 2), np.nan)
 
@@ -231,14 +252,16 @@ def test_clips_of_one_class_are_refused(clips):
         GroupedSelection(LogisticRegression()).fit(X, np.zeros_like(y), groups=movies)
 
 
-@pytest.mark.parametrize(("estimator", "words"), [(Silent(), "Silent"), (Undefined(), "not finite")])
+@pytest.mark.parametrize(
+    ("estimator", "words"), [(WithoutScores(), "WithoutScores"), (WithScoresOfNan(), "not finite")]
+)
 def test_an_estimator_without_finite_scores_is_refused(clips, estimator, words):
     X, y, movies = clips
     with pytest.raises(ValueError, match=words):
         GroupedSelection(estimator).fit(X, y, groups=movies)
 
 
-def test_it_asks_for_movies_by_the_rules_of_metadata_routing():
+def test_scikit_learns_metadata_routing_passes_movies_to_a_selection_that_requests_them():
     with config_context(enable_metadata_routing=True):
         model = GroupedSelection(LogisticRegression()).set_fit_request(groups=True)
         assert model.get_metadata_routing().consumes("fit", {"groups"}) == {"groups"}

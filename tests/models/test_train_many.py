@@ -12,22 +12,23 @@ from tests.models.test_mlp_probe import y_of
 
 
 @pytest.fixture(scope="module")
-def learnable(make_planted):
+def films(make_planted):
+    """Clips of films, whose level moves them along one direction."""
     return make_planted(direction=2.0, film=1.0, n_features=20)
 
 
-def leave_out(data):
-    """Return the rows of all movies but one, movie by movie; each next one lacks seven clips more."""
+def rows_without_each_movie(data):
+    """Return for each movie rows of the others: of the n-th movie, 7 n rows less, so that sizes differ."""
     rng = np.random.default_rng(0)
-    sides = []
+    training_rows = []
     for index, movie in enumerate(np.unique(data.movies)):
         rows = np.flatnonzero(data.movies != movie)
         kept = rng.permutation(rows)[: len(rows) - 7 * index]
-        sides.append(np.sort(kept))
-    return sides
+        training_rows.append(np.sort(kept))
+    return training_rows
 
 
-def bytes_of(probe):
+def learnt_bytes(probe):
     """Return all that a fitted probe learnt, to the last bit."""
     curve = probe.curve_
     arrays = (probe.parameters_, curve.validation_loss, curve.train_loss)
@@ -38,95 +39,106 @@ def bytes_of(probe):
     ("dtype", "imbalance"),
     [(np.float32, "none"), (np.float64, "none"), (np.float32, "weights"), (np.float32, "subsample")],
 )
-def test_without_anything_to_stop_on_together_equals_one_by_one(learnable, dtype, imbalance):
-    X, y, sides = learnable.X.astype(dtype), y_of(learnable), leave_out(learnable)
+def test_probes_without_validation_clips_learn_together_what_they_learn_one_by_one(films, dtype, imbalance):
+    X, y, training_rows = films.X.astype(dtype), y_of(films), rows_without_each_movie(films)
     settings = {"n_hidden": 16, "max_epochs": 5, "imbalance": imbalance}
-    together = [MLPProbe(**settings, random_state=seed) for seed in range(len(sides))]
-    fit_many(together, X, y, sides)
-    for probe, rows in zip(together, sides, strict=True):
+    together = [MLPProbe(**settings, random_state=seed) for seed in range(len(training_rows))]
+    fit_many(together, X, y, training_rows)
+    for probe, rows in zip(together, training_rows, strict=True):
         alone = clone(probe).fit(X[rows], y[rows])
-        assert bytes_of(probe) == bytes_of(alone)
+        assert learnt_bytes(probe) == learnt_bytes(alone)
 
 
-def n_epochs_of_probes(data, variant, seeds, sides, held_out):
-    """Train on each side, stopped by the clips held out, together and one by one; these must be the same.
+def early_stopped_probe(variant, seed):
+    return MLPProbe(16, variant=variant, learning_rate=0.004, max_epochs=40, random_state=seed)
 
-    Returns the different numbers of epochs that were run.
-    """
+
+def fitted_one_by_one(probes, data, training_rows, validation_rows):
+    """Train clones of probes one after the other, each stopped by its validation clips."""
     X, y = data.X, y_of(data)
-    settings = {"n_hidden": 16, "variant": variant, "learning_rate": 0.004, "max_epochs": 40}
-    together = [MLPProbe(**settings, random_state=seed) for seed in seeds]
-    alone = []
-    for probe, rows, validation in zip(together, sides, held_out, strict=True):
-        alone.append(clone(probe).fit(X[rows], y[rows], X_val=X[validation], y_val=y[validation]))
-    fit_many(together, X, y, sides, validation=held_out)
-    assert [bytes_of(probe) for probe in together] == [bytes_of(probe) for probe in alone]
-    return {len(probe.curve_.validation_loss) for probe in together}
+    return [
+        clone(probe).fit(X[train], y[train], X_val=X[validation], y_val=y[validation])
+        for probe, train, validation in zip(probes, training_rows, validation_rows, strict=True)
+    ]
+
+
+def numbers_of_epochs(probes):
+    """Return the different numbers of epochs after which probes were stopped."""
+    return {len(probe.curve_.validation_loss) for probe in probes}
 
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
-def test_models_that_stop_at_different_epochs_don_t_disturb_one_another(learnable, variant):
-    held_out = [np.flatnonzero(learnable.movies == movie) for movie in np.unique(learnable.movies)]
-    seeds = range(len(held_out))
-    assert len(n_epochs_of_probes(learnable, variant, seeds, leave_out(learnable), held_out)) > 2
+def test_probes_that_stop_at_different_epochs_learn_together_what_they_learn_one_by_one(films, variant):
+    training_rows = rows_without_each_movie(films)
+    validation_rows = [np.flatnonzero(films.movies == movie) for movie in np.unique(films.movies)]
+    together = [early_stopped_probe(variant, seed) for seed in range(len(training_rows))]
+    alone = fitted_one_by_one(together, films, training_rows, validation_rows)
+    fit_many(together, films.X, y_of(films), training_rows, validation=validation_rows)
+    assert len(numbers_of_epochs(together)) > 2
+    assert [learnt_bytes(probe) for probe in together] == [learnt_bytes(probe) for probe in alone]
 
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
-def test_models_that_differ_in_what_they_are_validated_on_alone_are_trained_once(
-    learnable, monkeypatch, variant
+def test_probes_that_differ_only_in_their_validation_clips_are_trained_once_and_stopped_apart(
+    films, monkeypatch, variant
 ):
-    n_models_of_trainings = []
+    n_probes_of_trainings = []
     train_network = neural_classifiers.train_network
 
-    def counted(*arguments, validation):
-        n_models_of_trainings.append(len(validation))
+    def count_and_train(*arguments, validation):
+        n_probes_of_trainings.append(len(validation))
         return train_network(*arguments, validation=validation)
 
-    monkeypatch.setattr(neural_classifiers, "train_network", counted)
-    names = np.unique(learnable.movies)
-    rows = np.flatnonzero(np.isin(learnable.movies, names[:3]))
-    held_out = [np.flatnonzero(learnable.movies == movie) for movie in names[3:]]
-    n = len(held_out)
-    assert len(n_epochs_of_probes(learnable, variant, [0] * n, [rows] * n, held_out)) > 1
-    # Alone one after the other, then all of them in one training.
-    assert n_models_of_trainings == [1] * n + [n]
+    names = np.unique(films.movies)
+    same_rows = np.flatnonzero(np.isin(films.movies, names[:3]))
+    validation_rows = [np.flatnonzero(films.movies == movie) for movie in names[3:]]
+    n_probes = len(validation_rows)
+    together = [early_stopped_probe(variant, 0) for _ in range(n_probes)]
+    alone = fitted_one_by_one(together, films, [same_rows] * n_probes, validation_rows)
+    monkeypatch.setattr(neural_classifiers, "train_network", count_and_train)
+    fit_many(together, films.X, y_of(films), [same_rows] * n_probes, validation=validation_rows)
+    assert n_probes_of_trainings == [n_probes]  # one training
+    assert len(numbers_of_epochs(together)) > 1
+    assert [learnt_bytes(probe) for probe in together] == [learnt_bytes(probe) for probe in alone]
 
 
-def test_an_epoch_of_short_batches_equals_the_plain_mean_over_their_clips(learnable):
-    """21 clips in batches of 16: the second step's gradient is the mean over 5 clips, not over 16."""
-    X, y = learnable.X[:21].astype(np.float64), y_of(learnable)[:21].copy()
-    y[:4] = [0, 1, 0, 1]
+def test_the_gradient_of_a_short_batch_is_the_mean_over_the_clips_that_it_has(films):
+    """Of 21 clips in batches of 16, the second step is the mean over 5 clips, not over 16."""
+    X, y = films.X[:21].astype(np.float64), y_of(films)[:21].astype(np.float64)
+    y[:4] = [0, 1, 0, 1]  # both classes
     probe = MLPProbe(8, max_epochs=1).fit(X, y)
+
+    # The same epoch, step by step, with the random numbers that the probe's seed 0 gives.
     rng = np.random.default_rng((0, 0))
     network = Perceptron(X.shape[1], 8)
     parameters = network.initial_parameters(rng, X, y)[0]
-    order, state = rng.permutation(21), Adam.zeros_like(parameters)
-    standard = np.clip((X - probe.mean_) / probe.scale_, -CLIP, CLIP)
+    order = rng.permutation(21)
+    adam = Adam.zeros_like(parameters)
+    standardised = np.clip((X - probe.mean_) / probe.scale_, -CLIP, CLIP)
     gradient = np.empty_like(parameters)
-    layers = network.layers_of(parameters)
-    gradient_layers = network.layers_of(gradient)
     for rows in (order[:16], order[16:]):
-        network.backward(layers, standard[rows], y[rows] * 1.0, gradient_layers)
-        adam_step(parameters, gradient, state, 1e-3)
+        layers, gradient_layers = network.layers_of(parameters), network.layers_of(gradient)
+        network.backward(layers, standardised[rows], y[rows], gradient_layers)
+        adam_step(parameters, gradient, adam, 1e-3)
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 
 
-def test_probes_of_unlike_settings_are_refused(learnable):
-    rows = np.arange(len(learnable.X))
+def test_probes_that_differ_in_more_than_their_seeds_are_refused(films):
+    rows = np.arange(len(films.X))
     with pytest.raises(ValueError, match="random_state"):
-        fit_many([MLPProbe(4), MLPProbe(5)], learnable.X, y_of(learnable), [rows, rows])
+        fit_many([MLPProbe(4), MLPProbe(5)], films.X, y_of(films), [rows, rows])
 
 
-def test_training_rows_of_one_class_are_refused(learnable):
-    y = y_of(learnable)
+def test_training_rows_of_one_class_are_refused(films):
+    y = y_of(films)
     rows = np.arange(len(y))
     negatives = np.flatnonzero(y == 0)
     with pytest.raises(ValueError, match="two classes"):
-        fit_many([MLPProbe(4), MLPProbe(4)], learnable.X, y, [rows, negatives])
+        fit_many([MLPProbe(4), MLPProbe(4)], films.X, y, [rows, negatives])
 
 
-def test_validation_rows_that_are_trained_on_are_refused(learnable):
-    rows = np.arange(len(learnable.X))
+def test_validation_rows_that_are_trained_on_are_refused(films):
+    rows = np.arange(len(films.X))
     trained_on = np.array([3])
     with pytest.raises(ValueError, match="trained on"):
-        fit_many([MLPProbe(4)], learnable.X, y_of(learnable), [rows], validation=[trained_on])
+        fit_many([MLPProbe(4)], films.X, y_of(films), [rows], validation=[trained_on])

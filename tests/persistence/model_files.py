@@ -17,17 +17,19 @@ from obygaze_models.persistence.estimators import N_LEVELS
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state
 
 PROVENANCE = toy_provenance("descriptors", storage={"pooled": "float32"}, source={"name": "planted"})
-FROZEN = read_model(Path(__file__).parent / "frozen" / "protocol_4_mlp.model").card
+FROZEN_CARD = read_model(Path(__file__).parent / "frozen" / "protocol_4_mlp.model").card
 
 
-def fitted(variant="strict", dtype=np.float32, n_features=3, n_hidden=2):
+def fitted_probe_and_rows(variant="strict", dtype=np.float32):
+    """Train a perceptron on 40 clips of 3 features; return it and the features."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, n_features)).astype(dtype)
+    X = rng.normal(size=(40, 3)).astype(dtype)
     y = (X[:, 0] + 0.5 * rng.normal(size=40) > 0.5).astype(np.int64)
-    return MLPProbe(n_hidden, variant=variant, max_epochs=5, learning_rate=0.05).fit(X, y), X
+    return MLPProbe(2, variant=variant, max_epochs=5, learning_rate=0.05).fit(X, y), X
 
 
-def card_of(probe, **changed):
+def card_of_probe(probe, **changed):
+    """Make the card of a probe; `changed` are fields that it has besides, or otherwise."""
     fields = {
         "parameters": to_state(probe).parameters,
         "threshold": 0.125,
@@ -35,39 +37,43 @@ def card_of(probe, **changed):
         "provenance": PROVENANCE,
         "provenance_sha256": features_digest(PROVENANCE),
     }
-    return replace(FROZEN, **fields | changed)
+    return replace(FROZEN_CARD, **fields | changed)
 
 
-def about_of(probe):
-    d = probe.n_features_in_
+def other_arrays_of(probe):
+    """Make the arrays that a file has besides the model's own: of calibration, reach and training films."""
+    n_features = probe.n_features_in_
     return {
         "calibration_draws": np.array([[1.0, 0.5], [1.1, 0.4]]),
-        "reach_mean": np.zeros(d),
-        "reach_scale": np.ones(d),
+        "reach_mean": np.zeros(n_features),
+        "reach_scale": np.ones(n_features),
         "reach_distances": np.linspace(0.5, 2, N_LEVELS),
         "trained_rows": np.arange(96, dtype=np.uint8).reshape(6, 1, 16),
-        "trained_row_films": np.arange(6) % len(FROZEN.movies),
+        "trained_row_films": np.arange(6) % len(FROZEN_CARD.movies),
     }
 
 
-def packed(probe, **changed):
-    return pack(card_of(probe, **changed), to_state(probe).arrays, about_of(probe))
+def model_file_of(probe, **changed):
+    """Return the bytes of a probe's model file; `changed` are fields of its card."""
+    return pack(card_of_probe(probe, **changed), to_state(probe).arrays, other_arrays_of(probe))
 
 
-PROBE, X = fitted()
-GOOD = packed(PROBE)
+PROBE, X = fitted_probe_and_rows()
+MODEL_FILE = model_file_of(PROBE)
 
 
-def members(data=GOOD):
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+def members_of(archive=MODEL_FILE):
+    """Return the content of each member of a zip archive by its name."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        return {name: opened.read(name) for name in opened.namelist()}
 
 
-def zipped(parts, compression=zipfile.ZIP_STORED):
+def zip_archive_of(members, compression=zipfile.ZIP_STORED):
+    """Write a zip archive of members: a dictionary, or pairs of a name and its content."""
     buffer = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(buffer, "w", compression) as archive:
         warnings.simplefilter("ignore")  # of duplicate names, which are the point
-        for name, data in parts.items() if isinstance(parts, dict) else parts:
+        for name, data in members.items() if isinstance(members, dict) else members:
             member = zipfile.ZipInfo(name)
             member.compress_type = compression
             member.create_system = 3
@@ -76,22 +82,27 @@ def zipped(parts, compression=zipfile.ZIP_STORED):
     return buffer.getvalue()
 
 
-def edited(**changes):
-    """A file whose card has other fields, else the same; None takes a field out."""
-    parts = members()
-    card = json.loads(parts[CARD]) | changes
-    card = {name: value for name, value in card.items() if value is not None}
-    return zipped(parts | {CARD: json.dumps(card).encode()})
+def model_file_with_card(**changes):
+    """Return the bytes of a model file with these fields in its card; None takes a field out."""
+    fields = json.loads(members_of()[CARD]) | changes
+    card = {name: value for name, value in fields.items() if value is not None}
+    return model_file_with({CARD: json.dumps(card).encode()})
 
 
-def read(tmp_path, data):
+def model_file_with(members):
+    """Return the bytes of a model file in which these members are added or replaced."""
+    return zip_archive_of(members_of() | members)
+
+
+def read_and_construct_bytes(tmp_path, data):
+    """Write bytes to `some.model` and read this file as `read_and_construct` does."""
     path = tmp_path / "some.model"
     path.write_bytes(data)
-    return whole(path)
+    return read_and_construct(path)
 
 
-def whole(path):
-    """Both phases: audit, then construct."""
+def read_and_construct(path):
+    """Read a model file, make its estimator (which checks the arrays), and return the file."""
     model = read_model(path)
     construct(model)
     return model

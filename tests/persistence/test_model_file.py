@@ -15,76 +15,103 @@ from obygaze_models.persistence.card import PROTOCOL, features_digest
 from obygaze_models.persistence.model_file import construct, pack, read_model, to_state, write_model
 from obygaze_models.prediction.saved_model import load_model
 
-from .model_files import FROZEN as FROZEN_MLP
-from .model_files import GOOD, PROVENANCE, about_of, card_of, edited, fitted, packed, read
+from .model_files import (
+    FROZEN_CARD,
+    MODEL_FILE,
+    PROVENANCE,
+    card_of_probe,
+    fitted_probe_and_rows,
+    model_file_of,
+    model_file_with_card,
+    other_arrays_of,
+    read_and_construct_bytes,
+)
 
-FROZEN = Path(__file__).parent / "frozen"
+FROZEN_FILES = Path(__file__).parent / "frozen"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_a_model_comes_back_to_the_bit(tmp_path, variant, dtype):
-    probe, rows = fitted(variant, dtype)
+    probe, rows = fitted_probe_and_rows(variant, dtype)
     probe.threshold_ = 0.125
-    write_model(tmp_path / "new" / "a.model", card_of(probe), to_state(probe).arrays, about_of(probe))
+    write_model(
+        tmp_path / "new" / "a.model", card_of_probe(probe), to_state(probe).arrays, other_arrays_of(probe)
+    )
     model = read_model(tmp_path / "new" / "a.model")
     read_again = construct(model)
     assert read_again.decision_function(rows).tobytes() == probe.decision_function(rows).tobytes()
     assert np.array_equal(read_again.predict(rows), probe.predict(rows))
     assert read_again.get_params() == probe.get_params()
-    assert (
-        len(read_again.curve_.train_loss) == len(read_again.curve_.validation_loss) == 0
-    )  # which are not kept
-    assert model.card == card_of(probe)
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["a.model"]
+    assert model.card == card_of_probe(probe)
 
 
-def test_the_same_model_is_the_same_bytes(tmp_path):
-    assert packed(fitted()[0]) == GOOD
-    # A file that was read can be written again as it was.
-    model = read(tmp_path, GOOD)
-    assert pack(model.card, model.arrays, model.other_arrays) == GOOD
+def test_a_model_file_has_no_training_curve(tmp_path):
+    curve = construct(read_and_construct_bytes(tmp_path, MODEL_FILE)).curve_
+    assert len(curve.train_loss) == 0
+    assert len(curve.validation_loss) == 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
-def test_a_link_that_a_person_names_is_followed(tmp_path):
-    model = read(tmp_path, GOOD)
+def test_writing_a_model_leaves_nothing_beside_it(tmp_path):
+    probe, _ = fitted_probe_and_rows()
+    write_model(
+        tmp_path / "new" / "a.model", card_of_probe(probe), to_state(probe).arrays, other_arrays_of(probe)
+    )
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.model"]
+
+
+def test_a_model_that_is_trained_again_has_the_same_file():
+    probe_trained_again, _ = fitted_probe_and_rows()
+    assert model_file_of(probe_trained_again) == MODEL_FILE
+
+
+def test_a_file_that_was_read_is_written_again_as_it_was(tmp_path):
+    model = read_and_construct_bytes(tmp_path, MODEL_FILE)
+    assert pack(model.card, model.arrays, model.other_arrays) == MODEL_FILE
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="making links needs a permission on Windows")
+def test_a_path_to_a_model_may_be_a_link(tmp_path):
+    model = read_and_construct_bytes(tmp_path, MODEL_FILE)
     (tmp_path / "link.model").symlink_to("some.model")
     assert read_model(tmp_path / "link.model").card == model.card
 
 
-def test_clips_of_one_distance_are_in_rising_order_too(tmp_path):
-    model = read(tmp_path, GOOD)
+def test_equal_reach_distances_pass_the_check_that_they_rise(tmp_path):
+    model = read_and_construct_bytes(tmp_path, MODEL_FILE)
     equal_distances = np.ones_like(model.other_arrays["reach_distances"])
     other_arrays = dict(model.other_arrays) | {"reach_distances": equal_distances}
-    assert read(tmp_path, pack(model.card, model.arrays, other_arrays)).card == model.card
+    assert read_and_construct_bytes(tmp_path, pack(model.card, model.arrays, other_arrays)).card == model.card
 
 
 def test_no_time_or_machine_is_in_the_file():
-    with zipfile.ZipFile(io.BytesIO(GOOD)) as archive:
+    unix = 3
+    with zipfile.ZipFile(io.BytesIO(MODEL_FILE)) as archive:
         for member in archive.infolist():
             assert member.date_time == (1980, 1, 1, 0, 0, 0)
-            assert (member.create_system, member.extra, member.comment) == (3, b"", b"")
+            assert (member.create_system, member.extra, member.comment) == (unix, b"", b"")
 
 
-def test_the_digest_of_features_is_of_what_makes_numbers_differ():
-    other_words = PROVENANCE | {"contact": "me", "source": {"name": "other"}}
+def test_the_digest_of_features_depends_on_the_weights_but_not_on_the_contact_or_the_corpus():
+    other_contact_and_corpus = PROVENANCE | {"contact": "me", "source": {"name": "other"}}
     other_weights = PROVENANCE | {"weights_sha256": "a" * 64}
-    assert features_digest(other_words) == features_digest(PROVENANCE)
+    assert features_digest(other_contact_and_corpus) == features_digest(PROVENANCE)
     assert features_digest(other_weights) != features_digest(PROVENANCE)
 
 
-def test_frozen_files_of_every_kind_are_read_as_they_were():
-    """Frozen files are never made anew: a change that needs that needs a new number and new files."""
-    names = sorted(path.name for path in FROZEN.glob("*.model"))
+def test_frozen_files_of_every_kind_give_the_scores_that_they_gave_when_they_were_made():
+    """The files are never replaced: another format gets a new protocol number and new files."""
+    names = sorted(path.name for path in FROZEN_FILES.glob("*.model"))
     assert {name.split("_")[1] for name in names} == {str(PROTOCOL)}
     for name in names:
-        model = load_model(FROZEN / name)
-        expected = json.loads((FROZEN / name).with_suffix(".json").read_text("utf-8"))
+        model = load_model(FROZEN_FILES / name)
+        expected = json.loads((FROZEN_FILES / name).with_suffix(".json").read_text("utf-8"))
         rows = np.array(expected["X"], dtype=np.float32)
         np.testing.assert_allclose(model.logits(rows), expected["scores"], rtol=1e-6)
+        # NaN for a model that does not know how far its training clips are from each other.
+        share_of_training_clips_nearer = expected.get("unlike", np.nan)
         np.testing.assert_allclose(
-            model.out_of_distribution_share(rows), expected.get("unlike", np.nan), rtol=1e-6
+            model.out_of_distribution_share(rows), share_of_training_clips_nearer, rtol=1e-6
         )
         if "values" in expected:
             np.testing.assert_allclose(model.concept_values(rows), expected["values"], rtol=1e-6)
@@ -93,31 +120,36 @@ def test_frozen_files_of_every_kind_are_read_as_they_were():
 
 def test_a_card_says_which_levels_its_calibration_has_not_seen():
     card = structs.replace(
-        FROZEN_MLP,
+        FROZEN_CARD,
         population=None,
         codebook={"name": "obygaze12", "digest": ""},
-        target=FROZEN_MLP.target | {"classes": [["EN"], ["S"]]},
+        target=FROZEN_CARD.target | {"classes": [["EN"], ["S"]]},
     )
-    assert (card.population, card.levels_left_out) == (None, ("HN",))
-    assert structs.replace(card, codebook={"name": "of a lab"}).levels_left_out is None
-    assert structs.replace(card, target=card.target | {"name": "scale:calm"}).levels_left_out == ()
-    population = {"levels_left_out": ["S"]}
-    assert structs.replace(card, population=population).levels_left_out == ("S",)
+    assert card.levels_left_out == ("HN",)  # of EN, HN and S, which the codebook has
+    of_unknown_codebook = structs.replace(card, codebook={"name": "of a lab"})
+    assert of_unknown_codebook.levels_left_out is None
+    of_a_scale = structs.replace(card, target=card.target | {"name": "scale:calm"})
+    assert of_a_scale.levels_left_out == ()
+    with_its_own_statement = structs.replace(card, population={"levels_left_out": ["S"]})
+    assert with_its_own_statement.levels_left_out == ("S",)
 
 
-def test_a_card_tells_whether_films_left_out_show_skill():
-    skilled = read_model(FROZEN / "protocol_4_mlp.model").card
-    assert skilled.evidence["auc_low"] > 0.5
-    assert not skilled.no_skill
-    doubtful = skilled.evidence | {"auc_low": 0.4, "p_skilled": 0.6}
-    assert structs.replace(skilled, evidence=doubtful).no_skill
-    assert not structs.replace(skilled, evidence=doubtful | {"p_skilled": 0.95}).no_skill
-    assert structs.replace(skilled, evidence=doubtful | {"auc_low": None, "p_skilled": None}).no_skill
-    assert not structs.replace(skilled, evidence=None).no_skill
+@pytest.mark.parametrize(
+    ("auc_low", "p_skilled", "no_skill"),
+    [(0.6, 0.6, False), (0.4, 0.6, True), (0.4, 0.95, False), (None, None, True)],
+    ids=["AUC above chance", "neither", "probably skilled", "both undefined"],
+)
+def test_films_left_out_show_skill_by_an_auc_above_chance_or_a_high_p_skilled(auc_low, p_skilled, no_skill):
+    evidence = FROZEN_CARD.evidence | {"auc_low": auc_low, "p_skilled": p_skilled}
+    assert structs.replace(FROZEN_CARD, evidence=evidence).no_skill is no_skill
+
+
+def test_a_card_without_evidence_is_not_called_one_without_skill():
+    assert not structs.replace(FROZEN_CARD, evidence=None).no_skill
 
 
 @pytest.mark.parametrize("number", range(1, PROTOCOL))
-def test_a_file_of_an_older_format_is_refused_with_the_line_that_makes_it_anew(tmp_path, number):
-    task = FROZEN_MLP.target["name"]
+def test_a_file_of_an_older_format_is_refused_with_the_command_that_trains_the_model_again(tmp_path, number):
+    task = FROZEN_CARD.target["name"]
     with pytest.raises(ModelError, match=f"obygaze evaluate MANIFEST STORE --task {task} --save mlp --out"):
-        read(tmp_path, edited(protocol_number=number))
+        read_and_construct_bytes(tmp_path, model_file_with_card(protocol_number=number))

@@ -27,14 +27,13 @@ from obygaze_models.persistence.zoo_list import (
 )
 from tests.exchange.conftest import bucket, s3_endpoint  # noqa: F401 - fixtures
 from tests.exchange.test_hub import COMMIT, HubHandler
-from tests.persistence.model_files import edited
+from tests.persistence.model_files import model_file_with_card
 from tests.planted_models import corpus, make_shelf
 from tests.process import python
 from tests.store.serving import serving
 
 pytest.importorskip("obstore")
-FROZEN = Path(__file__).parent / "frozen" / "protocol_4_attentive.model"
-
+MODEL_WITHOUT_LICENCE = Path(__file__).parent / "frozen" / "protocol_4_attentive.model"
 
 NOTES = "**Length alone does as well.**"
 
@@ -62,10 +61,10 @@ def zoo(paths, tmp_path):
 
 
 @pytest.fixture
-def site(zoo):
+def server(zoo):
     """A server of the zoo."""
-    with serving(zoo) as site:
-        yield site
+    with serving(zoo) as server:
+        yield server
 
 
 @pytest.fixture(params=[True, False], ids=["with obstore", "without obstore"])
@@ -81,20 +80,20 @@ def problems_of(zoo):
 
 
 @pytest.mark.usefixtures("obstore")
-def test_models_are_listed_by_their_name_and_version(site):
-    assert [entry.label for entry in read_zoo(site.url)] == [
+def test_models_are_listed_by_their_name_and_version(server):
+    assert [entry.label for entry in read_zoo(server.url)] == [
         "lab-linear@1.0.0",
         "lab-mlp@0.9.0",
         "lab-mlp@0.10.0",
     ]
-    assert problems_of(site.url) == []
+    assert problems_of(server.url) == []
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_model_is_pulled_to_the_byte(paths, site, tmp_path):
+def test_a_model_is_pulled_to_the_byte(paths, server, tmp_path):
     progress = []
     path = pull_model(
-        "lab-linear", tmp_path / "theirs", zoo=site.url, progress=lambda *done: progress.append(done)
+        "lab-linear", tmp_path / "theirs", zoo=server.url, progress=lambda *done: progress.append(done)
     )
     assert path.read_bytes() == paths["linear"].read_bytes()
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
@@ -103,24 +102,24 @@ def test_a_model_is_pulled_to_the_byte(paths, site, tmp_path):
 
 
 @pytest.mark.usefixtures("obstore")
-def test_the_newest_version_of_a_model_is_pulled(site, tmp_path):
-    assert pull_model("lab-mlp", tmp_path / "theirs", zoo=site.url).name == "lab-mlp-0.10.0.model"
+def test_the_newest_version_of_a_model_is_pulled(server, tmp_path):
+    assert pull_model("lab-mlp", tmp_path / "theirs", zoo=server.url).name == "lab-mlp-0.10.0.model"
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_model_by_name_predicts_as_its_file(paths, unseen_film, site, monkeypatch):
-    monkeypatch.setenv("OBYGAZE_ZOO", site.url)
+def test_a_model_by_name_predicts_as_its_file(paths, unseen_film, server, monkeypatch):
+    monkeypatch.setenv("OBYGAZE_ZOO", server.url)
     by_name = om.predict(om.load_model("lab-linear@1.0.0"), unseen_film)
     by_path = om.predict(om.load_model(paths["linear"]), unseen_film)
     assert by_name.to_csv() == by_path.to_csv()
 
 
 @pytest.mark.usefixtures("obstore")
-def test_a_list_of_four_megabytes_is_refused(zoo, site):
+def test_a_list_of_four_megabytes_is_refused(zoo, server):
     with (zoo / LIST).open("ab") as file:
         file.write(b"#" * (1 << 22))
     with pytest.raises(ModelError, match="more than"):
-        read_zoo(site.url)
+        read_zoo(server.url)
 
 
 def test_an_entry_says_what_the_card_says(paths, zoo):
@@ -151,19 +150,19 @@ def test_an_entry_has_the_cards_scores(paths, zoo):
 
 def test_a_page_has_its_parts_in_order(zoo):
     page = (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
-    parts = [
-        "license: cc-by-4.0",
-        "(violent against calm)",
-        NOTES,
-        "How well",
-        "AUC within a film",
-        "fails",
-        "must not be used",
-        "Trained on",
-        read_zoo(zoo)[0].sha256,
-        "CC-BY-4.0. us",
-    ]
-    places = [page.index(part) for part in parts]
+    phrase_of_part = {
+        "metadata": "license: cc-by-4.0",
+        "task": "(violent against calm)",
+        "notes of the lab": NOTES,
+        "scores": "How well",
+        "row of the scores": "AUC within a film",
+        "limits": "fails",
+        "misuse": "must not be used",
+        "corpus": "Trained on",
+        "digest": read_zoo(zoo)[0].sha256,
+        "licence and citation": "CC-BY-4.0. us",
+    }
+    places = [page.index(phrase) for phrase in phrase_of_part.values()]
     assert places == sorted(places)
 
 
@@ -181,56 +180,51 @@ def test_a_file_has_a_page_without_a_zoo(paths):
     assert "must not be used" in describe_model(str(paths["mlp"]))[1]
 
 
-def test_a_flipped_byte_is_refused_by_pulling(site, tmp_path):
-    site.flips.add(".model")
+def test_a_flipped_byte_is_refused_by_pulling(server, tmp_path):
+    server.damaged_files.add(".model")
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
     assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
 
 
-def test_a_flipped_byte_is_refused_by_loading(site):
-    site.flips.add(".model")
+def test_a_flipped_byte_is_refused_by_loading(server):
+    server.damaged_files.add(".model")
     with pytest.raises(ModelError):
-        om.load_model("lab-linear", zoo=site.url)
+        om.load_model("lab-linear", zoo=server.url)
 
 
-def test_a_flipped_byte_is_found_by_verifying(site):
-    site.flips.add(".model")
-    assert problems_of(site.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
+def test_a_flipped_byte_is_found_by_verifying(server):
+    server.damaged_files.add(".model")
+    assert problems_of(server.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
 
 
 @pytest.mark.long
-def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, site, tmp_path, monkeypatch):
-    monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)
+def test_a_pull_that_breaks_off_resumes_where_it_stopped(zoo, server, tmp_path, monkeypatch):
+    monkeypatch.setattr(objects, "FIRST_WAIT_S", 0.001)  # between two attempts
     content = (zoo / "lab-linear-1.0.0.model").read_bytes()
-    site.drops[".model"] = 100
+    server.n_breaks_left[".model"] = 100  # the next 100 answers break off
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=site.url)
+        pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
     (partial,) = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
-    n_bytes = partial.stat().st_size
-    assert 0 < n_bytes < len(content)
+    n_bytes_at_the_stop = partial.stat().st_size
+    assert 0 < n_bytes_at_the_stop < len(content)
 
-    site.drops.clear()
-    site.sent = 0
-    progress = []
-    path = pull_model(
-        "lab-linear", tmp_path / "theirs", zoo=site.url, progress=lambda *done: progress.append(done)
-    )
+    server.n_breaks_left.clear()
+    path = pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
 
     assert path.read_bytes() == content
     assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["lab-linear-1.0.0.model"]
-    assert progress[-1] == (len(content), len(content))
-    ranges = [ranges for _, path, ranges in site.asked if path.endswith(".model")]
-    assert ranges[-1].startswith(f"bytes={n_bytes}-")
+    ranges_asked_for = [ranges for _, path, ranges in server.requests if path.endswith(".model")]
+    assert ranges_asked_for[-1].startswith(f"bytes={n_bytes_at_the_stop}-")
 
 
-def test_another_whole_model_in_the_place_of_the_listed_one_is_refused(zoo, tmp_path):
-    """Its own digests hold: that it is another tells the list's alone."""
+def test_a_sound_file_of_another_model_than_the_listed_one_is_refused(zoo, tmp_path):
+    """The file's own digests and the listed size are right: only the listed digest differs."""
     listed = find_entry("lab-linear", zoo)
     mlp = find_entry("lab-mlp", zoo)
     shutil.copy(zoo / mlp.file, zoo / listed.file)
-    of_the_size_of_the_other = msgspec.structs.replace(listed, octets=mlp.octets)
-    (zoo / LIST).write_bytes(write_list([of_the_size_of_the_other]))
+    with_the_size_of_mlp = msgspec.structs.replace(listed, octets=mlp.octets)
+    (zoo / LIST).write_bytes(write_list([with_the_size_of_mlp]))
     with pytest.raises(ModelError, match="digest"):
         om.load_model("lab-linear", zoo=zoo)
     with pytest.raises(ModelError):
@@ -238,13 +232,23 @@ def test_another_whole_model_in_the_place_of_the_listed_one_is_refused(zoo, tmp_
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
 
 
-def test_a_file_that_sends_more_than_was_listed_is_given_up_before_it_fills_a_disk(zoo, tmp_path):
+@pytest.fixture
+def overgrown_size(zoo):
+    """Make the file of lab-linear 64 MiB long, far longer than the list says; return this size in bytes."""
     size = 64 << 20
-    os.truncate(zoo / "lab-linear-1.0.0.model", size)
+    os.truncate(zoo / "lab-linear-1.0.0.model", size)  # appends zeros
+    return size
+
+
+def test_pulling_stops_soon_after_the_listed_size_of_a_file(zoo, overgrown_size, tmp_path):
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
     partial = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in partial) < size / 4
+    assert sum(path.stat().st_size for path in partial) < overgrown_size / 4
+
+
+@pytest.mark.usefixtures("overgrown_size")
+def test_a_file_longer_than_listed_is_not_loaded(zoo):
     with pytest.raises(ModelError):
         om.load_model("lab-linear", zoo=zoo)
 
@@ -275,7 +279,7 @@ def test_a_name_with_spaces_or_a_version_in_words_is_refused(paths, zoo, name, v
     assert contents(zoo) == before
 
 
-def test_pulling_again_keeps_the_file(zoo, tmp_path):
+def test_pulling_again_removes_what_a_killed_pull_has_left(zoo, tmp_path):
     path = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
     left_by_a_killed_pull = path.with_name(f"{path.name}{PARTIAL_SUFFIX}")
     left_by_a_killed_pull.mkdir()
@@ -292,12 +296,12 @@ def test_pulling_does_not_replace_another_file_of_its_name(zoo, tmp_path):
     assert other.read_bytes() == b"mine"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
 @pytest.mark.skipif(
-    os.environ.get("SIMULATED", os.name) in {"windows", "nt"}, reason="Windows makes links for few"
+    os.environ.get("SIMULATED", os.name) in {"windows", "nt"},
+    reason="making links needs a permission on Windows",
 )
 @pytest.mark.parametrize("target", ["/dev/zero", "elsewhere.toml", "nowhere"])
-def test_a_list_that_is_a_link_is_called_one(zoo, tmp_path, target):
+def test_a_list_that_is_a_link_is_refused_as_a_link(zoo, tmp_path, target):
     (tmp_path / "elsewhere.toml").write_bytes((zoo / LIST).read_bytes())
     (zoo / LIST).unlink()
     (zoo / LIST).symlink_to(tmp_path / target)
@@ -312,8 +316,8 @@ def test_a_model_is_not_called_what_some_systems_cannot_write(paths, tmp_path, n
     assert not (tmp_path / "zoo").exists()
 
 
-def test_a_list_of_dots_says_what_is_wrong(zoo):
-    (zoo / LIST).write_text("a" + ".a" * 20_000 + " = 1\n")
+def test_a_list_with_a_name_of_too_many_parts_is_refused(zoo):
+    (zoo / LIST).write_text("a" + ".a" * 20_000 + " = 1\n")  # a TOML key that is nested as deep
     with pytest.raises(ModelError, match="parts"):
         read_zoo(zoo)
 
@@ -327,11 +331,15 @@ def test_a_models_file_may_be_a_link_in_its_list(zoo, tmp_path):
     assert pulled.read_bytes() == path.read_bytes()
 
 
-def test_a_listed_model_that_cannot_be_made_is_found(zoo):
-    data = edited(licence="MIT", parameters={})
-    entry = entry_of(audit("x", data).card, data, "lab-none", "1.0.0", sha256_of(b""))
-    (zoo / entry.file).write_bytes(data)
-    (zoo / entry.page).write_bytes(b"")
+MODEL_WITHOUT_PARAMETERS = model_file_with_card(licence="MIT", parameters={})
+
+
+def test_verifying_finds_a_listed_model_without_parameters(zoo):
+    page = b""
+    card = audit("x", MODEL_WITHOUT_PARAMETERS).card
+    entry = entry_of(card, MODEL_WITHOUT_PARAMETERS, "lab-none", "1.0.0", sha256_of(page))
+    (zoo / entry.file).write_bytes(MODEL_WITHOUT_PARAMETERS)
+    (zoo / entry.page).write_bytes(page)
     (zoo / LIST).write_bytes(write_list([entry]))
     ((_, problem),) = verify_models(zoo)
     assert "n_epochs" in problem
@@ -362,7 +370,8 @@ def test_a_list_that_lies_about_a_card_is_found(zoo):
         "no TOML",
     ],
 )
-def test_a_list_that_is_none_is_refused(zoo, before, after):
+def test_a_list_that_was_changed_into_an_invalid_one_is_refused(zoo, before, after):
+    # Where lab-mlp has a version 1.0.0 too, renaming lab-linear lists one model twice.
     text = (zoo / LIST).read_text("utf-8").replace("0.9.0", "1.0.0")
     (zoo / LIST).write_text(text.replace(before, after), "utf-8")
     with pytest.raises(ModelError):
@@ -383,7 +392,7 @@ def test_a_name_that_is_not_listed_is_refused(zoo, name):
         find_entry(name, zoo)
 
 
-def test_a_file_comes_before_a_listed_model_of_its_name(paths, zoo, tmp_path, monkeypatch):
+def test_a_file_is_preferred_to_a_listed_model_of_its_name(paths, zoo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(paths["mlp"], "lab-linear")
     assert om.load_model("lab-linear", zoo=zoo).card.model == "mlp"
@@ -396,28 +405,29 @@ def test_without_a_setting_the_zoo_is_the_projects(monkeypatch):
 
 def test_a_model_without_a_licence_is_not_shared(tmp_path):
     with pytest.raises(ModelError):
-        push_model(FROZEN, tmp_path / "zoo", "mine")
+        push_model(MODEL_WITHOUT_LICENCE, tmp_path / "zoo", "mine")
     assert not (tmp_path / "zoo").exists()
 
 
-def test_a_model_that_cannot_be_made_is_not_shared(tmp_path):
-    (tmp_path / "of-nothing.model").write_bytes(edited(licence="MIT", parameters={}))
+def test_a_model_without_parameters_is_not_shared(tmp_path):
+    path = tmp_path / "without-parameters.model"
+    path.write_bytes(MODEL_WITHOUT_PARAMETERS)
     with pytest.raises(ModelError):
-        push_model(tmp_path / "of-nothing.model", tmp_path / "zoo", "mine")
+        push_model(path, tmp_path / "zoo", "mine")
     assert not (tmp_path / "zoo").exists()
 
 
-def test_two_pulls_at_once_are_one_file_and_a_line(zoo, tmp_path, monkeypatch):
+def test_a_second_pull_while_the_first_still_downloads_is_refused(zoo, tmp_path, monkeypatch):
     begun = threading.Event()
     go_on = threading.Event()
-    real = sharing.download_file
+    download_file = sharing.download_file
 
-    def slow(*arguments):
+    def wait_and_download(*arguments):
         begun.set()
         go_on.wait(60)
-        real(*arguments)
+        download_file(*arguments)
 
-    monkeypatch.setattr(sharing, "download_file", slow)
+    monkeypatch.setattr(sharing, "download_file", wait_and_download)
     first = threading.Thread(target=pull_model, args=("lab-linear", tmp_path), kwargs={"zoo": zoo})
     first.start()
     begun.wait(60)
@@ -428,14 +438,16 @@ def test_two_pulls_at_once_are_one_file_and_a_line(zoo, tmp_path, monkeypatch):
     assert (tmp_path / "lab-linear-1.0.0.model").is_file()
 
 
-def test_pushes_at_once_are_both_listed_and_a_version_stays_what_it_was(paths, tmp_path, monkeypatch):
-    """Three push: `linear` as a, and while it writes `mlp` as b and as a; the last one is refused."""
+def test_of_three_pushes_at_once_only_the_one_of_a_name_that_is_taken_is_refused(
+    paths, tmp_path, monkeypatch
+):
+    """While `linear` is being written as a, `mlp` is pushed as b and as a: the last one is refused."""
     first_writes = threading.Event()
     go_on = threading.Event()
     write_once = objects.write_once
     refusals = []
 
-    def slow(*arguments):
+    def wait_and_write(*arguments):
         first_writes.set()
         go_on.wait(60)
         return write_once(*arguments)
@@ -446,7 +458,7 @@ def test_pushes_at_once_are_both_listed_and_a_version_stays_what_it_was(paths, t
         except ModelError as error:
             refusals.append(str(error))
 
-    monkeypatch.setattr(objects, "write_once", slow)
+    monkeypatch.setattr(objects, "write_once", wait_and_write)
     linear_as_a = threading.Thread(target=push, args=("linear", "a"))
     mlp_as_b = threading.Thread(target=push, args=("mlp", "b"))
     mlp_as_a = threading.Thread(target=push, args=("mlp", "a"))
@@ -509,7 +521,7 @@ def test_notes_of_a_version_are_not_replaced(zoo, paths):
         push_model(paths["linear"], zoo, "lab-linear", notes="For hiring.")
 
 
-def test_a_version_whose_file_is_there_unlisted_is_not_replaced(zoo, paths):
+def test_a_file_that_is_not_listed_is_not_replaced_by_a_push(zoo, paths):
     unlisted = zoo / "new-1.0.0.model"
     unlisted.write_bytes(b"of a push that was killed, or of another tool")
     with pytest.raises(ModelError, match=unlisted.name):
@@ -531,43 +543,43 @@ def test_a_list_on_s3(paths, tmp_path):
 
 
 @pytest.fixture
-def pushes_between(paths, monkeypatch):
-    """Names under which somebody else pushes `linear` to s3://bucket/raced, the last one first.
+def names_pushed_by_another_lab(paths, monkeypatch):
+    """Return a list; whenever the list of s3://bucket/raced is read, its last name is taken off and pushed.
 
-    Each push ends between another one's reading of the list and its writing.
+    Another lab thus pushes `linear` under this name after a push has read the list and before it writes.
     """
     names = []
     read_tagged = ObstoreFiles.read_tagged
 
-    def read_and_be_beaten(files, name, *most, **part):
+    def read_and_let_another_lab_push(files, name, *most, **part):
         try:
             return read_tagged(files, name, *most, **part)
         finally:
             if names:
                 push_model(paths["linear"], "s3://bucket/raced", names.pop(), "1.0.0")
 
-    monkeypatch.setattr(ObstoreFiles, "read_tagged", read_and_be_beaten)
+    monkeypatch.setattr(ObstoreFiles, "read_tagged", read_and_let_another_lab_push)
     return names
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_push_to_s3_that_lost_a_race_repeats(paths, pushes_between):
-    pushes_between += ["b", "c"]
+def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(paths, names_pushed_by_another_lab):
+    names_pushed_by_another_lab += ["b", "c"]
     push_model(paths["mlp"], "s3://bucket/raced", "a")
     assert [entry.label for entry in read_zoo("s3://bucket/raced")] == ["a@1.0.0", "b@1.0.0", "c@1.0.0"]
     assert problems_of("s3://bucket/raced") == []
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_push_to_s3_that_lost_its_name_is_refused(paths, pushes_between):
-    pushes_between.append("lost")
+def test_a_push_to_s3_is_refused_when_its_name_was_taken_meanwhile(paths, names_pushed_by_another_lab):
+    names_pushed_by_another_lab.append("taken")
     with pytest.raises(ModelError):
-        push_model(paths["mlp"], "s3://bucket/raced", "lost")
+        push_model(paths["mlp"], "s3://bucket/raced", "taken")
     assert problems_of("s3://bucket/raced") == []
-    assert om.load_model("lost", zoo="s3://bucket/raced").card.model == "linear"
+    assert om.load_model("taken", zoo="s3://bucket/raced").card.model == "linear"
 
 
-CLIENT = """
+PUSH_AND_LOAD_ON_THE_HUB = """
 import sys
 from obygaze_models import load_model, push_model
 print(push_model(sys.argv[1], "hf://datasets/lab/films", "linear").label)
@@ -576,18 +588,19 @@ print(load_model("linear", zoo="hf://datasets/lab/films").card.model)
 
 
 @pytest.mark.long
-def test_a_list_on_the_hub(paths, tmp_path):
-    """Alone it runs the Hub's own client, in a process that knows no other."""
+def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(paths, tmp_path):
+    """It runs in a process of its own, because the Hub's client reads its settings when it is imported."""
     pytest.importorskip("huggingface_hub")
     (tmp_path / "hub").mkdir()
-    with serving(tmp_path / "hub", HubHandler) as site:
-        site.beaten = 2
-        settings = {"HF_ENDPOINT": site.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
-        process = python("-c", CLIENT, paths["linear"], env={**os.environ, **settings})
-        parents = {place for kind, place, _ in site.asked if kind == "PARENT"}
-    assert site.beaten == 0
-    assert parents == {COMMIT}
-    assert process.stdout.split() == ["linear@1.0.0", "linear"]
+    with serving(tmp_path / "hub", HubHandler) as hub:
+        hub.n_commits_to_refuse = 2  # the first two commits are refused
+        settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
+        process = python("-c", PUSH_AND_LOAD_ON_THE_HUB, paths["linear"], env={**os.environ, **settings})
+        parents_of_commits = {commit for kind, commit, _ in hub.requests if kind == "PARENT"}
+    assert hub.n_commits_to_refuse == 0
+    assert parents_of_commits == {COMMIT}
+    label_of_push, model_of_card = process.stdout.split()
+    assert (label_of_push, model_of_card) == ("linear@1.0.0", "linear")
     files = {path.name for path in (tmp_path / "hub").iterdir()}
     assert files == {"linear-1.0.0.md", "linear-1.0.0.model", LIST}
 

@@ -26,10 +26,10 @@ def width_of_band(held_out):
     return (high - low).mean()
 
 
-PLANTED = pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (2.0, -1.0), (0.5, 1.0)])
+PLANTED_SIGMOIDS = pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (2.0, -1.0), (0.5, 1.0)])
 
 
-@PLANTED
+@PLANTED_SIGMOIDS
 def test_a_planted_slope_and_intercept_are_recovered(slope, intercept):
     calibration = Calibration.fit(plant_scores(slope=slope, intercept=intercept), n_draws=10)
     assert calibration.draws.mean(axis=0) == pytest.approx([slope, intercept], abs=0.1)
@@ -37,7 +37,7 @@ def test_a_planted_slope_and_intercept_are_recovered(slope, intercept):
     assert calibration.error < 0.05
 
 
-@PLANTED
+@PLANTED_SIGMOIDS
 def test_probabilities_of_an_unseen_film_are_calibrated(slope, intercept):
     calibration = Calibration.fit(plant_scores(slope=slope, intercept=intercept), n_draws=10)
     unseen_film = plant_scores(slope=slope, intercept=intercept, n_films=1, seed=1)
@@ -45,7 +45,7 @@ def test_probabilities_of_an_unseen_film_are_calibrated(slope, intercept):
     assert calibration_error(unseen_film.y, p) < 0.05
 
 
-def test_twenty_clips_whose_scores_separate_the_classes_are_no_proof_of_more_than_some_90_percent():
+def test_twenty_clips_whose_scores_separate_the_classes_give_probabilities_below_95_percent():
     y = np.tile([0, 1], 10)
     movies = np.repeat(np.arange(4), 5)
     scores = np.where(y == 1, 5.0, -5.0)
@@ -54,7 +54,7 @@ def test_twenty_clips_whose_scores_separate_the_classes_are_no_proof_of_more_tha
     assert 0.8 < calibration.probability([5.0])[0] < 0.95
 
 
-def test_equal_scores_have_the_share_of_positives():
+def test_equal_scores_have_the_share_of_positives_as_probability():
     y = np.tile([0, 1], 10)
     movies = np.repeat(np.arange(4), 5)
     calibration = Calibration.fit(HeldOut(np.ones(20), y, movies))
@@ -65,13 +65,15 @@ def test_equal_scores_have_the_share_of_positives():
     "order", [np.arange(200), np.random.default_rng(0).permutation(200)], ids=["in order", "shuffled"]
 )
 def test_the_calibration_error_does_not_depend_on_the_order_of_clips_of_one_probability(order):
-    """Half of the clips have p .4, and .5 of them are positive; half have p .5, and .25 are positive."""
     p = np.repeat([0.4, 0.5], 100)
-    y = np.repeat([0, 1, 0, 1, 1, 0, 0, 0], 25)
-    assert calibration_error(y[order], p[order]) == pytest.approx((0.1 + 0.25) / 2)
+    half_positive = np.repeat([0, 1, 0, 1], 25)  # of the clips with p .4
+    quarter_positive = np.repeat([1, 0, 0, 0], 25)  # of the clips with p .5
+    y = np.concatenate([half_positive, quarter_positive])
+    expected = np.mean([abs(0.5 - 0.4), abs(0.25 - 0.5)])
+    assert calibration_error(y[order], p[order]) == pytest.approx(expected)
 
 
-def test_the_band_holds_the_probability():
+def test_a_probability_is_inside_its_band():
     held_out = plant_scores(slope=1.0, intercept=0.0, n_films=6, n_clips=200)
     calibration = Calibration.fit(held_out)
     low, high = calibration.band(held_out.scores)
@@ -80,8 +82,8 @@ def test_the_band_holds_the_probability():
     assert (p <= high).all()
 
 
-def test_the_band_is_wider_where_films_differ():
-    """The log odds of films are by turns one lower and one higher than the score."""
+def test_the_band_of_probabilities_is_wider_where_films_differ():
+    """The log odds of every other film are one higher than the score, and those of the others one lower."""
     alike = plant_scores(slope=1.0, intercept=0.0, n_films=6, n_clips=200)
     lower_or_higher = np.where(alike.movies % 2 == 1, 1, -1)
     p = expit(alike.scores + lower_or_higher)
@@ -105,7 +107,7 @@ def shifted_folds():
     return HeldOut(scores, y, movies, training_means=training_means)
 
 
-def test_a_shift_between_folds_does_not_reverse_a_calibration(shifted_folds):
+def test_slopes_are_positive_where_scores_rise_with_the_label_only_within_films(shifted_folds):
     assert np.corrcoef(shifted_folds.scores, shifted_folds.y)[0, 1] < -0.05
     calibration = Calibration.fit(shifted_folds, training_mean=-0.8)
     slopes = calibration.draws[:, 0]
@@ -117,7 +119,7 @@ def test_a_clip_with_the_mean_training_score_has_the_share_of_positives(shifted_
     assert calibration.probability([-0.8])[0] == pytest.approx(shifted_folds.y.mean(), abs=0.06)
 
 
-def test_scores_that_fall_with_the_label_give_every_clip_the_share_of_positives():
+def test_scores_that_fall_with_the_label_give_every_clip_the_share_of_positives_as_probability():
     held_out = plant_scores(slope=-1.0, intercept=0.5, n_films=6, n_clips=100)
     calibration = Calibration.fit(held_out)
     assert calibration.p_skilled < 0.05
@@ -125,19 +127,19 @@ def test_scores_that_fall_with_the_label_give_every_clip_the_share_of_positives(
 
 
 @pytest.mark.long  # simulates
-def test_a_calibration_of_eight_clips_with_random_scores_is_hardly_ever_sure():
-    """A probability is sure above .9 or below .1, and a band is where it does not hold .5."""
+def test_with_random_scores_of_eight_clips_extreme_probabilities_and_bands_without_one_half_are_rare():
     rng = np.random.default_rng(0)
     y = np.tile([0, 1], 4)
     movies = np.repeat(np.arange(4), 2)
-    shares_sure = []
+    shares_extreme = []
+    shares_of_bands_without_half = []
     for _ in range(50):
         calibration = Calibration.fit(HeldOut(rng.normal(size=8), y, movies))
         p = calibration.probability(rng.normal(size=50))
         low, high = calibration.band(rng.normal(size=50))
-        shares_sure.append(((p > 0.9) | (p < 0.1)).mean())
-        shares_sure.append(((low > 0.5) | (high < 0.5)).mean())
-    assert np.mean(shares_sure) < 0.02
+        shares_extreme.append(((p > 0.9) | (p < 0.1)).mean())
+        shares_of_bands_without_half.append(((low > 0.5) | (high < 0.5)).mean())
+    assert np.mean([*shares_extreme, *shares_of_bands_without_half]) < 0.02
 
 
 def test_the_probability_is_the_mean_over_draws_and_the_band_begins_at_their_first_decile():
@@ -149,7 +151,7 @@ def test_the_probability_is_the_mean_over_draws_and_the_band_begins_at_their_fir
     p = calibration.probability(held_out.scores)
     low, high = calibration.band(held_out.scores)
     np.testing.assert_allclose(p, p_of_draws.mean(axis=1))
-    # The band is widened where it would not hold the mean.
+    # Where the mean is below the first decile, the band begins at the mean.
     np.testing.assert_allclose(low, np.minimum(np.quantile(p_of_draws, 0.1, axis=1), p))
     assert (high > low).all()
 
@@ -200,25 +202,35 @@ def test_strange_clips_are_always_flagged():
         assert (training.shares(strange_clips(seed)) > LARGEST_SHARE).all()
 
 
-def test_a_strange_training_clip_does_not_switch_the_flag_off():
+def test_strange_clips_are_flagged_although_a_training_clip_is_far_stranger():
     films = draw_films(0, 6)
     films.X[0] = 1000
     training = OutOfDistribution.fit(films.X, films.movies)
     assert (training.shares(strange_clips(1)) > LARGEST_SHARE).all()
 
 
-def test_a_share_counts_the_training_clips_that_are_nearer():
+def test_a_clip_at_the_median_distance_of_training_clips_has_a_share_of_one_half():
     films = draw_films(0, 6)
     training = OutOfDistribution.fit(films.X, films.movies)
-    assert np.all(np.diff(training.distances) >= 0)
-    median = np.interp(0.5, QUANTILE_LEVELS, training.distances)
-    at_the_median = median * training.scale + training.mean
-    assert training.shares(at_the_median[None])[0] == pytest.approx(0.5, abs=1e-6)
+    median_distance = np.interp(0.5, QUANTILE_LEVELS, training.distances)
+    # The root mean square of its standardised features is this distance, as all of them are.
+    clip = training.mean + median_distance * training.scale
+    assert training.shares(clip[None])[0] == pytest.approx(0.5, abs=1e-6)
 
 
-def test_a_clip_as_far_as_half_of_the_training_clips_is_not_unlike_them():
-    """Planted: answers yes and no, as often in every film, whose distances are all equal."""
-    X = np.tile(np.array([[0.0, 1.0], [1.0, 0.0]], np.float32), (30, 1))
-    training = OutOfDistribution.fit(X, np.repeat([f"film{number}" for number in range(6)], 10))
-    assert training.shares(X[:2]).max() < LARGEST_SHARE
-    assert training.shares(2 * X[:2]).min() > LARGEST_SHARE
+@pytest.fixture
+def two_kinds_of_clips():
+    """Two clips, each of which every film has five times, so that all distances are equal."""
+    return np.array([[0.0, 1.0], [1.0, 0.0]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("factor", "is_flagged"), [(1, False), (2, True)], ids=["a training clip", "farther than any"]
+)
+def test_where_all_training_clips_are_equally_far_only_a_clip_that_is_farther_is_flagged(
+    two_kinds_of_clips, factor, is_flagged
+):
+    movies = np.repeat([f"film{number}" for number in range(6)], 10)
+    training = OutOfDistribution.fit(np.tile(two_kinds_of_clips, (30, 1)), movies)
+    shares = training.shares(factor * two_kinds_of_clips)
+    assert ((shares > LARGEST_SHARE) == is_flagged).all()

@@ -46,8 +46,8 @@ def corpus(folder, name, films, n_clips, shift, seed=0):
     return open_store(folder / name), Manifest(tuple(clips), folder)
 
 
-class Kept(NamedTuple):
-    """A kept bottleneck, its run, and a store of two films that it was not trained on.
+class SavedBottleneck(NamedTuple):
+    """A saved bottleneck, its run, and a store of two films that it was not trained on.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def keep_bottleneck(folder, *, n_films, n_clips, shift):
     data = load_dataset(store, manifest)
     run = evaluate(data, ["pcbm_lr"], "hn_s")
     (path,) = save_models(run, data, ["pcbm_lr"], folder / "models").values()
-    return Kept(load_model(path), new_films, run)
+    return SavedBottleneck(load_model(path), new_films, run)
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +109,11 @@ def test_clips_predicted_by_a_skilled_model_are_not_flagged(skilled):
     assert not predict(skilled.model, [skilled.new_films]).has(NO_SKILL).any()
 
 
-def test_the_evidence_is_that_of_the_evaluation(skilled):
+def test_the_evidence_of_a_card_is_the_auc_and_the_numbers_of_clips_and_films_of_the_evaluation(skilled):
     metrics = skilled.run.metrics.set_index(["model", "metric"])
     evidence = skilled.model.card.evidence
     assert evidence["auc"] == pytest.approx(metrics.loc[("pcbm_lr", "auc"), "movie_mean"])
-    assert evidence["n_clips"] == 100
+    assert evidence["n_clips"] == 5 * 20
     assert evidence["n_movies"] == 5
     assert evidence["p_skilled"] > 0.99
 
@@ -128,14 +128,14 @@ def test_an_explanation_begins_with_the_evidence(request, name):
     assert explanation.no_skill == card.no_skill
 
 
-def test_where_all_of_six_films_are_right_the_lower_bound_is_that_of_six_pairs():
-    """If a random pair is right with probability A, six are with A ** 6: 2.5 % at the bound."""
+def test_where_the_auc_of_all_six_films_is_1_the_lower_bound_makes_this_2_5_percent_probable():
+    """With an AUC of A, a pair of clips of each of six films is in the right order with probability A**6."""
     interval = auc_interval([1.0] * 6)
     assert interval.low**6 == pytest.approx(0.025)
     assert interval.high == 1
 
 
-def test_where_both_films_are_wrong_the_upper_bound_is_that_of_two_pairs():
+def test_where_the_auc_of_both_films_is_0_the_upper_bound_makes_this_2_5_percent_probable():
     interval = auc_interval([0.0, 0.0])
     assert interval.low == 0
     assert (1 - interval.high) ** 2 == pytest.approx(0.025)
@@ -145,7 +145,7 @@ def test_films_of_one_class_leave_the_auc_undefined_and_are_counted_as_tested():
     labels = np.array([0, 0, 1, 1])
     movies = np.array(["A", "A", "B", "B"])
     clips = as_left_out(np.array(["a", "b", "c", "d"]), movies, labels, np.arange(4.0))
-    evidence = collect_evidence(clips, None)
+    evidence = collect_evidence(clips, p_skilled=None)
     assert evidence["n_clips"] == 4
     assert evidence["n_movies"] == 2
     assert evidence["auc"] is None
@@ -156,7 +156,7 @@ def test_scores_worse_than_chance_are_no_skill():
     movies = np.repeat(np.arange(6), 10)
     labels = np.tile([0, 1], 30)
     scores = np.random.default_rng(0).normal(size=60) - 3 * labels
-    evidence = collect_evidence(as_left_out(np.arange(60), movies, labels, scores), 0.02)
+    evidence = collect_evidence(as_left_out(np.arange(60), movies, labels, scores), p_skilled=0.02)
     assert evidence["auc_high"] < 0.5
     assert may_be_chance(evidence)
 

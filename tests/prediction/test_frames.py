@@ -26,7 +26,7 @@ from obygaze_models.prediction.frames import FRAME_COLUMNS, predict_frames
 from obygaze_models.prediction.predict import predict
 from obygaze_models.prediction.saved_model import load_model
 from tests.planted_frames import planted_frames, seal_films
-from tests.planted_models import kept_alike
+from tests.planted_models import load_checking_round_trip
 
 N_FRAMES = 12
 N_FEATURES = 12
@@ -96,7 +96,7 @@ KEPT_MODELS = ["attention", "pcbm_time", "mean_frames", "max_frames"]
 
 @pytest.mark.parametrize("name", KEPT_MODELS)
 def test_a_kept_model_is_saved_again_as_it_was(trained, name, tmp_path):
-    kept_alike(trained.paths[name], tmp_path)
+    load_checking_round_trip(trained.paths[name], tmp_path)
 
 
 @pytest.mark.long
@@ -327,7 +327,7 @@ def units_file(trained, tmp_path_factory):
 
 
 def test_units_are_saved_again_as_they_were(units_file, tmp_path):
-    kept_alike(units_file, tmp_path)
+    load_checking_round_trip(units_file, tmp_path)
 
 
 def test_contributions_of_units_are_the_logit(trained, units_file):

@@ -12,7 +12,7 @@ from obygaze_models.models.joined_model import WAYS_TO_FUSE
 from obygaze_models.models.linear import PENALTIES
 from obygaze_models.prediction.explain import describe, explain
 from tests.planted_modalities import planted
-from tests.planted_models import kept_alike
+from tests.planted_models import load_checking_round_trip
 
 pytestmark = pytest.mark.long  # trains a model of each fusion
 
@@ -49,7 +49,7 @@ def test_a_kept_model_scores_as_the_one_that_was_trained(corpus, model_files, ho
     (spec, *_) = om.fused(["linear"], data, how)
     trained = spec.make(0).fit(data.X, data.levels == "S", groups=data.movies)
     assert isinstance(trained, FusedClassifier)
-    kept = kept_alike(model_files[how], tmp_path)
+    kept = load_checking_round_trip(model_files[how], tmp_path)
     np.testing.assert_allclose(kept.logits(data.X), trained.decision_function(data.X), atol=1e-6)
 
 

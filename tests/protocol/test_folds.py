@@ -24,11 +24,20 @@ def test_fewer_than_three_movies_are_refused():
         leave_one_movie_out(["1", "2"], ["a", "b"])
 
 
-def test_up_to_five_hundred_movies_each_is_a_fold_of_its_own():
-    movies = [f"m{n:03d}" for n in range(MOST_SINGLE_MOVIE_FOLDS)] * 2
-    ids = [str(n) for n in range(len(movies))]
+def clips_of_movies(n_movies):
+    """Name two clips of each movie; return the names of clips and their movies."""
+    movies = [f"m{n:03d}" for n in range(n_movies)] * 2
+    return [str(n) for n in range(len(movies))], movies
+
+
+def test_each_of_up_to_five_hundred_movies_is_a_fold_of_its_own():
+    ids, movies = clips_of_movies(MOST_SINGLE_MOVIE_FOLDS)
     assert leave_movies_out(ids, movies).folds.tolist() == leave_one_movie_out(ids, movies).folds.tolist()
-    assert leave_movies_out([*ids, "a"], [*movies, "m999"]).folds.max() == N_GROUPED_FOLDS - 1
+
+
+def test_more_than_five_hundred_movies_are_grouped_into_twenty_folds():
+    ids, movies = clips_of_movies(MOST_SINGLE_MOVIE_FOLDS + 1)
+    assert set(leave_movies_out(ids, movies).folds) == set(range(N_GROUPED_FOLDS))
 
 
 def test_fewer_than_three_folds_are_refused():
@@ -36,35 +45,56 @@ def test_fewer_than_three_folds_are_refused():
         leave_movies_out(list("abcd"), list("abcd"), 2)
 
 
-@settings(deadline=None, max_examples=20)
-@given(st.lists(st.integers(1, 9), min_size=N_GROUPED_FOLDS + 1, max_size=N_GROUPED_FOLDS + 80), st.randoms())
-def test_movies_are_dealt_whole_into_twenty_folds_of_about_as_many_clips_in_any_order(sizes, random):
+SIZES_OF_MANY_MOVIES = st.lists(
+    st.integers(1, 9), min_size=N_GROUPED_FOLDS + 1, max_size=N_GROUPED_FOLDS + 80
+)
+
+
+def clips_of_sizes(sizes):
+    """Name as many clips of each movie as its size says; return the names of clips and their movies."""
     movies = [f"m{n:03d}" for n, size in enumerate(sizes) for _ in range(size)]
-    ids = [str(n) for n in range(len(movies))]
+    return [str(n) for n in range(len(movies))], movies
+
+
+@settings(deadline=None, max_examples=20)
+@given(SIZES_OF_MANY_MOVIES)
+def test_folds_of_several_movies_hold_whole_movies_and_differ_by_no_more_clips_than_a_movie_has(sizes):
+    ids, movies = clips_of_sizes(sizes)
+    folds = leave_movies_out(ids, movies, N_GROUPED_FOLDS).folds
+    n_clips_of_fold = np.bincount(folds)
+    assert len(n_clips_of_fold) == N_GROUPED_FOLDS
+    assert n_clips_of_fold.max() - n_clips_of_fold.min() <= max(sizes)
+    for movie in set(movies):
+        assert len(set(folds[np.array(movies) == movie])) == 1
+
+
+@settings(deadline=None, max_examples=20)
+@given(SIZES_OF_MANY_MOVIES, st.randoms())
+def test_folds_of_several_movies_do_not_depend_on_the_order_of_clips(sizes, random):
+    ids, movies = clips_of_sizes(sizes)
     table = leave_movies_out(ids, movies, N_GROUPED_FOLDS)
-    clips = np.bincount(table.folds)
-    assert len(clips) == N_GROUPED_FOLDS
-    assert clips.max() - clips.min() <= max(sizes)
-    assert len({(movie, fold) for movie, fold in zip(movies, table.folds, strict=True)}) == len(sizes)
     order = random.sample(range(len(movies)), len(movies))
     reordered = leave_movies_out([ids[row] for row in order], [movies[row] for row in order], N_GROUPED_FOLDS)
     assert reordered.folds.tolist() == table.folds[order].tolist()
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans()), min_size=3, max_size=40))
-def test_splits_filter_one_table_and_every_testable_clip_is_tested_exactly_once(clips):
-    movies = [movie for movie, _, _ in clips]
+def test_of_clips_that_may_be_tested_each_is_tested_once_by_clips_of_other_movies_that_may_be_trained_on(
+    movie_and_whether_to_train_and_test,
+):
+    movies = [movie for movie, _, _ in movie_and_whether_to_train_and_test]
+    may_train = np.array([train for _, train, _ in movie_and_whether_to_train_and_test])
+    may_test = np.array([test for _, _, test in movie_and_whether_to_train_and_test])
     if len(set(movies)) < 3:
         return
-    train = np.array([t for _, t, _ in clips])
-    test = np.array([t for _, _, t in clips])
+    table = leave_one_movie_out([str(n) for n in range(len(movies))], movies)
     tested = []
-    for split in splits(leave_one_movie_out([str(n) for n in range(len(clips))], movies), train, test):
-        assert train[split.train].all()
-        assert test[split.test].all()
-        assert not {movies[row] for row in split.train} & {movies[row] for row in split.test}
+    for split in splits(table, may_train, may_test):
+        assert may_train[split.train].all()
+        assert may_test[split.test].all()
+        assert {movies[row] for row in split.train}.isdisjoint(movies[row] for row in split.test)
         tested.extend(split.test.tolist())
-    assert sorted(tested) == np.flatnonzero(test).tolist()
+    assert sorted(tested) == np.flatnonzero(may_test).tolist()
 
 
 def test_a_clip_in_two_folds_is_refused():
@@ -72,29 +102,38 @@ def test_a_clip_in_two_folds_is_refused():
         FoldTable(("c1", "c2", "c1"), ("a", "b", "c"), np.array([0, 0, 1]))
 
 
-def test_a_movie_in_two_folds_is_refused_unless_the_protocol_says_so():
+def test_a_movie_in_two_folds_is_refused_where_folds_are_of_whole_movies():
     with pytest.raises(ProtocolError, match=r"movie a .*0 and 1"):
         FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]))
-    assert not FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False).by_movie
+
+
+def test_a_movie_may_be_in_two_folds_where_folds_are_not_of_whole_movies():
+    table = FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False)
+    assert not table.by_movie
 
 
 def test_a_clip_without_a_fold_is_never_tested():
-    table = FoldTable(("c1", "c2"), ("a", "b"), np.array([0, -1]))
-    everything = np.ones(2, dtype=bool)
-    assert [split.test.tolist() for split in splits(table, everything, everything)] == [[0]]
+    no_fold = -1
+    table = FoldTable(("c1", "c2"), ("a", "b"), np.array([0, no_fold]))
+    all_clips = np.ones(2, dtype=bool)
+    (split,) = splits(table, all_clips, all_clips)
+    assert split.test.tolist() == [0]
 
 
 @pytest.mark.parametrize(
-    ("split", "leak"),
+    ("train", "test", "leak"),
     [
-        (Split(4, rows(0, 1), rows(1, 2)), "clip c1 is in training and in test"),
-        (Split(4, rows(0), rows(4)), "movie a is in training and in test"),
-        (Split(4, rows(5), rows(0)), "clip c0 is in training and in test"),  # under two rows
+        (rows(0, 1), rows(1, 2), "clip c1 is in training and in test"),
+        (rows(0), rows(3), "movie a is in training and in test"),
+        (rows(0), rows(4), "clip c0 is in training and in test"),
     ],
+    ids=["one row", "two clips of a movie", "two rows of a clip"],
 )
-def test_a_leak_is_refused_by_name(split, leak):
+def test_what_is_in_training_and_in_test_is_refused_by_name(train, test, leak):
+    clip_ids = ["c0", "c1", "c2", "c3", "c0"]
+    movies = ["a", "b", "c", "a", "e"]
     with pytest.raises(ProtocolError, match=f"fold 4 leaks: {leak}"):
-        check_split(split, ["c0", "c1", "c2", "c3", "c4", "c0"], ["a", "b", "c", "d", "a", "e"])
+        check_split(Split(4, train, test), clip_ids, movies)
 
 
 def test_a_protocol_with_seen_movies_checks_clips_only():

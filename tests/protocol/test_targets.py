@@ -16,13 +16,22 @@ CODEBOOK = builtin_codebook("obygaze12")
 
 @pytest.fixture
 def labels(tmp_path):
-    given = [("EN", ()), ("HN", ("Body",)), ("NS", ("Look",)), ("S", ("Body", "Voice")), (None, ())]
-    clips = [Clip(f"c{n}", "m", level=level, concepts=concepts) for n, (level, concepts) in enumerate(given)]
+    """Labels of five clips: EN; HN with Body; NS with Look; S with Body and Voice; a clip without level."""
+    levels_and_concepts = [
+        ("EN", ()),
+        ("HN", ("Body",)),
+        ("NS", ("Look",)),
+        ("S", ("Body", "Voice")),
+        (None, ()),
+    ]
+    clips = []
+    for number, (level, concepts) in enumerate(levels_and_concepts):
+        clips.append(Clip(f"c{number}", "m", level=level, concepts=concepts))
     return labels_of(Manifest(tuple(clips), tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "expected"),
+    ("name", "kind", "expected"),  # of the five clips: negative 0, positive 1, not asked -1
     [
         ("en_s", "levels", [0, -1, -1, 1, -1]),
         ("hn_s", "levels", [-1, 0, -1, 1, -1]),
@@ -32,7 +41,7 @@ def labels(tmp_path):
         ("concept:body", "concept", [0, 1, -1, 1, -1]),
     ],
 )
-def test_a_clip_is_labelled_by_its_level_or_concept_or_not_asked(labels, name, kind, expected):
+def test_the_level_or_concepts_of_a_clip_say_its_label_or_that_it_is_not_asked(labels, name, kind, expected):
     target = find_target(name, CODEBOOK)
     assert target.kind == kind
     assert target.of(labels).tolist() == expected
@@ -40,7 +49,7 @@ def test_a_clip_is_labelled_by_its_level_or_concept_or_not_asked(labels, name, k
     assert NOT_ASKED == -1
 
 
-def test_levels_make_a_task_that_the_codebook_does_not_name(labels):
+def test_any_levels_in_any_letters_make_a_task(labels):
     target = level_target(("en",), ("HN", "S"), CODEBOOK)
     assert (target.name, target.kind) == ("EN-vs-HN+S", "levels")
     assert target.of(labels).tolist() == [0, 1, -1, 1, -1]
@@ -52,31 +61,49 @@ def test_only_visual_concepts_are_columns(labels):
     assert labels.take(np.array([3])).present.sum() == 1
 
 
-def test_a_scale_of_the_codebook_is_ordered_and_two_levels_are_two_classes(tmp_path):
-    three = tuple(Level(name) for name in ("low", "middle", "high"))
-    codebook = Codebook(
-        name="moods",
-        version="1",
-        levels=(Level("no"), Level("yes")),
-        scales=(Scale("valence", three), Scale("loud", (Level("quiet"), Level("noisy")))),
+MOODS = Codebook(
+    name="moods",
+    version="1",
+    levels=(Level("no"), Level("yes")),
+    scales=(
+        Scale("valence", (Level("low"), Level("middle"), Level("high"))),
+        Scale("loud", (Level("quiet"), Level("noisy"))),
+    ),
+)
+
+
+@pytest.fixture
+def labels_of_moods(tmp_path):
+    clips = (
+        Clip("c0", "m", level="yes", extras={"valence": "high", "loud": "quiet"}),
+        Clip("c1", "m", level="no", extras={"valence": "", "loud": "noisy"}),
+        Clip("c2", "m", level=None, extras={"valence": "low", "loud": ""}),
     )
-    clips = tuple(
-        Clip(f"c{n}", "m", level=level, extras={"valence": valence, "loud": loud})
-        for n, (level, valence, loud) in enumerate(
-            [("yes", "high", "quiet"), ("no", "", "noisy"), (None, "low", "")]
-        )
-    )
-    labels = labels_of(Manifest(clips, tmp_path, codebook=codebook))
-    valence = find_target("scale:valence", codebook)
+    return labels_of(Manifest(clips, tmp_path, codebook=MOODS))
+
+
+def test_a_scale_of_three_levels_is_an_ordinal_task(labels_of_moods):
+    valence = find_target("scale:valence", MOODS)
     assert (valence.kind, valence.n_classes, valence.title) == ("ordinal", 3, "low < middle < high")
-    assert valence.of(labels).tolist() == [2, -1, 0]
-    loud = find_target("scale:loud", codebook)
-    assert (loud.kind, loud.of(labels).tolist()) == ("levels", [0, 1, -1])
-    levels = find_target("levels", codebook)
-    assert (levels.kind, levels.of(labels).tolist()) == ("levels", [1, 0, -1])
-    bare = labels_of(Manifest((Clip("c0", "m"),), tmp_path, codebook=codebook))
+    assert valence.of(labels_of_moods).tolist() == [2, NOT_ASKED, 0]
+
+
+def test_a_scale_of_two_levels_is_a_task_of_two_classes(labels_of_moods):
+    loud = find_target("scale:loud", MOODS)
+    assert loud.kind == "levels"
+    assert loud.of(labels_of_moods).tolist() == [0, 1, NOT_ASKED]
+
+
+def test_the_two_levels_of_a_codebook_are_a_task_of_two_classes(labels_of_moods):
+    levels = find_target("levels", MOODS)
+    assert levels.kind == "levels"
+    assert levels.of(labels_of_moods).tolist() == [1, 0, NOT_ASKED]
+
+
+def test_a_scale_of_which_a_manifest_has_no_column_is_refused(tmp_path):
+    without_columns = labels_of(Manifest((Clip("c0", "m"),), tmp_path, codebook=MOODS))
     with pytest.raises(ProtocolError, match=r"valence.*scale:valence"):
-        valence.of(bare)
+        find_target("scale:valence", MOODS).of(without_columns)
 
 
 def test_a_concept_that_is_not_visual_is_a_target_and_no_column_of_concept_models(tmp_path):
@@ -93,42 +120,60 @@ def test_a_concept_that_is_not_visual_is_a_target_and_no_column_of_concept_model
     assert "Speech" not in labels.concepts
 
 
-@pytest.mark.parametrize("name", ["task 'hn_ss'.*hn_s", "concept 'Bodyy'.*Body", "scale 'valence'"])
-def test_what_the_codebook_lacks_is_refused_with_the_nearest_name(name):
-    kind, asked = name.split("'")[:2]
-    asked = asked if kind == "task " else f"{kind.strip()}:{asked}"
-    with pytest.raises(ManifestError, match=f"{name}.*'obygaze12'"):
-        find_target(asked, CODEBOOK)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hn_ss", "task 'hn_ss'.*hn_s.*'obygaze12'"),
+        ("concept:Bodyy", "concept 'Bodyy'.*Body.*'obygaze12'"),
+        ("scale:valence", "scale 'valence'.*'obygaze12'"),
+    ],
+)
+def test_a_task_concept_or_scale_that_the_codebook_lacks_is_refused_with_the_nearest_name(name, message):
+    with pytest.raises(ManifestError, match=message):
+        find_target(name, CODEBOOK)
 
 
 @pytest.mark.parametrize(
-    ("sides", "error", "place"),
+    ("negative", "positive", "error", "message"),
     [
-        ((("EN",), ("SS",)), ManifestError, "'SS'.*'obygaze12'"),
-        ((("EN",), ()), ProtocolError, "--negative and --positive"),
-        ((("EN", "S"), ("S",)), ProtocolError, "'S'"),
-        ((("NS",), ("S",)), ProtocolError, "'NS'.*'obygaze12'"),
+        (("EN",), ("SS",), ManifestError, "'SS'.*'obygaze12'"),
+        (("EN",), (), ProtocolError, "--negative and --positive"),
+        (("EN", "S"), ("S",), ProtocolError, "'S'"),
+        (("NS",), ("S",), ProtocolError, "'NS'.*'obygaze12'"),
     ],
+    ids=["an unknown level", "no positive level", "a level on both sides", "the level of unsure clips"],
 )
-def test_levels_that_make_no_task_are_refused(sides, error, place):
-    with pytest.raises(error, match=place):
-        level_target(*sides, CODEBOOK)
+def test_levels_that_make_no_task_are_refused(negative, positive, error, message):
+    with pytest.raises(error, match=message):
+        level_target(negative, positive, CODEBOOK)
 
 
-def test_training_and_test_are_chosen_by_name_or_levels_and_the_only_task_by_default():
+def test_a_model_may_be_trained_on_chosen_levels_and_tested_on_a_named_task():
     train, test = choose_targets(CODEBOOK, None, "hn_s", sides=(("EN", "HN"), ("S",)))
     assert (train.name, test.name) == ("EN+HN-vs-S", "hn_s")
+
+
+def test_a_named_task_and_chosen_levels_for_the_same_training_are_refused():
     with pytest.raises(ProtocolError, match=r"--task .*--negative and --positive"):
         choose_targets(CODEBOOK, "hn_s", None, sides=(("EN",), ("S",)))
+
+
+def test_without_a_task_a_codebook_of_several_tasks_is_refused_with_their_names():
     with pytest.raises(ProtocolError, match=r"--task.*en_s, hn_s"):
         choose_targets(CODEBOOK, None, None)
 
 
-def test_who_labelled_is_named_where_every_clip_says_it():
-    """Of clips of which some say nothing, nobody is named: they would be called the labels of the others."""
-    clips = [Clip(f"c{n}", "m", level="S", annotator="AB") for n in range(3)]
-    assert labels_of(Manifest(tuple(clips), Path())).annotators == ("AB",)
-    unsaid = Clip("c3", "m", level="HN")
-    assert labels_of(Manifest((*clips, unsaid), Path())).annotators == ()
-    unlabelled = Clip("c3", "m")
-    assert labels_of(Manifest((*clips, unlabelled), Path())).annotators == ("AB",)
+CLIPS_OF_AB = tuple(Clip(f"c{number}", "m", level="S", annotator="AB") for number in range(3))
+
+
+@pytest.mark.parametrize(
+    ("clips", "annotators"),
+    [
+        (CLIPS_OF_AB, ("AB",)),
+        ((*CLIPS_OF_AB, Clip("c3", "m", level="HN")), ()),
+        ((*CLIPS_OF_AB, Clip("c3", "m")), ("AB",)),
+    ],
+    ids=["all by one annotator", "a label of nobody", "a clip without a label"],
+)
+def test_annotators_are_named_only_where_every_label_has_one(clips, annotators):
+    assert labels_of(Manifest(clips, Path())).annotators == annotators

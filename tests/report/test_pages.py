@@ -14,42 +14,52 @@ from obygaze_features.errors import OutputError
 from obygaze_models.report import Block, Picture, Report, block, interval, to_html, write_html
 from obygaze_models.report.pages import json_data
 
-NASTY = "</script><img src=x onerror=alert(1)> \"q\" 's' & <b>"
+MARKUP = "</script><img src=x onerror=alert(1)> \"q\" 's' & <b>"
 
 
-def draw(path):
+def draw_with_script(path):
     path.write_text(
         "<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", encoding="utf-8"
     )
 
 
-def report(title="A title", name="made"):
-    rows = (("linear", "0.593", "0.50 [0.40, 0.60]"), (NASTY, "-", "undefined"))
-    block = Block(f"block {NASTY}", ("model", "AP", "F1 [95 %]"), rows, (f"note {NASTY}",))
-    pictures = (Picture("curve", f"caption {NASTY}", draw),)
-    return Report(name, title, (f"notes {NASTY}",), (block,), pd.DataFrame(), {"made": NASTY}, pictures)
+def report_with_markup(title="A title", name="made"):
+    """Make a report of a block and a picture, in all of whose texts stands `MARKUP`."""
+    rows = (("linear", "0.593", "0.50 [0.40, 0.60]"), (MARKUP, "-", "undefined"))
+    block = Block(f"block {MARKUP}", ("model", "AP", "F1 [95 %]"), rows, (f"note {MARKUP}",))
+    pictures = (Picture("curve", f"caption {MARKUP}", draw_with_script),)
+    return Report(name, title, (f"notes {MARKUP}",), (block,), pd.DataFrame(), {"made": MARKUP}, pictures)
 
 
-def test_a_report_is_one_file_in_which_every_text_is_escaped():
-    page = to_html(report(NASTY))
-    assert page.count("<script") == 0
+def test_every_text_of_a_page_is_escaped():
+    page = to_html(report_with_markup(MARKUP))
+    assert "<script" not in page
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page
-    # A picture is data in an image, in which no script runs.
-    assert re.findall(r'<img src="(data:image/svg\+xml;base64,)', page) == ["data:image/svg+xml;base64,"]
-    assert re.findall(r"https?://", page) == []
-    assert page == to_html(report(NASTY))
+
+
+def test_a_picture_is_embedded_as_the_data_of_an_image_in_which_no_script_runs():
+    page = to_html(report_with_markup())
+    assert page.count('<img src="data:image/svg+xml;base64,') == 1
+
+
+def test_a_page_requests_nothing():
+    assert re.findall(r"https?://", to_html(report_with_markup(MARKUP))) == []
+
+
+def test_the_same_report_gives_the_same_page():
+    assert to_html(report_with_markup(MARKUP)) == to_html(report_with_markup(MARKUP))
 
 
 def test_numbers_stand_right_and_names_left():
-    page = to_html(report())
+    page = to_html(report_with_markup())
     assert '<th scope="col" class="n">AP</th>' in page
     assert '<th scope="col">model</th>' in page
     assert '<td class="n">0.593</td>' in page
 
 
 def test_the_policy_names_the_digest_of_the_style_and_allows_no_script():
-    page = to_html(report())
+    page = to_html(report_with_markup())
     policy = re.search('Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
     style = re.search("<style>(.*?)</style>", page, re.DOTALL)[1]
     digest = base64.b64encode(sha256(style.encode()).digest()).decode()
@@ -59,46 +69,75 @@ def test_the_policy_names_the_digest_of_the_style_and_allows_no_script():
     assert "style=" not in page
 
 
-def charted():
-    """Three models with an AUC, of which one is undefined, beside chance at a half."""
+def block_with_chart():
+    """Make a block of the AUC of models, with its interval; that of c is undefined, and chance is .5."""
     values = {"a": (0.7, 0.6, 0.8), "b": (0.5, 0.25, 0.75), "c": (np.nan, np.nan, np.nan)}
     rows = [{"model": name, 0: auc, 1: low, 2: high} for name, (auc, low, high) in values.items()]
     columns = [("model", "model", str), ("AUC [95 %]", (0, 1, 2), interval)]
     return block("by movie", columns, rows, reference=0.5)
 
 
-def test_a_chart_shows_the_numbers_of_the_table_on_one_axis():
-    page = to_html(replace(report(), blocks=(charted(),)))
-    (chart,) = re.findall(r'<div class="run-dots".*?</div>\n</div>', page, re.DOTALL)
-    ticks = {float(text): float(x) for x, text in re.findall(r'<text x="([\d.]+)%"[^>]*>([\d.]+)<', chart)}
-    at = np.polynomial.Polynomial.fit([*ticks], [*ticks.values()], 1)
+@pytest.fixture
+def chart():
+    """The chart of the block, as markup."""
+    page = to_html(replace(report_with_markup(), blocks=(block_with_chart(),)))
+    (markup,) = re.findall(r'<div class="run-dots".*?</div>\n</div>', page, re.DOTALL)
+    return markup
+
+
+@pytest.fixture
+def value_at(chart):
+    """Return the function from a place on the chart's axis, in percent of its width, to the value there."""
+    tick_and_value = re.findall(r'<text x="([\d.]+)%"[^>]*>([\d.]+)<', chart)
+    places, values = np.array(tick_and_value, float).T
+    return np.polynomial.Polynomial.fit(places, values, 1)
+
+
+def test_a_chart_has_a_row_for_each_model_whose_value_is_defined(chart):
     assert re.findall(r"<div><span>(.*?)</span>", chart) == ["a", "b"]
-    drawn = re.findall(r'<line x1="([\d.]+)%" x2="([\d.]+)%".*?<circle cx="([\d.]+)%"', chart)
-    expected = [[at(0.6), at(0.8), at(0.7)], [at(0.25), at(0.75), at(0.5)]]
-    np.testing.assert_allclose(np.array(drawn, float), expected, atol=0.02)
-    (reference,) = set(re.findall(r'class="run-reference" x1="([\d.]+)%"', chart))
-    assert float(reference) == pytest.approx(at(0.5), abs=0.02)
 
 
-def test_chance_is_named_and_yardsticks_have_less_ink():
-    page = to_html(replace(report(), blocks=(replace(charted(), yardsticks=frozenset({"b"})),)))
-    assert ">chance 0.50</text>" in page
+def test_a_chart_draws_values_and_intervals_where_its_axis_has_them(chart, value_at):
+    low_high_and_value = re.findall(r'<line x1="([\d.]+)%" x2="([\d.]+)%".*?<circle cx="([\d.]+)%"', chart)
+    expected = [[0.6, 0.8, 0.7], [0.25, 0.75, 0.5]]
+    np.testing.assert_allclose(value_at(np.array(low_high_and_value, float)), expected, atol=0.001)
+
+
+def test_a_chart_draws_chance_where_its_axis_has_it_and_names_it(chart, value_at):
+    (place_of_chance,) = set(re.findall(r'class="run-reference" x1="([\d.]+)%"', chart))
+    assert value_at(float(place_of_chance)) == pytest.approx(0.5, abs=0.001)
+    assert ">chance 0.50</text>" in chart
+
+
+def test_a_baseline_is_drawn_and_printed_in_a_lighter_style():
+    block_with_baseline = replace(block_with_chart(), yardsticks=frozenset({"b"}))
+    page = to_html(replace(report_with_markup(), blocks=(block_with_baseline,)))
     assert re.findall(r"<div class=run-beside><span>(.*?)</span>", page) == ["b"]
     assert re.findall(r'<tr class=run-beside><th scope="row">(.*?)</th>', page) == ["b"]
 
 
-def test_the_answer_comes_first_and_a_table_once():
-    answered = replace(report(), answers=("A is better",), blocks=(charted(), charted()))
-    page = to_html([answered, answered])
-    assert page.count("<table>") == 1
-    assert page.count('href="#report-1-1"') == 3
-    alone = to_html(answered)
-    places = [alone.index(part) for part in ("A is better", "<table>", html.escape("notes </script>"))]
+@pytest.fixture
+def report_with_answer():
+    blocks = (block_with_chart(), block_with_chart())
+    return replace(report_with_markup(), answers=("A is better",), blocks=blocks)
+
+
+def test_a_page_has_answer_table_and_notes_in_this_order(report_with_answer):
+    page = to_html(report_with_answer)
+    parts = ["A is better", "<table>", html.escape("notes </script>")]
+    places = [page.index(part) for part in parts]
     assert places == sorted(places)
 
 
+def test_a_table_that_comes_again_is_replaced_by_a_link_to_the_first(report_with_answer):
+    n_tables = 4  # two equal blocks in each of two equal reports
+    page = to_html([report_with_answer, report_with_answer])
+    assert page.count("<table>") == 1
+    assert page.count('href="#report-1-1"') == n_tables - 1
+
+
 def test_several_reports_have_an_index():
-    page = to_html([report("One"), report("Two")], "Both")
+    page = to_html([report_with_markup("One"), report_with_markup("Two")], "Both")
     assert "<title>Both</title>" in page
     assert '<a href="#report-2">Two</a>' in page
     assert page.count("<h1>") == 1
@@ -106,10 +145,10 @@ def test_several_reports_have_an_index():
 
 
 def test_a_page_is_not_replaced_unless_forced(tmp_path):
-    write_html(report(), tmp_path / "a" / "page.html")
+    write_html(report_with_markup(), tmp_path / "a" / "page.html")
     with pytest.raises(OutputError, match=r"page.html exists already"):
-        write_html(report(), tmp_path / "a" / "page.html")
-    write_html(report(), tmp_path / "a" / "page.html", force=True)
+        write_html(report_with_markup(), tmp_path / "a" / "page.html")
+    write_html(report_with_markup(), tmp_path / "a" / "page.html", force=True)
 
 
 def test_no_text_ends_a_script_of_data():

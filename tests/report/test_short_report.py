@@ -48,7 +48,7 @@ BASELINES = "always_positive, always_negative, movie_prior"
 """All baselines but random guesses, of which one draw's luck would decide."""
 
 
-def test_a_model_that_beats_the_baselines_is_said_to(strong):
+def test_a_model_that_is_better_than_all_baselines_is_named_so(strong):
     (sentence,) = short_report(strong).answers
     assert f"better than each of the baselines {BASELINES}: linear;" in sentence
     assert "no model is shown" not in sentence
@@ -60,7 +60,7 @@ def test_a_model_that_knows_nothing_is_not_said_to_beat_the_baselines(knows_noth
     assert f"{BASELINES}: linear;" not in sentence
 
 
-def test_a_lead_is_that_over_the_nearest_baseline(strong):
+def test_the_answer_gives_the_lead_over_the_best_baseline_and_the_films_on_which_it_is_one(strong):
     (sentence,) = short_report(strong).answers
     nearest = nearest_baseline(sentence)
     lead, n_films_ahead = lead_over(strong, nearest)
@@ -68,8 +68,10 @@ def test_a_lead_is_that_over_the_nearest_baseline(strong):
     assert f"on {n_films_ahead} of 6 movies" in sentence
 
 
-def test_a_lead_over_a_constant_says_why_its_interval_is_not_that_of_the_auc(strong):
-    """The lead is the AUC less .5, and the table has the AUC's interval on another scale."""
+def test_the_answer_says_that_the_interval_of_a_lead_over_a_constant_is_on_another_scale_than_that_of_the_auc(
+    strong,
+):
+    """The lead is the AUC less .5, but its interval is another: that of an AUC stays within 0 and 1."""
     (sentence,) = short_report(strong).answers
     nearest = nearest_baseline(sentence)
     comparison = compare(side(saved(strong), "linear"), side(saved(strong), nearest))
@@ -90,7 +92,7 @@ def test_a_deficit_is_the_lead_the_other_way_round(knows_nothing):
 
 
 @pytest.mark.parametrize("fixture", ["strong", "knows_nothing"])
-def test_random_guesses_are_in_the_run_and_not_the_nearest_baseline(request, fixture):
+def test_random_guesses_are_in_the_run_but_are_never_the_nearest_baseline(request, fixture):
     run = request.getfixturevalue(fixture)
     assert {"random_half", "random_prevalence"} < set(run.metrics["model"])
     report = short_report(run)
@@ -106,7 +108,7 @@ def test_a_short_report_has_a_row_for_each_model_and_chance(strong):
     assert chance[0] == "(chance)"
     auc = strong.metrics.set_index(["model", "metric"]).loc[("linear", "auc")]
     assert model[1] == f"{auc.movie_mean:.3f} [{auc.movie_low:.3f}, {auc.movie_high:.3f}]"
-    assert len(plain(report).splitlines()) <= 11
+    assert len(plain(report).splitlines()) <= 11  # it stays short
 
 
 def test_the_long_report_says_in_words_what_an_auc_means(strong):
@@ -149,7 +151,7 @@ def test_seen_movies_are_said_to_be_seen():
 
 
 @pytest.mark.parametrize("make_report", [short_report, run_report])
-def test_films_of_one_clip_are_not_compared_within_films(make_report):
+def test_a_report_on_films_of_one_clip_has_no_metric_within_films(make_report):
     data = planted(direction=3.0, n_movies=24)
     first_clips = np.unique(data.movies, return_index=True)[1]
     report = make_report(linear_run(data.take(first_clips), task="enhn_s"))
@@ -179,11 +181,14 @@ def test_a_control_has_a_row(run_with_control):
 
 
 @pytest.mark.parametrize("make_report", [short_report, run_report])
-def test_a_control_whose_scores_do_not_vary_has_a_note_for_a_row(run_with_control, make_report):
+def test_a_control_with_one_score_for_all_clips_of_a_fold_has_a_note_in_place_of_a_row(
+    run_with_control, make_report
+):
     table = run_with_control.predictions.table
     is_control = table["model"] == CONTROL
-    constant = table.assign(score=table["score"].where(~is_control, table["fold"].astype(float)))
-    predictions = replace(run_with_control.predictions, table=constant)
+    number_of_fold = table["fold"].astype(float)
+    with_constant_control = table.assign(score=table["score"].where(~is_control, number_of_fold))
+    predictions = replace(run_with_control.predictions, table=with_constant_control)
     for block in make_report(replace(run_with_control, predictions=predictions)).blocks:
         assert CONTROL not in [row[0] for row in block.rows]
         assert any(CONTROL in note for note in block.notes)

@@ -10,11 +10,11 @@ import sys
 import click
 
 from obygaze.cli import main
-from tests.cli.lines import LINES
-from tests.cli.table import rows
+from tests.cli.lines import COMMAND_TABLES
+from tests.cli.table import read_table
 
 wrong = []
-for row in rows(LINES[sys.argv[1]]):
+for row in read_table(COMMAND_TABLES[sys.argv[1]]):
     click.echo(f"$ {row.command}")
     words = [re.sub("^url/", f"{sys.argv[2]}/", word) for word in shlex.split(row.command)]
     try:

@@ -33,7 +33,7 @@ def reference(tmp_path_factory, toy):
 
 
 @pytest.fixture(scope="session")
-def root(tmp_path_factory):
+def served_folder(tmp_path_factory):
     """A folder to serve, with a store and its zip."""
     folder = tmp_path_factory.mktemp("my site")
     store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
@@ -48,7 +48,7 @@ def root(tmp_path_factory):
 
 
 @pytest.fixture
-def site(root, monkeypatch):
+def server(served_folder, monkeypatch):
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
-    with serving(root) as site:
-        yield site
+    with serving(served_folder) as server:
+        yield server

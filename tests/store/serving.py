@@ -8,26 +8,26 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 
-class Site(ThreadingHTTPServer):
+class FolderServer(ThreadingHTTPServer):
     """Serves a folder.
 
     Attributes
     ----------
-    ranges
+    answers_ranges
         Whether range requests are answered; a server that ignores them sends the whole file, with 200.
-    drops
+    n_breaks_left
         Path ending -> how many times its body breaks off in the middle.
-    flips
+    damaged_files
         Path endings of the files of which one byte is wrong.
-    lost
+    missing_files
         Path endings of the files that are gone.
-    page
+    page_for_missing_files
         What it answers, with 200, in place of files that it has not; a plain 404 if it is empty.
-    asked
+    requests
         (method, path, range) of every request.
-    beaten
+    n_commits_to_refuse
         How many commits lose against another.
-    sent
+    n_bytes_sent
         Bytes of bodies, counted before they are sent: whoever got one may ask how many there were.
     """
 
@@ -36,26 +36,26 @@ class Site(ThreadingHTTPServer):
     def __init__(self, root: Path, handler: type["Handler"]) -> None:
         super().__init__(("127.0.0.1", 0), handler)
         self.root = root
-        self.ranges = True
-        self.drops: dict[str, int] = {}
-        self.flips: set[str] = set()
-        self.lost: set[str] = set()
-        self.page = b""
-        self.asked: list[tuple[str, str, str]] = []
-        self.sent = self.beaten = 0
+        self.answers_ranges = True
+        self.n_breaks_left: dict[str, int] = {}
+        self.damaged_files: set[str] = set()
+        self.missing_files: set[str] = set()
+        self.page_for_missing_files = b""
+        self.requests: list[tuple[str, str, str]] = []
+        self.n_bytes_sent = self.n_commits_to_refuse = 0
         self._lock = threading.Lock()
 
     def count(self, octets: int) -> None:
         """Count bytes of a body, from any thread."""
         with self._lock:
-            self.sent += octets
+            self.n_bytes_sent += octets
 
     def breaks_off(self, path: str) -> bool:
         """Whether this answer's body is to break off; counted down."""
         with self._lock:
-            for name, left in self.drops.items():
+            for name, left in self.n_breaks_left.items():
                 if path.endswith(name) and left:
-                    self.drops[name] -= 1
+                    self.n_breaks_left[name] -= 1
                     return True
         return False
 
@@ -68,7 +68,7 @@ class Site(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Site
+    server: FolderServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
@@ -89,21 +89,21 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def do_GET(self) -> None:
-        site = self.server
+        server = self.server
         asked_range = self.headers.get("Range", "")
         path = unquote(urlsplit(self.path).path)
-        site.asked.append((self.command, path, asked_range))
-        file = site.root / path.lstrip("/")
-        if not file.is_file() or any(path.endswith(name) for name in site.lost):
-            if site.page:
-                self.answer(200, site.page)
+        server.requests.append((self.command, path, asked_range))
+        file = server.root / path.lstrip("/")
+        if not file.is_file() or any(path.endswith(name) for name in server.missing_files):
+            if server.page_for_missing_files:
+                self.answer(200, server.page_for_missing_files)
             else:
                 self.send_error(404)
             return
         data = bytearray(file.read_bytes())
-        if any(path.endswith(name) for name in site.flips):
+        if any(path.endswith(name) for name in server.damaged_files):
             data[len(data) // 2] ^= 1
-        if asked_range and site.ranges:
+        if asked_range and server.answers_ranges:
             first, end = byte_range(asked_range, len(data))
             if first >= len(data):
                 self.send_error(416)
@@ -113,7 +113,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             first, end = 0, len(data)
             self.send_response(200)
-        if site.ranges:
+        if server.answers_ranges:
             self.send_header("Accept-Ranges", "bytes")
         self.send_header("Content-Length", str(end - first))
         self.send_header("ETag", f'"{hash(bytes(data)) & 0xFFFFFFFF:x}"')
@@ -122,7 +122,7 @@ class Handler(BaseHTTPRequestHandler):
             self._send_body(path, bytes(data[first:end]))
 
     def _send_body(self, path: str, body: bytes) -> None:
-        """Send a file's bytes, or half of them and hang up if the site was told to break off."""
+        """Send a file's bytes, or half of them and hang up if the server was told to break off."""
         if self.server.breaks_off(path):
             body = body[: len(body) // 2]
             self.close_connection = True
@@ -141,14 +141,14 @@ def byte_range(asked_range: str, size: int) -> tuple[int, int]:
 
 
 @contextmanager
-def serving(root: Path, handler: type[Handler] = Handler) -> Iterator[Site]:
+def serving(root: Path, handler: type[Handler] = Handler) -> Iterator[FolderServer]:
     """Serve a folder on the loopback device until the block ends."""
-    site = Site(root, handler)
-    thread = threading.Thread(target=site.serve_forever, kwargs={"poll_interval": 0.02})
+    server = FolderServer(root, handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield site
+        yield server
     finally:
-        site.shutdown()
+        server.shutdown()
         thread.join()
-        site.server_close()
+        server.server_close()

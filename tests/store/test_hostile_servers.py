@@ -67,9 +67,9 @@ class Lies(Handler):
 
 
 @pytest.mark.parametrize("claims", [-7, 7, 1 << 50], ids=["too short", "too long", "2^50 bytes too long"])
-def test_a_wrong_length_gives_no_wrong_bytes(root, tmp_path, claims):
-    with serving(root, type("Lies", (Lies,), {"claims": claims})) as site:
-        refusals = open_verify_and_pull(f"{site.url}/toy-1.0.0", tmp_path)
+def test_a_wrong_length_gives_no_wrong_bytes(served_folder, tmp_path, claims):
+    with serving(served_folder, type("Lies", (Lies,), {"claims": claims})) as server:
+        refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
     assert refusals
 
 
@@ -91,10 +91,10 @@ class Endless(Flood):
                     self.server.count(1 << 20)
 
 
-def test_verify_reads_no_more_of_a_file_than_its_whole_store_should_have(root):
-    with serving(root, Endless) as site:
-        report = verify(f"{site.url}/toy-1.0.0")
-        assert site.sent < 64 << 20
+def test_verify_reads_no_more_of_a_file_than_its_whole_store_should_have(served_folder):
+    with serving(served_folder, Endless) as server:
+        report = verify(f"{server.url}/toy-1.0.0")
+        assert server.n_bytes_sent < 64 << 20
     whats = {problem.file: problem.what for problem in report.problems}
     assert "is longer than the whole store" in whats["data/features.zarr/toy/frames/c/1/0/0"]
 
@@ -112,10 +112,10 @@ class Slow(Handler):
                     time.sleep(0.02)
 
 
-def test_a_server_that_sends_a_byte_at_a_time_is_given_up(root, tmp_path, monkeypatch):
+def test_a_server_that_sends_a_byte_at_a_time_is_given_up(served_folder, tmp_path, monkeypatch):
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.1)
-    with serving(root, Slow) as site:
-        url = f"{site.url}/toy-1.0.0"
+    with serving(served_folder, Slow) as server:
+        url = f"{server.url}/toy-1.0.0"
         digest = "0" * 64
         for use in (
             lambda: open_store(url),
@@ -132,7 +132,7 @@ class Stalls(Handler):
     begins: int | None = None
 
     def do_GET(self):  # noqa: N802
-        self.server.asked.append((self.command, self.path, ""))
+        self.server.requests.append((self.command, self.path, ""))
         if self.begins is not None:
             self.answer(200, b"x" * self.begins, Content_Length="1000000")
             self.wfile.flush()
@@ -142,14 +142,16 @@ class Stalls(Handler):
 
 
 @pytest.mark.parametrize("begins", [None, 0, 5], ids=["no answer", "no body", "a body cut short"])
-def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(root, tmp_path, monkeypatch, begins):
+def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(
+    served_folder, tmp_path, monkeypatch, begins
+):
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)
-    with serving(root, type("Stalls", (Stalls,), {"begins": begins})) as site:
-        files = locate(f"{site.url}/toy-1.0.0")
+    with serving(served_folder, type("Stalls", (Stalls,), {"begins": begins})) as server:
+        files = locate(f"{server.url}/toy-1.0.0")
         with pytest.raises(StoreError) as raised:
             download_file(files, "x", tmp_path / "x", "0" * 64, lambda *_: None)
         assert not isinstance(raised.value, InterruptedTransferError)
-        assert len(site.asked) == 1
+        assert len(server.requests) == 1
 
 
 class Crumbs(Handler):
@@ -157,20 +159,20 @@ class Crumbs(Handler):
 
     def do_GET(self):  # noqa: N802
         expected = self.headers.get("Range", "")
-        self.server.asked.append((self.command, self.path, expected))
+        self.server.requests.append((self.command, self.path, expected))
         first = int(expected.removeprefix("bytes=").partition("-")[0] or 0)
         span = {"Content_Range": f"bytes {first}-99/100"} if expected else {}
         self.answer(206 if expected else 200, b"x", Content_Length=str(100 - first), **span)
         self.close_connection = True
 
 
-def test_a_server_that_breaks_off_after_every_byte_is_given_up(root, tmp_path, monkeypatch):
+def test_a_server_that_breaks_off_after_every_byte_is_given_up(served_folder, tmp_path, monkeypatch):
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)  # the client itself asks again
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
-    with serving(root, Crumbs) as site:
+    with serving(served_folder, Crumbs) as server:
         with pytest.raises(StoreError):
-            download_file(locate(f"{site.url}/s"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
-        assert len(site.asked) < 50
+            download_file(locate(f"{server.url}/s"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
+        assert len(server.requests) < 50
 
 
 # --- redirections
@@ -182,7 +184,7 @@ class Elsewhere(Handler):
     to = ""
 
     def do_GET(self):  # noqa: N802
-        self.server.asked.append((self.command, self.path, str(self.headers)))
+        self.server.requests.append((self.command, self.path, str(self.headers)))
         self.answer(307, Location=self.to or self.path)
 
 
@@ -190,38 +192,40 @@ class Notes(Handler):
     """Keeps the headers of every request, and has nothing."""
 
     def do_GET(self):  # noqa: N802
-        self.server.asked.append((self.command, self.path, str(self.headers)))
+        self.server.requests.append((self.command, self.path, str(self.headers)))
         self.send_error(404)
 
 
 @pytest.mark.parametrize(
     "to", ["file:///etc/passwd", "data:text/plain,x", "http://me:hunter2@127.0.0.1:9/x?token=hunter2"]
 )
-def test_a_redirection_to_a_file_or_with_a_password_gives_nothing_and_shows_nothing(root, tmp_path, to):
-    with serving(root, type("Elsewhere", (Elsewhere,), {"to": to})) as site:
-        refusals = open_verify_and_pull(f"{site.url}/toy-1.0.0", tmp_path)
-        assert len(site.asked) < 40
+def test_a_redirection_to_a_file_or_with_a_password_gives_nothing_and_shows_nothing(
+    served_folder, tmp_path, to
+):
+    with serving(served_folder, type("Elsewhere", (Elsewhere,), {"to": to})) as server:
+        refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
+        assert len(server.requests) < 40
     assert len(refusals) == 3
     assert "hunter2" not in " ".join(refusals)
     assert "root:" not in " ".join(refusals)
 
 
 @pytest.fixture
-def redirecting(root, monkeypatch):
-    """Yield a site that redirects all requests to another host, and that host; S3 has credentials."""
+def redirecting(served_folder, monkeypatch):
+    """Yield a server that redirects all requests to another host, and that host; S3 has credentials."""
     for name, secret in TOKENS.items():
         monkeypatch.setenv(name, secret)
-    with serving(root, Notes) as other_host:
+    with serving(served_folder, Notes) as other_host:
         to = f"http://localhost:{other_host.server_address[1]}/x"
-        with serving(root, type("Elsewhere", (Elsewhere,), {"to": to})) as site:
+        with serving(served_folder, type("Elsewhere", (Elsewhere,), {"to": to})) as server:
             monkeypatch.setenv("AWS_ACCESS_KEY_ID", "mark-key")
             monkeypatch.setenv("AWS_REGION", "us-east-1")
-            monkeypatch.setenv("AWS_ENDPOINT_URL", site.url)
-            yield site, other_host
+            monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+            yield server, other_host
 
 
-def headers_at(site):
-    return "".join(headers for _, _, headers in site.asked)
+def headers_at(server):
+    return "".join(headers for _, _, headers in server.requests)
 
 
 def secrets_in(text):
@@ -229,21 +233,21 @@ def secrets_in(text):
 
 
 def test_a_redirection_of_http_is_followed_and_credentials_are_sent_nowhere(redirecting, tmp_path):
-    site, other_host = redirecting
-    refusals = open_verify_and_pull(f"{site.url}/toy-1.0.0", tmp_path)
+    server, other_host = redirecting
+    refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
     assert len(refusals) == 3
-    assert other_host.asked
-    for text in (headers_at(site), headers_at(other_host), " ".join(refusals)):
+    assert other_host.requests
+    for text in (headers_at(server), headers_at(other_host), " ".join(refusals)):
         assert not secrets_in(text)
     assert "authorization" not in headers_at(other_host).lower()
 
 
 def test_a_redirection_of_s3_to_another_host_is_refused(redirecting, tmp_path):
-    site, other_host = redirecting
+    server, other_host = redirecting
     refusals = open_verify_and_pull("s3://bucket/toy-1.0.0", tmp_path)
     assert len(refusals) == 3
-    assert "mark-session" in headers_at(site)
-    assert not other_host.asked
+    assert "mark-session" in headers_at(server)
+    assert not other_host.requests
     assert not secrets_in(" ".join(refusals))
     assert all("the server redirects to another host, and credentials" in text for text in refusals)
 

@@ -12,14 +12,14 @@ from .toy_stores import read_all
 pytest.importorskip("obstore")
 
 
-PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{root}/toy-1.0.0.zip"]
+PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{folder}/toy-1.0.0.zip"]
 """A folder and its zip on a server, and the zip where it lies."""
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, place):
-    store = open_store(root / "toy-1.0.0")
-    remote = open_store(place.format(url=site.url, root=root))
+def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(served_folder, server, place):
+    store = open_store(served_folder / "toy-1.0.0")
+    remote = open_store(place.format(url=server.url, folder=served_folder))
     assert remote.fingerprint == store.fingerprint
     assert (remote.name, remote.version, remote.names) == (store.name, store.version, store.names)
     assert remote.clips == store.clips
@@ -32,44 +32,44 @@ def test_a_store_reads_as_its_folder_does_and_has_its_fingerprint(root, site, pl
     assert np.array_equal(two.time_s, group.time_s, equal_nan=True)
 
 
-def test_a_server_is_asked_for_the_one_chunk_of_an_array_alone(site):
-    group = open_store(f"{site.url}/toy-1.0.0")["toy"]
-    site.asked.clear()
+def test_a_server_is_asked_for_the_one_chunk_of_an_array_alone(server):
+    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
+    server.requests.clear()
     group.pooled()
-    assert [path for _, path, _ in site.asked] == ["/toy-1.0.0/data/features.zarr/toy/pooled/c/0/0"]
+    assert [path for _, path, _ in server.requests] == ["/toy-1.0.0/data/features.zarr/toy/pooled/c/0/0"]
 
 
-def test_a_server_sends_a_part_of_the_shard_that_holds_a_clip(site):
+def test_a_server_sends_a_part_of_the_shard_that_holds_a_clip(server):
     shard = "toy-1.0.0/data/features.zarr/toy/tokens/c/0/0/0"
-    group = open_store(f"{site.url}/toy-1.0.0")["toy"]
-    site.asked.clear()
-    site.sent = 0
+    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
+    server.requests.clear()
+    server.n_bytes_sent = 0
     group.read("tt0008-é", "tokens")
-    assert {path for _, path, _ in site.asked} == {f"/{shard}"}
-    assert site.sent < (site.root / shard).stat().st_size
+    assert {path for _, path, _ in server.requests} == {f"/{shard}"}
+    assert server.n_bytes_sent < (server.root / shard).stat().st_size
 
 
-def test_clips_of_a_chunk_cost_one_request_together_and_one_by_one(site):
-    group = open_store(f"{site.url}/toy-1.0.0")["toy"]
+def test_clips_of_a_chunk_cost_one_request_together_and_one_by_one(server):
+    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
     ids = [clip for clip, usable in zip(group.clip_ids, group.usable, strict=True) if usable][::-1]
-    site.asked.clear()
+    server.requests.clear()
     together = group.read_many(ids, "pooled")
     one_by_one = np.stack([group.read(clip, "pooled") for clip in ids])
     assert np.array_equal(together, one_by_one)
-    assert len(site.asked) <= 2  # one for each way
+    assert len(server.requests) <= 2  # one for each way
 
 
-def test_reading_many_clips_refuses_a_clip_that_the_store_has_not(site):
-    group = open_store(f"{site.url}/toy-1.0.0")["toy"]
+def test_reading_many_clips_refuses_a_clip_that_the_store_has_not(server):
+    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
     with pytest.raises(StoreError):
         group.read_many([group.clip_ids[0], "none"], "pooled")
 
 
 @pytest.mark.parametrize("place", PLACES[1:])
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
-def test_a_store_verifies(root, site, place, depth):
-    local = verify(root / "toy-1.0.0", depth)
-    remote = verify(place.format(url=site.url, root=root), depth)
+def test_a_store_verifies(served_folder, server, place, depth):
+    local = verify(served_folder / "toy-1.0.0", depth)
+    remote = verify(place.format(url=server.url, folder=served_folder), depth)
     assert remote.ok, remote.problems
     assert (remote.counts, remote.fingerprint) == (local.counts, local.fingerprint)
 
@@ -85,24 +85,24 @@ FIRST_CHUNKS = {
 
 
 @pytest.mark.parametrize("chunk", FIRST_CHUNKS.values(), ids=FIRST_CHUNKS)
-def test_reading_a_chunk_that_the_server_lost_is_an_error_and_gives_no_nan(site, chunk):
-    read_all(f"{site.url}/toy-1.0.0")
-    site.lost = {f"/{chunk}"}
+def test_reading_a_chunk_that_the_server_lost_is_an_error_and_gives_no_nan(server, chunk):
+    read_all(f"{server.url}/toy-1.0.0")
+    server.missing_files = {f"/{chunk}"}
     with pytest.raises(StoreError, match=chunk):
-        read_all(f"{site.url}/toy-1.0.0")
+        read_all(f"{server.url}/toy-1.0.0")
 
 
 @pytest.mark.parametrize("chunk", FIRST_CHUNKS.values(), ids=FIRST_CHUNKS)
-def test_verify_finds_a_chunk_that_the_server_lost(site, chunk):
-    site.lost = {f"/{chunk}"}
-    assert verify(f"{site.url}/toy-1.0.0", "quick").problems
-    assert any(chunk in problem.file for problem in verify(f"{site.url}/toy-1.0.0", "digests").problems)
+def test_verify_finds_a_chunk_that_the_server_lost(server, chunk):
+    server.missing_files = {f"/{chunk}"}
+    assert verify(f"{server.url}/toy-1.0.0", "quick").problems
+    assert any(chunk in problem.file for problem in verify(f"{server.url}/toy-1.0.0", "digests").problems)
 
 
-def test_a_dropped_connection_is_tried_again(root, site):
-    site.drops = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
-    group = open_store(f"{site.url}/toy-1.0.0")["toy"]
-    same = open_store(root / "toy-1.0.0")["toy"]
+def test_a_dropped_connection_is_tried_again(served_folder, server):
+    server.n_breaks_left = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
+    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
+    same = open_store(served_folder / "toy-1.0.0")["toy"]
     assert np.array_equal(group.frames(), same.frames(), equal_nan=True)
     assert np.array_equal(group.pooled(), same.pooled(), equal_nan=True)
 
@@ -138,8 +138,8 @@ def test_a_place_on_the_hub_has_a_repository_a_revision_and_a_folder(place, file
         *("a user", "a query", "a password", "no dataset", "a folder of 100,000 letters"),
     ],
 )
-def test_a_url_without_a_store_is_refused_in_one_line_that_keeps_secrets(site, place, message):
-    url = place.format(url=site.url, host=site.url.removeprefix("http://"))
+def test_a_url_without_a_store_is_refused_in_one_line_that_keeps_secrets(server, place, message):
+    url = place.format(url=server.url, host=server.url.removeprefix("http://"))
     with pytest.raises((StoreError, OSError), match=message) as error:
         open_store(url)
     assert "\n" not in str(error.value)

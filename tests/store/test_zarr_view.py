@@ -38,8 +38,8 @@ def store(request, folder):
     if "url" not in request.param:
         yield open_store(folder if request.param == "folder" else folder.parent / "s.zip")
         return
-    with serving(folder.parent) as site:
-        yield open_store(f"{site.url}/{folder.name if request.param == 'url' else 's.zip'}")
+    with serving(folder.parent) as server:
+        yield open_store(f"{server.url}/{folder.name if request.param == 'url' else 's.zip'}")
 
 
 def test_zarr_reads_every_array_as_groups_do(store):

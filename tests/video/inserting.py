@@ -130,7 +130,7 @@ def into_transport(film: bytes, place: float, kind: str) -> bytes:
     return _with_packets(film, place, with_announced(film, *TRANSPORT_KINDS[kind]))
 
 
-def into_transport_unannounced(film: bytes, place: float, _: str) -> bytes:
+def into_transport_unannounced(film: bytes, place: float) -> bytes:
     """Put in a packet of a stream that no map has."""
     return _with_packets(film, place, transport_packet(NEW_PID, in_mpeg2_program(0xBD, b"")))
 

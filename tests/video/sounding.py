@@ -25,6 +25,13 @@ def clicks(times_s: Sequence[float], seconds: float, rate: int = RATE) -> NDArra
     return samples
 
 
+def time_of_click(samples: NDArray[np.float32], rate: int, about_s: float) -> float:
+    """Find the loudest sample within .2 s of a time, and return its time."""
+    first = round((about_s - 0.2) * rate)
+    end = round((about_s + 0.2) * rate)
+    return (first + int(np.abs(samples[first:end]).argmax())) / rate
+
+
 def tone(hz: float, seconds: float, level: float = 0.1, rate: int = RATE) -> NDArray[np.float32]:
     """Make a sine of an amplitude."""
     return (level * np.sin(2 * np.pi * hz * np.arange(round(seconds * rate)) / rate)).astype(np.float32)

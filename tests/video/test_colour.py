@@ -9,9 +9,12 @@ from obygaze_features.video.picture import Converter
 
 WEIGHTS = {1: (0.2126, 0.0722), 4: (0.30, 0.11), 5: (0.299, 0.114), 7: (0.212, 0.087), 9: (0.2627, 0.0593)}
 """Red's and blue's share of luma, by the number of the matrix in H.273."""
+BT601 = 5
+LIMITED_RANGE = 1
 
-USUAL = ["yuv420p", "yuv422p", "yuvj420p", "yuvj422p"]
-EXACT = [
+FFMPEGS_OWN = ["yuv420p", "yuv422p", "yuvj420p", "yuvj422p"]
+"""Formats that FFmpeg converts, as most readers have it do."""
+CONVERTED_EXACTLY = [
     *("yuv444p", "yuv411p", "yuv440p", "nv12", "nv21", "nv16", "nv24", "yuyv422", "uyvy422"),
     *("yuv420p10le", "yuv422p10le", "yuv444p10le", "yuv420p12le", "yuv422p12le", "yuv444p12le"),
     *("yuv420p9le", "yuv420p14le", "yuv420p16le", "p010le", "p210le", "p016le", "y210le"),
@@ -97,55 +100,63 @@ def errors(name: str, *, full: bool) -> NDArray[np.float64]:
     return np.array(result)
 
 
-@pytest.mark.parametrize("name", [*EXACT, *GREY])
+@pytest.mark.parametrize("name", [*CONVERTED_EXACTLY, *GREY])
 @pytest.mark.parametrize("full", [False, True], ids=["limited", "full"])
-def test_conversion_is_right_to_a_level_and_without_bias(name, full):
-    result = errors(name, full=full)
-    deep = full and name not in GREY and av.VideoFormat(name, 16, 16).components[0].bits > 8
-    worst, bias = (1.5, 0.505) if deep else (0.6, 0.1)
-    assert np.abs(result).max() < worst
-    assert abs(result.mean()) < bias
+def test_colours_are_those_of_the_oracle_within_a_level_and_without_bias(name, full):
+    """Samples of more than eight bits in full range are rounded down to eight bits before."""
+    differences = errors(name, full=full)
+    has_many_bits = av.VideoFormat(name, 16, 16).components[0].bits > 8
+    is_rounded_before = full and has_many_bits and name not in GREY
+    most, most_bias = (1.5, 0.505) if is_rounded_before else (0.6, 0.1)
+    assert np.abs(differences).max() < most
+    assert abs(differences.mean()) < most_bias
 
 
-@pytest.mark.parametrize("name", USUAL)
-def test_eight_bits_of_halved_chroma_keep_the_usual_bits(name):
-    frame = flat(name, 100, 90, 160, matrix=1, full=False)
+@pytest.mark.parametrize("name", FFMPEGS_OWN)
+def test_pictures_of_the_usual_formats_have_the_bits_that_ffmpeg_gives(name):
+    frame = flat(name, y=100, u=90, v=160, matrix=1, full=False)
     assert np.array_equal(Converter()(frame).rgb, frame.to_ndarray(format="rgb24"))
+
+
+def nearest_samples(n_samples: int, n_pixels: int) -> NDArray[np.int64]:
+    """For each pixel of a row or column, the number of the sample nearest to its centre."""
+    return ((np.arange(n_pixels) + 0.5) * n_samples / n_pixels).astype(int)
 
 
 @pytest.mark.parametrize(("width", "height"), [(32, 32), (33, 32), (32, 33), (33, 33)])
 @pytest.mark.parametrize("name", ["yuv420p10le", "nv12"])
-def test_chroma_of_odd_sizes_is_stretched_over_the_picture(name, width, height):
-    """Each pixel takes the sample nearest to its centre: up to half a sample off at the far edge."""
+def test_chroma_of_half_the_size_is_stretched_over_pictures_of_odd_sizes(name, width, height):
     bits = av.VideoFormat(name, 16, 16).components[0].bits
-    unit = 1 << (bits - 8)
-    wide = -(-width // 2)
-    high = -(-height // 2)
-    u, v = np.random.default_rng(0).integers(110 * unit, 146 * unit, (2, high, wide))
-    chroma = [np.stack([u, v], axis=-1).reshape(high, -1)] if name == "nv12" else [u, v]
-    frame = filled(name, [np.full((height, width), 126 * unit), *chroma], width, height)
-    frame.colorspace = 5
-    frame.color_range = 1
-    rows, columns = (
-        ((np.arange(count) + 0.5) * samples / count).astype(int)
-        for count, samples in ((height, high), (width, wide))
-    )
-    right = oracle(126 * unit, u[rows][:, columns], v[rows][:, columns], 5, bits, full=False)
-    assert np.abs(Converter()(frame).rgb - np.moveaxis(right, 0, -1)).max() < 1
+    unit = 1 << (bits - 8)  # of eight bits
+    grey = 126 * unit
+    n_rows, n_columns = -(-height // 2), -(-width // 2)  # rounded up
+    u, v = np.random.default_rng(0).integers(110 * unit, 146 * unit, (2, n_rows, n_columns))
+    interleaved = np.stack([u, v], axis=-1).reshape(n_rows, -1)
+    chroma_planes = [interleaved] if name == "nv12" else [u, v]
+    frame = filled(name, [np.full((height, width), grey), *chroma_planes], width, height)
+    frame.colorspace = BT601
+    frame.color_range = LIMITED_RANGE
+    pixels = np.ix_(nearest_samples(n_rows, height), nearest_samples(n_columns, width))
+    expected = oracle(grey, u[pixels], v[pixels], BT601, bits, full=False)
+    assert np.abs(Converter()(frame).rgb - np.moveaxis(expected, 0, -1)).max() < 1
 
 
 @pytest.mark.parametrize("order", ["le", "be"])
 @pytest.mark.parametrize("name", ["rgb565", "bgr565", "rgb555", "bgr555", "rgb444", "bgr444"])
-def test_colours_in_sixteen_bits_are_those_of_their_bits(name, order):
-    bits = [int(each) for each in name[3:]]
-    levels = [[23 % (1 << n), 5, 9 % (1 << n)][i] for i, n in enumerate(bits)]
-    parts = levels if name.startswith("rgb") else levels[::-1]
-    word = (parts[0] << (bits[1] + bits[2])) | (parts[1] << bits[2]) | parts[2]
+def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
+    """A word holds red, green and blue, or blue first, each in as many bits as the name says."""
+    red_bits, green_bits, blue_bits = (int(digit) for digit in name[3:])
+    red, green, blue = 23 % (1 << red_bits), 5, 9
+    if name.startswith("rgb"):
+        word = red << (green_bits + blue_bits) | green << blue_bits | blue
+    else:
+        word = blue << (green_bits + red_bits) | green << red_bits | red
     frame = av.VideoFrame(16, 16, name + order)
     words = np.full(frame.planes[0].buffer_size // 2, word, "<u2" if order == "le" else ">u2")
     frame.planes[0].update(words.tobytes())
-    right = [255 * level / ((1 << n) - 1) for level, n in zip(levels, bits, strict=True)]
-    assert np.abs(Converter()(frame).rgb[8, 8] - np.array(right)).max() < 16
+    levels_and_bits = ((red, red_bits), (green, green_bits), (blue, blue_bits))
+    expected = np.array([255 * level / ((1 << bits) - 1) for level, bits in levels_and_bits])
+    assert np.abs(Converter()(frame).rgb[8, 8] - expected).max() < 16
 
 
 @pytest.mark.parametrize(("level", "right"), [(16, 0), (128, 130), (235, 255)])

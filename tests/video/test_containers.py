@@ -11,7 +11,7 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video import find_shots, probe, read_frames, uniform
 from tests.video.conftest import draw, refused
 from tests.video.encoding import encode
-from tests.video.test_decoding import plainly
+from tests.video.test_decoding import decoded_by_pyav
 
 # Encoders of the installed PyAV, each in a container that takes it.
 SPARSE = "av1 ffv1 hevc libsvtav1 libvpx libvpx-vp9 libx264 libx265 mpeg1video mpeg2video mpeg4"
@@ -48,14 +48,14 @@ def test_frames_of_every_encoder_are_bit_equal_to_those_of_decoding_everything(
     pix_fmt = pix_fmt or ("yuv422p10le" if codec.startswith("prores") else "yuv420p")
     path = tmp_path / f"a.{suffix}"
     encode(path, map(draw, range(20)), codec, pix_fmt=pix_fmt, options={"g": "8"})
-    reference = plainly(path)
+    reference = decoded_by_pyav(path)
     frames = read_frames(path, uniform(7))
     assert (frames.method, frames.status, frames.total) == (method, "ok", 20)
     assert bool(frames.why_sequential) == (method == "sequential")
     assert np.array_equal(frames.images, reference[frames.index])
 
 
-TEXTS = {
+TEXT_FILES = {
     "passwd.txt": ("root:x:0:0:root:/root:/bin/bash\n" * 20, "this is a text file, not a video file"),
     "art.ans": ("\x1b[31mhello\x1b[0m\n" * 50, "this is a text file, not a video file"),
     "concat.mp4": ("ffconcat version 1.0\nfile '{secret.name}'\n", "a list of other files (ffconcat)"),
@@ -69,9 +69,10 @@ TEXTS = {
 """Name -> content, in which {secret} is a film that exists, and why it is refused."""
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_texts_and_lists_of_other_files_are_refused_with_their_reason(films, name):
-    text, reason = TEXTS[name]
+@pytest.mark.parametrize("name", TEXT_FILES)
+def test_a_text_file_or_a_list_of_other_files_is_refused_as_what_it_is(films, name):
+    """FFmpeg would draw a text, and read the films of a list, which may be those of somebody else."""
+    text, reason = TEXT_FILES[name]
     path = films["b1.mp4"].with_name(name)
     path.write_text(text.format(secret=films["b1.mp4"]))
     try:
@@ -94,27 +95,37 @@ def test_huge_pictures_are_refused(tmp_path):
     assert "89,478,485 pixels" in refused(film)
 
 
-def test_colours_of_a_matrix_that_is_not_known_are_refused(tmp_path):
+def test_pictures_in_the_colours_of_ictcp_are_refused(tmp_path):
+    """Their matrix does not lead to RGB by itself."""
     assert "ICtCp" in refused(encode(tmp_path / "a.mp4", plain(64, 48), colorspace=ICTCP))
 
 
-def test_shots_of_colours_of_a_matrix_that_is_not_known_are_refused(tmp_path):
+def test_shots_of_a_film_in_the_colours_of_ictcp_are_refused(tmp_path):
     film = encode(tmp_path / "a.mp4", plain(64, 48), colorspace=ICTCP)
     with pytest.raises(VideoError, match=r"a\.mp4.*ICtCp"):
         find_shots(film)
 
 
+BT709, UNSPECIFIED = 1, 2
+"""Numbers of matrices in H.273."""
+
+
 @pytest.mark.parametrize(
-    ("height", "colorspace", "matrix", "message"),
-    [(48, 2, "bt601 (untagged)", False), (720, 2, "bt601 (untagged)", True), (720, 1, "bt709", False)],
+    ("height", "stated", "matrix", "is_noted"),
+    [
+        (48, UNSPECIFIED, "bt601 (untagged)", False),
+        (720, UNSPECIFIED, "bt601 (untagged)", True),
+        (720, BT709, "bt709", False),
+    ],
+    ids=["small, none stated", "HD, none stated", "HD, stated"],
 )
-def test_the_matrix_of_colours_is_recorded_and_its_absence_said_for_hd(
-    tmp_path, height, colorspace, matrix, message
+def test_the_matrix_of_colours_is_recorded_and_noted_where_hd_states_none(
+    tmp_path, height, stated, matrix, is_noted
 ):
-    path = encode(tmp_path / "b.mp4", plain(height, height), colorspace=colorspace)
+    path = encode(tmp_path / "b.mp4", plain(height, height), colorspace=stated)
     frames = read_frames(path, uniform(1))
     assert frames.matrix == frames.record()["matrix"] == matrix
-    assert any("no colour matrix" in note for note in frames.notes) == message
+    assert any("no colour matrix" in note for note in frames.notes) == is_noted
 
 
 @pytest.mark.parametrize("extensions", [1, 2])

@@ -15,6 +15,9 @@ from obygaze_features.video import at, probe, read_frames, uniform
 from tests.video.conftest import draw, numbers_of, packets_of, refused, remux, spoiled
 from tests.video.encoding import encode
 
+SEQUENCE_HEADER, NO_HEADER = b"\0\0\1\xb3", b"\0\0\1\xb2"
+"""Start codes of MPEG-2: of a sequence's header, and of data of users."""
+
 
 def written(folder: Path, name: str, data: bytes) -> Path:
     path = folder / name
@@ -89,33 +92,47 @@ DAMAGED += ["hevc_cra.mp4", "hevc_cra.mkv", "hevc_cra.ts", "vp9.webm", "vp8.webm
 DAMAGED += ["mpeg2.mkv", "mpeg2.vob", "mpeg1.mpg", "motion.mkv", "prores.mov", "ffv1.mkv", "wmv2.asf"]
 
 
-def test_a_recording_that_lost_its_headers_is_refused_and_not_called_too_large(films, tmp_path):
-    name = "headless.ts"
-    data = films["mpeg2.ts"].read_bytes()
-    reason = refused(written(tmp_path, name, data.replace(b"\0\0\1\xb3", b"\0\0\1\xb2")))
+def test_a_recording_without_the_headers_of_its_sequences_is_refused_for_that(films, tmp_path):
+    """Without them its pictures have no size, which must not be taken for a size that is too large."""
+    headless = films["mpeg2.ts"].read_bytes().replace(SEQUENCE_HEADER, NO_HEADER)
+    reason = refused(written(tmp_path, "headless.ts", headless))
     assert "header" in reason
     assert "bomb" not in reason
 
 
+def damaged_at_random(data, rng):
+    """Invert thirty bytes of a film behind its first tenth, and cut it somewhere in its second half."""
+    damaged = np.frombuffer(data, np.uint8).copy()
+    damaged[rng.integers(len(data) // 10, len(data), 30)] ^= 0xFF
+    end = rng.integers(len(data) // 2, len(data) + 1)
+    return damaged[:end].tobytes()
+
+
+def frames_or_reason(path):
+    """Read eight frames; give them, or None and why they cannot be read."""
+    try:
+        return read_frames(path, uniform(8)), ""
+    except VideoError as error:
+        return None, error.reason
+
+
+def check_frames_or_reason(path):
+    """Check that a film gives as many frames as asked for, in their order and with notes, or a reason."""
+    frames, reason = frames_or_reason(path)
+    if frames is None:
+        assert reason
+        return
+    assert len(frames.images) == 8
+    assert (np.diff(frames.index) >= 0).all()
+    assert frames.status == "ok" or frames.notes
+
+
 @pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_pictures_end_in_frames_or_a_reason(films, tmp_path, name):
-    data = np.frombuffer(films[name].read_bytes(), np.uint8)
+def test_a_film_damaged_at_random_gives_frames_or_a_reason(films, tmp_path, name):
+    data = films[name].read_bytes()
     rng = np.random.default_rng(2)
-    reasons: list[str] = []
     for trial in range(15):
-        broken = data.copy()
-        broken[rng.integers(len(data) // 10, len(data), 30)] ^= 0xFF
-        end = rng.integers(len(data) // 2, len(data) + 1)
-        path = written(tmp_path, f"{trial}-{name}", broken[:end].tobytes())
-        try:
-            frames = read_frames(path, uniform(8))
-        except VideoError as error:
-            reasons.append(error.reason)
-            continue
-        assert len(frames.images) == 8
-        assert (np.diff(frames.index) >= 0).all()
-        assert frames.status == "ok" or frames.notes
-    assert all(reasons)
+        check_frames_or_reason(written(tmp_path, f"{trial}-{name}", damaged_at_random(data, rng)))
 
 
 @pytest.mark.parametrize("name", ["asp.avi", "b2.mkv", "fast.mp4"])
@@ -130,24 +147,37 @@ def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, name)
     assert "cut off" in probe(path).damage
 
 
-@pytest.mark.parametrize("suffix", [".mkv", ".mp4"])
-def test_a_file_that_is_cut_off_says_when_it_would_end(shared_data, tmp_path, suffix):
-    options = {"movflags": "faststart"} if suffix == ".mp4" else {}
-    real = shared_data / "videos" / "nasa_13013.mp4"  # 13.0 seconds
-    whole = remux(real, tmp_path / f"whole{suffix}", list, **options)
+@pytest.fixture(params=[".mkv", ".mp4"])
+def whole_and_cut_film(request, shared_data, tmp_path):
+    """A real film of 13 s in a container that states its length first, and 55 % of its bytes."""
+    options = {"movflags": "faststart"} if request.param == ".mp4" else {}
+    real = shared_data / "videos" / "nasa_13013.mp4"
+    whole = remux(real, tmp_path / f"whole{request.param}", edit=list, **options)
     data = whole.read_bytes()
-    cut = written(tmp_path, f"cut{suffix}", data[: len(data) * 55 // 100])
-    assert math.isnan(probe(whole).stated_end_s)
-    probed = probe(cut)
-    last_s = probed.start_s + probed.duration_s
-    assert probed.stated_end_s == pytest.approx(13.0, abs=0.05)
-    assert 5 < last_s < 9
+    return whole, written(tmp_path, f"cut{request.param}", data[: len(data) * 55 // 100])
+
+
+def test_a_film_that_is_cut_off_says_where_it_would_end(whole_and_cut_film):
+    whole, cut = whole_and_cut_film
+    facts = probe(cut)
+    assert facts.stated_end_s == pytest.approx(13.0, abs=0.05)
+    assert 5 < facts.start_s + facts.duration_s < 9
+    assert math.isnan(probe(whole).stated_end_s)  # it ends where it says
+
+
+def test_a_span_over_the_end_of_a_film_that_is_cut_off_says_where_it_has_no_pictures(whole_and_cut_film):
+    _, cut = whole_and_cut_film
+    facts = probe(cut)
     frames = read_frames(cut, uniform(8), start_s=4.0, end_s=12.0)
-    assert frames.without_pictures_s == ((last_s, 12.0),)
     assert frames.status == "partial"
-    before_the_cut = read_frames(cut, uniform(8), start_s=0.0, end_s=4.0, strict=True)
-    assert before_the_cut.status == "ok"
-    assert any("cut off" in note for note in before_the_cut.notes)
+    assert frames.without_pictures_s == ((facts.start_s + facts.duration_s, 12.0),)
+
+
+def test_a_span_before_the_end_of_a_film_that_is_cut_off_is_whole_with_a_note(whole_and_cut_film):
+    _, cut = whole_and_cut_film
+    frames = read_frames(cut, uniform(8), start_s=0.0, end_s=4.0, strict=True)
+    assert frames.status == "ok"
+    assert any("cut off" in note for note in frames.notes)
 
 
 def frames_that_the_container_counts(path):
@@ -161,8 +191,8 @@ def assert_whole(path, n_frames):
     assert numbers_of(frames.images) == [i * n_frames // 9 for i in range(9)]
 
 
-def test_an_avi_that_counts_dropped_frames_is_whole(films):
-    """Every second of its 199 frames was dropped."""
+def test_a_film_whose_header_counts_frames_that_were_dropped_is_whole(films):
+    """Of its 199 frames, every second was dropped when it was written."""
     assert frames_that_the_container_counts(films["dropped.avi"]) == 199
     assert_whole(films["dropped.avi"], 100)
 
@@ -181,7 +211,7 @@ def frame_90_damaged(films, tmp_path):
     return written(tmp_path, "hole.mp4", data)
 
 
-def test_frames_that_do_not_need_a_damaged_one_are_read_as_ever(frame_90_damaged):
+def test_frames_before_a_damaged_one_and_behind_the_next_key_frame_are_read(frame_90_damaged):
     frames = read_frames(frame_90_damaged, at([10, 50]))
     assert (frames.status, frames.method) == ("ok", "sparse")
     before = read_frames(frame_90_damaged, at(range(85, 90)))
@@ -194,23 +224,27 @@ def test_a_damaged_frame_that_is_asked_for_is_refused(frame_90_damaged):
         read_frames(frame_90_damaged, at([90]))
 
 
-def test_a_frame_that_refers_to_a_damaged_one_is_partial(frame_90_damaged):
+def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_partial(frame_90_damaged):
+    """Without B-frames each refers to the one before, so that 94 goes back to 90."""
     frames = read_frames(frame_90_damaged, at([94]))
     assert (frames.status, frames.method) == ("partial", "sequential")
     assert frames.notes[0] == "the decoder refused 1 packet on the way"
 
 
-def test_a_frame_that_refers_to_a_damaged_one_is_refused_strictly(frame_90_damaged):
+def test_a_frame_between_a_damaged_one_and_the_next_key_frame_is_refused_strictly(frame_90_damaged):
     with pytest.raises(VideoError, match="refused 1 packet"):
         read_frames(frame_90_damaged, at([94]), strict=True)
 
 
-def test_a_damaged_frame_in_a_film_without_times_makes_its_count_partial(films, tmp_path):
+def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, tmp_path):
+    """Its frames are known by counting them, so that all behind the damage get other numbers."""
     frames = read_frames(spoiled(films["h264.avi"], tmp_path / "hole.avi", [50]), uniform(10))
-    assert (frames.status, frames.method, frames.total) == ("partial", "sequential", 99)
-    assert frames.notes[0].startswith("99 of 100 frames")
-    assert frames.index.tolist() == [i * 99 // 10 for i in range(10)]
-    assert numbers_of(frames.images[:5]) == frames.index[:5].tolist()
+    n_decoded = 99
+    assert (frames.status, frames.method, frames.total) == ("partial", "sequential", n_decoded)
+    assert frames.notes[0].startswith(f"{n_decoded} of 100 frames")
+    assert frames.index.tolist() == [i * n_decoded // 10 for i in range(10)]
+    before_the_damage = slice(5)
+    assert numbers_of(frames.images[before_the_damage]) == frames.index[before_the_damage].tolist()
     assert (np.diff(frames.time_s) > 0).all()
 
 

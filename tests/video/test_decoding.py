@@ -1,5 +1,6 @@
 """The right frames, from films whose pictures carry their own numbers."""
 
+import shutil
 from pathlib import Path
 
 import av
@@ -30,10 +31,10 @@ SEQUENTIAL = {
     "wmv2.asf": "the codec is wmv2",
 }
 SPARSE = [name for name in (*HOW, "packed.avi") if name not in {*SEQUENTIAL, "dropped.avi", "fast.mp4"}]
-RULES = [uniform(32), uniform(7), fps(3), keyframes(5), at([99, 0, 50, 50, 23, 24, 25]), at([97])]
+SAMPLINGS = [uniform(32), uniform(7), fps(3), keyframes(5), at([99, 0, 50, 50, 23, 24, 25]), at([97])]
 
 
-def plainly(path: Path) -> np.ndarray:
+def decoded_by_pyav(path: Path) -> np.ndarray:
     """Every picture, by PyAV's own loop, [T, H, W, 3]."""
     with av.open(str(path)) as container:
         stream = container.streams.best("video")
@@ -52,24 +53,38 @@ def test_every_frame_is_the_one_that_its_number_says(films, name):
 
 @pytest.mark.parametrize("name", SPARSE)
 def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name):
-    reference = plainly(films[name])
-    for rule in RULES:
-        frames = read_frames(films[name], rule)
+    reference = decoded_by_pyav(films[name])
+    for sampling in SAMPLINGS:
+        frames = read_frames(films[name], sampling)
         assert (frames.method, frames.why_sequential) == ("sparse", "")
         assert np.array_equal(frames.images, reference[frames.index])
     assert read_frames(films[name], at([3, 60])).decoded < len(reference) / 2
 
 
+@pytest.fixture
+def switch_off_sparse_decoding(monkeypatch):
+    """Say of every film from now on that it is not safe to decode it sparsely, and forget what was said."""
+
+    def switch_off():
+        monkeypatch.setattr(index, "_tables", {})
+        monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+
+    return switch_off
+
+
 @pytest.mark.parametrize("name", SPARSE)
-def test_frames_are_the_same_where_sparse_decoding_is_switched_off(films, monkeypatch, name):
+def test_frames_are_the_same_where_sparse_decoding_is_switched_off(films, switch_off_sparse_decoding, name):
     sparse = read_frames(films[name], uniform(25))
-    monkeypatch.setattr(index, "_tables", {})
-    monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
-    ordered = read_frames(films[name], uniform(25))
-    assert (ordered.method, ordered.why_sequential) == ("sequential", "switched off")
-    assert np.array_equal(ordered.images, sparse.images)
-    assert np.array_equal(ordered.index, sparse.index)
-    assert np.array_equal(ordered.time_s, sparse.time_s)
+    switch_off_sparse_decoding()
+    sequential = read_frames(films[name], uniform(25))
+    assert (sequential.method, sequential.why_sequential) == ("sequential", "switched off")
+    assert np.array_equal(sequential.images, sparse.images)
+    assert np.array_equal(sequential.index, sparse.index)
+    assert np.array_equal(sequential.time_s, sparse.time_s)
+
+
+TOLERANCE_S = {".mkv": 0.0006, ".webm": 0.0006, ".vob": 0.09}
+"""Matroska rounds to milliseconds; in this VOB not every picture has a time of its own."""
 
 
 @pytest.mark.parametrize(("name", "reason"), SEQUENTIAL.items())
@@ -80,21 +95,22 @@ def test_what_is_not_safe_is_decoded_in_order_and_says_why(films, name, reason):
 
 
 @pytest.mark.parametrize("name", SPARSE)
-def test_times_are_those_of_presentation(films, name):
+def test_times_are_those_at_which_frames_are_shown(films, name):
     frames = read_frames(films[name], at(range(100)))
-    expected = np.arange(100) / 25
-    if "uneven" in name:
-        expected = np.cumsum(1 + np.arange(100) % 3) / 100
-        expected -= expected[0]
-    # Matroska rounds to milliseconds; in this VOB not every picture has a time of its own.
-    tolerance = {"mkv": 0.0006, "ebm": 0.0006, "vob": 0.09}.get(name[-3:], 1e-9)
-    np.testing.assert_allclose(frames.time_s, expected, atol=tolerance)
+    shown_s = np.arange(100) / 25
+    if "times" in HOW.get(name, {}):
+        ticks = np.array(HOW[name]["times"])
+        shown_s = (ticks - ticks[0]) * float(HOW[name]["time_base"])
+    tolerance_s = TOLERANCE_S.get(films[name].suffix, 1e-9)
+    np.testing.assert_allclose(frames.time_s, shown_s, atol=tolerance_s)
 
 
 def test_an_edit_list_leaves_frames_out_of_the_count_but_not_of_the_decoding(cut_film):
+    n_cut_off = 10
     frames = read_frames(cut_film, uniform(10))
-    assert (frames.total, frames.method, frames.status) == (90, "sparse", "ok")
-    assert numbers_of(frames.images) == list(range(10, 100, 9))
+    assert frames.total == 100 - n_cut_off
+    assert (frames.method, frames.status) == ("sparse", "ok")
+    assert numbers_of(frames.images) == list(range(n_cut_off, 100, 9))
     assert frames.time_s[0] == 0.0
 
 
@@ -147,72 +163,114 @@ def test_an_error_of_the_callers_function_is_raised_as_it_is(films):
         read_frames(films["b1.mp4"], uniform(2), each=broken)
 
 
-@pytest.mark.parametrize("last", [40, -1])
-def test_anything_odd_in_sparse_decoding_falls_back_to_sequential(films, monkeypatch, last):
+@pytest.mark.parametrize("last", [40, -1], ids=["after picture 40", "at once"])
+def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films, monkeypatch, last):
     decode_sparsely = Decoder.decode_sparsely
 
-    def odd(decoder, targets):
+    def fail_after_last(decoder, targets):
         for number, frame in decode_sparsely(decoder, targets):
             if number > last:
                 break
             yield number, frame
         raise NotSafe("a frame did not come out of the decoder")
 
-    monkeypatch.setattr(Decoder, "decode_sparsely", odd)
+    monkeypatch.setattr(Decoder, "decode_sparsely", fail_after_last)
     frames = read_frames(films["pyramid.mp4"], uniform(8))
     assert frames.method == "sequential"
-    assert frames.why_sequential
+    assert frames.why_sequential == "a frame did not come out of the decoder"
     assert numbers_of(frames.images) == frames.index.tolist()
 
 
-def test_sparse_decoding_notices_another_file_in_the_old_ones_place(films):
-    index_packets(films["pyramid.mp4"])  # whose packets are not kept
-    decoder = Decoder(films["pyramid.mp4"])
-    decoder.path = films["uneven.mp4"]
+def test_sparse_decoding_is_refused_where_the_file_is_not_the_one_that_was_indexed(films, tmp_path):
+    path = tmp_path / "film.mp4"
+    shutil.copy(films["pyramid.mp4"], path)
+    index_packets(path)
+    decoder = Decoder(path)  # which takes the table of packets from the cache, and opens the file later
+    shutil.copy(films["uneven.mp4"], path)
     with pytest.raises(NotSafe, match="other packets"):
         list(decoder.decode_sparsely([50]))
 
 
-def test_the_random_access_of_an_open_group_serves_only_what_is_shown_after_it(films):
+@pytest.fixture
+def second_start(films):
+    """The table of packets of a film of open groups, and the second packet at which decoding can start.
+
+    The packet behind it is of a picture that is shown before it and refers to the group before too.
+    """
     table = index_packets(films["open_gop.mp4"])
-    starts = np.flatnonzero(table.random_access)
-    after = starts[1] + 1  # a B-picture: decoded after the second start, shown before it
-    assert table.rank[after] < table.rank[starts[1]]
-    frame = int(np.flatnonzero(table.shown == after)[0])
-    assert np.flatnonzero(needed_packets(table, [frame]))[0] == starts[0]
-    shown_after = int(np.flatnonzero(table.shown == starts[1])[0])
-    assert np.flatnonzero(needed_packets(table, [shown_after])).tolist() == [starts[1]]
+    start = np.flatnonzero(table.random_access)[1]
+    assert table.rank[start + 1] < table.rank[start]  # places in the order of display
+    return table, start
 
 
-def test_pictures_before_the_first_random_access_are_decoded_where_they_can_be(beginless):
-    whole = read_frames(beginless("hevc_radl.mp4"), uniform(200))
-    assert (whole.method, whole.status) == ("sparse", "ok")
-    assert numbers_of(whole.images[::2]) == [
-        number + 100 - whole.total for number in whole.index[::2].tolist()
-    ]
-    for name in ("hevc_cra.mp4", "mpeg2.mkv"):
-        frames = read_frames(beginless(name), uniform(8))
-        reference = plainly(beginless(name))
-        assert (frames.method, frames.status) == ("sequential", "partial")
-        assert frames.notes[0].startswith(f"{len(reference)} of ")
-        first = int(frames.index[0])
-        assert first > 0
-        assert np.array_equal(frames.images, reference[frames.index - first])
-        assert read_frames(beginless(name), at([first, first + 30])).method == "sparse"
+def packets_needed_for(table, packet):
+    """List the packets that must be decoded to get the picture of one."""
+    number_of_picture = int(np.flatnonzero(table.shown == packet)[0])
+    return np.flatnonzero(needed_packets(table, [number_of_picture])).tolist()
 
 
-@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
-def test_a_last_picture_that_is_held_is_shown_as_long_as_the_file_says(tmp_path, suffix):
-    def held(packets):
+def test_a_picture_at_which_an_open_group_starts_needs_its_own_packet_alone(second_start):
+    table, start = second_start
+    assert packets_needed_for(table, start) == [start]
+
+
+def test_a_picture_shown_before_the_start_of_its_open_group_needs_the_group_before(second_start):
+    table, start = second_start
+    first_start = np.flatnonzero(table.random_access)[0]
+    assert packets_needed_for(table, start + 1)[0] == first_start
+
+
+def test_pictures_that_need_nothing_before_the_first_start_of_decoding_are_read(beginless):
+    """Radl pictures of HEVC are shown before the picture at which decoding starts, and need no other."""
+    film = beginless("hevc_radl.mp4")
+    n_left = probe(film).frames
+    frames = read_frames(film, at(range(n_left)))
+    assert (frames.method, frames.status) == ("sparse", "ok")
+    n_cut_off = 100 - n_left
+    assert numbers_of(frames.images) == list(range(n_cut_off, 100))
+
+
+@pytest.mark.parametrize("name", ["hevc_cra.mp4", "mpeg2.mkv"])
+def test_pictures_that_need_a_group_that_was_cut_off_are_left_out(beginless, name):
+    film = beginless(name)
+    decodable = decoded_by_pyav(film)
+    frames = read_frames(film, uniform(8))
+    assert (frames.method, frames.status) == ("sequential", "partial")
+    assert frames.notes[0].startswith(f"{len(decodable)} of ")
+    first = int(frames.index[0])
+    assert first > 0
+    assert np.array_equal(frames.images, decodable[frames.index - first])
+
+
+@pytest.mark.parametrize("name", ["hevc_cra.mp4", "mpeg2.mkv"])
+def test_pictures_behind_a_group_that_was_cut_off_are_decoded_sparsely(beginless, name):
+    first = int(read_frames(beginless(name), uniform(8)).index[0])
+    assert read_frames(beginless(name), at([first, first + 30])).method == "sparse"
+
+
+@pytest.fixture(params=["mp4", "mkv"])
+def film_with_held_picture(request, tmp_path):
+    """A film of 25 pictures in its first second, and one that the file says to be shown for 5 s more."""
+
+    def hold_last_picture(packets):
         packets[-1].duration = int(5 / packets[-1].time_base)
         return packets
 
-    source = encode(tmp_path / f"a.{suffix}", map(draw, range(26)), options={"bf": "0"})
-    film = remux(source, tmp_path / f"held.{suffix}", held)
-    assert (probe(film).duration_s, probe(film).damage) == (pytest.approx(6.0), "")
-    assert read_frames(film, uniform(4), start_s=0.0, end_s=5.9).status == "ok"
-    assert sampled_times(film, uniform(4), None, None)[2] == pytest.approx(6.0)
-    assert find_shots(film)[-1].end_s == pytest.approx(6.0)
+    film = encode(tmp_path / f"a.{request.param}", map(draw, range(26)), options={"bf": "0"})
+    return remux(film, tmp_path / f"held.{request.param}", hold_last_picture)
+
+
+def test_a_film_lasts_as_long_as_its_last_picture_is_shown(film_with_held_picture):
+    facts = probe(film_with_held_picture)
+    assert facts.duration_s == pytest.approx(6.0)
+    assert facts.damage == ""
+    _, _, duration_s = sampled_times(film_with_held_picture, uniform(4), None, None)
+    assert duration_s == pytest.approx(6.0)
+    assert find_shots(film_with_held_picture)[-1].end_s == pytest.approx(6.0)
+
+
+def test_a_span_that_ends_while_the_last_picture_is_shown_is_whole(film_with_held_picture):
+    assert read_frames(film_with_held_picture, uniform(4), start_s=0.0, end_s=5.9).status == "ok"
 
 
 def test_probe_counts_without_decoding(films):

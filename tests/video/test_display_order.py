@@ -1,5 +1,6 @@
 """Files that state times of decoding as those of presentation: pictures come in the order of display."""
 
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,10 @@ from tests.video.inserting import with_wrong_counter
 from tests.video.joining import X264, X265, joined
 
 CODECS = {"h264": {"options": X264}, "hevc": {"codec": "libx265", "options": X265}}
-PICTURES = 60
+N_PICTURES = 60
 
 
-def as_decoded(packets):
+def state_times_of_decoding(packets):
     """State the times of decoding as those of presentation, as recorders do that do not know of B-frames."""
     first = packets[0].dts
     for packet in packets:
@@ -26,96 +27,113 @@ def as_decoded(packets):
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
-    """Make films of numbered pictures whose stamps are times of decoding."""
+    """Make films of pictures numbered from `first` on, whose stamps are times of decoding."""
     folder = tmp_path_factory.mktemp("recordings")
 
     def make(codec: str, suffix: str, first: int = 0) -> Path:
         film = folder / f"{codec}-{first}{suffix}"
         if not film.exists():
-            times = range(first, first + PICTURES)
-            right = encode(folder / "right.mp4", map(draw, times), times=times, **CODECS[codec])
-            remux(right, film, as_decoded)
+            right = with_right_times(folder / "right.mp4", codec, first)
+            remux(right, film, state_times_of_decoding)
         return film
 
     return make
 
 
-def check_order(film):
-    frames = read_frames(film, uniform(PICTURES))
-    assert numbers_of(frames.images) == list(range(PICTURES))
+def with_right_times(path: Path, codec: str, first: int) -> Path:
+    """Write a film of pictures numbered from `first` on, whose stamps are those of presentation."""
+    numbers = range(first, first + N_PICTURES)
+    return encode(path, map(draw, numbers), times=numbers, **CODECS[codec])
+
+
+def assert_in_order_of_display(film):
+    frames = read_frames(film, uniform(N_PICTURES))
+    assert numbers_of(frames.images) == list(range(N_PICTURES))
     assert (np.diff(frames.time_s) > 0).all()
 
 
 @pytest.mark.parametrize("suffix", [".ts", ".mp4", ".mkv", ".flv"])
 @pytest.mark.parametrize("codec", CODECS)
 def test_pictures_are_in_the_order_of_display(recording, codec, suffix):
-    check_order(recording(codec, suffix))
+    assert_in_order_of_display(recording(codec, suffix))
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_packet_that_is_flagged_changes_no_order(recording, tmp_path, codec):
+def test_pictures_are_in_the_order_of_display_behind_a_packet_flagged_as_damaged(recording, tmp_path, codec):
+    """FFmpeg flags a packet of a transport stream whose counter is wrong."""
     film = tmp_path / "film.ts"
-    film.write_bytes(with_wrong_counter(recording(codec, ".ts").read_bytes(), 31))
-    check_order(film)
+    film.write_bytes(with_wrong_counter(recording(codec, ".ts").read_bytes(), nth=31))
+    assert_in_order_of_display(film)
 
 
 def test_pictures_of_joined_recordings_are_in_the_order_of_display(recording, tmp_path):
     film = joined(tmp_path / "film.ts", [recording("h264", ".ts"), recording("h264", ".ts", 100)])
-    frames = read_frames(film, uniform(2 * PICTURES))
-    assert numbers_of(frames.images) == [*range(PICTURES), *range(100, 100 + PICTURES)]
+    frames = read_frames(film, uniform(2 * N_PICTURES))
+    assert numbers_of(frames.images) == [*range(N_PICTURES), *range(100, 100 + N_PICTURES)]
 
 
-@pytest.mark.parametrize("right_first", [False, True])
-def test_one_part_of_a_joined_film_may_state_times_of_decoding(recording, tmp_path, right_first):
-    first, second = (0, 100) if right_first else (100, 0)
-    times = range(first, first + PICTURES)
-    right = encode(tmp_path / "right.ts", map(draw, times), times=times, **CODECS["h264"])
-    parts = sorted([(first, right), (second, recording("h264", ".ts", second))])
-    film = joined(tmp_path / "film.ts", [part for _, part in parts])
-    frames = read_frames(film, uniform(2 * PICTURES))
-    assert numbers_of(frames.images) == [*range(PICTURES), *range(100, 100 + PICTURES)]
+@pytest.mark.parametrize("is_first_right", [False, True], ids=["the first", "the second"])
+def test_one_of_two_joined_films_may_state_times_of_decoding(recording, tmp_path, is_first_right):
+    if is_first_right:
+        parts = [with_right_times(tmp_path / "right.ts", "h264", 0), recording("h264", ".ts", 100)]
+    else:
+        parts = [recording("h264", ".ts", 0), with_right_times(tmp_path / "right.ts", "h264", 100)]
+    frames = read_frames(joined(tmp_path / "film.ts", parts), uniform(2 * N_PICTURES))
+    assert numbers_of(frames.images) == [*range(N_PICTURES), *range(100, 100 + N_PICTURES)]
 
 
 def test_a_span_has_its_own_pictures(recording):
     film = recording("h264", ".ts")
-    whole = read_frames(film, uniform(PICTURES))
+    whole = read_frames(film, uniform(N_PICTURES))
     frames = read_frames(film, uniform(10), start_s=0.8, end_s=1.6)
     assert numbers_of(frames.images) == frames.index.tolist()
     assert np.array_equal(frames.time_s, whole.time_s[frames.index])
 
 
-def test_pictures_that_are_reordered_late_are_found_by_the_first_that_steps_back(recording, monkeypatch):
-    """The groups that are decoded at the beginning hold still pictures, which need no reordering."""
-    monkeypatch.setattr(index, "_tables", {})
+@pytest.fixture
+def beginning_seems_in_order(monkeypatch):
+    """Let the pictures at a film's beginning, as if they were stills, seem to need no reordering."""
+    monkeypatch.setattr(index, "_tables", {})  # of films that were read before
     monkeypatch.setattr(index, "reorders", lambda *_: False)
-    for method in ("sparse", "sequential"):
-        if method == "sequential":
-            monkeypatch.setattr(index, "_tables", {})
-            monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
-        frames = read_frames(recording("hevc", ".ts"), uniform(PICTURES))
-        assert numbers_of(frames.images) == list(range(PICTURES))
 
 
-def test_numbers_that_are_counted_are_not_given_after_an_error_unsaid(recording, tmp_path, monkeypatch):
-    monkeypatch.setattr(index, "_tables", {})
-    monkeypatch.setattr(index, "reorders", lambda *_: False)
+@pytest.fixture
+def no_sparse_decoding(monkeypatch):
     monkeypatch.setattr(index, "_why_unsafe", lambda *_, **__: "switched off")
+
+
+@pytest.mark.usefixtures("beginning_seems_in_order")
+def test_pictures_that_are_reordered_behind_the_beginning_are_in_the_order_of_display(recording):
+    assert_in_order_of_display(recording("hevc", ".ts"))
+
+
+@pytest.mark.usefixtures("beginning_seems_in_order", "no_sparse_decoding")
+def test_pictures_that_are_reordered_behind_the_beginning_are_decoded_in_the_order_of_display(recording):
+    assert_in_order_of_display(recording("hevc", ".ts"))
+
+
+@pytest.mark.usefixtures("beginning_seems_in_order", "no_sparse_decoding")
+@pytest.mark.parametrize("start_s", [0.0, 1.6], ids=["from the beginning", "behind the error"])
+def test_pictures_that_are_counted_are_right_or_partial_where_one_cannot_be_decoded(
+    recording, tmp_path, start_s
+):
     film = spoiled(recording("h264", ".mkv"), tmp_path / "film.mkv", [31])
-    for start_s in (0.0, 1.6):
-        frames = read_frames(film, uniform(20), start_s=start_s)
-        numbers = numbers_of(frames.images)
-        assert numbers == sorted(numbers)
-        assert frames.status == "partial" or numbers == frames.index.tolist()
+    frames = read_frames(film, uniform(20), start_s=start_s)
+    numbers = numbers_of(frames.images)
+    assert numbers == sorted(numbers)
+    assert frames.status == "partial" or numbers == frames.index.tolist()
 
 
-def test_an_order_that_cannot_be_examined_for_damage_is_taken_as_reordered(recording, monkeypatch):
-    def damaged(packets):
-        yield from (next(packets) for _ in range(20))
+def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recording, monkeypatch):
+    number_packets = display_order.number_packets
+
+    def fail_after_twenty(packets):
+        yield from islice(number_packets(packets), 20)
         raise display_order.FFmpegError(1, "damaged")
 
-    stamped = display_order.number_packets
-    monkeypatch.setattr(display_order, "number_packets", lambda packets: damaged(stamped(packets)))
-    assert display_order.reorders(recording("h264", ".ts"), np.arange(PICTURES) == 0)
+    monkeypatch.setattr(display_order, "number_packets", fail_after_twenty)
+    is_key = np.arange(N_PICTURES) == 0
+    assert display_order.reorders(recording("h264", ".ts"), is_key)
 
 
 class Frame:
@@ -129,14 +147,22 @@ class Frame:
     ("packets", "numbers"),
     [
         ([0, 1, 2, 3], [0, 1, 2, 3]),
-        ([0, 2, 3], [0, 2, 3]),  # one is missing, and the others keep their numbers
+        ([0, 2, 3], [0, 2, 3]),
         ([0, 2, 1, 4, 3], [0, 1, 2, 3, 4]),
         ([0, 1, 2, 5, 3, 4], [0, 1, 2, 3, 4, 5]),
         ([], []),
     ],
+    ids=[
+        "in order",
+        "one missing: the others keep their numbers",
+        "a step back at the beginning",
+        "a step back later",
+        "none",
+    ],
 )
-def test_frames_are_counted_from_the_first_label_that_steps_back(packets, numbers):
-    frames = number_frames(map(Frame, packets), {packet: packet for packet in range(9)}, rising=True)
+def test_frames_have_the_numbers_of_their_packets_and_are_counted_once_these_step_back(packets, numbers):
+    number_of_packet = {packet: packet for packet in range(9)}
+    frames = number_frames(map(Frame, packets), number_of_packet, rising=True)
     assert [number for number, *_ in frames] == numbers
 
 

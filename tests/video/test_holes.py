@@ -11,10 +11,10 @@ from tests.video.conftest import remux
 from tests.video.encoding import encode
 
 RATE = 24
-N = 240
+N_PICTURES = 240
 
 
-def written(path: Path, codec: str, moments: list[int]) -> Path:
+def write_pictures(path: Path, codec: str, moments: list[int]) -> Path:
     """Write pictures at these moments (in frames of a steady rate), a key frame each half second."""
     pictures = np.random.default_rng(0).integers(0, 255, (len(moments), 48, 64, 3), np.uint8)
     options = {"g": "12", "crf": "40", "cpu-used": "8"}
@@ -30,28 +30,37 @@ def without(path: Path, source: Path, start_s: float, end_s: float) -> Path:
     return remux(source, path, cut)
 
 
-@pytest.mark.parametrize(("codec", "suffix"), [("libvpx-vp9", ".webm"), ("libx265", ".mkv")])
-def test_a_hole_makes_the_spans_that_have_it_partial_and_says_where(tmp_path, codec, suffix):
-    whole = written(tmp_path / f"whole{suffix}", codec, list(range(N)))
+@pytest.fixture(params=[("libvpx-vp9", ".webm"), ("libx265", ".mkv")], ids=["VP9", "HEVC"])
+def film_with_hole(request, tmp_path) -> Path:
+    """A film of ten seconds without the pictures from 4 to 6.5 s."""
+    codec, suffix = request.param
+    whole = write_pictures(tmp_path / f"whole{suffix}", codec, list(range(N_PICTURES)))
     assert read_frames(whole, uniform(8)).status == "ok"
-    path = without(tmp_path / f"hole{suffix}", whole, 4, 6.5)
-    frames = read_frames(path, uniform(8))
+    return without(tmp_path / f"hole{suffix}", whole, 4, 6.5)
+
+
+def test_a_film_with_a_hole_is_partial_and_says_where_it_is(film_with_hole):
+    frames = read_frames(film_with_hole, uniform(8))
     assert frames.status == "partial"
     assert "no pictures for 2.5" in frames.notes[0]
-    assert "no pictures for 2.5" in probe(path).damage
-    (stretch,) = frames.without_pictures_s
-    assert stretch == pytest.approx((4.0, 6.5), abs=0.05)
-    spans = [(1, 3), (2, 6), (3, 4.6), (7, 9)]
-    windows = dict(read_windows(path, spans, [(uniform(2), lambda frame: frame)]))
-    assert [windows[n][0].status for n in range(4)] == ["ok", "partial", "partial", "ok"]
-    stretches = [windows[n][0].without_pictures_s for n in range(4)]
-    assert stretches[0] == stretches[3] == ()
-    assert stretches[1][0] == pytest.approx((4.0, 6.0), abs=0.05)
-    assert stretches[2][0] == pytest.approx((4.0, 4.6), abs=0.05)
+    assert "no pictures for 2.5" in probe(film_with_hole).damage
+    (hole,) = frames.without_pictures_s
+    assert hole == pytest.approx((4.0, 6.5), abs=0.05)
+
+
+def test_only_spans_that_have_a_part_of_the_hole_are_partial_and_say_where_it_is(film_with_hole):
+    holes_of_span = {(1, 3): [], (2, 6): [(4.0, 6.0)], (3, 4.6): [(4.0, 4.6)], (7, 9): []}
+    spans = [*holes_of_span]
+    for number, (frames,) in read_windows(film_with_hole, spans, [(uniform(2), lambda frame: frame)]):
+        holes = holes_of_span[spans[number]]
+        assert frames.status == ("partial" if holes else "ok")
+        assert len(frames.without_pictures_s) == len(holes)
+        for hole, expected in zip(frames.without_pictures_s, holes, strict=True):
+            assert hole == pytest.approx(expected, abs=0.05)
 
 
 def test_every_stretch_without_pictures_is_told_and_not_only_the_first(tmp_path):
-    whole = written(tmp_path / "whole.mkv", "libx265", list(range(N)))
+    whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(N_PICTURES)))
     once = without(tmp_path / "once.mkv", whole, 2, 3)
     twice = without(tmp_path / "twice.mkv", once, 5, 6.5)
     frames = read_frames(twice, uniform(8), start_s=1.0, end_s=9.0)
@@ -62,7 +71,7 @@ def test_every_stretch_without_pictures_is_told_and_not_only_the_first(tmp_path)
 
 
 def test_a_span_that_goes_on_behind_the_video_has_no_pictures_there(tmp_path):
-    path = written(tmp_path / "a.mkv", "libx264", list(range(N)))
+    path = write_pictures(tmp_path / "a.mkv", "libx264", list(range(N_PICTURES)))
     frames = read_frames(path, uniform(8), start_s=6.0, end_s=14.0)
     assert frames.status == "partial"
     (stretch,) = frames.without_pictures_s
@@ -72,7 +81,7 @@ def test_a_span_that_goes_on_behind_the_video_has_no_pictures_there(tmp_path):
 
 def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
     """The file lists a picture for each of them, but the bytes of 2.5 seconds are zeros."""
-    whole = written(tmp_path / "whole.mp4", "libx264", list(range(N)))
+    whole = write_pictures(tmp_path / "whole.mp4", "libx264", list(range(N_PICTURES)))
     with av.open(str(whole)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
     data = bytearray(whole.read_bytes())
@@ -88,7 +97,7 @@ def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
 
 
 def test_a_hole_of_a_short_film_is_said_too(tmp_path):
-    whole = written(tmp_path / "whole.mkv", "libx265", list(range(48)))
+    whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(48)))
     frames = read_frames(without(tmp_path / "hole.mkv", whole, 0.5, 1.0), uniform(8))
     assert (frames.status, frames.total) == ("partial", 36)
 
@@ -99,8 +108,12 @@ STILL = [*range(100), *range(190, 240)]
 
 @pytest.mark.parametrize(
     ("suffix", "codec", "moments"),
-    [(".mkv", "libx264", SLIDES), (".mkv", "libx264", list(range(0, 10 * N, N))), (".mp4", "libx264", STILL)],
+    [
+        (".mkv", "libx264", SLIDES),
+        (".mkv", "libx264", list(range(0, 10 * N_PICTURES, N_PICTURES))),
+        (".mp4", "libx264", STILL),
+    ],
     ids=["slides", "one slide each ten seconds", "a picture held on purpose, in a table of frames"],
 )
 def test_long_pauses_between_slides_are_no_holes(tmp_path, suffix, codec, moments):
-    assert read_frames(written(tmp_path / f"a{suffix}", codec, moments), uniform(4)).status == "ok"
+    assert read_frames(write_pictures(tmp_path / f"a{suffix}", codec, moments), uniform(4)).status == "ok"

@@ -23,10 +23,10 @@ from tests.video import inserting
 from tests.video.conftest import draw, numbers_of
 from tests.video.encoding import encode
 from tests.video.joining import FRAGMENTS, X264, X265, joined
-from tests.video.sounding import RATE, clicks, write_film
+from tests.video.sounding import RATE, clicks, time_of_click, write_film
 
 PROBED_BYTES = 100_000
-PICTURES = 220
+N_PICTURES = 220
 FINE_X264 = X264 | {"crf": "4"}
 FINE_X265 = X265 | {"crf": "4"}
 FINE_MPEG = {"g": "9", "bf": "2", "flags": "+qscale", "global_quality": "236"}
@@ -40,7 +40,7 @@ FILMS: dict[str, dict[str, object]] = {
     "h264.flv": {"options": FINE_X264},
     "fragments.mp4": {"options": FINE_X264, "container_options": FRAGMENTS},
 }
-INTO = {
+INSERT_INTO = {
     ".vob": (inserting.into_program, inserting.PROGRAM_KINDS),
     ".mpg": (inserting.into_program, inserting.PROGRAM_KINDS),
     ".ts": (inserting.into_transport, inserting.TRANSPORT_KINDS),
@@ -48,16 +48,17 @@ INTO = {
     ".flv": (inserting.into_flash, inserting.FLASH_KINDS),
     ".mp4": (inserting.into_fragments, inserting.BOX_KINDS),
 }
+"""Suffix of a film -> what inserts packets of other streams into its bytes, and of which kinds."""
 
 
 QUICK = {"mpeg2.vob", "h264.ts", "h264.flv", "fragments.mp4"}
 """Films of which the quick tests have every kind in the middle, and the long ones at the other places."""
 
 
-def cases():
-    """Give every kind in every film at three places; those of other films than a few by night."""
+def film_kind_and_place():
+    """Give every kind of packet in every film at three places; those of other films than a few by night."""
     for name in FILMS:
-        for kind, place in product(INTO[Path(name).suffix][1], inserting.PLACES):
+        for kind, place in product(INSERT_INTO[Path(name).suffix][1], inserting.PLACES):
             marks = []
             if place != 0.5 or name not in QUICK:
                 marks.append(pytest.mark.long)
@@ -66,8 +67,8 @@ def cases():
             yield pytest.param(name, kind, place, marks=marks)
 
 
-HEARD_OR_READ = {"AC-3", "second sound", "sound", "subpicture", "DVB subtitles"}
-"""Kinds that FFmpeg knows as sound or subtitles by these packets."""
+KINDS_OF_SOUND_OR_SUBTITLES = {"AC-3", "second sound", "sound", "subpicture", "DVB subtitles"}
+"""Kinds that FFmpeg knows as sound or subtitles by the packets that are inserted."""
 
 
 def noisy(number: int) -> np.ndarray:
@@ -79,13 +80,13 @@ def noisy(number: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """Films of several times the bytes that are read of the beginning and of the end."""
+    """Make a film of `N_PICTURES`, of several times the bytes that are read of its beginning and its end."""
     folder = tmp_path_factory.mktemp("large")
     made = {}
 
     def make(name: str) -> Path:
         if name not in made:
-            made[name] = encode(folder / name, map(noisy, range(PICTURES)), **FILMS[name])
+            made[name] = encode(folder / name, map(noisy, range(N_PICTURES)), **FILMS[name])
             assert made[name].stat().st_size > 900_000
         return made[name]
 
@@ -93,89 +94,139 @@ def large(tmp_path_factory):
 
 
 @pytest.fixture
-def short_sight(monkeypatch):
-    """FFmpeg looks through little of a file when it opens it, as it does of films of gigabytes."""
+def little_is_probed(monkeypatch):
+    """Let FFmpeg look through 100 kB of a file when it opens it, as through little of a film of gigabytes."""
     monkeypatch.setattr(source, "OPTIONS", source.OPTIONS | {"probesize": str(PROBED_BYTES)})
     monkeypatch.setattr(late_streams, "PROBED_BEHIND", PROBED_BYTES)
 
 
-@pytest.mark.parametrize(("name", "kind", "place"), [*cases()])
-@pytest.mark.usefixtures("short_sight")
-def test_a_packet_of_a_new_stream_costs_no_picture(large, tmp_path, name, kind, place):
-    insert, _ = INTO[Path(name).suffix]
-    film = tmp_path / name
-    film.write_bytes(insert(large(name).read_bytes(), place, kind))
+@pytest.fixture
+def film_with_packet(large, tmp_path):
+    """Insert a packet of a stream of a kind, which the film has not, at a place: 0.5 is its middle."""
+
+    def make(name, kind, place):
+        insert, _ = INSERT_INTO[Path(name).suffix]
+        film = tmp_path / name
+        film.write_bytes(insert(large(name).read_bytes(), place, kind))
+        return film
+
+    return make
+
+
+@pytest.mark.parametrize(("name", "kind", "place"), [*film_kind_and_place()])
+@pytest.mark.usefixtures("little_is_probed")
+def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet, name, kind, place):
+    film = film_with_packet(name, kind, place)
     frames = read_frames(film, uniform(16))
-    assert (frames.total, frames.status) == (PICTURES, "ok")
-    assert numbers_of(frames.images) == [number * PICTURES // 16 for number in range(16)]
+    assert frames.status == "ok"
+    assert frames.total == N_PICTURES
+    assert numbers_of(frames.images) == [number * N_PICTURES // 16 for number in range(16)]
     late = index_packets(film).late
-    assert all(0.9 * place < stream.byte / film.stat().st_size < 1.1 * place for stream in late)
-    if kind in HEARD_OR_READ:
+    for stream in late:
+        assert stream.byte / film.stat().st_size == pytest.approx(place, rel=0.1)
+    if kind in KINDS_OF_SOUND_OR_SUBTITLES:
         assert late
         assert probe(film).besides
 
 
 @pytest.mark.parametrize("name", ["h264.ts", "h264.m2ts"])
-@pytest.mark.usefixtures("short_sight")
-def test_a_packet_that_no_map_announces_costs_nothing(large, tmp_path, name):
+@pytest.mark.usefixtures("little_is_probed")
+def test_a_packet_of_a_stream_that_no_programme_map_names_is_passed_over(large, tmp_path, name):
     film = tmp_path / name
-    film.write_bytes(inserting.into_transport_unannounced(large(name).read_bytes(), 0.5, ""))
+    film.write_bytes(inserting.into_transport_unannounced(large(name).read_bytes(), place=0.5))
     frames = read_frames(film, uniform(8))
-    assert (frames.total, frames.status) == (PICTURES, "ok")
+    assert (frames.total, frames.status) == (N_PICTURES, "ok")
     assert index_packets(film).late == ()
 
 
-@pytest.mark.usefixtures("short_sight")
-def test_a_film_with_very_many_new_streams_is_read_with_few_notes(large, tmp_path):
+@pytest.mark.usefixtures("little_is_probed")
+def test_a_film_in_which_very_many_streams_begin_late_is_read_with_few_notes(large, tmp_path):
     data = large("mpeg2.vob").read_bytes()
-    pack = data.index(inserting.PACK, len(data) // 2)
-    private_stream = 0xBD  # in which discs number their tracks of sound from 0x80 on
-    many = b"".join(
-        inserting.in_mpeg2_program(private_stream, bytes([number, 1, 0, 1])) for number in range(0x80, 0x9F)
+    middle = data.index(inserting.PACK, len(data) // 2)
+    private_stream = 0xBD
+    sound_tracks_of_a_disc = range(0x80, 0x9F)
+    packets = b"".join(
+        inserting.in_mpeg2_program(private_stream, bytes([track, 1, 0, 1]))
+        for track in sound_tracks_of_a_disc
     )
     film = tmp_path / "film.vob"
-    film.write_bytes(data[:pack] + many + data[pack:])
+    film.write_bytes(data[:middle] + packets + data[middle:])
     frames = read_frames(film, uniform(4))
-    assert (frames.total, frames.status) == (PICTURES, "ok")
+    assert (frames.total, frames.status) == (N_PICTURES, "ok")
     assert len(index_packets(film).late) > 20
     assert len(frames.notes) < 4
 
 
-@pytest.mark.parametrize("service", ["1", "2"])
-def test_pictures_of_another_stream_that_a_new_map_names_are_said_to_be_missing(tmp_path, service):
-    first = {"mpegts_start_pid": "256"}
-    second = {"mpegts_start_pid": "512", "mpegts_service_id": service}
-    second |= {"mpegts_pmt_start_pid": "4097"}
-    parts = [
-        encode(tmp_path / "a.ts", map(draw, range(50)), options=X264, container_options=first),
-        encode(
-            tmp_path / "b.ts",
-            map(draw, range(100, 150)),
-            times=range(50, 100),
-            options=X264,
-            container_options=second,
-        ),
-    ]
-    frames = read_frames(joined(tmp_path / "film.ts", parts), uniform(10))
+@pytest.mark.parametrize("programme", ["1", "2"], ids=["the same programme", "another programme"])
+def test_a_recording_whose_pictures_go_on_in_another_stream_is_partial_from_that_byte_on(tmp_path, programme):
+    """In its middle a new map of the programme says that the pictures are in stream 512, not 256."""
+    of_first = {"mpegts_start_pid": "256"}
+    of_second = {
+        "mpegts_start_pid": "512",
+        "mpegts_service_id": programme,
+        "mpegts_pmt_start_pid": "4097",
+    }
+    first = encode(tmp_path / "a.ts", map(draw, range(50)), options=X264, container_options=of_first)
+    second = encode(
+        tmp_path / "b.ts",
+        map(draw, range(100, 150)),
+        times=range(50, 100),
+        options=X264,
+        container_options=of_second,
+    )
+    frames = read_frames(joined(tmp_path / "film.ts", [first, second]), uniform(10))
     assert frames.status == "partial"
-    assert numbers_of(frames.images) == list(range(0, 50, 5))
-    assert any(f"{parts[0].stat().st_size // 1000}," in note for note in frames.notes)  # the byte where
+    assert numbers_of(frames.images) == list(range(0, 50, 5))  # of the first half
+    thousands_of_bytes = first.stat().st_size // 1000
+    assert any(f"{thousands_of_bytes}," in note for note in frames.notes)
 
 
-def test_a_film_that_ends_with_the_start_of_a_packet_is_searched_to_its_end(tmp_path):
-    """A recording breaks off behind the length of a packet of sound, before its header."""
+def test_a_stream_whose_only_packet_is_cut_off_begins_at_no_byte(tmp_path):
+    """The recording breaks off behind the length of a packet of sound, before its header."""
+    start_code_of_private_stream, length = b"\x00\x00\x01\xbd", b"\x07\xec"
     film = tmp_path / "broken-off.vob"
-    film.write_bytes(b"\x00\x00\x01\xbd\x07\xec")
+    film.write_bytes(start_code_of_private_stream + length)
     sound = ListedStream(place=1, id=0x80, kind="audio", codec="ac3")
     (late,) = late_streams.late_streams([film], {"mpeg"}, [sound])
     assert late.byte == -1
 
 
+SOUND_TAG, SCRIPT_TAG = 8, 18
+"""Types of tags in FLV."""
+
+
+ANNOUNCES_SOUND = 4
+
+
+ANNOUNCES_PICTURES = 1
+"""Bits of the fifth byte of an FLV file."""
+
+
+def without_sound_before(data: bytes, first_ms: int) -> bytes:
+    """Leave out the sound of an FLV file before a time, and announce pictures alone."""
+    tags = []
+    settings_of_sound = None
+    has_sound_begun = False
+    for tag in inserting.flash_tags(data):
+        time_ms = int.from_bytes(tag[4:7], "big")
+        if tag[0] == SOUND_TAG:
+            settings_of_sound = settings_of_sound or tag
+            if time_ms < first_ms:
+                continue
+            if not has_sound_begun:
+                tags.append(settings_of_sound)
+                has_sound_begun = True
+        if tag[0] != SCRIPT_TAG:
+            tags.append(tag)
+    header = data[:4] + bytes([ANNOUNCES_PICTURES]) + data[5:13]
+    return header + b"".join(tags)
+
+
 # --- what begins late is heard
 # ------------------------------------------------------------------------------
 @pytest.fixture
-def flash(tmp_path):
-    """A Flash film with a click in each second, and the same without sound in its first 3 of 6 seconds."""
+def flash_with_late_sound(tmp_path):
+    """A Flash film of 6 s, with a click at .5 s of each second, and the same whose sound begins at 3 s."""
     whole = write_film(
         tmp_path / "whole.flv",
         {"": clicks(np.arange(0.5, 6), 6.0)},
@@ -183,93 +234,97 @@ def flash(tmp_path):
         pictures=map(noisy, range(150)),
         wide_high=(96, 64),
     )
-    data = whole.read_bytes()
-    sound = 8
-    script = 18
-    settings_of_sound = None
-    late_tags = []
-    has_begun = False
-    for tag in inserting.flash_tags(data):
-        kind = tag[0]
-        time_ms = int.from_bytes(tag[4:7], "big")
-        if kind == sound:
-            settings_of_sound = settings_of_sound or tag
-            if time_ms < 3000:
-                continue
-            if not has_begun:
-                late_tags.append(settings_of_sound)
-                has_begun = True
-        if kind != script:
-            late_tags.append(tag)
     film = tmp_path / "late.flv"
-    head = data[:4] + b"\x01" + data[5:13]  # it announces pictures alone
-    film.write_bytes(head + b"".join(late_tags))
+    film.write_bytes(without_sound_before(whole.read_bytes(), first_ms=3000))
     return whole, film
 
 
-@pytest.mark.usefixtures("short_sight")
-def test_sound_that_begins_late_is_heard_where_it_is(flash):
-    whole, film = flash
+@pytest.mark.usefixtures("little_is_probed")
+def test_sound_that_begins_late_is_listed_and_costs_no_picture(flash_with_late_sound):
+    whole, film = flash_with_late_sound
     assert probe(film).frames == probe(whole).frames == 150
     assert "sound" in probe(film).besides
     (stream,) = index_packets(film).late
     assert (stream.kind, stream.codec) == ("audio", "aac")
-    heard, missing_s = SoundTrack(film).parts(0.0, 6.0, [], rate=RATE)
-    right, _ = SoundTrack(whole).parts(0.0, 6.0, [], rate=RATE)
+
+
+@pytest.mark.usefixtures("little_is_probed")
+def test_clicks_of_sound_that_begins_late_are_heard_at_their_times(flash_with_late_sound):
+    whole, film = flash_with_late_sound
+    (samples,), missing_s = SoundTrack(film).parts(0.0, 6.0, (), rate=RATE)
+    (samples_of_whole,), _ = SoundTrack(whole).parts(0.0, 6.0, (), rate=RATE)
     assert missing_s == pytest.approx(3.0, abs=0.1)
-    assert np.abs(heard[0, : 3 * RATE]).max() < 0.01
-    moved_s = frame_times(film)[0] - frame_times(whole)[0]  # a clock begins with what comes first
-    for second in (3, 4, 5):
-        inside = slice(second * RATE + RATE // 4, (second + 1) * RATE)
-        click = np.abs(heard[0, inside]).argmax()
-        right_click = np.abs(right[0, inside]).argmax()
-        assert (click - right_click) / RATE == pytest.approx(moved_s, abs=0.001)
+    assert np.abs(samples[: 3 * RATE]).max() < 0.01
+    # The clock of a file begins with what comes first, pictures or sound.
+    moved_s = frame_times(film)[0] - frame_times(whole)[0]
+    for click_s in (3.5, 4.5, 5.5):
+        heard_s = time_of_click(samples, RATE, click_s)
+        heard_of_whole_s = time_of_click(samples_of_whole, RATE, click_s)
+        assert heard_s - heard_of_whole_s == pytest.approx(moved_s, abs=0.001)
+
+
+@pytest.mark.usefixtures("little_is_probed")
+def test_a_span_before_sound_that_begins_late_has_no_sound(flash_with_late_sound):
+    _, film = flash_with_late_sound
     with pytest.raises(VideoError):
-        SoundTrack(film).parts(0.0, 2.0, [], rate=RATE)
+        SoundTrack(film).parts(0.0, 2.0, (), rate=RATE)
 
 
-@pytest.mark.usefixtures("short_sight")
-def test_sound_that_begins_too_far_behind_is_refused_with_its_byte(flash, monkeypatch):
-    _, film = flash
+@pytest.mark.usefixtures("little_is_probed")
+def test_sound_that_begins_behind_what_may_be_probed_is_refused_with_its_byte(
+    flash_with_late_sound, monkeypatch
+):
+    _, film = flash_with_late_sound
     monkeypatch.setattr(late_streams, "MOST_PROBED", 2 * PROBED_BYTES)
     (stream,) = index_packets(film).late
+    assert stream.byte > 2 * PROBED_BYTES
     with pytest.raises(VideoError, match=f"{stream.byte:,}"):
         SoundTrack(film)
     assert read_frames(film, uniform(3)).total == 150
 
 
-@pytest.mark.usefixtures("short_sight")
-def test_a_track_from_the_beginning_is_not_left_for_one_that_begins_later(tmp_path):
-    tracks = {"a": clicks([0.5], 40.0), "b": clicks(np.arange(0.25, 40, 0.5), 40.0)}
-    film = write_film(tmp_path / "film.vob", tracks, seconds=40.0, codec="ac3")
-    data = film.read_bytes()
-    usual, _ = SoundTrack(film, "0").parts(0.0, 40.0, [], rate=RATE)
+SECOND_TRACK = 0x81
+"""Number of the second track of AC-3 in a program stream; the first is 0x80."""
+
+
+def with_a_tenth_of_second_track(data: bytes) -> bytes:
+    """Leave out of a program stream all of its second track but what is between 20 and 30 % of it."""
     packs = inserting.program_packs(data)
-    kept = [
+    return b"".join(
         pack
         for number, pack in enumerate(packs)
-        if 0.2 < number / len(packs) < 0.3 or inserting.inner_stream(pack) != 0x81
-    ]
+        if inserting.inner_stream(pack) != SECOND_TRACK or 0.2 < number / len(packs) < 0.3
+    )
+
+
+@pytest.mark.usefixtures("little_is_probed")
+def test_a_track_from_the_beginning_is_preferred_to_one_that_begins_late(tmp_path):
+    tracks = {"a": clicks([0.5], 40.0), "b": clicks(np.arange(0.25, 40, 0.5), 40.0)}
+    film = write_film(tmp_path / "film.vob", tracks, seconds=40.0, codec="ac3")
     late = tmp_path / "late.vob"
-    late.write_bytes(b"".join(kept))
+    late.write_bytes(with_a_tenth_of_second_track(film.read_bytes()))
     assert [stream.kind for stream in index_packets(late).late] == ["audio"]
-    np.testing.assert_array_equal(SoundTrack(late).parts(0.0, 40.0, [], rate=RATE)[0], usual)
-    _, missing_s = SoundTrack(late, "1").parts(0.0, 40.0, [], rate=RATE)
+    first_track, _ = SoundTrack(film, "0").parts(0.0, 40.0, (), rate=RATE)
+    chosen_track, _ = SoundTrack(late).parts(0.0, 40.0, (), rate=RATE)
+    np.testing.assert_array_equal(chosen_track, first_track)
+    _, missing_s = SoundTrack(late, "1").parts(0.0, 40.0, (), rate=RATE)
     assert missing_s == pytest.approx(0.9 * 40, abs=1.5)
 
 
-@pytest.mark.usefixtures("short_sight")
-def test_pictures_that_begin_late_are_read(large, tmp_path):
-    tags = inserting.flash_tags(large("h264.flv").read_bytes())
+@pytest.mark.usefixtures("little_is_probed")
+def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
+    """The film is of Flash, announces sound alone, and begins with 20 s of it."""
+    tags_of_pictures = inserting.flash_tags(large("h264.flv").read_bytes())
     noise = np.random.default_rng(0).normal(0, 0.1, 20 * RATE).astype(np.float32)
     sound = write_film(tmp_path / "a.flv", {"": noise}, seconds=20.0).read_bytes()
-    ahead = [tag for tag in inserting.flash_tags(sound) if tag[0] == 8]
+    tags_of_sound = [tag for tag in inserting.flash_tags(sound) if tag[0] == SOUND_TAG]
+    header = sound[:4] + bytes([ANNOUNCES_SOUND]) + sound[5:13]
     film = tmp_path / "film.flv"
-    film.write_bytes(sound[:4] + b"\x04" + sound[5:13] + b"".join([*ahead, *tags]))
-    assert sum(map(len, ahead)) > PROBED_BYTES
+    film.write_bytes(header + b"".join([*tags_of_sound, *tags_of_pictures]))
+    assert sum(map(len, tags_of_sound)) > PROBED_BYTES
     frames = read_frames(film, uniform(4))
-    assert frames.total == PICTURES
-    assert numbers_of(frames.images) == [number * PICTURES // 4 for number in range(4)]
+    assert frames.total == N_PICTURES
+    assert numbers_of(frames.images) == [number * N_PICTURES // 4 for number in range(4)]
 
 
 # --- the door of packets
@@ -298,13 +353,13 @@ def test_the_end_of_a_file_is_told_from_an_error_by_asking_for_more(fails_after)
     assert list(demux(Container(["a", "b", "c"], fails_after))) == ["a", "b", "c"]
 
 
-def test_an_error_that_is_raised_again_and_again_is_no_end_of_a_file():
-    class Broken:
+def test_an_error_that_is_raised_again_is_not_taken_for_the_end_of_a_file():
+    class AlwaysFails:
         def demux(self, *_):
             raise IndexError
 
     with pytest.raises(IndexError):
-        list(demux(Broken()))
+        list(demux(AlwaysFails()))
 
 
 def test_only_errors_of_ffmpeg_are_called_damage(films, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, Shown, turn_of_matrix
 
 
-def shown(picture: np.ndarray, a: int, b: int, c: int, d: int) -> np.ndarray:
+def moved_by_matrix(picture: np.ndarray, a: int, b: int, c: int, d: int) -> np.ndarray:
     """Move every pixel by x' = a x + c y, y' = b x + d y (ISO/IEC 14496-12), then back into view."""
     height, width = picture.shape
     y, x = np.mgrid[0:height, 0:width]
@@ -20,25 +20,34 @@ def shown(picture: np.ndarray, a: int, b: int, c: int, d: int) -> np.ndarray:
     return moved
 
 
-def test_turns_and_mirrors_do_what_the_matrix_says():
+MATRICES = [*product((-1, 0, 1), repeat=4)]
+
+
+def test_quarter_turns_and_mirroring_do_what_the_matrix_says():
     picture = np.arange(12).reshape(3, 4)
-    result = set()
-    for matrix in product((-1, 0, 1), repeat=4):
-        turns, mirrored, oblique = turn_of_matrix(*matrix)
-        if not oblique:
-            result.add((turns, mirrored))
-            upright = np.rot90(picture, -turns)
-            assert np.array_equal(upright[:, ::-1] if mirrored else upright, shown(picture, *matrix))
-    assert result == {*product(range(4), (False, True))}
+    for matrix in MATRICES:
+        quarter_turns, is_mirrored, is_oblique = turn_of_matrix(*matrix)
+        if not is_oblique:
+            turned = np.rot90(picture, -quarter_turns)  # clockwise
+            expected = turned[:, ::-1] if is_mirrored else turned
+            assert np.array_equal(expected, moved_by_matrix(picture, *matrix))
+
+
+def test_matrices_give_every_quarter_turn_with_and_without_mirroring():
+    turns = {turn_of_matrix(*matrix)[:2] for matrix in MATRICES if not turn_of_matrix(*matrix)[2]}
+    assert turns == {*product(range(4), (False, True))}
+
+
+def test_a_matrix_that_turns_by_half_a_quarter_is_oblique():
     assert turn_of_matrix(1, 1, -1, 1) == (0, False, True)
 
 
-def test_what_surrounds_the_text_of_credits_is_not_called_bars():
-    credits_page = np.zeros((90, 160, 3), np.uint8)
-    credits_page[40:50, 60:100] = 255
+def test_black_around_the_text_of_credits_is_remarked_and_not_called_bars():
+    page_of_credits = np.zeros((90, 160, 3), np.uint8)
+    page_of_credits[40:50, 60:100] = 255
+    as_stored = Shown(0, False, "bt709", False)  # neither turned nor mirrored, of limited range
     collected = CollectedFrames()
-    collected.note(0, RgbPicture(credits_page, Shown(0, False, "bt709", False), corrupt=False, remarks=()))
-    _, remarks = collected.describe()
-    (remark,) = remarks
+    collected.note(0, RgbPicture(page_of_credits, as_stored, corrupt=False, remarks=()))
+    _, (remark,) = collected.describe()
     assert remark.startswith("the edges of all pictures are black, 97% of them")
     assert "bars" not in remark

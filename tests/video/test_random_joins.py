@@ -1,5 +1,6 @@
 """Films joined at random: the picture at a time is the one whose number belongs there, or it is said."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,47 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
-from obygaze_features.video import at, probe, read_frames, uniform
+from obygaze_features.video import Frames, at, probe, read_frames, uniform
 from tests.video.conftest import numbers_of
 from tests.video.joining import KINDS, joined, part
+
+
+@dataclass(frozen=True)
+class Join:
+    """Parts of a film that are joined byte by byte.
+
+    Attributes
+    ----------
+    kind
+        Codec and container.
+    lengths
+        Pictures of each part.
+    starts_s
+        At which time each part says that it begins.
+    cut_bytes
+        How many bytes are cut off the first part, in a stream of packets.
+    """
+
+    kind: str
+    lengths: list[int]
+    starts_s: list[float]
+    cut_bytes: int
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the pictures of all parts."""
+        return [
+            number
+            for part_number, count in enumerate(self.lengths)
+            for number in range(PART * part_number, PART * part_number + count)
+        ]
+
+    @property
+    def is_without_gaps(self) -> bool:
+        """Whether no part starts later than the one before it ends."""
+        ends = [start + count * STEP_S for start, count in zip(self.starts_s, self.lengths, strict=True)]
+        return all(later <= end for later, end in zip(self.starts_s[1:], ends, strict=False))
+
 
 STEP_S = 1 / 25
 LENGTHS = (1, 2, 13, 30, 45)
@@ -40,7 +79,6 @@ def parts(tmp_path_factory):
 
 @st.composite
 def joins(draw):
-    """Draw a kind, parts of it, and bytes cut off the first, in a stream of packets."""
     kind = draw(st.sampled_from(sorted(KINDS)))
     n_parts = 2 if kind.endswith(("mkv", "webm", "mp4")) else draw(st.integers(2, 3))
     lengths = draw(st.lists(st.sampled_from(LENGTHS), min_size=n_parts, max_size=n_parts))
@@ -48,51 +86,77 @@ def joins(draw):
         lengths[0] = 13
     if kind == "hevc.mkv":  # x265 has other settings for two pictures, and Matroska keeps those of the first
         lengths = [max(count, 13) for count in lengths]
-    starts = draw(st.lists(st.sampled_from(STARTS_S), min_size=n_parts, max_size=n_parts))
+    starts_s = draw(st.lists(st.sampled_from(STARTS_S), min_size=n_parts, max_size=n_parts))
     suffix = kind.rpartition(".")[2]
     packet_bytes = PACKET_BYTES.get(suffix, 0) if lengths[0] > 13 else 0
     cut_bytes = draw(st.integers(0, 40)) * packet_bytes % (8 * 1024)
-    return kind, lengths, starts, cut_bytes
+    return Join(kind, lengths, starts_s, cut_bytes)
 
 
 @pytest.mark.long
 @settings(max_examples=300)
 @given(join=joins())
 def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts, tmp_path_factory, join):
-    kind, lengths, starts, cut_bytes = join
-    files = []
-    expected = []
-    for n, (count, start_s) in enumerate(zip(lengths, starts, strict=True)):
-        files.append(parts(kind, count, start_s, PART * n))
-        expected += range(PART * n, PART * n + count)
-    path = joined(tmp_path_factory.mktemp("joined") / f"film-{kind}", files, cut_bytes)
+    files = [
+        parts(join.kind, count, start_s, PART * part_number)
+        for part_number, (count, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True))
+    ]
+    path = joined(tmp_path_factory.mktemp("joined") / f"film-{join.kind}", files, join.cut_bytes)
+    frames = read_all_frames(path, join)
+    check_order(frames, join)
+    check_that_times_rise(frames)
+    check_that_nothing_is_lost(frames, join)
+    check_spacing(frames, join)
+    check_that_a_time_gives_its_picture(path, frames)
+
+
+def read_all_frames(path: Path, join: Join) -> Frames:
+    """Read every picture of a film; where they cannot be counted, as many as were written."""
     try:
-        frames = read_frames(path, at(range(probe(path).frames)))
+        return read_frames(path, at(range(probe(path).frames)))
     except VideoError:
-        frames = read_frames(path, uniform(len(expected)))
-    result = numbers_of(frames.images)
-    assert_order_of(expected, result)
+        return read_frames(path, uniform(len(join.numbers)))
+
+
+def check_order(frames: Frames, join: Join) -> None:
+    """Check that all pictures found are expected ones, and come in their order."""
+    distinct = list(dict.fromkeys(numbers_of(frames.images)))
+    assert [number for number in join.numbers if number in distinct] == distinct
+
+
+def check_that_times_rise(frames: Frames) -> None:
+    """Check that times rise from picture to picture, or are said to be estimates."""
     _, first_rows = np.unique(frames.index, return_index=True)
-    times_s = frames.time_s[first_rows]
-    assert (np.diff(times_s) > 0).all() or says_estimates(frames)
-    if frames.status == "ok" and not cut_bytes:
-        assert result == expected
-        if gap_free(starts, lengths) and min(lengths) > 1:  # behind one picture a step of two is no sign
-            line_s = frames.time_s[0] + np.arange(len(result)) * STEP_S
-            assert np.allclose(frames.time_s, line_s, rtol=0, atol=0.002) or says_estimates(frames)
-    is_damaged = frames.status == "partial" or (cut_bytes and "damaged" in frames.why_sequential)
-    assert is_damaged or says_estimates(frames) or are_evenly_spaced(result, frames.time_s)
-    if len(frames) and np.isfinite(frames.time_s).all():
-        middle = len(frames) // 2
-        time_s = frames.time_s[middle]
-        one = read_frames(path, uniform(1), start_s=time_s - 1e-4, end_s=time_s + 1e-4)
-        assert numbers_of(one.images) == [result[middle]] or one.status == "partial"
+    assert (np.diff(frames.time_s[first_rows]) > 0).all() or says_estimates(frames)
 
 
-def assert_order_of(expected: list[int], result: list[int]) -> None:
-    """Assert that all pictures found are expected ones, and come in their order."""
-    distinct = list(dict.fromkeys(result))
-    assert [number for number in expected if number in distinct] == distinct
+def check_that_nothing_is_lost(frames: Frames, join: Join) -> None:
+    """Check that a film that is said to be whole has all pictures, and that they are a step apart."""
+    if frames.status != "ok" or join.cut_bytes:
+        return
+    assert numbers_of(frames.images) == join.numbers
+    is_rate_known = min(join.lengths) > 1  # behind a single picture, a step of two is not noticed
+    if join.is_without_gaps and is_rate_known:
+        expected_s = frames.time_s[0] + np.arange(len(join.numbers)) * STEP_S
+        assert np.allclose(frames.time_s, expected_s, rtol=0, atol=0.002) or says_estimates(frames)
+
+
+def check_spacing(frames: Frames, join: Join) -> None:
+    """Check that pictures of each part are a step apart, or that damage or estimates are noted."""
+    is_damaged = frames.status == "partial" or (join.cut_bytes and "damaged" in frames.why_sequential)
+    numbers = numbers_of(frames.images)
+    assert is_damaged or says_estimates(frames) or are_evenly_spaced(numbers, frames.time_s)
+
+
+def check_that_a_time_gives_its_picture(path: Path, frames: Frames) -> None:
+    """Check that the picture in the middle is found again by its time, or that the film is partial."""
+    if not len(frames) or not np.isfinite(frames.time_s).all():
+        return
+    middle = len(frames) // 2
+    time_s = frames.time_s[middle]
+    found = read_frames(path, uniform(1), start_s=time_s - 1e-4, end_s=time_s + 1e-4)
+    expected = numbers_of(frames.images[middle : middle + 1])
+    assert numbers_of(found.images) == expected or found.status == "partial"
 
 
 def are_evenly_spaced(numbers: list[int], times_s: NDArray[np.float64]) -> bool:
@@ -102,12 +166,6 @@ def are_evenly_spaced(numbers: list[int], times_s: NDArray[np.float64]) -> bool:
     return all(np.ptp(offsets_s[parts == part]) < 0.002 for part in np.unique(parts))
 
 
-def gap_free(starts: list[float], lengths: list[int]) -> bool:
-    """Return whether no part starts later than the one before it ends: then the line has no gap."""
-    ends = [start + count * STEP_S for start, count in zip(starts, lengths, strict=True)]
-    return all(later <= end for later, end in zip(starts[1:], ends, strict=False))
-
-
-def says_estimates(frames) -> bool:
+def says_estimates(frames: Frames) -> bool:
     """Return whether a note says that times are estimates, or by a rate."""
     return any("estimates" in note or "frames a second" in note for note in frames.notes)

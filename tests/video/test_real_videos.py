@@ -9,7 +9,7 @@ import pytest
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, keyframes, read_frames, uniform
 from tests.video.conftest import packets_of
-from tests.video.test_decoding import plainly
+from tests.video.test_decoding import decoded_by_pyav
 
 SOUND = {
     "arm_wrestling.mp4": 280,
@@ -29,7 +29,7 @@ def videos(shared_data: Path) -> Path:
 
 @pytest.mark.parametrize(("name", "count"), SOUND.items())
 def test_sparse_frames_are_bit_equal_to_decoding_everything(videos, name, count):
-    reference = plainly(videos / name)
+    reference = decoded_by_pyav(videos / name)
     assert len(reference) == count
     for rule in (uniform(32), keyframes(6), at([0, count // 2, count - 1])):
         frames = read_frames(videos / name, rule)

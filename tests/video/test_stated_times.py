@@ -1,6 +1,7 @@
 """Times are those that a stream states, or by its rate; what players show otherwise is said."""
 
 import struct
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,45 +19,61 @@ from tests.video.encoding import encode
 from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
 
 
-@pytest.mark.parametrize("codec", ["libx264", "libx265"])
-def test_pictures_whose_file_gives_times_of_decoding_come_in_the_order_of_the_decoder(tmp_path, codec):
-    name = "h264.mkv" if codec == "libx264" else "hevc.mkv"
-    film = encode(tmp_path / "a.mp4", map(draw, range(30)), **KINDS[name])
-    (tmp_path / "b.mp4").write_bytes(film.read_bytes().replace(b"ctts", b"free").replace(b"edts", b"free"))
+@pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv"], ids=["H.264", "HEVC"])
+def test_pictures_of_an_mp4_without_times_of_display_are_a_frame_apart_in_the_decoders_order(tmp_path, kind):
+    film = encode(tmp_path / "a.mp4", map(draw, range(30)), **KINDS[kind])
+    # The table of what is between decoding and display, and the edit list, are made free space.
+    without_times = film.read_bytes().replace(b"ctts", b"free").replace(b"edts", b"free")
+    (tmp_path / "b.mp4").write_bytes(without_times)
     frames = read_frames(tmp_path / "b.mp4", at(range(30)))
     assert numbers_of(frames.images) == [*range(30)]
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
     window = read_frames(tmp_path / "b.mp4", uniform(5), start_s=0.4, end_s=0.8)
-    assert numbers_of(window.images) == [10, 12, 14, 16, 18]
+    assert numbers_of(window.images) == list(range(10, 20, 2))  # from .4 to .8 s
 
 
 @pytest.mark.parametrize("name", ["asp.avi", "h264.avi"])
-def test_pictures_of_avi_that_are_reordered_begin_with_their_sound_and_that_is_said(films, name):
-    """They are decoded one or two later than shown; the file's entries are a frame each, from 0 on."""
+def test_times_of_avi_with_b_frames_begin_at_zero_and_that_is_noted(films, name):
+    """Its pictures come out of the decoder one or two frames later than the file's entries, which begin at 0.
+
+    Players that show them then would show them later than their sound.
+    """
     frames = read_frames(films[name], at(range(10)))
     np.testing.assert_allclose(frames.time_s, np.arange(10) / 25, atol=0.0015)
     assert any("AVI" in note for note in frames.notes)
 
 
-def test_pictures_of_vp9_that_are_not_shown_are_none(tmp_path):
+SHOW_FRAME = 2
+"""The bit of the first byte of a VP9 frame that says that it is shown."""
+
+
+def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
+    """Every tenth of the film's 30 pictures is a key picture; all but the first are made to be not shown."""
     film = encode(tmp_path / "a.webm", map(draw, range(30)), "libvpx-vp9", options=VPX)
-    keys = [bytes(each) for each in packets_of(film) if each.is_keyframe]
+    _, *later_keys = (bytes(packet) for packet in packets_of(film) if packet.is_keyframe)
     data = film.read_bytes()
-    for key in keys[1:]:
-        data = data.replace(key, bytes([key[0] & ~2]) + key[1:])  # show_frame
+    for key in later_keys:
+        data = data.replace(key, bytes([key[0] & ~SHOW_FRAME]) + key[1:])
     (tmp_path / "hidden.webm").write_bytes(data)
-    left = [number for number in range(30) if number % 10 or not number]
-    frames = read_frames(tmp_path / "hidden.webm", at(range(len(left))))
-    assert (frames.total, frames.method, numbers_of(frames.images)) == (28, "sparse", left)
-    np.testing.assert_allclose(frames.time_s, np.array(left) / 25, atol=0.0015)
+    shown = [number for number in range(30) if number not in (10, 20)]
+    frames = read_frames(tmp_path / "hidden.webm", at(range(len(shown))))
+    assert frames.total == len(shown)
+    assert frames.method == "sparse"
+    assert numbers_of(frames.images) == shown
+    np.testing.assert_allclose(frames.time_s, np.array(shown) / 25, atol=0.0015)
 
 
-def test_times_that_are_all_zero_are_by_the_rate_and_said(tmp_path):
-    path = encode(tmp_path / "zero.mp4", map(draw, range(30)), options=X264 | {"bf": "0"})
+def stop_the_clock_of_pictures(path: Path) -> None:
+    """Let the table of times of an MP4's pictures say that each of them lasts for nothing."""
     data = bytearray(path.read_bytes())
-    place = data.rfind(b"stts") - 4
-    data[place + 20 : place + 24] = bytes(4)
+    table = data.rfind(b"stts") + 4  # version (4 bytes), number of rows (4), then pictures (4), length (4)
+    data[table + 12 : table + 16] = bytes(4)
     path.write_bytes(data)
+
+
+def test_pictures_whose_times_are_all_zero_get_times_by_their_rate_and_that_is_noted(tmp_path):
+    path = encode(tmp_path / "zero.mp4", map(draw, range(30)), options=X264 | {"bf": "0"})
+    stop_the_clock_of_pictures(path)
     frames = read_frames(path, at(range(30)))
     assert numbers_of(frames.images) == list(range(30))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
@@ -80,7 +97,7 @@ def zero_transport_times(data: bytearray) -> None:
                 data[start + 1 : start + 5] = b"\0\x01\0\x01"
 
 
-def test_times_of_a_transport_stream_that_are_nearly_all_zero_are_by_the_rate(tmp_path):
+def test_pictures_of_a_transport_stream_whose_times_are_zero_get_times_by_their_rate(tmp_path):
     path = encode(tmp_path / "a.ts", map(draw, range(30)), "mpeg2video", options=MPEG)
     data = bytearray(path.read_bytes())
     zero_transport_times(data)
@@ -90,46 +107,112 @@ def test_times_of_a_transport_stream_that_are_nearly_all_zero_are_by_the_rate(tm
     assert any("25 frames a second" in note for note in frames.notes)
 
 
+EMPTY_EDIT = b"\xff\xff\xff\xff"
+"""In place of where an edit begins in the film: it shows nothing."""
+
+
+class EditList:
+    """The edit list of an MP4 of pictures alone, which has one edit of 12 bytes.
+
+    An edit has its length (4 bytes), where it begins in the film (4), and its speed (4, as 16.16 bits).
+    """
+
+    def __init__(self, data: bytearray) -> None:
+        self.data = data
+        self.start = data.index(b"elst") + 4  # behind its length and name
+        assert self.data[self.n_edits] == (1).to_bytes(4, "big")
+
+    @property
+    def n_edits(self) -> slice:
+        return slice(self.start + 4, self.start + 8)
+
+    @property
+    def edit(self) -> bytes:
+        return bytes(self.data[self.start + 8 : self.start + 20])
+
+    def set_speed(self, speed: int) -> None:
+        self.data[self.start + 16 : self.start + 20] = speed.to_bytes(2, "big") + bytes(2)
+
+    def add_edits(self, *edits: bytes) -> None:
+        self.data[self.n_edits] = (1 + len(edits)).to_bytes(4, "big")
+        added = b"".join(edits)
+        end = self.start + 20
+        self.data[end:end] = added
+        for box in (b"elst", b"edts", b"trak", b"moov"):  # each holds the one before it
+            length = slice(self.data.index(box) - 4, self.data.index(box))
+            self.data[length] = (int.from_bytes(self.data[length], "big") + len(added)).to_bytes(4, "big")
+
+    def tear(self) -> None:
+        """Let it end before its edit, whose bytes are then free space."""
+        self.data[self.start - 8 : self.start - 4] = (12).to_bytes(4, "big")
+        self.data[self.start + 4 : self.start + 12] = (16).to_bytes(4, "big") + b"free"
+
+
+def show_one_picture_for_all_of_it(edits: EditList) -> None:
+    edits.set_speed(0)
+
+
+def play_at_double_speed(edits: EditList) -> None:
+    edits.set_speed(2)
+
+
+def show_nothing_between_two_edits(edits: EditList) -> None:
+    edit = edits.edit
+    nothing = edit[:4] + EMPTY_EDIT + edit[8:]
+    edits.add_edits(nothing, edit)
+
+
 def test_one_picture_at_zero_is_no_film_without_times(tmp_path):
     frames = read_frames(encode(tmp_path / "one.mkv", [draw(7)]), uniform(1))
     assert (frames.time_s.tolist(), frames.notes) == ([0.0], ())
 
 
-@pytest.mark.parametrize(("odd", "noted"), [("dwell", True), ("rate", True), ("hole", True), ("torn", False)])
-def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, odd, noted):
-    data = bytearray(cut_film.read_bytes())
-    place = data.index(b"elst") + 4
-    assert int.from_bytes(data[place + 4 : place + 8], "big") == 1
-    assert not any("edit list" in note for note in read_frames(cut_film, uniform(2)).notes)
-    if odd == "hole":
-        entry = bytes(data[place + 8 : place + 20])
-        hole = entry[:4] + b"\xff\xff\xff\xff" + entry[8:]
-        data[place + 4 : place + 8] = (3).to_bytes(4, "big")
-        data[place + 20 : place + 20] = hole + entry
-        for box in (b"elst", b"edts", b"trak", b"moov"):
-            start = data.index(box) - 4
-            data[start : start + 4] = (int.from_bytes(data[start : start + 4], "big") + 24).to_bytes(4, "big")
-    elif odd == "torn":  # it ends before its entries, and the rest of its bytes are free
-        data[place - 8 : place - 4] = (12).to_bytes(4, "big")
-        data[place + 4 : place + 12] = (16).to_bytes(4, "big") + b"free"
-    else:
-        data[place + 16 : place + 20] = bytes(4) if odd == "dwell" else b"\x00\x02\x00\x00"
-    path = tmp_path / "odd.mp4"
-    path.write_bytes(data)
-    assert any("edit list" in note for note in read_frames(path, uniform(2)).notes) == noted
+def notes_on_edits(film: Path) -> list[str]:
+    return [note for note in read_frames(film, uniform(2)).notes if "edit list" in note]
 
 
-@pytest.mark.parametrize("ordered", [False, True])
-def test_chapters_that_players_show_in_another_order_are_noted(tmp_path, ordered):
+def changed_film(film: Path, target: Path, change: Callable[[EditList], None]) -> Path:
+    """Copy a film with a changed edit list."""
+    data = bytearray(film.read_bytes())
+    change(EditList(data))
+    target.write_bytes(data)
+    return target
+
+
+@pytest.mark.parametrize(
+    "change",
+    [show_one_picture_for_all_of_it, play_at_double_speed, show_nothing_between_two_edits],
+    ids=["a picture that is held", "double speed", "a hole"],
+)
+def test_edit_lists_that_ffmpeg_does_not_follow_are_noted(cut_film, tmp_path, change):
+    assert notes_on_edits(changed_film(cut_film, tmp_path / "odd.mp4", change))
+
+
+def test_edit_lists_that_ffmpeg_follows_are_not_noted(cut_film):
+    assert not notes_on_edits(cut_film)
+
+
+def test_an_edit_list_that_ends_before_its_edits_is_not_noted(cut_film, tmp_path):
+    assert not notes_on_edits(changed_film(cut_film, tmp_path / "torn.mp4", EditList.tear))
+
+
+def matroska_chapters(*, is_ordered: bool) -> bytes:
+    """Make the element Chapters (1043A770) with an EditionEntry (45B9) with EditionFlagOrdered (45DD)."""
+    flag = bytes.fromhex("45dd 81") + bytes([is_ordered])
+    edition = bytes.fromhex("45b9 84") + flag
+    return bytes.fromhex("1043a770 87") + edition
+
+
+@pytest.mark.parametrize("is_ordered", [False, True], ids=["marks alone", "an order"])
+def test_chapters_that_players_show_in_an_order_of_their_own_are_noted(tmp_path, is_ordered):
     live = encode(tmp_path / "live.mkv", map(draw, range(30)), container_options={"live": "1"})
-    chapters = bytes.fromhex("1043a770 87 45b9 84 45dd 81") + bytes([ordered])
-    (tmp_path / "a.mkv").write_bytes(live.read_bytes() + chapters)
+    (tmp_path / "a.mkv").write_bytes(live.read_bytes() + matroska_chapters(is_ordered=is_ordered))
     notes = read_frames(tmp_path / "a.mkv", at(range(30))).notes
-    assert any("order of their own" in note for note in notes) == ordered
+    assert any("order of their own" in note for note in notes) == is_ordered
 
 
 @pytest.mark.parametrize(("name", "codec"), [("a.m1v", "mpeg1video"), ("a.m2v", "mpeg2video")])
-def test_a_bare_stream_has_times_by_its_rate_from_zero_and_says_so(tmp_path, name, codec):
+def test_pictures_without_a_container_get_times_by_their_rate_and_that_is_noted(tmp_path, name, codec):
     frames = read_frames(encode(tmp_path / name, map(draw, range(24)), codec, options=MPEG), at(range(24)))
     assert numbers_of(frames.images) == list(range(24))
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25)
@@ -200,36 +283,56 @@ def pulled_down(packets):
 
 
 def without_times(film: Path, numbers: list[int]) -> Path:
-    """Take the times from packets of a transport stream's pictures: their bytes become stuffing."""
+    """Take the times from some packets of a transport stream's pictures, by order: they become stuffing."""
     data = bytearray(film.read_bytes())
-    starts = [at for at in range(0, len(data), 188) if data[at + 1] == 0x41]  # PID 0x100, a packet begins
+    starts = [start for start in range(0, len(data), 188) if data[start + 1] == 0x41]  # of a picture, 0x100
     for start in (starts[number] for number in numbers):
-        pes = start + 4 + (1 + data[start + 4] if data[start + 3] & 0x20 else 0)
-        data[pes + 7] &= 0x3F
-        data[pes + 9 : pes + 9 + data[pes + 8]] = b"\xff" * data[pes + 8]
+        has_adaptation_field = data[start + 3] & 0x20
+        header = start + 4 + (1 + data[start + 4] if has_adaptation_field else 0)
+        size_of_times = data[header + 8]
+        data[header + 7] &= 0x3F  # says that there are none
+        data[header + 9 : header + 9 + size_of_times] = b"\xff" * size_of_times
     film.write_bytes(data)
     return film
 
 
-@pytest.mark.parametrize("numbers", [[7], [10], [4, 5, 12, 23], [23], [*range(1, 23, 2)], [*range(1, 20)]])
+SOME_OF_24_PICTURES = pytest.mark.parametrize(
+    "numbers",
+    [[7], [10], [4, 5, 12, 23], [23], [*range(1, 23, 2)], [*range(1, 20)]],
+    ids=["one", "a key picture", "two together", "the last", "every second", "most"],
+)
+
+
+def assert_a_frame_apart(film: Path, numbers: list[int]) -> None:
+    """Assert that a film has pictures of these numbers, one every 25th of a second, and notes on times."""
+    frames = read_frames(film, at(range(len(numbers))))
+    assert numbers_of(frames.images) == numbers
+    times_s = np.arange(len(numbers)) / 25
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], times_s, atol=0.0015)
+    assert any("time of its own" in note for note in frames.notes)
+    span = read_frames(film, at([10, 11]), start_s=float(frames.time_s[10]))
+    assert numbers_of(span.images) == [10, 11]
+
+
+@SOME_OF_24_PICTURES
 @pytest.mark.parametrize("kind", ["h264.ts", "hevc.ts"])
-def test_pictures_without_times_have_those_that_the_others_leave_free(tmp_path, kind, numbers):
+def test_pictures_that_state_no_time_get_the_times_between_those_of_the_others(tmp_path, kind, numbers):
+    film = without_times(part(tmp_path / f"a-{kind}", first=0, count=24), numbers)
+    assert_a_frame_apart(film, [*range(24)])
+
+
+@SOME_OF_24_PICTURES
+@pytest.mark.parametrize("kind", ["h264.ts", "hevc.ts"])
+def test_pictures_that_state_no_time_get_times_in_both_parts_of_a_joined_film(tmp_path, kind, numbers):
     parts = [without_times(part(tmp_path / f"{n}-{kind}", 100 * n, 24), numbers) for n in range(2)]
-    for film, count in ((parts[0], 24), (joined(tmp_path / f"ab-{kind}", parts), 48)):
-        frames = read_frames(film, at(range(count)))
-        assert numbers_of(frames.images) == [*range(24), *range(100, 124)][:count]
-        np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(count) / 25, atol=0.0015)
-        assert any("time of its own" in note for note in frames.notes)
-        span = read_frames(film, at([10, 11]), start_s=float(frames.time_s[10]))
-        assert numbers_of(span.images) == [10, 11]
+    assert_a_frame_apart(joined(tmp_path / f"ab-{kind}", parts), [*range(24), *range(100, 124)])
 
 
-def test_pictures_without_times_have_none_where_no_steady_rate_leaves_as_many_free(tmp_path):
-    times = [*range(11), *range(51, 64)]
-    film = without_times(
-        encode(tmp_path / "a.ts", map(draw, range(24)), times=times, options=X264 | {"bf": "0"}), [5]
-    )
-    assert np.isnan(read_frames(film, at(range(24))).time_s).all()
+def test_a_picture_that_states_no_time_makes_all_times_unknown_in_a_film_with_a_pause(tmp_path):
+    """Without a steady rate it isn't known which of the times between the others is its."""
+    with_pause = [*range(11), *range(51, 64)]
+    film = encode(tmp_path / "a.ts", map(draw, range(24)), times=with_pause, options=X264 | {"bf": "0"})
+    assert np.isnan(read_frames(without_times(film, [5]), at(range(24))).time_s).all()
 
 
 def test_frames_of_a_container_without_presentation_times_are_in_the_decoders_order(tmp_path):

@@ -28,6 +28,7 @@ from obygaze_features.video.sound import SoundTrack
 from obygaze_features.video.stream import DISPOSITIONS, FATES, FRAMES, PACKETS, STREAMS
 from tests.video.conftest import draw, numbers_of, remux, spoiled
 from tests.video.encoding import encode
+from tests.video.inserting import crc32
 from tests.video.joining import VPX, X264, joined
 from tests.video.sounding import tone, write_film
 
@@ -50,11 +51,12 @@ def test_streams_have_fates_of_packets():
 
 
 @pytest.mark.parametrize(
-    ("fate", "has_sentence"), [("used", False), ("listed", False), ("refused", True), ("noted", True)]
+    ("treatment", "has_sentence"),
+    [("used", False), ("listed", False), ("refused", True), ("noted", True)],
 )
-def test_side_data_that_are_noted_or_refused_have_a_sentence(fate, has_sentence):
-    for group in FATES[fate]:
-        assert ("sentence" in group) == has_sentence
+def test_side_data_that_are_noted_or_refused_have_a_sentence_for_the_user(treatment, has_sentence):
+    for kinds in FATES[treatment]:
+        assert ("sentence" in kinds) == has_sentence
 
 
 def boxes_to(data: bytes, entry: bytes) -> list[int]:
@@ -91,6 +93,9 @@ def box(kind: bytes, content: bytes) -> bytes:
 
 BT709 = 1
 UNSPECIFIED = 2
+BT601_OF_NTSC = 6
+BT2020 = 9
+PQ = 16
 """Numbers of matrices, transfer characteristics and primaries in H.273."""
 
 
@@ -101,45 +106,51 @@ def colour_box(primaries: int, transfer: int, matrix: int, *, full_range: bool =
     return box(b"colr", b"nclx" + tags + range_flag)
 
 
-def clap(width: int, height: int, right: int, down: int) -> bytes:
-    """Clean aperture: its size, and how far its centre lies from that of the picture."""
-    values = (width, 1, height, 1, right, 1, down, 1)
+def clean_aperture_box(width: int, height: int, right: int, down: int) -> bytes:
+    """Make a box that crops pictures: to a size, whose centre lies so far from that of the picture."""
+    values = (width, 1, height, 1, right, 1, down, 1)  # each a fraction of 1
     return box(b"clap", b"".join(value.to_bytes(4, "big", signed=True) for value in values))
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory) -> Path:
+    """A film of twelve pictures of 96 x 64 pixels in H.264 and MP4, which states nothing special."""
     folder = tmp_path_factory.mktemp("plain")
     return encode(folder / "plain.mp4", map(draw, range(12)), options=X264)
 
 
-def test_a_crop_is_applied_at_its_place(plain, tmp_path):
-    whole = read_frames(plain, at([0, 5]))
-    path = with_box(plain, tmp_path / "clap.mp4", b"avc1", clap(64, 40, 4, -6))
-    frames = read_frames(path, at([0, 5]))
-    assert frames.width == 64
-    assert frames.height == 40
-    assert frames.stream["crop"] == [6, 18, 20, 12]
-    for cropped, full in zip(frames.images, whole.images, strict=True):
-        assert np.array_equal(cropped, full[6:46, 20:84])
+def test_a_crop_that_the_container_states_is_applied(plain, tmp_path):
+    crop = clean_aperture_box(width=64, height=40, right=4, down=-6)
+    left, top = (96 - 64) // 2 + 4, (64 - 40) // 2 - 6
+    frames = read_frames(with_box(plain, tmp_path / "crop.mp4", b"avc1", crop), at([0, 5]))
+    bottom, right = 64 - 40 - top, 96 - 64 - left
+    assert frames.stream["crop"] == [top, bottom, left, right]
+    for cropped, whole in zip(frames.images, read_frames(plain, at([0, 5])).images, strict=True):
+        assert np.array_equal(cropped, whole[top : top + 40, left : left + 64])
 
 
-@pytest.mark.parametrize(
-    ("matrix", "rotation", "is_noted"),
-    [((7, 65536, -65536, 7), 90, False), ((60000, 25000, -25000, 60000), 0, True)],
-    ids=["nearly a quarter turn", "oblique"],
-)
-def test_a_matrix_of_nearly_a_quarter_turns_and_an_oblique_one_is_noted(
-    plain, tmp_path, matrix, rotation, is_noted
-):
-    data = bytearray(plain.read_bytes())
+def with_matrix(path: Path, target: Path, matrix: tuple[int, int, int, int]) -> Path:
+    """Put a matrix that turns its pictures into the header of a film's track; 65536 is 1."""
+    data = bytearray(path.read_bytes())
     a, b, c, d = matrix
     start = data.index(b"tkhd") + 44
     data[start : start + 36] = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 1 << 30)
-    (tmp_path / "turned.mp4").write_bytes(data)
-    frames = read_frames(tmp_path / "turned.mp4", uniform(1))
-    assert frames.rotation == rotation
-    assert any("oblique" in note for note in frames.notes) == is_noted
+    target.write_bytes(data)
+    return target
+
+
+def test_a_turn_of_nearly_a_quarter_is_taken_for_a_quarter(plain, tmp_path):
+    turned = with_matrix(plain, tmp_path / "turned.mp4", (7, 65536, -65536, 7))
+    frames = read_frames(turned, uniform(1))
+    assert frames.rotation == 90
+    assert not any("oblique" in note for note in frames.notes)
+
+
+def test_an_oblique_turn_is_noted_and_not_made(plain, tmp_path):
+    turned = with_matrix(plain, tmp_path / "turned.mp4", (60000, 25000, -25000, 60000))
+    frames = read_frames(turned, uniform(1))
+    assert frames.rotation == 0
+    assert any("oblique" in note for note in frames.notes)
 
 
 def filtered(film: Path, target: Path, bitstream_filter: str) -> Path:
@@ -180,9 +191,9 @@ def test_what_the_stream_and_its_pictures_state_is_said_once(tmp_path):
     assert read_frames(path, uniform(2)).notes == ("stereoscopic: the pictures are given as stored",)
 
 
-def dolby(profile: int, compatibility: int) -> bytes:
-    """Make a box that states a profile of Dolby Vision, and with what its base layer is compatible."""
-    return box(b"dvcC", bytes([1, 0, profile << 1, 1 << 3 | 0b101, compatibility << 4]) + bytes(19))
+def dolby_vision_box(profile: int, base_layer: int) -> bytes:
+    """Make a box that states a profile of Dolby Vision, and what its base layer is; 0: no film of its own."""
+    return box(b"dvcC", bytes([1, 0, profile << 1, 1 << 3 | 0b101, base_layer << 4]) + bytes(19))
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +211,7 @@ def ten_bit_hevc(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize("profile", [5, 10])
 def test_dolby_vision_without_a_base_layer_of_its_own_is_refused(ten_bit_hevc, tmp_path, profile):
-    path = with_box(ten_bit_hevc, tmp_path / "dv.mp4", b"hvc1", dolby(profile, 0))
+    path = with_box(ten_bit_hevc, tmp_path / "dv.mp4", b"hvc1", dolby_vision_box(profile, base_layer=0))
     with pytest.raises(VideoError, match="Dolby Vision"):
         read_frames(path, uniform(1))
 
@@ -212,100 +223,129 @@ def test_dolby_vision_is_known_by_its_tag_alone(ten_bit_hevc, tmp_path):
 
 
 def test_the_base_layer_of_dolby_vision_is_read_and_noted(ten_bit_hevc, tmp_path):
-    path = with_box(ten_bit_hevc, tmp_path / "dv.mp4", b"hvc1", dolby(8, 1))
+    path = with_box(ten_bit_hevc, tmp_path / "dv.mp4", b"hvc1", dolby_vision_box(8, base_layer=1))
     frames = read_frames(path, at(range(4)))
     assert numbers_of(frames.images) == [0, 1, 2, 3]
     assert any("Dolby Vision" in note for note in frames.notes)
 
 
+def encryption_by(key: int) -> dict[str, str]:
+    """The options of FFmpeg's MP4 muxer that encrypt a film by a key."""
+    return {
+        "encryption_scheme": "cenc-aes-ctr",
+        "encryption_key": f"{key:032x}",
+        "encryption_kid": "0" * 32,
+    }
+
+
 def assert_encrypted(path: Path) -> None:
-    """Hold that reading and probing a film are refused because it is encrypted."""
+    """Assert that reading and probing a film are refused because it is encrypted."""
     with pytest.raises(VideoError, match="encrypted"):
         read_frames(path, uniform(2))
     with pytest.raises(VideoError, match="encrypted"):
         probe(path)
 
 
-@pytest.mark.parametrize("key", range(0, 120, 10))
-def test_encrypted_pictures_are_refused_as_such(plain, tmp_path, key):
-    secret = {
-        "encryption_scheme": "cenc-aes-ctr",
-        "encryption_key": f"{key:032x}",
-        "encryption_kid": "0" * 32,
-    }
-    assert_encrypted(remux(plain, tmp_path / "secret.mp4", list, **secret))
+TRANSPORT_PACKET = 188
+"""Bytes of a packet of a transport stream."""
+
+
+def with_scrambled_pictures(film: bytes, first_packet: int = 0) -> bytearray:
+    """Scramble the packets of a transport stream that hold pictures, from one on, and mark them so."""
+    data = bytearray(film)
+    for start in range(first_packet * TRANSPORT_PACKET, len(data), TRANSPORT_PACKET):
+        is_of_pictures = data[start + 1] & 0x1F == 1  # the high bits of their number, 256
+        if is_of_pictures:
+            data[start + 3] |= 0x80  # the mark
+            payload = slice(start + 40, start + TRANSPORT_PACKET)
+            data[payload] = bytes(byte ^ 0x5A for byte in data[payload])
+    return data
+
+
+@pytest.mark.parametrize("key", [0, 10, 20])
+def test_a_film_with_encrypted_pictures_is_refused_by_any_key(plain, tmp_path, key):
+    """Under another key the pictures are other noise, of which a decoder may make something."""
+    assert_encrypted(remux(plain, tmp_path / "secret.mp4", edit=list, **encryption_by(key)))
 
 
 @pytest.mark.parametrize("prefix", [b"", bytes(4)], ids=["transport stream", "Blu-ray"])
-def test_a_scrambled_transport_stream_is_refused_as_such(tmp_path, prefix):
+def test_a_scrambled_transport_stream_is_refused_as_encrypted(tmp_path, prefix):
     """The packets of a Blu-ray have four bytes before them."""
     clear = encode(tmp_path / "a.ts", map(draw, range(12)), options=X264).read_bytes()
-    content = b""
-    for start in range(0, len(clear), 188):
-        packet = bytearray(clear[start : start + 188])
-        if packet[1] & 0x1F == 1:  # of the pictures, whose number is 256
-            packet[3] |= 0x80
-            packet[40:] = bytes(byte ^ 0x5A for byte in packet[40:])
-        content += prefix + packet
-    (tmp_path / "secret.m2ts").write_bytes(content)
+    scrambled = with_scrambled_pictures(clear)
+    packets = [scrambled[i : i + TRANSPORT_PACKET] for i in range(0, len(scrambled), TRANSPORT_PACKET)]
+    (tmp_path / "secret.m2ts").write_bytes(b"".join(prefix + packet for packet in packets))
     assert_encrypted(tmp_path / "secret.m2ts")
 
 
-def test_a_recording_that_is_scrambled_from_its_middle_on_is_partial_and_says_so(tmp_path):
+def test_a_recording_that_is_scrambled_from_its_middle_on_is_partial_and_noted_as_encrypted(tmp_path):
     noise = np.random.default_rng(0).integers(0, 255, (60, 192, 256, 3), np.uint8)
     film = encode(tmp_path / "a.ts", noise, options=X264 | {"crf": "4"})
-    data = bytearray(film.read_bytes())
-    assert len(data) > 3 << 20  # its start is searched as a whole
-    for start in range(len(data) // 376 * 188, len(data), 188):
-        if data[start + 1] & 0x1F == 1:  # of the pictures, whose number is 256
-            data[start + 3] |= 0x80
-            data[start + 4 : start + 188] = bytes(byte ^ 0x5A for byte in data[start + 4 : start + 188])
-    film.write_bytes(data)
+    clear = film.read_bytes()
+    assert len(clear) > 3 << 20  # in a shorter file, all of it would be searched for the mark
+    n_packets = len(clear) // TRANSPORT_PACKET
+    film.write_bytes(with_scrambled_pictures(clear, first_packet=n_packets // 2))
     assert read_frames(film, uniform(2)).status == "partial"
     assert "encrypted" in probe(film).damage
 
 
-def test_a_transport_stream_of_encrypted_samples_is_refused_as_such(tmp_path):
-    """SAMPLE-AES of HLS: the map of the programme (13818-1, 2.4.4.8) gives the pictures the type 0xDB."""
+def set_type_of_pictures(data: bytearray, stream_type: int) -> None:
+    """Let the map of the programme of a transport stream (13818-1, 2.4.4.8) give its pictures a type."""
+    for packet in range(0, len(data), TRANSPORT_PACKET):
+        section = packet + 5
+        is_map = data[packet + 1 : packet + 3] == b"\x50\x00" and data[section] == 2
+        if is_map:
+            length = int.from_bytes(data[section + 1 : section + 3], "big") & 0xFFF
+            checksum = section + 3 + length - 4  # its place: the last four bytes
+            data[section + 12] = stream_type
+            data[checksum : checksum + 4] = crc32(data[section:checksum])
+
+
+def test_a_transport_stream_whose_pictures_are_of_an_encrypted_type_is_refused(tmp_path):
+    h264_of_sample_aes = 0xDB  # HTTP Live Streaming
     film = encode(tmp_path / "a.ts", map(draw, range(12)), options=X264)
     data = bytearray(film.read_bytes())
-    for start in range(0, len(data), 188):
-        section = start + 5
-        if data[start + 1 : start + 3] == b"\x50\x00" and data[section] == 2:
-            data[section + 12] = 0xDB
-            end = section - 1 + (int.from_bytes(data[section + 1 : section + 3], "big") & 0xFFF)
-            remainder = 0xFFFFFFFF
-            for bit in "".join(f"{byte:08b}" for byte in data[section:end]):
-                carried = (remainder >> 31) ^ int(bit)
-                remainder = (remainder << 1 & 0xFFFFFFFF) ^ 0x04C11DB7 * carried
-            data[end : end + 4] = remainder.to_bytes(4, "big")
+    set_type_of_pictures(data, h264_of_sample_aes)
     film.write_bytes(data)
     with pytest.raises(VideoError, match="encrypted"):
         read_frames(film, uniform(2))
 
 
-def test_encrypted_windows_media_is_refused_as_such(tmp_path):
+CONTENT_ENCRYPTION = bytes.fromhex("14E68A292226174CB935DAE07EE9289C")
+"""The object of an ASF header that says how the content is encrypted, as its GUID is written."""
+
+
+def add_to_asf_header(data: bytearray, guid: bytes, content: bytes) -> None:
+    """Add an object to the header of an ASF file, which states its size and the number of its objects."""
+    size = int.from_bytes(data[16:24], "little")
+    added = guid + (24 + len(content)).to_bytes(8, "little") + content
+    data[size:size] = added
+    n_objects = data[24] + 1
+    data[16:28] = (size + len(added)).to_bytes(8, "little") + n_objects.to_bytes(4, "little")
+
+
+def test_a_windows_media_file_whose_header_says_that_it_is_encrypted_is_refused(tmp_path):
     film = encode(tmp_path / "a.wmv", map(draw, range(4)), "wmv2")
     data = bytearray(film.read_bytes())
-    size = int.from_bytes(data[16:24], "little")
-    content = (4).to_bytes(4, "little") + b"<W>\0"
-    kind = bytes.fromhex("14E68A292226174CB935DAE07EE9289C")
-    data[size:size] = kind + (24 + len(content)).to_bytes(8, "little") + content
-    data[16:28] = (size + 32).to_bytes(8, "little") + (data[24] + 1).to_bytes(4, "little")
+    add_to_asf_header(data, CONTENT_ENCRYPTION, (4).to_bytes(4, "little") + b"<W>\0")
     film.write_bytes(data)
     with pytest.raises(VideoError, match="encrypted"):
         probe(film)
 
 
-def test_encrypted_sound_is_refused_as_such_beside_clear_pictures(tmp_path):
-    film = write_film(tmp_path / "a.mp4", {"eng": tone(440, 2)}, seconds=2)
-    secret = {"encryption_scheme": "cenc-aes-ctr", "encryption_key": "0" * 32, "encryption_kid": "0" * 32}
-    path = remux(film, tmp_path / "secret.mp4", list, ("video", "audio"), **secret)
+def say_that_pictures_are_clear(path: Path) -> None:
+    """Rename the boxes of the first track, that of the pictures, that say that it is encrypted."""
     data = path.read_bytes()
-    for kind, clear in ((b"encv", b"avc1"), (b"sinf", b"free"), (b"senc", b"free")):  # of the first track
+    for kind, clear in ((b"encv", b"avc1"), (b"sinf", b"free"), (b"senc", b"free")):
         data = data.replace(kind, clear, 1)
     path.write_bytes(data)
-    assert probe(path).frames == 50
+
+
+def test_encrypted_sound_is_refused_beside_pictures_that_are_not_encrypted(tmp_path):
+    film = write_film(tmp_path / "a.mp4", {"eng": tone(440, 2)}, seconds=2)
+    path = remux(film, tmp_path / "secret.mp4", list, ("video", "audio"), **encryption_by(0))
+    say_that_pictures_are_clear(path)
+    assert probe(path).frames == 2 * 25
     with pytest.raises(VideoError, match="sound is encrypted"):
         SoundTrack(path)
 
@@ -367,21 +407,24 @@ def test_two_titles_are_not_guessed(disc):
         probe(disc.folder)
 
 
-def test_an_encrypted_disc_is_refused_as_such(tmp_path):
+def test_an_encrypted_disc_is_refused_as_encrypted(tmp_path):
     film = encode(tmp_path / "film.vob", map(draw, range(12)), "mpeg2video")
-    data = re.sub(
-        rb"(\x00\x00\x01\xe0..)[\x80-\x8f]",
-        lambda match: match[1] + b"\x90",
-        film.read_bytes(),
-        flags=re.DOTALL,
-    )
-    film.write_bytes(data)
+    header_of_pictures = re.compile(rb"(\x00\x00\x01\xe0..)[\x80-\x8f]", re.DOTALL)
+    with_mark_of_scrambling = header_of_pictures.sub(lambda match: match[1] + b"\x90", film.read_bytes())
+    film.write_bytes(with_mark_of_scrambling)
     with pytest.raises(VideoError, match="encrypted"):
         probe(film)
 
 
-HALF = np.dstack([draw(3), np.full((64, 96), 255, np.uint8)])
-HALF[32:, :48, 3] = 0
+OPAQUE = np.dstack([draw(3), np.full((64, 96), 255, np.uint8)])
+"""Picture number 3 with an alpha channel."""
+
+
+HALF_TRANSPARENT = OPAQUE.copy()
+"""The picture whose lower left quarter is transparent."""
+
+
+HALF_TRANSPARENT[32:, :48, 3] = 0
 
 
 @pytest.mark.parametrize(
@@ -394,35 +437,37 @@ HALF[32:, :48, 3] = 0
         ("a.mov", "prores_ks", "yuva444p10le"),
         ("a.avi", "utvideo", "gbrap"),
     ],
+    ids=["png", "qtrle", "ffv1 in RGB", "ffv1 in YUV", "prores", "utvideo"],
 )
 def test_transparent_pictures_lie_over_white_as_stills_do(tmp_path, name, codec, pixels):
-    pictures = [av.VideoFrame.from_ndarray(HALF, format="rgba").reformat(format=pixels) for _ in range(3)]
-    frames = read_frames(encode(tmp_path / name, pictures, codec, pix_fmt=pixels), uniform(1))
+    rgba = av.VideoFrame.from_ndarray(HALF_TRANSPARENT, format="rgba")
+    film = encode(tmp_path / name, [rgba.reformat(format=pixels)] * 3, codec, pix_fmt=pixels)
+    frames = read_frames(film, uniform(1))
     (image,) = frames.images
-    assert image[36:60, 4:44].min() >= 253
-    assert numbers_of([image]) == [3]
-    assert np.abs(image[36:60, 56:92].astype(int) - HALF[36:60, 56:92, :3]).mean() < 6
+    # Each region ends four pixels before the border between what is transparent and what is not.
+    transparent, opaque = np.s_[36:60, 4:44], np.s_[36:60, 56:92]
+    assert image[transparent].min() >= 253  # white, but for what a codec loses
+    assert np.abs(image[opaque].astype(int) - OPAQUE[opaque][..., :3]).mean() < 6
+    assert numbers_of([image]) == [3]  # the upper half, which holds the number, is opaque
     assert any("white" in note for note in frames.notes)
     assert frames.stream["alpha"] is True
 
 
-def test_a_fourth_byte_of_pixels_without_a_codec_in_avi_is_not_transparency(tmp_path):
-    pictures = [av.VideoFrame.from_ndarray(HALF, format="rgba").reformat(format="bgra")] * 2
-    path = encode(tmp_path / "a.avi", pictures, "rawvideo", pix_fmt="bgra")
-    path.write_bytes(path.read_bytes().replace(b"BGRA", b"\0\0\0\0"))  # BI_RGB
+def test_the_fourth_byte_of_a_pixel_of_uncompressed_avi_is_not_taken_for_alpha(tmp_path):
+    bgra = av.VideoFrame.from_ndarray(HALF_TRANSPARENT, format="rgba").reformat(format="bgra")
+    path = encode(tmp_path / "a.avi", [bgra] * 2, "rawvideo", pix_fmt="bgra")
+    bi_rgb = b"\0\0\0\0"  # the code of Windows for pixels whose fourth byte means nothing
+    path.write_bytes(path.read_bytes().replace(b"BGRA", bi_rgb))
     frames = read_frames(path, uniform(1))
-    assert np.array_equal(frames.images[0], HALF[..., :3])
+    assert np.array_equal(frames.images[0], OPAQUE[..., :3])
     assert frames.notes == ()
     assert len(find_shots(path)) == 1
 
 
 def test_what_is_opaque_is_not_said_to_be_transparent(tmp_path):
-    opaque = np.dstack([draw(3), np.full((64, 96), 255, np.uint8)])
-    path = encode(
-        tmp_path / "a.mov", [av.VideoFrame.from_ndarray(opaque, format="rgba")] * 2, "png", pix_fmt="rgba"
-    )
-    frames = read_frames(path, uniform(1))
-    assert np.array_equal(frames.images[0], opaque[..., :3])
+    opaque = av.VideoFrame.from_ndarray(OPAQUE, format="rgba")
+    frames = read_frames(encode(tmp_path / "a.mov", [opaque] * 2, "png", pix_fmt="rgba"), uniform(1))
+    assert np.array_equal(frames.images[0], OPAQUE[..., :3])
     assert frames.notes == ()
 
 
@@ -557,48 +602,49 @@ def test_colours_of_an_ordinary_screen_are_not_noted(tmp_path):
 
 
 @pytest.fixture
-def stating(tmp_path):
-    """Make a film whose container alone states its colours."""
+def film_with_colour_box(tmp_path):
+    """Make a film in HEVC whose container states colours, and whose pictures do not."""
     quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none"}
     film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=quiet, codec_tag="hvc1")
     return lambda colours: with_box(film, tmp_path / "b.mp4", b"hvc1", colours)
 
 
 @pytest.mark.parametrize(
-    ("colours", "matrix"),
-    [
-        (colour_box(BT709, BT709, BT709), "bt709"),
-        (colour_box(UNSPECIFIED, UNSPECIFIED, UNSPECIFIED), "bt601 (untagged)"),
-    ],
-    ids=["BT.709", "unspecified"],
+    ("number", "matrix"), [(BT709, "bt709"), (UNSPECIFIED, "bt601 (untagged)")], ids=["BT.709", "unspecified"]
 )
-def test_the_matrix_that_the_container_alone_states_is_used(stating, colours, matrix):
-    frames = read_frames(stating(colours), uniform(1))
+def test_the_matrix_that_the_container_alone_states_is_used(film_with_colour_box, number, matrix):
+    colours = colour_box(primaries=number, transfer=number, matrix=number)
+    frames = read_frames(film_with_colour_box(colours), uniform(1))
     assert frames.matrix == matrix
     assert not frames.notes
 
 
-@pytest.mark.parametrize(
-    ("colours", "matrix", "noted"),
-    [
-        (colour_box(9, 16, 9), "bt2020", "HDR"),
-        (colour_box(BT709, BT709, BT709, full_range=True), "bt709", "another"),
-    ],
-    ids=["HDR", "full range"],
-)
-def test_colours_of_the_container_that_no_usual_screen_shows_are_noted(stating, colours, matrix, noted):
-    frames = read_frames(stating(colours), uniform(1))
-    assert frames.matrix == matrix
-    assert any(noted in note for note in frames.notes)
+def test_hdr_that_the_container_alone_states_is_noted(film_with_colour_box):
+    colours = colour_box(primaries=BT2020, transfer=PQ, matrix=BT2020)
+    frames = read_frames(film_with_colour_box(colours), uniform(1))
+    assert frames.matrix == "bt2020"
+    assert any("HDR" in note for note in frames.notes)
+
+
+def test_full_range_that_the_container_states_of_pictures_of_limited_range_is_noted(film_with_colour_box):
+    colours = colour_box(primaries=BT709, transfer=BT709, matrix=BT709, full_range=True)
+    frames = read_frames(film_with_colour_box(colours), uniform(1))
+    assert frames.matrix == "bt709"
+    assert any("another" in note for note in frames.notes)
 
 
 @pytest.mark.parametrize(
-    ("stated", "is_noted"), [(1, True), (6, False)], ids=["BT.709", "BT.601 by its other number"]
+    ("matrix_of_container", "is_noted"),
+    [(BT709, True), (BT601_OF_NTSC, False)],
+    ids=["BT.709", "BT.601 by its other number"],
 )
-def test_a_matrix_of_the_container_that_is_another_than_the_pictures_is_noted(tmp_path, stated, is_noted):
-    quiet = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none:colormatrix=bt470bg"}
-    film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=quiet, codec_tag="hvc1")
-    colours = colour_box(BT709, BT709, stated)
+def test_a_container_that_states_another_matrix_than_the_pictures_is_noted(
+    tmp_path, matrix_of_container, is_noted
+):
+    """The pictures state BT.601 by its number for PAL, 5; for NTSC it is 6."""
+    as_pal = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none:colormatrix=bt470bg"}
+    film = encode(tmp_path / "a.mp4", [draw(5)] * 3, "libx265", options=as_pal, codec_tag="hvc1")
+    colours = colour_box(BT709, BT709, matrix_of_container)
     frames = read_frames(with_box(film, tmp_path / "b.mp4", b"hvc1", colours), uniform(1))
     assert frames.matrix == "bt601"
     assert any("another" in note for note in frames.notes) == is_noted

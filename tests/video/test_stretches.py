@@ -1,5 +1,6 @@
 """Stretches of a film: each frame is decoded once; windows and shots are what they are without them."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +20,7 @@ from obygaze_features.video import (
 from obygaze_features.video.cuts import DifferenceDetector
 from obygaze_features.video.file_facts import packed, unpacked
 from obygaze_features.video.shots import Measured
-from tests.video.test_decoding import plainly
+from tests.video.test_decoding import decoded_by_pyav
 from tests.video.test_windows import FILMS, assert_same, damaged
 
 WINDOWS = [(0.0, 1.6), (0.8, 2.4), (1.6, 3.2), (2.0, 3.2), (2.4, 4.0)]
@@ -27,8 +28,27 @@ EDGES = (-np.inf, 0.8, 1.7, 3.0, np.inf)
 REQUESTS = [(uniform(5), lambda frame: frame), (keyframes(2), lambda frame: frame.copy())]
 
 
-def in_stretches(path, windows, requests=REQUESTS, edges=EDGES):
-    """Read a film stretch by stretch; return each window's frames, what was measured, and frames decoded."""
+@dataclass(frozen=True)
+class ReadInStretches:
+    """What reading a film stretch by stretch gave.
+
+    Attributes
+    ----------
+    windows
+        Number of a window -> its frames.
+    measured
+        What was measured for shots in each stretch.
+    n_decoded
+        Frames that were decoded.
+    """
+
+    windows: dict
+    measured: list
+    n_decoded: int
+
+
+def read_in_stretches(path, windows, requests=REQUESTS, edges=EDGES):
+    """Read a film stretch by stretch, as decode workers do."""
     results = {}
     known = {}
     measured = []
@@ -52,56 +72,72 @@ def in_stretches(path, windows, requests=REQUESTS, edges=EDGES):
         results[left[number]] = frames
         if not isinstance(frames, VideoError):
             decoded += frames[0].decoded
-    return results, measured, decoded
+    return ReadInStretches(results, measured, decoded)
 
 
 @pytest.mark.parametrize("name", [*FILMS[:-1], "open_gop.mp4", "b2.mkv", "closed.ts", "mpeg2.mkv"])
-def test_windows_and_shots_are_the_same_and_each_frame_is_decoded_once(films, name):
+def test_windows_and_shots_of_a_film_read_in_stretches_are_those_without(films, name):
     path = films[name]
-    results, measured, decoded = in_stretches(path, WINDOWS)
+    result = read_in_stretches(path, WINDOWS)
     for number, alone in read_windows(path, WINDOWS, REQUESTS):
-        assert_same(results[number], alone)
-    assert joined_shots(measured) == find_shots(path)
+        assert_same(result.windows[number], alone)
+    assert joined_shots(result.measured) == find_shots(path)
+
+
+def test_shots_of_a_film_are_not_known_before_its_last_stretch_is_read(films):
+    measured = read_in_stretches(films["pyramid.mp4"], WINDOWS).measured
     assert joined_shots(measured[:-1]) is None
-    n_frames = len(plainly(path))
-    assert sum(len(part.frames) for part in measured) == n_frames
-    # A frame at which decoding starts again may be decoded for those shown before it, too.
-    assert n_frames <= decoded <= n_frames + 3
 
 
-def test_parts_of_any_length_join_to_the_same_cuts():
+@pytest.mark.parametrize("name", [*FILMS[:-1], "open_gop.mp4", "b2.mkv", "closed.ts", "mpeg2.mkv"])
+def test_each_frame_of_a_film_read_in_stretches_is_decoded_once(films, name):
+    """But a frame at which decoding starts again, which those shown before it may need too."""
+    result = read_in_stretches(films[name], WINDOWS)
+    n_frames = len(decoded_by_pyav(films[name]))
+    assert sum(len(part.frames) for part in result.measured) == n_frames
+    n_starts = 3
+    assert n_frames <= result.n_decoded <= n_frames + n_starts
+
+
+def detector_of(pictures):
+    """Make a detector of cuts that has seen pictures."""
+    detector = DifferenceDetector()
+    for picture in pictures:
+        detector.add(None, picture)
+    return detector
+
+
+def test_detectors_of_parts_of_a_film_join_to_the_one_of_the_whole_film():
     rng = np.random.default_rng(3)
-    pictures = [rng.integers(0, 256, (54, 96), dtype=np.uint8) for _ in range(4)]
-    frames = [pictures[shot] for shot in (0, 1, 1, 0, 2, 3, 2) for _ in range(int(rng.integers(2, 20)))]
-    whole = DifferenceDetector()
-    for small in frames:
-        whole.add(None, small)
+    four_pictures = [rng.integers(0, 256, (54, 96), dtype=np.uint8) for _ in range(4)]
+    film = [four_pictures[shot] for shot in (0, 1, 1, 0, 2, 3, 2) for _ in range(int(rng.integers(2, 20)))]
+    whole = detector_of(film)
     for _ in range(20):
-        edges = sorted({0, len(frames), *rng.integers(0, len(frames), int(rng.integers(1, 12))).tolist()})
+        edges = sorted({0, len(film), *rng.integers(0, len(film), int(rng.integers(1, 12))).tolist()})
         joined = DifferenceDetector()
-        for first, after in pairwise(edges):
-            part = DifferenceDetector()
-            for small in frames[first:after]:
-                part.add(None, small)
-            joined.join(part.differences())
-        assert joined.differences().changes.tolist() == whole.differences().changes.tolist()
-        assert joined.differences().across_flash.tolist() == whole.differences().across_flash.tolist()
+        for first, end in pairwise(edges):
+            joined.join(detector_of(film[first:end]).differences())
+        differences, expected = joined.differences(), whole.differences()
+        assert differences.changes.tolist() == expected.changes.tolist()
+        assert differences.across_flash.tolist() == expected.across_flash.tolist()
         assert joined.cuts() == whole.cuts()
 
 
 def test_a_film_without_times_is_not_decoded_in_stretches(films):
-    assert "time" in why_not_in_stretches(films["raw.h264"])
-    whole_film = (-np.inf, np.inf)
-    assert list(read_stretch(films["raw.h264"], whole_film, [(None, None)], [], REQUESTS[:1])) == []
+    path = films["raw.h264"]
+    assert "time" in why_not_in_stretches(path)
+    whole_film, whole_window, no_other_windows = (-np.inf, np.inf), (None, None), []
+    items = read_stretch(path, whole_film, [whole_window], no_other_windows, REQUESTS[:1])
+    assert list(items) == []
 
 
 def test_a_usual_film_can_be_decoded_in_stretches(films):
     assert why_not_in_stretches(films["no_b.mp4"]) == ""
 
 
-def test_damage_ends_a_stretch_and_costs_no_window(films, tmp_path):
+def test_windows_of_a_damaged_film_read_in_stretches_are_those_without(films, tmp_path):
     path = damaged(films["no_b.mp4"], tmp_path)
-    results, measured, _ = in_stretches(path, WINDOWS)
-    assert joined_shots(measured) is None
+    result = read_in_stretches(path, WINDOWS)
     for number, alone in read_windows(path, WINDOWS, REQUESTS):
-        assert_same(results[number], alone)
+        assert_same(result.windows[number], alone)
+    assert joined_shots(result.measured) is None

@@ -1,6 +1,8 @@
 """The text track of a film is read with its times."""
 
+import shutil
 from contextlib import ExitStack
+from pathlib import Path
 
 import av
 import pytest
@@ -19,32 +21,40 @@ def test_the_text_track_of_a_film_is_read(shared_data):
     assert lines == sorted(lines)
 
 
-def test_what_is_said_before_the_pictures_begin_is_counted_and_not_used(shared_data, tmp_path):
-    """A film cut at a key frame keeps the subtitles from before it."""
-    late = tmp_path / "late.mp4"
-    with av.open(shared_data / "videos" / "nasa_13013.mp4") as film, av.open(late, "w") as cut:
-        kept = {
-            s.index: cut.add_stream_from_template(s)
-            for s in (film.streams.video[0], film.streams.subtitles[0])
-        }
-        begun = False
-        for packet in film.demux(film.streams.video[0], film.streams.subtitles[0]):
+@pytest.fixture
+def film_without_its_first_pictures(shared_data, tmp_path):
+    """A real film whose pictures begin at the first key frame after 3 s, with all of its subtitles.
+
+    So does FFmpeg cut a film without encoding it.
+    """
+    path = tmp_path / "late.mp4"
+    with av.open(shared_data / "videos" / "nasa_13013.mp4") as film, av.open(path, "w") as cut:
+        sources = film.streams.video[0], film.streams.subtitles[0]
+        copy_of = {stream.index: cut.add_stream_from_template(stream) for stream in sources}
+        has_begun = False
+        for packet in film.demux(*sources):
             is_picture = packet.stream.type == "video"
-            begun |= is_picture and packet.is_keyframe and packet.pts * packet.time_base >= 3
-            if packet.dts is not None and (begun or not is_picture):
-                packet.stream = kept[packet.stream.index]
+            has_begun |= is_picture and packet.is_keyframe and packet.pts * packet.time_base >= 3
+            if packet.dts is not None and (has_begun or not is_picture):
+                packet.stream = copy_of[packet.stream.index]
                 cut.mux(packet)
-    lines, note = read_subtitle_lines(late)
+    return path
+
+
+def test_subtitles_before_the_first_picture_are_counted_and_not_read(film_without_its_first_pictures):
+    lines, note = read_subtitle_lines(film_without_its_first_pictures)
     assert [start for start, _, _ in lines] == pytest.approx([0, 0.27, 4.39])
     assert "3 of 4" in note
     assert "below zero" in note
 
 
-def test_what_holds_no_subtitles_is_one_error(tmp_path, shared_data):
+@pytest.mark.parametrize("name", ["bad.mp4", "none.mp4", "arm_wrestling.mp4"])
+def test_a_file_without_subtitles_is_refused_by_name(tmp_path, shared_data, name):
+    """One is no video, one is not there, and one has no track of subtitles."""
     (tmp_path / "bad.mp4").write_bytes(bytes(range(256)))
-    for path in (tmp_path / "bad.mp4", tmp_path / "none.mp4", shared_data / "videos" / "arm_wrestling.mp4"):
-        with pytest.raises(VideoError, match=path.name):
-            read_subtitle_track(path)
+    folder = shared_data / "videos" if name == "arm_wrestling.mp4" else tmp_path
+    with pytest.raises(VideoError, match=name):
+        read_subtitle_track(folder / name)
 
 
 ASS = (
@@ -101,50 +111,52 @@ def test_a_track_says_what_its_file_says(shared_data, tmp_path, kind, text, expe
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "read"),
+    ("marks", "number_of_shown"),
     [
-        (None, None, "0"),
-        (Disposition.forced, None, "1"),
-        (Disposition.forced, Disposition.forced, "0"),
-        (None, Disposition.default, "1"),
-        (None, Disposition.default | Disposition.forced, "0"),
+        ((None, None), 0),
+        ((Disposition.forced, None), 1),
+        ((Disposition.forced, Disposition.forced), 0),
+        ((None, Disposition.default), 1),
+        ((None, Disposition.default | Disposition.forced), 0),
     ],
     ids=["no marks", "the first forced", "both forced", "the second default", "the default one forced"],
 )
 def test_of_two_text_tracks_the_one_that_players_show_is_read_and_named(
-    shared_data, tmp_path, first, second, read
+    shared_data, tmp_path, marks, number_of_shown
 ):
-    tracks = {tmp_path / "0.srt": first, tmp_path / "1.srt": second}
-    for path in tracks:
-        path.write_text(FILES["srt"].format(path.stem), "utf-8")
+    files = [tmp_path / "0.srt", tmp_path / "1.srt"]
+    for path in files:
+        path.write_text(FILES["srt"].format(f"track {path.stem}"), "utf-8")
     film = tmp_path / "film.mkv"
-    with_subtitles(film, shared_data / "videos" / "nasa_13013.mp4", tracks)
+    nasa = shared_data / "videos" / "nasa_13013.mp4"
+    with_subtitles(film, nasa, dict(zip(files, marks, strict=True)))
     lines, note = read_subtitle_lines(film)
-    assert [text for *_, text in lines] == [read]
-    assert f"text track {int(read) + 1} of 2" in note
+    assert [text for *_, text in lines] == [f"track {number_of_shown}"]
+    assert f"text track {number_of_shown + 1} of 2" in note
 
 
 @pytest.fixture
 def film_of_ttml(shared_data, tmp_path):
-    """Make a film whose first subtitle track is of TTML, which is not read, before the others."""
+    """Make a film whose first subtitle track is of TTML, which is not read; others may follow."""
     nasa = shared_data / "videos" / "nasa_13013.mp4"
+    text_tracks = Path(shutil.copy(nasa, tmp_path / "same.mp4"))
 
-    def make(*others):
+    def make(*, with_text_track):
         film = tmp_path / "film.mp4"
-        with_subtitles(film, nasa, dict.fromkeys([nasa, *others]))
-        film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))
+        tracks = [nasa, text_tracks] if with_text_track else [nasa]
+        with_subtitles(film, nasa, dict.fromkeys(tracks))
+        film.write_bytes(film.read_bytes().replace(b"tx3g", b"stpp", 1))  # the kind of the first track
         return film
 
     return make
 
 
-def test_a_track_of_a_kind_that_is_not_read_hides_no_other(film_of_ttml, shared_data):
-    same_film = f"{shared_data / 'videos'}/./nasa_13013.mp4"  # spelt so, it is another key of a dict
-    lines, note = read_subtitle_lines(film_of_ttml(same_film))
+def test_a_text_track_behind_one_of_a_kind_that_is_not_read_is_read(film_of_ttml):
+    lines, note = read_subtitle_lines(film_of_ttml(with_text_track=True))
     assert len(lines) == 4
     assert "1 of 2 subtitle tracks" in note
 
 
-def test_a_film_with_a_track_of_a_kind_that_is_not_read_alone_is_refused(film_of_ttml):
+def test_a_film_whose_only_track_is_of_a_kind_that_is_not_read_is_refused(film_of_ttml):
     with pytest.raises(VideoError, match="TTML"):
-        read_subtitle_lines(film_of_ttml())
+        read_subtitle_lines(film_of_ttml(with_text_track=False))

@@ -25,57 +25,82 @@ from obygaze_features.video.time_line import MOST_PARTS, time_line
 from tests.video.conftest import cut_first_group, draw, numbers_of, packets_of, remux
 from tests.video.encoding import encode
 from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
-from tests.video.sounding import clicks, write_film
-from tests.video.test_decoding import plainly
+from tests.video.sounding import clicks, time_of_click, write_film
+from tests.video.test_decoding import decoded_by_pyav
 
-LENGTHS = (24, 31)
-BOTH = [*range(24), *range(100, 131)]
+N_OF_PARTS = (24, 31)
+"""Pictures of the two parts of a film."""
+NUMBERS_OF_BOTH = [*range(24), *range(100, 131)]
+"""The numbers of their pictures."""
+
+
+N_OF_BOTH = len(NUMBERS_OF_BOTH)
+
+
+DURATION_OF_BOTH_S = N_OF_BOTH / 25
 
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory) -> dict[str, list[Path]]:
+    """Kind of film -> two parts of one, of pictures from 0 and from 100 on."""
     folder = tmp_path_factory.mktemp("halves")
     return {
-        kind: [part(folder / f"{n}-{kind}", 100 * n, count) for n, count in enumerate(LENGTHS)]
+        kind: [part(folder / f"{n}-{kind}", 100 * n, count) for n, count in enumerate(N_OF_PARTS)]
         for kind in KINDS
     }
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "fragments.mp4"])
-def test_the_parts_of_a_joined_file_follow_each_other(halves, tmp_path, kind):
-    film = joined(tmp_path / f"ab-{kind}", halves[kind])
-    frames = read_frames(film, at(range(55)))
+@pytest.fixture(scope="module", params=[kind for kind in KINDS if kind != "fragments.mp4"])
+def joined_film(request, halves, tmp_path_factory) -> Path:
+    """Two parts of a film, joined byte by byte."""
+    return joined(tmp_path_factory.mktemp("joined") / f"ab-{request.param}", halves[request.param])
+
+
+def test_pictures_of_a_joined_film_follow_each_other_at_their_rate(joined_film):
+    frames = read_frames(joined_film, at(range(N_OF_BOTH)))
     assert frames.status == "ok"
-    assert numbers_of(frames.images) == BOTH
-    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(55) / 25, atol=0.0015)
+    assert numbers_of(frames.images) == NUMBERS_OF_BOTH
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(N_OF_BOTH) / 25, atol=0.0015)
     assert any("2 parts" in note for note in frames.notes)
+
+
+def test_a_span_of_a_joined_film_has_the_pictures_of_its_times(joined_film):
+    """One span is in the first part, one crosses into the second, one is in the second."""
+    times_s = read_frames(joined_film, at(range(N_OF_BOTH))).time_s
     for start_s, end_s in ((0.0, 0.5), (0.8, 1.16), (1.3, 1.9)):
-        span = read_frames(film, uniform(40), start_s=start_s, end_s=end_s)
-        inside = np.flatnonzero((frames.time_s >= start_s) & (frames.time_s < end_s))
-        assert sorted({*numbers_of(span.images)}) == [BOTH[number] for number in inside]
-    result = probe(film)
-    assert result.stream is not None
-    assert (result.frames, result.stream.parts) == (55, 2)
-    assert result.duration_s == pytest.approx(2.2, abs=0.002)
+        span = read_frames(joined_film, uniform(40), start_s=start_s, end_s=end_s)
+        expected = np.flatnonzero((times_s >= start_s) & (times_s < end_s))
+        assert sorted({*numbers_of(span.images)}) == [NUMBERS_OF_BOTH[number] for number in expected]
+
+
+def test_the_facts_of_a_joined_film_are_those_of_both_parts(joined_film):
+    facts = probe(joined_film)
+    assert facts.stream is not None
+    assert facts.stream.parts == 2
+    assert facts.frames == N_OF_BOTH
+    assert facts.duration_s == pytest.approx(DURATION_OF_BOTH_S, abs=0.002)
 
 
 @pytest.mark.parametrize("kind", ["mpeg2.vob", "mpeg1.mpg", "h264.mkv", "hevc.mkv", "vp9.webm", "vp8.webm"])
 def test_joined_files_are_still_decoded_sparsely_and_bit_equal(halves, tmp_path, kind):
     film = joined(tmp_path / f"ab-{kind}", halves[kind])
-    reference = plainly(film)
+    reference = decoded_by_pyav(film)
     frames = read_frames(film, at(range(0, 55, 9)))
     assert frames.method == "sparse"
     assert np.array_equal(frames.images, reference[frames.index])
 
 
-def test_a_step_back_of_hours_of_a_transport_stream_is_no_film_of_days(tmp_path):
-    late, early = (
-        part(tmp_path / name, first, 30, start_s)
-        for name, first, start_s in (("a-h264.ts", 0, 100.0), ("b-h264.ts", 100, 10.0))
-    )
+def test_a_transport_stream_whose_times_step_back_is_as_long_as_its_parts(tmp_path):
+    """The clock of a transport stream starts again after 26 hours: a step back might be taken for that."""
+    late = part(tmp_path / "a-h264.ts", first=0, count=30, start_s=100.0)
+    early = part(tmp_path / "b-h264.ts", first=100, count=30, start_s=10.0)
     film = joined(tmp_path / "ab.ts", [late, early])
-    assert probe(film).duration_s == pytest.approx(2.4)
+    assert probe(film).duration_s == pytest.approx(60 / 25)
     assert numbers_of(read_frames(film, at([29, 30, 59])).images) == [29, 100, 129]
+
+
+CODEC_OF = {"asf": "wmv2", "ivf": "libvpx", "mxf": "mpeg2video", "wtv": "mpeg2video", "rm": "rv20"}
+"""Container -> codec of its pictures, if it is not H.264."""
 
 
 def test_windows_of_a_joined_film_cover_all_of_it(halves, tmp_path):
@@ -97,10 +122,10 @@ CLICKS_S = ([0.5], [0.3, 31.0])
 
 
 @pytest.fixture(scope="module", params=[("mkv", "flac"), ("ts", "ac3"), ("vob", "ac3")], ids="-".join)
-def clicking(request, tmp_path_factory):
-    """Two films with clicks that are joined, and by how much their codec delays sound, in seconds."""
+def film_with_clicks(request, tmp_path_factory):
+    """A film joined of two with clicks, at CLICKS_S of each, and by how much its codec delays sound, in s."""
     suffix, codec = request.param
-    folder = tmp_path_factory.mktemp("clicking")
+    folder = tmp_path_factory.mktemp("clicks")
     parts = []
     for n, (times_s, length_s) in enumerate(zip(CLICKS_S, PARTS_S, strict=True)):
         track = {"eng": clicks(times_s, length_s, WRITTEN_RATE)}
@@ -110,35 +135,39 @@ def clicking(request, tmp_path_factory):
     return joined(folder / f"film.{suffix}", parts), delay_s
 
 
-def test_sound_lies_on_the_line_of_the_pictures(clicking):
-    film, delay_s = clicking
+def test_sound_of_both_parts_is_read_at_its_times(film_with_clicks):
+    film, delay_s = film_with_clicks
     (samples,), missing_s = SoundTrack(film).parts(0.0, LENGTH_S, (), rate=READ_RATE)
     assert missing_s < 0.2
-    for click_s in (0.5, PARTS_S[0] + 0.3, PARTS_S[0] + 31.0):
-        start = round((click_s - 0.2) * READ_RATE)
-        end = round((click_s + 0.2) * READ_RATE)
-        loudest_s = (start + int(np.abs(samples[start:end]).argmax())) / READ_RATE
-        assert loudest_s - click_s == pytest.approx(delay_s, abs=0.001)
+    clicks_of_second_s = [PARTS_S[0] + time_s for time_s in CLICKS_S[1]]
+    for click_s in (*CLICKS_S[0], *clicks_of_second_s):
+        heard_s = time_of_click(samples, READ_RATE, click_s)
+        assert heard_s == pytest.approx(click_s + delay_s, abs=0.001)
 
 
-def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_film(clicking):
-    film, _ = clicking
+def test_sound_of_a_span_in_the_second_part_is_that_of_the_whole_film(film_with_clicks):
+    film, _ = film_with_clicks
     (samples,), _ = SoundTrack(film).parts(0.0, LENGTH_S, (), rate=READ_RATE)
     (span,), _ = SoundTrack(film).parts(31.0, 33.0, (), rate=READ_RATE)
     assert np.array_equal(span, samples[31 * READ_RATE : 33 * READ_RATE])
 
 
-def test_pictures_and_sound_are_played_on_one_line(clicking):
-    film, _ = clicking
+def test_pictures_and_sound_are_played_on_one_line(film_with_clicks):
+    film, _ = film_with_clicks
     shown = list(played(film))
     heard_s = [time_s for time_s, content in shown if isinstance(content, av.AudioFrame)]
     seen_s = [time_s for time_s, content in shown if isinstance(content, np.ndarray)]
     assert len(heard_s) + len(seen_s) == len(shown)
-    alone = list(played(film, pictures=False))
-    assert all(isinstance(content, av.AudioFrame) for _, content in alone)
-    assert [time_s for time_s, _ in alone] == heard_s
     assert np.allclose(np.diff(seen_s), 0.04, atol=0.002)
     assert max(heard_s) == pytest.approx(LENGTH_S, abs=0.1)
+
+
+def test_sound_is_played_alone_at_the_same_times(film_with_clicks):
+    film, _ = film_with_clicks
+    alone = list(played(film, pictures=False))
+    assert all(isinstance(content, av.AudioFrame) for _, content in alone)
+    beside_pictures_s = [time_s for time_s, content in played(film) if isinstance(content, av.AudioFrame)]
+    assert [time_s for time_s, _ in alone] == beside_pictures_s
 
 
 def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
@@ -176,17 +205,27 @@ def with_subtitles(film: Path, subtitles: Path, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mkv", "mxf", "nut", "wtv", "rm"])
-def test_a_second_file_that_ffmpeg_does_not_read_is_said(tmp_path, kind):
-    codecs = {"asf": "wmv2", "ivf": "libvpx", "mxf": "mpeg2video", "wtv": "mpeg2video", "rm": "rv20"}
+def test_a_second_file_behind_a_film_that_ffmpeg_does_not_read_is_reported_as_damage(tmp_path, kind):
+    n_files = 3 if kind == "mkv" else 2  # FFmpeg reads two files of Matroska
     parts = [
-        encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), codecs.get(kind, "libx264")) for n in range(3)
+        encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), CODEC_OF.get(kind, "libx264"))
+        for n in range(n_files)
     ]
-    film = joined(tmp_path / f"film.{kind}", parts if kind == "mkv" else parts[:2])
+    film = joined(tmp_path / f"film.{kind}", parts)
     assert read_frames(film, uniform(4)).status == "partial"
-    mixed = kind == "rm"  # times of both files
-    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == ("partial" if mixed else "ok")
     assert "second file" in probe(film).damage
     assert probe(parts[0]).damage == ""
+
+
+@pytest.mark.parametrize("kind", ["flv", "asf", "ivf", "mp4", "mxf", "nut", "wtv"])
+def test_a_span_before_a_second_file_that_ffmpeg_does_not_read_is_whole(tmp_path, kind):
+    """In RealMedia it is not: FFmpeg gives times of both files."""
+    parts = [
+        encode(tmp_path / f"{n}.{kind}", map(draw, range(30)), CODEC_OF.get(kind, "libx264"))
+        for n in range(2)
+    ]
+    film = joined(tmp_path / f"film.{kind}", parts)
+    assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -205,26 +244,28 @@ def test_a_second_file_of_another_format_is_said(tmp_path, kinds):
     assert [probe(part).damage for part in parts] == ["", ""]
 
 
-@pytest.mark.parametrize("packet", [11, 17])
+@pytest.mark.parametrize("n_before", [11, 17], ids=["a key picture is near", "in a group"])
 @pytest.mark.parametrize("kind", ["h264.mkv", "hevc.mkv", "mpeg4.mkv", "vp8.webm", "vp9.webm"])
-def test_a_picture_that_was_cut_through_before_films_were_joined_is_left_out_and_said(
-    halves, tmp_path, kind, packet
+def test_a_picture_that_was_cut_through_before_films_were_joined_is_left_out_and_noted(
+    halves, tmp_path, kind, n_before
 ):
+    """The first film ends in the middle of a packet, behind `n_before` whole ones in decoding order."""
     first, second = halves[kind]
     packets = packets_of(first)
-    through = bytes(packets[packet])
+    cut_packet = bytes(packets[n_before])
     data = first.read_bytes()
     path = tmp_path / f"cut-{kind}"
-    path.write_bytes(data[: data.index(through) + len(through) // 2] + second.read_bytes())
+    cut = data.index(cut_packet) + len(cut_packet) // 2
+    path.write_bytes(data[:cut] + second.read_bytes())
     frames = read_frames(path, at(range(probe(path).frames)))
-    numbers_before = sorted(round(25 * each.pts * each.time_base) for each in packets[:packet])
-    numbers_of_second = BOTH[LENGTHS[0] :]
+    numbers_before = sorted(round(25 * packet.pts * packet.time_base) for packet in packets[:n_before])
+    numbers_of_second = NUMBERS_OF_BOTH[N_OF_PARTS[0] :]
     assert numbers_of(frames.images) == [*numbers_before, *numbers_of_second]
     assert (np.diff(frames.time_s) > 0).all()
     assert any("1 picture cut through" in note for note in frames.notes)
 
 
-def test_what_a_fragmented_mp4_loses_where_it_was_joined_is_said(halves, tmp_path):
+def test_a_fragmented_mp4_that_loses_pictures_where_it_was_joined_is_partial(halves, tmp_path):
     film = joined(tmp_path / "ab.mp4", halves["fragments.mp4"])
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.5).status == "ok"
     frames = read_frames(film, uniform(4))
@@ -232,39 +273,52 @@ def test_what_a_fragmented_mp4_loses_where_it_was_joined_is_said(halves, tmp_pat
     assert numbers_of(frames.images)[0] == 0
 
 
-def test_fragments_whose_times_step_back_lose_pictures_and_say_so(halves, tmp_path):
-    """Each fragment of 10 pictures begins at 0, as in recordings that were put together."""
-    data = re.sub(
-        rb"(tfdt\x01\0\0\0).{8}", rb"\1" + bytes(8), halves["fragments.mp4"][0].read_bytes(), flags=re.DOTALL
-    )
-    (tmp_path / "a.mp4").write_bytes(data)
-    frames = read_frames(tmp_path / "a.mp4", uniform(4))
-    assert (frames.status, frames.total) == ("partial", 10)
-    assert "14 pictures are left out" in probe(tmp_path / "a.mp4").damage
+def begin_each_fragment_at_zero(data: bytes) -> bytes:
+    """Set the time of every fragment of an MP4 to 0: the 8 bytes behind the version and flags of `tfdt`."""
+    return re.sub(rb"(tfdt\x01\0\0\0).{8}", rb"\1" + bytes(8), data, flags=re.DOTALL)
 
 
-def test_joined_fragments_of_which_all_pictures_are_read_lack_none(tmp_path):
+def test_an_mp4_whose_fragments_all_begin_at_zero_loses_pictures_and_is_partial(halves, tmp_path):
+    """So are recordings that were put together; each of these fragments has 10 pictures."""
+    path = tmp_path / "a.mp4"
+    path.write_bytes(begin_each_fragment_at_zero(halves["fragments.mp4"][0].read_bytes()))
+    frames = read_frames(path, uniform(4))
+    assert frames.status == "partial"
+    assert frames.total == 10
+    assert f"{N_OF_PARTS[0] - 10} pictures are left out" in probe(path).damage
+
+
+def test_joined_fragments_of_smooth_streaming_are_read_whole(tmp_path):
     parts = [encode(tmp_path / f"{n}.ismv", map(draw, range(24)), options=X264) for n in range(2)]
     frames = read_frames(joined(tmp_path / "ab.ismv", parts), at(range(48)))
-    assert (frames.status, numbers_of(frames.images)) == ("ok", [*range(24)] * 2)
+    assert frames.status == "ok"
+    assert numbers_of(frames.images) == [*range(24), *range(24)]
     np.testing.assert_allclose(frames.time_s, np.arange(48) / 25, atol=0.0015)
 
 
-def test_times_of_flash_that_step_back_between_key_pictures_begin_a_part(tmp_path):
+def picture_tags_of_flash(data: bytes) -> list[int]:
+    """Find where the tags of pictures in an FLV file begin; the first one has the codec's settings alone.
+
+    A tag has a type (a byte; 9 is of pictures), the size of its content (3), its time in milliseconds (3),
+    4 other bytes, the content, and the size of all (4).
+    """
+    tags = []
+    start = 13  # behind the file's header
+    while start + 11 < len(data):
+        if data[start] == 9:
+            tags.append(start)
+        start += 15 + int.from_bytes(data[start + 1 : start + 4], "big")
+    return tags
+
+
+def test_a_step_back_of_times_between_key_pictures_of_flash_begins_a_part(tmp_path):
     film = encode(tmp_path / "a.flv", map(draw, range(30)), options=X264 | {"bf": "0"})
     data = bytearray(film.read_bytes())
-    place = 13
-    number = 0
-    # A tag: its type (a byte; 9 is of pictures), the size of its content (3), its time in ms (3), 4 other
-    # bytes, the content, and the size of all (4). The first tag of pictures has only the codec's settings.
-    while place + 11 < len(data):
-        if data[place] == 9:
-            time = int.from_bytes(data[place + 4 : place + 7], "big")
-            if number > 15:
-                time -= 400  # ten pictures
-            data[place + 4 : place + 7] = time.to_bytes(3, "big")
-            number += 1
-        place += 15 + int.from_bytes(data[place + 1 : place + 4], "big")
+    _, *tags = picture_tags_of_flash(data)
+    ten_pictures_ms = 400
+    for tag in tags[15:]:
+        time = slice(tag + 4, tag + 7)
+        data[time] = (int.from_bytes(data[time], "big") - ten_pictures_ms).to_bytes(3, "big")
     film.write_bytes(data)
     frames = read_frames(film, at(range(30)))
     assert numbers_of(frames.images) == [*range(30)]
@@ -275,9 +329,10 @@ def test_times_of_flash_that_step_back_between_key_pictures_begin_a_part(tmp_pat
 @pytest.mark.parametrize(
     ("name", "rate", "times"),
     [
-        ("a.mp4", 25, [*range(10), *range(180_000, 180_010)]),  # a pause of two hours
-        ("a.mkv", 1, [0, 3600, 7200, 10800]),  # slides, decoded in another order
+        ("a.mp4", 25, [*range(10), *range(180_000, 180_010)]),
+        ("a.mkv", 1, [0, 3600, 7200, 10800]),
     ],
+    ids=["a pause of two hours", "slides of an hour each, decoded in another order"],
 )
 def test_a_pause_of_hours_that_the_file_states_is_no_joint(tmp_path, name, rate, times):
     film = encode(tmp_path / name, map(draw, range(len(times))), rate=rate, times=times, options=X264)
@@ -322,26 +377,42 @@ def test_vp9_whose_size_changes_gives_all_pictures_and_says_so(tmp_path):
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25, atol=0.0015)
 
 
-OPEN = X264 | {"g": "12", "bf": "3", "sc_threshold": "0", "x264-params": "open-gop=1:b-adapt=0:bframes=3"}
+OPEN_GROUPS = X264 | {
+    "g": "12",
+    "bf": "3",
+    "sc_threshold": "0",
+    "x264-params": "open-gop=1:b-adapt=0:bframes=3",
+}
 
 
 @pytest.mark.parametrize(
-    ("kind", "codec", "options"),
-    [("ts", "libx264", OPEN), ("mkv", "libx264", OPEN), ("vob", "mpeg2video", MPEG)],
+    ("kind", "codec", "options", "first_whole"),
+    [
+        ("ts", "libx264", OPEN_GROUPS, 112),
+        ("mkv", "libx264", OPEN_GROUPS, 112),
+        ("vob", "mpeg2video", MPEG, 109),
+    ],
+    ids=["ts", "mkv", "vob"],
 )
-def test_pictures_that_a_cut_parted_from_those_they_refer_to_are_said(tmp_path, kind, codec, options):
+def test_pictures_that_refer_to_a_group_that_was_cut_off_are_counted_in_a_note(
+    tmp_path, kind, codec, options, first_whole
+):
+    """The second part begins at its second key picture, number `first_whole`.
+
+    Pictures that are shown before it refer to the group that was cut off too: they may be wrong.
+    """
     first = encode(tmp_path / f"a.{kind}", map(draw, range(30)), codec, options=options)
-    whole = encode(tmp_path / f"b.{kind}", map(draw, range(100, 140)), codec, options=options)
-    cut = remux(whole, tmp_path / f"cut.{kind}", cut_first_group)
+    second = encode(tmp_path / f"b.{kind}", map(draw, range(100, 140)), codec, options=options)
+    cut = remux(second, tmp_path / f"cut.{kind}", cut_first_group)
     film = joined(tmp_path / f"film.{kind}", [first, cut])
     frames = read_frames(film, at(range(probe(film).frames)))
-    result = numbers_of(frames.images)
-    behind = 112 if codec == "libx264" else 109
-    torn = len(result) - 30 - (140 - behind)
-    assert result[:30] == list(range(30))
-    assert result[30 + torn :] == list(range(behind, 140))
-    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(result)) / 25, atol=0.0015)
-    assert any(f"at the start of parts {torn} picture" in note for note in frames.notes)
+    numbers = numbers_of(frames.images)
+    numbers_of_first, numbers_that_are_whole = list(range(30)), list(range(first_whole, 140))
+    n_torn = len(numbers) - len(numbers_of_first) - len(numbers_that_are_whole)
+    assert numbers[:30] == numbers_of_first
+    assert numbers[30 + n_torn :] == numbers_that_are_whole
+    np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(len(numbers)) / 25, atol=0.0015)
+    assert any(f"at the start of parts {n_torn} picture" in note for note in frames.notes)
 
 
 def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
@@ -354,47 +425,48 @@ def test_pictures_too_small_to_have_times_of_their_own_begin_no_part(tmp_path):
     np.testing.assert_allclose(table.frame_times.time_s, np.arange(600) / 25, atol=1e-4)
 
 
-@pytest.mark.parametrize(("first", "then"), [(25, 30), (25, 50), (24, 50), (50, 25)])
-def test_joined_program_streams_of_two_rates_each_keep_their_own(tmp_path, first, then):
-    halves = [
-        encode(
-            tmp_path / f"{rate}.vob",
-            (draw(start + number) for number in range(30)),
-            codec="mpeg2video",
-            options=MPEG,
-            rate=rate,
-        )
-        for start, rate in ((0, first), (100, then))
-    ]
-    frames = read_frames(joined(tmp_path / "ab.vob", halves), at(range(60)))
+@pytest.mark.parametrize(("first_rate", "second_rate"), [(25, 30), (25, 50), (24, 50), (50, 25)])
+def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_rate, second_rate):
+    first = encode(
+        tmp_path / "a.vob", map(draw, range(30)), codec="mpeg2video", options=MPEG, rate=first_rate
+    )
+    second = encode(
+        tmp_path / "b.vob", map(draw, range(100, 130)), codec="mpeg2video", options=MPEG, rate=second_rate
+    )
+    frames = read_frames(joined(tmp_path / "ab.vob", [first, second]), at(range(60)))
     assert numbers_of(frames.images) == [*range(30), *range(100, 130)]
-    expected = np.append(np.arange(30) / first, 30 / first + np.arange(30) / then)
-    np.testing.assert_allclose(frames.time_s - frames.time_s[0], expected, atol=0.025)
-    for own, rate in ((slice(30), first), (slice(30, 60), then)):
-        np.testing.assert_allclose(np.diff(frames.time_s[own]), 1 / rate, atol=0.0015)
+    times_s = frames.time_s - frames.time_s[0]
+    np.testing.assert_allclose(np.diff(times_s[:30]), 1 / first_rate, atol=0.0015)
+    np.testing.assert_allclose(np.diff(times_s[30:]), 1 / second_rate, atol=0.0015)
+    assert times_s[30] == pytest.approx(30 / first_rate, abs=0.025)
 
 
-@pytest.mark.parametrize(("color_range", "status"), [(1, "ok"), (2, "partial")])
-def test_joined_matroska_of_other_settings_is_not_read_as_if_it_had_the_first_files(
-    tmp_path, color_range, status
+@pytest.mark.parametrize(
+    ("range_of_second", "status"), [(1, "ok"), (2, "partial")], ids=["the same range", "full range"]
+)
+def test_a_second_matroska_file_of_another_colour_range_is_not_read_by_the_range_of_the_first(
+    tmp_path, range_of_second, status
 ):
-    parts = [
-        encode(tmp_path / f"{tag}.mkv", map(draw, range(20)), options=X264, color_range=tag)
-        for tag in (1, color_range)
-    ]
-    film = joined(tmp_path / "ab.mkv", [parts[0], parts[-1]])
+    limited_range = 1
+    first, second = (
+        encode(tmp_path / f"{name}.mkv", map(draw, range(20)), options=X264, color_range=color_range)
+        for name, color_range in (("a", limited_range), ("b", range_of_second))
+    )
+    film = joined(tmp_path / "ab.mkv", [first, second])
     assert read_frames(film, uniform(4)).status == status
     assert read_frames(film, uniform(4), start_s=0.0, end_s=0.8).status == "ok"
 
 
-def test_sound_of_another_rate_behind_a_joint_is_heard(tmp_path):
+def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
     for name, rate in (("a.ts", 44_100), ("b.ts", 48_000)):
         write_film(tmp_path / name, {"": clicks([1.0], 2, rate)}, seconds=2, codec="mp2", rate=rate)
     film = joined(tmp_path / "ab.ts", [tmp_path / "a.ts", tmp_path / "b.ts"])
-    [samples], missing_s = SoundTrack(film).parts(0, 4, [], rate=16_000)
-    loud = np.flatnonzero(np.nan_to_num(np.abs(samples)) > 0.1) / 16_000
+    (samples,), missing_s = SoundTrack(film).parts(0, 4, (), rate=READ_RATE)
     assert missing_s < 0.2
-    assert np.abs(loud[:, None] - [1.0, 3.0]).min(axis=0).max() < 0.1
+    for part_number, click_s in enumerate((1.0, 3.0)):  # one a part
+        samples_of_part = np.nan_to_num(samples[2 * part_number * READ_RATE :][: 2 * READ_RATE])
+        loudest_s = 2 * part_number + int(np.abs(samples_of_part).argmax()) / READ_RATE
+        assert loudest_s == pytest.approx(click_s, abs=0.1)
 
 
 def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):

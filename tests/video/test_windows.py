@@ -24,7 +24,7 @@ from obygaze_features.video import index as index_room
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
 from tests.video.conftest import numbers_of, remux, spoiled
-from tests.video.test_decoding import SPARSE, plainly
+from tests.video.test_decoding import SPARSE, decoded_by_pyav
 
 FILMS = [
     "pyramid.mp4",
@@ -39,6 +39,7 @@ FILMS = [
 SOUGHT = [each for each in SPARSE if each[-3:] in {"mp4", "mkv", "ebm", "flv", "mov"}]
 SOUGHT.remove("refresh.mkv")  # it begins at few places
 WINDOWS = [(2.0, 3.2), (0.0, 1.6), (0.8, 2.4), (0.8, 2.4), (3.9, 4.0), (None, 0.5), (3.0, 9.0), (50.0, 60.0)]
+"""Starts and ends in films of four seconds, in no order: two are the same, and two go over the end."""
 
 
 def facts(frames: Frames[np.ndarray]) -> dict[str, object]:
@@ -107,78 +108,106 @@ def test_a_window_comes_as_soon_as_its_last_frame_does(films):
     assert [number for number, _ in coming] == [2, 0]
 
 
-@pytest.mark.parametrize("name", SOUGHT)
-def test_frames_after_seeks_are_bit_equal(films, monkeypatch, name):
+@pytest.fixture
+def seeks(monkeypatch):
+    """The packets at which a decoder landed after a seek; it seeks to frames five packets ahead or more."""
     monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
-    sought: list[int] = []
+    landed_at: list[int] = []
     seek = sparse_room.Decoder._seek_before
 
-    def note_and_seek(*arguments):
+    def seek_and_note(*arguments):
         position = seek(*arguments)
-        sought.append(position.number)
+        landed_at.append(position.number)
         return position
 
-    monkeypatch.setattr(sparse_room.Decoder, "_seek_before", note_and_seek)
-    reference = plainly(films[name])
-    for targets in ([75], [2, 30, 55, 97], [60, 61, 99]):
-        frames = read_frames(films[name], at(targets))
+    monkeypatch.setattr(sparse_room.Decoder, "_seek_before", seek_and_note)
+    return landed_at
+
+
+@pytest.mark.parametrize("name", SOUGHT)
+def test_frames_after_seeks_are_bit_equal(films, seeks, name):
+    reference = decoded_by_pyav(films[name])
+    for numbers in ([75], [2, 30, 55, 97], [60, 61, 99]):
+        frames = read_frames(films[name], at(numbers))
         assert (frames.method, frames.status) == ("sparse", "ok")
-        assert np.array_equal(frames.images, reference[targets])
-    assert sought
+        assert np.array_equal(frames.images, reference[numbers])
+    assert seeks
 
 
-def test_a_seek_that_finds_no_known_packet_is_given_up(films, monkeypatch):
-    monkeypatch.setattr(sparse_room, "SEEK_AHEAD", 5)
-    monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)
+@pytest.mark.usefixtures("seeks")
+def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(films, monkeypatch):
+    monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)  # not known
     assert_as_alone(films["pyramid.mp4"], WINDOWS)
     frames = read_frames(films["pyramid.mp4"], at([10, 80]))
-    assert (frames.method, numbers_of(frames.images)) == ("sparse", [10, 80])
+    assert frames.method == "sparse"
+    assert numbers_of(frames.images) == [10, 80]
 
 
-def test_what_is_learnt_of_a_large_file_serves_other_processes(films, tmp_path, monkeypatch):
-    """Tables of packets and digests are shared in a folder; all files count as large here."""
+@pytest.fixture
+def shared_facts(tmp_path, monkeypatch):
+    """A folder in which processes share tables of packets and digests of files; all count as large."""
     monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)
-    read = index_room._read_table
-    share_in(tmp_path)
-    try:
-        joined = remux(films["pyramid.mp4"], tmp_path / "ab.mkv", list)
-        joined.write_bytes(joined.read_bytes() * 2)
-        for path in (*(films[name] for name in ("hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv")), joined):
-            direct = read(path)
-            index_room._tables.clear()
-            first = index_packets(path)
-            digest = file_digest(path)
-            index_room._tables.clear()  # as another process would begin
-            monkeypatch.setattr(index_room, "_read_table", None)  # the file cannot be read again
-            again = index_packets(path)
-            assert file_digest(path) == digest
-            monkeypatch.setattr(index_room, "_read_table", read)
-            for table in (first, again):
-                np.testing.assert_equal(asdict(table), asdict(direct))
-        for fact in tmp_path.glob("?" * 64):
-            fact.write_bytes(b"of another version")  # which is not read: the file is
-        index_room._tables.clear()
-        np.testing.assert_equal(asdict(index_packets(joined)), asdict(direct))
-    finally:
-        share_in(None)
-        index_room._tables.clear()
+    folder = tmp_path / "facts"
+    folder.mkdir()
+    index_room._tables.clear()
+    share_in(folder)
+    yield folder
+    share_in(None)
+    index_room._tables.clear()
 
 
-def test_a_hundred_windows_hold_no_more_frames_than_are_open(films):
-    alive = 0
-    most = 0
+def begin_another_process():
+    """Forget the tables that this process has read, so that it must share those of others."""
+    index_room._tables.clear()
 
-    class Kept:
-        def __init__(self, _: np.ndarray) -> None:
-            nonlocal alive, most
-            alive += 1
-            most = max(most, alive)
 
-        def __del__(self) -> None:
-            nonlocal alive
-            alive -= 1
+def twice_joined(film, path):
+    """Write a film joined with itself."""
+    joined = remux(film, path, edit=list)
+    joined.write_bytes(joined.read_bytes() * 2)
+    return joined
 
+
+@pytest.mark.parametrize("name", ["hevc_cra.ts", "asp.avi", "h264.avi", "av1.mkv", "joined.mkv"])
+@pytest.mark.usefixtures("shared_facts")
+def test_the_table_and_digest_of_a_large_file_are_read_once_for_all_processes(
+    films, tmp_path, monkeypatch, name
+):
+    path = twice_joined(films["pyramid.mp4"], tmp_path / name) if name == "joined.mkv" else films[name]
+    table_of_file = index_room._read_table(path)
+    first_table, digest = index_packets(path), file_digest(path)
+    begin_another_process()
+    monkeypatch.setattr(index_room, "_read_table", None)  # it would fail to read the file
+    np.testing.assert_equal(asdict(first_table), asdict(table_of_file))
+    np.testing.assert_equal(asdict(index_packets(path)), asdict(table_of_file))
+    assert file_digest(path) == digest
+
+
+def test_shared_facts_of_another_version_are_not_used(films, shared_facts):
+    table = index_packets(films["asp.avi"])
+    for fact in shared_facts.glob("?" * 64):  # each is named by a digest
+        fact.write_bytes(b"of another version")
+    begin_another_process()
+    np.testing.assert_equal(asdict(index_packets(films["asp.avi"])), asdict(table))
+
+
+class CountsItself:
+    """What is made of a frame, which counts how many there are at once."""
+
+    n_alive = 0
+    most_alive = 0
+
+    def __init__(self, _: np.ndarray) -> None:
+        CountsItself.n_alive += 1
+        CountsItself.most_alive = max(CountsItself.most_alive, CountsItself.n_alive)
+
+    def __del__(self) -> None:
+        CountsItself.n_alive -= 1
+
+
+def test_frames_of_windows_that_were_given_out_are_not_kept(films):
+    """Ten windows follow each other, each of ten frames."""
     windows = [(i * 0.4, i * 0.4 + 0.4) for i in range(10)]
-    for _ in read_windows(films["b1.mp4"], windows, [(uniform(10), Kept)]):
+    for _ in read_windows(films["b1.mp4"], windows, [(uniform(10), CountsItself)]):
         pass
-    assert most <= 30
+    assert CountsItself.most_alive <= 3 * 10

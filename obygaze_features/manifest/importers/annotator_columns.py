@@ -29,7 +29,7 @@ class AnnotatorColumns:
         the table names is proposed for all rows.
         """
         is_known = self._unread.has_column_for("annotator") or bool(self._annotator)
-        have_own_columns = bool(self._proposal.wide or self._headings.wide)
+        have_own_columns = bool(self._proposal.annotators_with_columns or self._headings.wide)
         if is_known or have_own_columns:
             return
         has_rows_of_one_span = self._has_equal_rows_in(self._span_columns())
@@ -41,9 +41,9 @@ class AnnotatorColumns:
             return
         self._unread.propose("annotator", [column])
         if has_rows_of_one_span:
-            self._proposal.unread_contents.append(f"annotators ({column!r})")
+            self._proposal.must_be_read.append(f"annotators ({column!r})")
         else:
-            self._proposal.optional.append(f"annotators ({column!r})")
+            self._proposal.could_be_read.append(f"annotators ({column!r})")
 
     def _column_of_different_names(self) -> str:
         """Return the column that names a different person in each row of a span; "" if there is none.

@@ -185,7 +185,7 @@ def _with_hundredths(cell: str) -> str:
     code = FRAME_CODE.fullmatch(cell.strip())
     if code is None:
         return cell
-    return f"{code[1]}:{code[3]}:{code[4]}.{code[6]}"
+    return f"{code['hours']}:{code['minutes']}:{code['seconds']}.{code['frames']}"
 
 
 # --- labels
@@ -197,12 +197,13 @@ def count_labels(cells: Sequence[str], words: LabelWords) -> LabelCounts:
     """
     n_cells = n_levels = n_concepts = 0
     for cell, n_rows in Counter(cells).items():
-        is_empty = words.is_no_concept(cell) and not words.level_of(cell)
+        is_empty = words.is_no_concept(cell) and not words.level_of(cell)  # or says that there is none
         if is_empty or is_unreadable(cell):
             continue
         n_cells += n_rows
         labels = words.labels_of(cell)
-        if labels is None:
+        has_no_labels = labels is None
+        if has_no_labels:
             continue
         if labels.level:
             n_levels += n_rows
@@ -251,7 +252,8 @@ def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
     """Return whether a column is headed by a label and its cells are marks of yes or no.
 
     Under a concept, other cells such as `?` are allowed besides marks of yes, as the person is asked about
-    them later. Under a level they are not.
+    them later: `x, ?` under `Look` are marks. Under a level they are not: `1, 0` under `S` are marks, but no
+    marks if the codebook has the levels 0 and 1.
     """
     label = label_of_heading(column, words)
     if not label:

@@ -24,7 +24,7 @@ from obygaze_features.manifest.spans.headings import (
     LABEL_COLUMNS,
     Headings,
     columns_headed_by,
-    names_of_heading,
+    meanings_of_heading,
     seconds_of_unit,
     without_name,
 )
@@ -95,12 +95,13 @@ def _replacing_headings(table: Table, new_names: Mapping[str, str]) -> dict[str,
 
     A column that the person names as ends or durations replaces both `end_s` and `duration_s` of the table.
     """
-    replacing = {}
+    heading_in_place = {}
     for heading, name in new_names.items():
-        for replaced in (END, DURATION) if name in {END, DURATION} else (name,):
-            if replaced in table.columns and replaced not in new_names:
-                replacing[replaced] = heading
-    return replacing
+        replaced_columns = (END, DURATION) if name in {END, DURATION} else (name,)
+        for column in replaced_columns:
+            if column in table.columns and column not in new_names:
+                heading_in_place[column] = heading
+    return heading_in_place
 
 
 def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
@@ -225,13 +226,13 @@ class LabelColumn(NamedTuple):
         Its heading.
     role
         What its cells are: `level` or `concepts`.
-    label
+    marked_label
         The label that its marks say yes or no to; "" if its cells are labels themselves.
     """
 
     column: str
     role: str
-    label: str
+    marked_label: str
 
 
 class CellPlace(NamedTuple):
@@ -258,7 +259,7 @@ def role_of_heading(heading: str) -> str:
     >>> role_of_heading("Konzepte"), role_of_heading("Stufe"), role_of_heading("")
     ('concepts', 'level', 'level')
     """
-    roles = [name for name in names_of_heading(heading) if name in LABEL_COLUMNS]
+    roles = [name for name in meanings_of_heading(heading) if name in LABEL_COLUMNS]
     return roles[0] if roles else "level"
 
 
@@ -310,7 +311,9 @@ class LabelReader:
         label_columns = []
         for role in LABEL_COLUMNS:
             label_columns += self._label_columns(role, headings)
-        return [column for column in label_columns if column.column not in columns_of_annotators]
+        return [
+            label_column for label_column in label_columns if label_column.column not in columns_of_annotators
+        ]
 
     def _annotator_columns(self) -> list[LabelColumn]:
         """Return the columns that hold the labels of one annotator each."""
@@ -345,10 +348,10 @@ class LabelReader:
         for column in columns_headed_by(name, self._table.columns):
             # `Look` of the heading `Look (AB)`: under a label, the annotator's cells are marks.
             heading = without_name(name, column)
-            label = self._label_of_marks(column)
-            if not label and heading != column:
-                label = label_of_heading(heading, self._words)
-            label_columns.append(LabelColumn(column, role_of_heading(heading), label))
+            marked_label = self._label_of_marks(column)
+            if not marked_label and heading != column:
+                marked_label = label_of_heading(heading, self._words)
+            label_columns.append(LabelColumn(column, role_of_heading(heading), marked_label))
         return label_columns
 
     def _label_of_marks(self, column: str) -> str:
@@ -382,7 +385,7 @@ class LabelReader:
     @property
     def is_of_marks(self) -> bool:
         """Whether any of the columns holds marks of a label."""
-        return any(label_column.label for label_column in (*self._shared, *self._annotator_columns()))
+        return any(label_column.marked_label for label_column in (*self._shared, *self._annotator_columns()))
 
     def shared_labels(self, row: Row) -> LabelCells:
         """Read the labels of a row from the columns that belong to no single annotator."""
@@ -409,11 +412,12 @@ class LabelReader:
                 self._table.problems.add(
                     row.line, f"{cell!r} {CANNOT_BE_READ}", _column_of_problem(label_column)
                 )
-            elif label_column.label:
-                is_level = label_column.label in self._words.codebook.level_names
-                marked_labels = levels if is_level else concepts
-                if self._is_marked(place, cell, label_column.label):
-                    marked_labels.append(label_column.label)
+            elif label_column.marked_label:
+                label = label_column.marked_label
+                is_level = label in self._words.codebook.level_names
+                labels_so_far = levels if is_level else concepts
+                if self._is_marked(place, cell, label):
+                    labels_so_far.append(label)
             elif label_column.role == "level":
                 self._add_labels(place, cell, levels, concepts)
             else:
@@ -496,6 +500,6 @@ class LabelReader:
 
 def _column_of_problem(label_column: LabelColumn) -> str:
     """Return the column that a message names: `level` or `concepts` if it holds marks, else its heading."""
-    if label_column.label:
+    if label_column.marked_label:
         return label_column.role
     return label_column.column

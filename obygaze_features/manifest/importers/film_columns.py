@@ -7,7 +7,7 @@ from obygaze_features.manifest.importers.column_contents import are_clocks, are_
 from obygaze_features.manifest.importers.proposal import START
 from obygaze_features.manifest.importers.table_layout import SECTION
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns, value_in_titles
-from obygaze_features.manifest.spans.headings import names_of_heading
+from obygaze_features.manifest.spans.headings import meanings_of_heading
 from obygaze_features.text import number_of
 from obygaze_features.workbook import SHEET
 
@@ -29,25 +29,30 @@ class FilmColumns:
         if self._unread.has_column_for("video") or self._file.reading.movie:
             return
         file_columns = [column for column in self._unread.remaining if are_files(self._cells[column])]
-        title_column = self._unread.column_meant_as(
+        headed_as_films = self._unread.column_meant_as(
             "movie", lambda column: column not in file_columns and self._can_be_films(column)
         )
-        has_titles = self._unread.has_column_for("movie")
+        are_titles_read = self._unread.has_column_for("movie")
         if file_columns:
             self._propose_files(file_columns)
-            if title_column and not has_titles:
+            if headed_as_films and not are_titles_read:
                 # Titles are proposed too, but the table can be read without them.
-                self._unread.propose("movie", [title_column])
-        elif not has_titles:
-            self._propose_films_without_files(title_column)
+                self._unread.propose("movie", [headed_as_films])
+        elif not are_titles_read:
+            self._propose_films_without_files(headed_as_films)
 
-    def _propose_films_without_files(self, title_column: str) -> None:
-        """Propose the column of titles, sections, names or ids, else that all rows are of one film."""
-        column = title_column or self._column_of_sections() or self._first_column_of_names()
+    def _propose_films_without_files(self, headed_as_films: str) -> None:
+        """Propose the column of titles, sections, names or ids, else that all rows are of one film.
+
+        `headed_as_films` is the column that is headed as films; "" if there is none.
+        """
+        column = headed_as_films or self._column_of_sections() or self._first_column_of_names()
         if column:
             self._unread.propose("movie", [column])
-            self._proposal.unread_contents.append(f"films ({column!r})")
-        elif not self._propose_ids_as_files():
+            self._proposal.must_be_read.append(f"films ({column!r})")
+            return
+        were_ids_proposed = self._propose_ids_as_files()
+        if not were_ids_proposed:
             self._propose_one_film()
 
     def _propose_files(self, columns: Sequence[str]) -> None:
@@ -55,15 +60,15 @@ class FilmColumns:
         column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
         self._unread.propose("video", [column])
         if self._unread.has_column_for("movie"):
-            self._proposal.optional.append(f"files ({column!r})")
+            self._proposal.could_be_read.append(f"files ({column!r})")
         else:
-            self._proposal.unread_contents.append(f"files ({column!r})")
+            self._proposal.must_be_read.append(f"files ({column!r})")
 
     def _propose_one_film(self) -> None:
         """Propose that all rows are of one film, named by a row of titles, else by the table's file."""
         title = self._film_by_title()
         self._proposal.movie = title or self._file.path.stem
-        self._proposal.unread_contents.append("rows of one film (no column video or movie says which)")
+        self._proposal.must_be_read.append("rows of one film (no column video or movie says which)")
         if not title:
             self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
 
@@ -87,7 +92,7 @@ class FilmColumns:
         if not column:
             return False
         self._unread.propose("video", [column])
-        self._proposal.unread_contents.append(f"files ({column!r})")
+        self._proposal.must_be_read.append(f"files ({column!r})")
         return True
 
     def _can_be_ids(self, column: str) -> bool:
@@ -106,7 +111,7 @@ class FilmColumns:
         """Return the table's first column if it holds names and its heading has no known meaning; else ""."""
         column = self._table.columns[0]
         is_unread = column in self._unread.remaining
-        if is_unread and not names_of_heading(column) and self._can_be_repeated_names(column):
+        if is_unread and not meanings_of_heading(column) and self._can_be_repeated_names(column):
             return column
         return ""
 

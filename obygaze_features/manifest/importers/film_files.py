@@ -54,7 +54,11 @@ class FilmFiles:
     """
 
     def __init__(self, folder: Path | str | None, root: Path) -> None:
-        """List the videos below the folder, and index them by every form in which they may be named."""
+        """List the videos below the folder, and index them by every form in which they may be named.
+
+        These are the last parts of their path, their name without suffix, and that name without what programs
+        add to it (`bare_name`).
+        """
         self.root = root
         self.folder = None if folder is None else local_path(folder)
         self.files: list[PurePosixPath] = []
@@ -70,7 +74,7 @@ class FilmFiles:
         self.find = cache(self._find)
         self.video = cache(self._video)
 
-    def _find(self, place: str) -> PurePosixPath | None:
+    def _find(self, reference: str) -> PurePosixPath | None:
         """Return the video file that a path, a URL or a film's id names; None if there is no such file.
 
         Raises
@@ -78,28 +82,28 @@ class FilmFiles:
         ManifestError
             Several files fit equally well.
         """
-        files = self._files_with_longest_end(place) or self._files_of_film(place)
+        files = self._files_with_longest_end(reference) or self._files_of_film(reference)
         if len(files) > 1:
             raise ManifestError(
-                f"{place!r} could be {' or '.join(map(str, files))}: give more of its path", "video"
+                f"{reference!r} could be {' or '.join(map(str, files))}: give more of its path", "video"
             )
         self._named.update(files)
         return files[0] if files else None
 
-    def _files_with_longest_end(self, place: str) -> list[PurePosixPath]:
+    def _files_with_longest_end(self, reference: str) -> list[PurePosixPath]:
         """Return the files whose paths have the most last parts in common with a given path or URL.
 
         Of `a.mp4` and `psycho/a.mp4`, the path `/films/psycho/a.mp4` means the second. Case and blanks are
         ignored (`plain`), unless exactly one of these files has the same ones.
         """
-        parts = path_of(composed(place.strip())).parts
+        parts = path_of(composed(reference.strip())).parts
         most_parts = max((len(file.parts) for file in self.files), default=0)
         for n_parts in range(min(len(parts), most_parts), 0, -1):
             end = "/".join(parts[-n_parts:])
             files = [file for file in self._files_by_end.get(plain(end), ()) if len(file.parts) >= n_parts]
             if files:
-                exact = [file for file in files if composed("/".join(file.parts[-n_parts:])) == end]
-                return exact if len(exact) == 1 else files
+                with_same_case = [file for file in files if composed("/".join(file.parts[-n_parts:])) == end]
+                return with_same_case if len(with_same_case) == 1 else files
         return []
 
     def _files_of_film(self, place: str) -> list[PurePosixPath]:
@@ -123,51 +127,54 @@ class FilmFiles:
             return ""
         return stored_path((self.folder or Path()) / file, self.root)
 
-    def _video(self, table: Path, written: str) -> NamedVideo:
+    def _video(self, table: Path, reference: str) -> NamedVideo:
         """Return the video that a cell of a table names, and remember it as missing if it is not on disk.
 
         Parameters
         ----------
         table
             The table's file. Videos are looked for in its folder if the person gives no folder of videos.
-        written
+        reference
             The path or URL in the cell, as it is written.
         """
-        problem = unsuitable(written)
+        problem = unsuitable(reference)
         if problem:
-            raise ManifestError(f"{written!r} {problem}", "video")
-        file = self.find(written)
-        path_in_folder = file or _normal_path(written)
+            raise ManifestError(f"{reference!r} {problem}", "video")
+        file = self.find(reference)
+        path_in_folder = file or _normal_path(reference)
         is_outside = path_in_folder.is_absolute() or ".." in path_in_folder.parts
-        if is_outside or is_foreign(written):
+        if is_outside or is_foreign(reference):
             path_in_folder = PurePosixPath(path_in_folder.name)
-        path = self._path_on_disk(table, written, file)
-        if not _is_regular_file(path, written):
-            self._missing.setdefault(written, f"{path}{self._hint(written)}")
+        path = self._path_on_disk(table, reference, file)
+        if not _is_regular_file(path, reference):
+            self._missing.setdefault(reference, f"{path}{self._hint(reference)}")
         return NamedVideo(path_in_folder, stored_path(path, self.root))
 
-    def _path_on_disk(self, table: Path, written: str, file: PurePosixPath | None) -> Path:
+    def _path_on_disk(self, table: Path, reference: str, file: PurePosixPath | None) -> Path:
         """Return the path of a video, which need not exist.
+
+        It is the file that was found; else the path at somebody's home (`~`); else the name of a URL's file,
+        or of a path of another system, in the folder; else the path in the folder.
 
         Parameters
         ----------
         table
             The table's file. Paths are relative to its folder if the person gives no folder of videos.
-        written
-            The path or URL in the table. Of a URL or a path of another system only the file's name counts.
+        reference
+            The path or URL in the table.
         file
             The file that it names below the folder of videos; None if none was found.
         """
         folder = self.folder or table.absolute().parent
         if file is not None:
             return in_any_form(folder, str(file))
-        if written.startswith("~"):
-            path_at_home = local_path(written)  # relative still if there is no such user
+        if reference.startswith("~"):
+            path_at_home = local_path(reference)  # relative still if there is no such user
             if path_at_home.is_absolute():
                 return path_at_home
-        if is_foreign(written):
-            return in_any_form(folder, str(PurePosixPath(_normal_path(written).name)))
-        return in_any_form(folder, str(path_of(written)))
+        if is_foreign(reference):
+            return in_any_form(folder, str(PurePosixPath(_normal_path(reference).name)))
+        return in_any_form(folder, str(path_of(reference)))
 
     def missing(self) -> list[str]:
         """Return a notice that says which named videos are not on disk; an empty list if all are."""

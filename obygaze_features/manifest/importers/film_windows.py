@@ -237,6 +237,7 @@ def window_of_model(path: Path) -> float:
         If it is no model file, or does not say.
     """
     try:
+        # A model file is a zip, with what is known of the model in its member `MODEL_CARD`.
         with open_regular(path) as file, zipfile.ZipFile(file) as archive, archive.open(MODEL_CARD) as member:
             card = json.loads(member.read(MOST_CARD_BYTES))
     except OSError as error:
@@ -244,8 +245,8 @@ def window_of_model(path: Path) -> float:
     except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError, NotImplementedError, RecursionError):
         raise ManifestError(f"{path}: this is not a model file of obygaze") from None
     clip_s = card.get("clip_s") if isinstance(card, dict) else None
-    is_length = not isinstance(clip_s, bool) and isinstance(clip_s, int | float) and 0 < clip_s < math.inf
-    if clip_s is None or not is_length:
+    is_number = isinstance(clip_s, int | float) and not isinstance(clip_s, bool)
+    if clip_s is None or not is_number or not 0 < clip_s < math.inf:
         raise ManifestError(
             f"{path}: the model does not say how long the clips were that it was trained on; "
             "give --store STORE that they lie in, or --window SECONDS"
@@ -267,10 +268,11 @@ def _scenes(film: Film, scenes: Sequence[FilmPart]) -> FilmSpans:
     ManifestError
         A scene begins after the end of the film.
     """
-    late = [scene for scene in scenes if scene.start_s >= film.end_s]
-    if late:
+    after_the_end = [scene for scene in scenes if scene.start_s >= film.end_s]
+    if after_the_end:
+        start_s = after_the_end[0].start_s
         raise ManifestError(
-            f"{film.path}: a scene begins at {late[0].start_s:g} s, and the film ends at {film.end_s:g} s; "
+            f"{film.path}: a scene begins at {start_s:g} s, and the film ends at {film.end_s:g} s; "
             "is the list of another cut?"
         )
     notices = []
@@ -293,7 +295,8 @@ def _scenes(film: Film, scenes: Sequence[FilmPart]) -> FilmSpans:
 def _windows_of_seconds(film: Film, window_s: float, hop_s: float) -> FilmSpans:
     """Cut a film into windows of one length, a hop apart; the last one is moved back to end with the film.
 
-    A film that is shorter than a window is one span.
+    With windows of 10 s and a hop of 5 s, a film of 22 s has windows from 0, 5, 10 and 12 s: the last 2 s,
+    which would fill no window, are the remainder. A film that is shorter than a window is one span.
     """
     # In whole milliseconds, so that no sum of decimal numbers is rounded.
     film_ms = _milliseconds(film.end_s)
@@ -335,7 +338,8 @@ def _windows_of_frames(film: Film, n_frames: int, stride: int) -> FilmSpans:
         raise ManifestError(
             f"{film.path}: it has {counted(len(shown_s), 'frame')}, and a window has {n_frames}"
         )
-    # A window's edge lies halfway between two frames, so that rounding moves no frame to another window.
+    # A window's edge lies halfway between two frames, so that rounding moves no frame to another window:
+    #   edge 0  frame 0  edge 1  frame 1  edge 2  ...  frame F - 1  edge F
     between_s = np.round((shown_s[:-1] + shown_s[1:]) / 2, 3)  # [F - 1]
     first_s = np.floor(1000 * shown_s[0]) / 1000
     last_s = np.ceil(1000 * film.end_s) / 1000
@@ -437,9 +441,9 @@ def _columns_of_parts(*, has_movie: bool, flagged: bool) -> list[str]:
 def _films_of_table(table: Table) -> list[str]:
     """Return the films that a table names, in its order; refuse a film that it spells in two ways."""
     # From the last row up, so that the place of a film's first row replaces those of its later rows.
-    places = {_film_named(row): (table.path, f"line {row.line}") for row in reversed(table.rows)}
-    refuse_twins("movie", places)
-    return [movie for movie in reversed(places) if movie]
+    first_places = {_film_named(row): (table.path, f"line {row.line}") for row in reversed(table.rows)}
+    refuse_twins("movie", first_places)
+    return [movie for movie in reversed(first_places) if movie]
 
 
 def _film_named(row: Row) -> str:

@@ -159,7 +159,7 @@ def _search(source: Path, suffixes: frozenset[str]) -> _Found:
     found = _Found()
     for folder, subfolders, names in os.walk(source, onerror=_raise):
         found.n_hidden += sum(_is_hidden(name) for name in (*subfolders, *names))
-        # os.walk goes into those folders that are left in its own list, but not into links.
+        # The list is changed in place: os.walk enters the folders that are left in it, except links.
         subfolders[:] = [name for name in subfolders if not _is_hidden(name)]
         found.n_linked += sum(Path(folder, name).is_symlink() for name in subfolders)
         for name in names:
@@ -214,7 +214,7 @@ def _later_parts(videos: Sequence[PurePosixPath]) -> set[PurePosixPath]:
 
 
 def whole_files(
-    source: Path, files: Sequence[PurePosixPath], root: Path, movie: Callable[[PurePosixPath], str]
+    source: Path, files: Sequence[PurePosixPath], root: Path, movie_of: Callable[[PurePosixPath], str]
 ) -> list[Clip]:
     """Make a clip without times of every file; its id is the file's path without suffix (`name_of`).
 
@@ -226,13 +226,13 @@ def whole_files(
         Paths below it.
     root
         Folder that the manifest will be written to.
-    movie
+    movie_of
         Function that names the movie of a file.
 
     Raises
     ------
     ManifestError
-        If there is no file, two files would have the same id, or a name cannot be one.
+        If there is no file, two files would have the same id, or a file's name cannot be an id.
     """
     if not files:
         raise ManifestError(f"{source}: no file below this folder has a suffix that is known")
@@ -246,7 +246,7 @@ def whole_files(
             )
         file_of[name] = file
         with error_context(f"file {os.fspath(source / file)!r}", "; rename it"):
-            clips.append(Clip(name, composed(movie(file)), stored_path(source / file, root)))
+            clips.append(Clip(name, composed(movie_of(file)), stored_path(source / file, root)))
     return clips
 
 

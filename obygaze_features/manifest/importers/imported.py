@@ -169,6 +169,9 @@ class ClipIds:
     def new(self, stem: str, number: int) -> str:
         """Return the first id of `stem-0007`, `stem-0008`, ... that is not taken yet.
 
+        For example, after `new("a", 1)` was called twice, `a-0001` and `a-0002` are taken, and the search
+        from 1 goes on at 3.
+
         Parameters
         ----------
         stem

@@ -12,7 +12,7 @@ from obygaze_features.manifest.importers.column_contents import (
 )
 from obygaze_features.manifest.importers.proposal import SHOWN, option
 from obygaze_features.manifest.importers.table_rows import SUMS
-from obygaze_features.manifest.importers.unread_columns import MOST_WORDS, UnreadColumns, meanings_of_numbers
+from obygaze_features.manifest.importers.unread_columns import MOST_WORDS, UnreadColumns, levels_by_number
 from obygaze_features.manifest.importers.word_guesses import (
     are_few_words,
     are_lists,
@@ -23,7 +23,7 @@ from obygaze_features.manifest.spans.headings import (
     KNOWN_HEADINGS,
     bare_heading,
     columns_headed_by,
-    names_of_heading,
+    meanings_of_heading,
     without_name,
 )
 from obygaze_features.manifest.spans.names import plain
@@ -66,8 +66,8 @@ class LabelColumns:
     def propose_labels(self) -> None:
         """Propose the columns of levels and concepts: columns of labels, of marks, and of one annotator each.
 
-        The surest signs come first, such as words of the codebook, as a proposed column is not considered
-        again.
+        The surest signs come first, as a proposed column is not considered again: words of the codebook, then
+        headings, then the table's own words, and at last numbers.
         """
         self._propose_levels(self._columns_of_levels())
         self._propose_marks("level")
@@ -77,14 +77,14 @@ class LabelColumns:
         if self._lacks_levels():
             self._propose_annotators_by_words()
         if not self._has_columns_of_annotators():
-            self._propose_concepts_in_other_words()
+            self._propose_concepts_in_unknown_words()
         self._propose_marks_under_other_words()
         if self._lacks_levels() and self._unread.has_column_for("concepts"):
             self._propose_numbers_as_levels()
 
     def _has_columns_of_annotators(self) -> bool:
         """Return whether annotators have columns of their own, as a person says or as it is proposed."""
-        return bool(self._proposal.wide or self._headings.wide)
+        return bool(self._proposal.annotators_with_columns or self._headings.wide)
 
     def _lacks_levels(self) -> bool:
         """Return whether no column of levels is read or proposed."""
@@ -102,7 +102,7 @@ class LabelColumns:
                 with_known_words.append(column)
         if self._headings.wide:
             return with_known_words
-        return [*with_known_words, *self._levels_in_other_words(with_known_words)]
+        return [*with_known_words, *self._levels_in_unknown_words(with_known_words)]
 
     def _columns_of_concepts(self) -> list[str]:
         """Return the unread columns whose cells are concepts."""
@@ -121,7 +121,9 @@ class LabelColumns:
         elif self._unread.has_column_for("level") or self._headings.wide:
             shown = ", ".join(self._unread.with_label_count(column) for column in columns)
             typed = " or ".join(option("level", column) for column in columns)
-            self._proposal.optional.append(f"columns that are not read hold levels too ({shown}): {typed}")
+            self._proposal.could_be_read.append(
+                f"columns that are not read hold levels too ({shown}): {typed}"
+            )
             self._unread.remaining = [column for column in self._unread.remaining if column not in columns]
         elif len(columns) > 1:
             self._propose_annotators(columns)
@@ -132,13 +134,11 @@ class LabelColumns:
         """Propose a column of numbers as levels, if exactly one column can be."""
         if self._headings.has_none_of("level"):
             return
-        levels = self._words.codebook.level_names
-        unnamed = [column for column in self._unread.remaining if not names_of_heading(column)]
-        with_few_words = [column for column in unnamed if self._has_few_words(column)]
-        columns = [column for column in with_few_words if meanings_of_numbers(self._cells[column], levels)]
+        with_few_words = [column for column in self._unread.remaining if self._has_few_words(column)]
+        columns = self._columns_that_number_levels(with_few_words)
         if len(columns) == 1:
             self._unread.propose("level", columns)
-            self._proposal.unread_contents.append(f"numbers that may be levels ({columns[0]!r})")
+            self._proposal.must_be_read.append(f"numbers that may be levels ({columns[0]!r})")
 
     def _is_level_column_of_one_annotator(self) -> bool:
         """Return whether the table's column `level` is one annotator's, and others beside it are of others.
@@ -163,15 +163,15 @@ class LabelColumns:
         if is_computed or heading.rstrip("?") in COMPUTED_FROM_ANNOTATORS:
             return True
         are_numbers = whole_numbers(self._cells[column]) is not None
-        meanings = names_of_heading(column)
+        meanings = meanings_of_heading(column)
         return are_numbers and bool(meanings) and "level" not in meanings
 
-    def _levels_in_other_words(self, levels: Sequence[str]) -> list[str]:
+    def _levels_in_unknown_words(self, levels: Sequence[str]) -> list[str]:
         """Return columns of levels whose words the codebook does not have, each of one annotator.
 
-        They are found by their headings; or, if there are none of these and no `levels`, by their numbers.
-        As one column proves little, there must be two with `levels`, of about the same words. Else none is
-        returned.
+        They are the columns headed as levels, such as `Stufe AB` and `Stufe CD`. If fewer than two columns
+        are known as levels so, they are columns of numbers that can count levels. As one column proves
+        little, two columns with about the same words are needed, `levels` included; else none is returned.
 
         Parameters
         ----------
@@ -181,15 +181,18 @@ class LabelColumns:
         if self._unread.has_column_for("level") or self._headings.has_none_of("level"):
             return []
         candidates = self._candidates_for_levels(levels)
-        found = [column for column in candidates if "level" in names_of_heading(column)[:1]]
+        found = [column for column in candidates if "level" in meanings_of_heading(column)[:1]]
         if not levels and len(found) < 2:
-            level_names = self._words.codebook.level_names
-            unnamed = [column for column in candidates if not names_of_heading(column)]
-            found = [column for column in unnamed if meanings_of_numbers(self._cells[column], level_names)]
+            found = self._columns_that_number_levels(candidates)
         all_columns = [*levels, *found]
-        if len(all_columns) < 2 or not self._have_half_of_words(found, all_columns):
-            return []
-        return found
+        have_same_words = self._have_half_of_words(found, all_columns)
+        return found if len(all_columns) > 1 and have_same_words else []
+
+    def _columns_that_number_levels(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns without a known heading whose numbers can count the codebook's levels."""
+        level_names = self._words.codebook.level_names
+        unnamed = [column for column in columns if not meanings_of_heading(column)]
+        return [column for column in unnamed if levels_by_number(self._cells[column], level_names)]
 
     def _candidates_for_levels(self, levels: Sequence[str]) -> list[str]:
         """Return the unread columns not in `levels` whose cells can be levels in words of the table's own."""
@@ -226,7 +229,7 @@ class LabelColumns:
         """
         self._unread.propose(name, columns)
         shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
-        self._proposal.unread_contents.append(f"{what} ({shown})")
+        self._proposal.must_be_read.append(f"{what} ({shown})")
 
     def _propose_annotators(self, levels: Sequence[str]) -> None:
         """Propose that each of some columns of levels belongs to one annotator, named by its heading.
@@ -234,14 +237,16 @@ class LabelColumns:
         Other columns whose headings hold the name of such an annotator belong to them too.
         """
         annotators = annotators_of(levels, self._table.columns)
-        named = set[str]()
+        columns_of_annotators = set[str]()
         for annotator in annotators:
-            named.update(columns_headed_by(annotator, self._unread.remaining))
-        taken = named | set(levels)
-        self._unread.remaining = [column for column in self._unread.remaining if column not in taken]
-        self._unread.mark_columns = [column for column in self._unread.mark_columns if column not in named]
-        self._proposal.wide = annotators
-        self._proposal.unread_contents.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
+            columns_of_annotators.update(columns_headed_by(annotator, self._unread.remaining))
+        has_meaning = columns_of_annotators | set(levels)
+        self._unread.remaining = [column for column in self._unread.remaining if column not in has_meaning]
+        self._unread.mark_columns = [
+            column for column in self._unread.mark_columns if column not in columns_of_annotators
+        ]
+        self._proposal.annotators_with_columns = annotators
+        self._proposal.must_be_read.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
     def _propose_marks(self, name: str) -> None:
         """Propose to read the columns of marks whose headings are levels or concepts.
@@ -260,11 +265,11 @@ class LabelColumns:
         has_levels = name == "level" and not self._lacks_levels()
         if self._unread.is_read(name) or has_levels:
             typed = " ".join(option(name, column) for column in columns)
-            self._proposal.optional.append(f"columns headed by labels are not read ({shown}): {typed}")
+            self._proposal.could_be_read.append(f"columns headed by labels are not read ({shown}): {typed}")
             return
         self._unread.propose(name, columns)
         labels = "levels" if name == "level" else "concepts"
-        self._proposal.unread_contents.append(f"marks of {labels} ({shown})")
+        self._proposal.must_be_read.append(f"marks of {labels} ({shown})")
 
     def _columns_of_marks(self, name: str) -> list[str]:
         """Return the unread columns of marks whose headings are levels or concepts (`name`)."""
@@ -276,7 +281,7 @@ class LabelColumns:
                 columns.append(column)
         return columns
 
-    def _propose_concepts_in_other_words(self) -> None:
+    def _propose_concepts_in_unknown_words(self) -> None:
         """Propose columns of concepts whose words the codebook does not have.
 
         They are headed as concepts, or their cells list words. If concepts are read already, the columns are
@@ -286,22 +291,22 @@ class LabelColumns:
             return
         unmarked = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
         candidates = [column for column in unmarked if self._can_be_concepts(column)]
-        headed_as_concepts = [column for column in candidates if "concepts" in names_of_heading(column)]
-        unnamed = [column for column in candidates if not names_of_heading(column)]
+        headed_as_concepts = [column for column in candidates if "concepts" in meanings_of_heading(column)]
+        unnamed = [column for column in candidates if not meanings_of_heading(column)]
         with_lists = [column for column in unnamed if are_lists(self._unread.lists(column))]
         columns = [*headed_as_concepts, *with_lists]
         if not columns:
             return
         if self._unread.is_read("concepts") or "concepts" in self._proposal.columns:
             typed = " ".join(option("concepts", column) for column in columns)
-            self._proposal.optional.append(
+            self._proposal.could_be_read.append(
                 f"columns that may be of concepts are not read ({_shown(columns)}): {typed}"
             )
             return
         # Without a heading that says so, only one column is taken: another may list something else.
         proposed = headed_as_concepts or with_lists[:1]
         self._unread.propose("concepts", proposed)
-        self._proposal.unread_contents.append(f"concepts in other words ({_shown(proposed)})")
+        self._proposal.must_be_read.append(f"concepts in other words ({_shown(proposed)})")
 
     def _can_be_concepts(self, column: str) -> bool:
         """Return whether a column's cells list a few short words, and are neither times nor files."""
@@ -328,17 +333,21 @@ class LabelColumns:
         if not columns:
             return
         has_labels = self._unread.has_column_for("level", "concepts") or self._has_columns_of_annotators()
-        likely = self._beside_known_marks(columns) if has_labels else columns
-        computed = {*COMPUTED_FROM_ANNOTATORS, *SUMS}
-        proposed = [column for column in likely if bare_heading(column).rstrip("?") not in computed]
+        likely_concepts = self._beside_known_marks(columns) if has_labels else columns
+        headings_of_computed = {*COMPUTED_FROM_ANNOTATORS, *SUMS}
+        proposed = [
+            column
+            for column in likely_concepts
+            if bare_heading(column).rstrip("?") not in headings_of_computed
+        ]
         if proposed:
             self._unread.propose("concepts", proposed)
-            self._proposal.unread_contents.append(f"marks under other words ({_shown(proposed)})")
+            self._proposal.must_be_read.append(f"marks under other words ({_shown(proposed)})")
         not_proposed = [column for column in columns if column not in proposed]
         if not_proposed:
             shown = _shown(not_proposed)
             typed = " ".join(option("concepts", column) for column in not_proposed)
-            self._proposal.optional.append(
+            self._proposal.could_be_read.append(
                 f"columns of marks are not read ({shown}): {typed}, if they are of concepts"
             )
 
@@ -346,7 +355,7 @@ class LabelColumns:
         """Return the unread columns of marks whose headings are neither labels nor known to mean anything."""
         # `mark_columns` are those that are headed by a label.
         unlabelled = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
-        unnamed = [column for column in unlabelled if not names_of_heading(column)]
+        unnamed = [column for column in unlabelled if not meanings_of_heading(column)]
         return [column for column in unnamed if self._unread.has_yes_and_no(column)]
 
     def _beside_known_marks(self, columns: Sequence[str]) -> list[str]:
@@ -369,7 +378,9 @@ class LabelColumns:
         if columns and self._unread.is_read("concepts"):
             shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
             typed = " ".join(option("concepts", column) for column in columns)
-            self._proposal.optional.append(f"columns that are not read hold concepts too ({shown}): {typed}")
+            self._proposal.could_be_read.append(
+                f"columns that are not read hold concepts too ({shown}): {typed}"
+            )
         elif columns:
             self._propose_labels("concepts", columns, "concepts")
         self._propose_marks("concepts")
@@ -381,13 +392,13 @@ class LabelColumns:
         column = self._unread.column_meant_as("level", self._can_be_levels)
         if column:
             self._unread.propose("level", [column])
-            self._proposal.unread_contents.append(f"levels in other words ({column!r})")
+            self._proposal.must_be_read.append(f"levels in other words ({column!r})")
 
     def _propose_annotators_by_words(self) -> None:
         """Propose columns with the same few unknown words as levels of one annotator each."""
         if self._headings.has_none_of("level"):
             return
-        unnamed = [column for column in self._unread.remaining if not names_of_heading(column)]
+        unnamed = [column for column in self._unread.remaining if not meanings_of_heading(column)]
         columns = [column for column in unnamed if self._has_few_words(column)]
         words_of_column = {column: self._different_words(column) for column in columns}
         columns_of_levels = []
@@ -415,7 +426,7 @@ class LabelColumns:
             return False
         are_numbers = whole_numbers(cells) is not None
         if are_numbers:
-            return bool(meanings_of_numbers(cells, level_names))
+            return bool(levels_by_number(cells, level_names))
         return n_different < len(cells)
 
     def _can_be_levels(self, column: str) -> bool:
@@ -426,7 +437,7 @@ class LabelColumns:
         """
         cells = self._cells[column]
         is_vague = bare_heading(column) in VAGUE_HEADINGS
-        if is_vague and not meanings_of_numbers(cells, self._words.codebook.level_names):
+        if is_vague and not levels_by_number(cells, self._words.codebook.level_names):
             return False
         if self._unread.label_counts(column).are_labels or are_clocks(cells):
             return False

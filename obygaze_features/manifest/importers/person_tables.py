@@ -1,7 +1,7 @@
 """Read tables with the columns of a manifest, and judgements of scored films."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -111,10 +111,12 @@ class PersonTables:
     """
 
     def __init__(self, films: FilmNames, annotator: str, ids: ClipIds, budget: MemoryBudget) -> None:
+        """Remember films, ids and judgements over all tables of an import."""
         self._films = films
         self._annotator = annotator
         self._ids = ids
         self._budget = budget
+        # Slugs of films without an id of their own, for the ids of their clips.
         self._slugs: dict[str, str] = {}  # title of a film -> its slug, which no other film has
         self._taken_slugs = set[str]()
         self._next_number_of_slug: dict[str, int] = {}  # slug -> number that the next film with it gets
@@ -124,6 +126,9 @@ class PersonTables:
 
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
+
+        The steps: leave out the rows that are no clips, read the labels, leave out the rows that lack their
+        times, make the clips. `consumed` frees the memory of rows and clips while they are used.
 
         Raises
         ------
@@ -135,12 +140,12 @@ class PersonTables:
         if not is_judged:
             table = _without_other_rows(file, table, words)
             _note_whole_films(file, table)
+        account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
         labels = LabelReader(table, file.reading.headings, words)
         self._count_rows_of_annotators(file, table, labels)
-        account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
-        labelled_rows = _with_known_times(file, _labelled_rows(file, table, labels))
-        doubts = list(_doubtful_rows(labelled_rows))
-        clips = list(self._clips_of_rows(file, table, consumed(labelled_rows), words.codebook))
+        rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
+        doubts = list(_doubtful_rows(rows))
+        clips = list(self._clips_of_rows(file, table, consumed(rows), words.codebook))
         table.problems.refuse()
         has_labels = any(table_clip.clip.level or table_clip.clip.concepts for table_clip in clips)
         yield from consumed(clips)
@@ -163,13 +168,15 @@ class PersonTables:
     ) -> Iterator[TableClip]:
         """Yield the clips of a table's rows; add what cannot be read to the table's problems.
 
-        Rows of judgements without a level are left out, and are counted in the file's account.
+        `problems.attempt(line, column, function, ...)` returns what the function returns, or None if it
+        refuses the row. Rows of judgements without a level are left out, and are counted in the file's
+        account.
         """
         account = file.account
         problems = table.problems
         is_judged = account.kind == JUDGEMENTS
         has_ids = "clip_id" in table.columns
-        unique = Collected(problems, "clip_id" if has_ids else "")
+        clips_so_far = Collected(problems, "clip_id" if has_ids else "")  # refuses a clip that is there twice
         whole_films = _WholeFilms(problems)
         n_judged_again = 0
         for row in rows:
@@ -191,7 +198,7 @@ class PersonTables:
             if not has_ids:
                 whole_films.add(clip, row.line)
             if not is_judged:
-                unique.add(clip, row.line)
+                clips_so_far.add(clip, row.line)
             elif clip.clip_id in self._judged:
                 n_judged_again += 1
             else:
@@ -210,15 +217,13 @@ class PersonTables:
         if "video" in cells and not (cells["video"] or cells.get("movie") or file.reading.movie):
             raise ManifestError("is empty", "video")
         film = self._film_of_row(file, cells)
-        clip_id = film.name
-        if cells.get("start_s") and cells.get("end_s"):
-            clip_id = f"{film.name}-{cells['start_s']}-{cells['end_s']}"
         annotator = cells.get("annotator", "")
-        if not annotator and (cells.get("level") or cells.get("concepts")):
+        has_labels = bool(cells.get("level") or cells.get("concepts"))
+        if not annotator and has_labels:
             annotator = self._annotator
         completed = {
             **cells,
-            "clip_id": cells.get("clip_id") or clip_id,
+            "clip_id": cells.get("clip_id") or _clip_id_of_times(film, cells),
             "movie": film.movie,
             "video": film.path,
             "annotator": annotator,
@@ -239,8 +244,11 @@ class PersonTables:
         if cells.get("video"):
             return self._film_of_video(file, movie, cells["video"])
         movie = movie or file.reading.movie
-        name = self._name_of_film(movie)
-        return VideoFilm(movie, name, self._films.files.stored_path_of_movie(movie))
+        return VideoFilm(
+            movie=movie,
+            name=self._name_of_film(movie),
+            path=self._films.files.stored_path_of_movie(movie),
+        )
 
     def _film_of_video(self, file: SpanFile, movie: str, written: str) -> VideoFilm:
         """Return the film of a video; if the row names no movie, the video's folder or file name is the film.
@@ -326,6 +334,13 @@ _HOW_TO_NAME_TIMES = (
 )
 
 
+def _clip_id_of_times(film: VideoFilm, cells: Mapping[str, str]) -> str:
+    """Return the id of a row's clip: the name of its film, and its times if it has them."""
+    if cells.get("start_s") and cells.get("end_s"):
+        return f"{film.name}-{cells['start_s']}-{cells['end_s']}"
+    return film.name
+
+
 def read_person_table(file: SpanFile) -> Layout:
     """Read a person's table; columns that are identified get the manifest's names, except those of labels.
 
@@ -340,8 +355,7 @@ def read_person_table(file: SpanFile) -> Layout:
         records, delimiter = file.records(needed)
         advice = "give what `obygaze film open` or `film next` wrote, filled in"
         table = table_of(file.path, records, delimiter, needed, known=OUR_COLUMNS, advice=advice)
-        no_titles = ()
-        return Layout(with_manifest_names(table, headings, rate), no_titles, table.columns)
+        return Layout(with_manifest_names(table, headings, rate), titles=(), headings=table.columns)
     layout = read_layout(file)
     if layout is None:
         raise file.error(
@@ -376,7 +390,7 @@ def _holds_spans(file: SpanFile, layout: Layout, words: LabelWords) -> bool:
     """Return whether a table has columns that hold times or labels, whatever their headings."""
     layout = layout._replace(table=clip_rows(layout.table, file.reading.headings, words).table)
     proposal = propose(file, layout, NAMED_COLUMNS, words)
-    return bool(proposal.columns or proposal.wide)
+    return bool(proposal.columns or proposal.annotators_with_columns)
 
 
 def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
@@ -396,11 +410,11 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     """
     refused: list[tuple[SpanFile, Proposal]] = []
     for file, proposal in tables:
-        if proposal.unread_contents:
+        if proposal.must_be_read:
             refused.append((file, proposal))
-        elif proposal.optional:
+        elif proposal.could_be_read:
             options = " ".join(proposal.options(Headings()))
-            parts = [part for part in (*proposal.optional, options) if part]
+            parts = [part for part in (*proposal.could_be_read, options) if part]
             file.account.note(f"not read, though it fits: {'; '.join(parts)}")
     if not refused:
         return
@@ -414,9 +428,13 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
         shown = first_few(needing_other_options, 3)
         proposal.doubts.append(f"import apart, as they need other options: {shown}")
     raise UnreadColumnsError(
-        f"{file.path}: it holds {', '.join(proposal.unread_contents)}, which no heading of a manifest names",
+        f"{file.path}: it holds {', '.join(proposal.must_be_read)}, which no heading of a manifest names",
         proposal.options(file.reading.headings),
-        [*proposal.untyped_words(file.path, file.reading.headings), *proposal.doubts, *proposal.optional],
+        [
+            *proposal.untyped_words(file.path, file.reading.headings),
+            *proposal.doubts,
+            *proposal.could_be_read,
+        ],
     )
 
 
@@ -467,14 +485,14 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
     """Return a row for each span and annotator, with times in seconds and labels as the codebook names them.
 
     If annotators have columns of their own, a row of the table becomes several. If each row says a single
-    label, the rows of a span become one.
+    label, the rows of a span become one. Each does if the columns of labels are so, with a level in some rows
+    and a concept in others, or if no row of a span has more than one concept.
     """
     rows = []
     for row in _rows_in_seconds(file, table):
         rows += _rows_of_annotators(row, labels)
-    if labels.has_single_labels or _have_one_concept_at_most(rows):
-        return _joined_by_span(file, rows)
-    return rows
+    says_one_label_a_row = labels.has_single_labels or _have_one_concept_at_most(rows)
+    return _joined_by_span(file, rows) if says_one_label_a_row else rows
 
 
 def _rows_in_seconds(file: SpanFile, table: Table) -> Iterator[Row]:
@@ -486,11 +504,11 @@ def _rows_in_seconds(file: SpanFile, table: Table) -> Iterator[Row]:
         yield row.as_written()
 
 
-def _with_known_times(file: SpanFile, rows: list[Row]) -> list[Row]:
-    """Leave out the rows that lack their times, in a table in which other rows have times.
+def _without_rows_lacking_times(file: SpanFile, rows: list[Row]) -> list[Row]:
+    """Leave out the rows that should have times and have none, in a table in which other rows have times.
 
-    A row without times lacks none if it is of a whole file: it names a video that no row with times names, or
-    it has an id and names no video.
+    Only a row of a whole file needs no times. It names a video that no row with times names, or it has an id
+    and names no video.
 
     Raises
     ------
@@ -500,8 +518,8 @@ def _with_known_times(file: SpanFile, rows: list[Row]) -> list[Row]:
     timed = [row for row in rows if _has_times(row)]
     if not timed or len(timed) == len(rows):
         return rows
-    videos = {plain(row.cells.get("video", "")) for row in timed}
-    lacking = [row for row in rows if not _has_times(row) and not _is_of_a_file(row, videos)]
+    videos_of_timed = {plain(row.cells.get("video", "")) for row in timed}
+    lacking = [row for row in rows if not _has_times(row) and not _is_of_a_file(row, videos_of_timed)]
     if len(lacking) > len(timed):
         n_spans = len(timed) + len(lacking)
         raise file.error(
@@ -575,7 +593,7 @@ def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
             result.append(row)
     for span, joined_rows in rows_of_span.items():
         result[index_of_span[span]] = joined_rows.as_one_row()
-    # Joined rows are no clips of their own, and are counted here.
+    # Joined rows are no clips of their own: they are counted here, as the account counts only clips later.
     file.account.seen += n_joined
     file.account.used += n_joined
     if n_joined:
@@ -650,7 +668,10 @@ class _RowsOfSpan:
         self._parts[name].append(text)
 
     def _says(self, name: str, cell: str) -> bool:
-        """Return whether a cell has this text so far."""
+        """Return whether the joined cell of a column would be this text already.
+
+        The lengths are compared first, as to join the texts for each row would take long.
+        """
         return len(cell) == self._lengths[name] and cell == _BETWEEN_TEXTS.join(self._parts[name])
 
     def as_one_row(self) -> Row:
@@ -683,7 +704,8 @@ def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
         what = "all" if len(untimed) == len(rows) else counted(len(untimed), "row")
         yield f"{what} without times taken as whole films ({_places(untimed)})"
     unlabelled = [row for row in rows if not row.cells["level"].strip()]
-    if 0 < 2 * len(unlabelled) < len(rows):
+    have_few_rows_no_level = 2 * len(unlabelled) < len(rows)  # less than half
+    if unlabelled and have_few_rows_no_level:
         what = counted(len(unlabelled), "row")
         yield f"{what} without a level, which the others have ({_places(unlabelled)})"
 
@@ -735,6 +757,8 @@ def _notices_on_unread_columns(
 ) -> list[str]:
     """Return notices on the columns that are not read, which might hold the labels if none were read.
 
+    A scale of the codebook is a label too, in a column of its name.
+
     Parameters
     ----------
     has_labels
@@ -744,7 +768,7 @@ def _notices_on_unread_columns(
     read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
     if has_labels or scales or labels.is_of_marks:
         return list(unread_columns(table, read_columns, words))
-    return [without_labels(table, read_columns)]
+    return [_notice_on_possible_labels(table, read_columns)]
 
 
 def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
@@ -770,23 +794,22 @@ def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iter
         yield f"kept as they are, and read as no labels: {shown} (--column concepts=HEADING reads one)"
 
 
-def without_labels(table: Table, read: Iterable[str]) -> str:
+def _notice_on_possible_labels(table: Table, read_columns: Collection[str]) -> str:
     """Say which columns might hold the labels of a table in which no labels are read; "" if none might.
 
     Columns of few different words are named first.
     """
-    read_columns = set(read)
-    word_counts = []  # (heading, how often each word is in the column), for each column that is not read
+    words_of_column: dict[str, Counter[str]] = {}  # only of columns that are not read
     for column in table.columns:
         cells = cells_of(table, column)
         if cells and column not in read_columns:
-            word_counts.append((column, Counter(cells)))
-    if not word_counts:
+            words_of_column[column] = Counter(cells)
+    if not words_of_column:
         return ""
-    word_counts.sort(key=lambda column_and_counts: len(column_and_counts[1]))
     descriptions = []
-    for column, counts in word_counts:
-        words = ", ".join(f"{word:.20}" for word, _ in counts.most_common(SHOWN_WORDS))
+    for column in sorted(words_of_column, key=lambda column: len(words_of_column[column])):
+        most_common = words_of_column[column].most_common(SHOWN_WORDS)
+        words = ", ".join(f"{word:.20}" for word, _ in most_common)
         descriptions.append(f"{column!r} ({words})")
     shown = first_few(descriptions, SHOWN_COLUMNS)
     return (

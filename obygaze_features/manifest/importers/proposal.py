@@ -67,28 +67,29 @@ class Proposal:
     ----------
     columns
         Manifest's column -> headings of the table that stand for it.
-    wide
-        Annotators who have columns of their own.
+    annotators_with_columns
+        Annotators who have columns of their own, named in the headings of these.
     words
         Words of the table -> labels of the codebook.
     movie, annotator, rate
         The film, or the annotator, of all rows; the rate of times that end in frames.
-    unread_contents
-        What the table holds and nothing reads: without it, rows have no times, labels or films.
-    optional
-        What could be read besides, though nothing needs it.
+    must_be_read
+        Descriptions of unread columns without which rows have no times, labels or films. If there is one,
+        the import is refused.
+    could_be_read
+        Descriptions of unread columns that the import does not need. They are only mentioned.
     doubts
         What only a person can say.
     """
 
     columns: dict[str, list[str]] = field(default_factory=dict)
-    wide: list[str] = field(default_factory=list)
+    annotators_with_columns: list[str] = field(default_factory=list)
     words: dict[str, str] = field(default_factory=dict)
     movie: str = ""
     annotator: str = ""
     rate: str = ""
-    unread_contents: list[str] = field(default_factory=list)
-    optional: list[str] = field(default_factory=list)
+    must_be_read: list[str] = field(default_factory=list)
+    could_be_read: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
     def to_json(self) -> bytes:
@@ -113,7 +114,9 @@ class Proposal:
         for name, headings in other.columns.items():
             known = self.columns.setdefault(name, [])
             known += [heading for heading in headings if heading not in known]
-        self.wide += [name for name in other.wide if name not in self.wide]
+        self.annotators_with_columns += [
+            name for name in other.annotators_with_columns if name not in self.annotators_with_columns
+        ]
         for text, label in other.words.items():
             if self.words.get(text, UNKNOWN_LABEL) == UNKNOWN_LABEL:
                 self.words[text] = label
@@ -152,7 +155,7 @@ class Proposal:
     def _annotator_options(self, given: Headings) -> list[str]:
         """Return the option that names the annotators who have columns of their own; none if nobody has."""
         annotators = [*given.wide]
-        annotators += [name for name in self.wide if name not in given.wide]
+        annotators += [name for name in self.annotators_with_columns if name not in given.wide]
         if not annotators:
             return []
         return [wide_option(annotators)]

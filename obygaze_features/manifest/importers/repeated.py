@@ -28,8 +28,8 @@ def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) 
     Parameters
     ----------
     decisions : iterable of (path, line, cells)
-        The rows of judgements and passages that were made in the workspace, with their file and line. The
-        cell `judged_at` gives their order.
+        The rows of judgements, and of passages that people marked in the workspace of a film, with their file
+        and line. The cell `judged_at` gives their order in each film.
 
     Returns
     -------

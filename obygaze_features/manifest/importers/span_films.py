@@ -41,7 +41,9 @@ class FilmNames:
     """
 
     def __init__(self, files: FilmFiles) -> None:
+        """Begin without films; `files` finds their videos."""
         self.files = files
+        # (movie, kind of annotation file) -> annotation file -> the place that it gives for the film.
         self.places: dict[tuple[str, str], dict[Path, str]] = {}
         self._doubtful: dict[str, str] = {}  # movie -> text of a notice on its two places
         self.of_span = cache(self._film_of_span)  # many spans are of few films
@@ -124,7 +126,8 @@ class FilmNames:
         movies = {clip.movie for clip in clips}
         videos = {clip.video for clip in clips if clip.video}
         movies_with_place = {movie for movie, _ in self.places}
-        if len(movies) == 1 and len(videos) > 1 and movies <= movies_with_place:
+        has_one_movie_with_videos = len(movies) == 1 and len(videos) > 1
+        if has_one_movie_with_videos and movies <= movies_with_place:
             notices.append(
                 f"all {len(videos)} videos are taken as of one movie, {min(movies)!r}: "
                 "if they are several films, add a column movie"
@@ -134,7 +137,8 @@ class FilmNames:
             if kind in PERSON_TABLES:
                 places_in_tables += place_of_file.values()
         folders = {path_of(place).parent for place in places_in_tables}
-        if 1 < len(folders) < len(places_in_tables):
+        has_several_films_in_a_folder = len(folders) < len(places_in_tables)
+        if len(folders) > 1 and has_several_films_in_a_folder:
             notices.append(
                 f"videos of {len(folders)} folders are taken as of {len(places_in_tables)} movies: "
                 "if a folder is a film, add a column movie, or give the folders by --videos"
@@ -154,7 +158,8 @@ def _film_by_file_name(file: SpanFile) -> str:
     stem = file.path.stem
     # What stands behind a point may belong to the title, unless the name is an IMDb id.
     may_lack_a_part = "." in stem and imdb_id(name) != name
-    if file.account.kind not in OF_ONE_FILM or may_lack_a_part:
+    is_of_one_film = file.account.kind in OF_ONE_FILM  # as files of subtitles are
+    if not is_of_one_film or may_lack_a_part:
         removed = f", without {stem[len(name) :]!r}" if name != stem else ""
         file.account.note(f"film {name!r} by the file's name{removed}")
     return name

@@ -30,7 +30,7 @@ from obygaze_features.manifest.importers.person_tables import (
 from obygaze_features.manifest.importers.proposal import proposal_from_json
 from obygaze_features.manifest.importers.repeated import repeated_concepts
 from obygaze_features.manifest.importers.span_films import PERSON_TABLES, FilmNames
-from obygaze_features.manifest.importers.tool_spans import ANSWERS, ToolSpans, span_of
+from obygaze_features.manifest.importers.tool_spans import ANSWERS, ToolSpans, key_of_annotated_span
 from obygaze_features.manifest.manifest import Manifest, default_codebook
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.formats import json_value
@@ -241,7 +241,7 @@ def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
     file.account.kind = options.kind or _kind_of(file, options.codebook)
     if file.account.kind in PERSON_TABLES:
         return _read_table(file, options)
-    file.words = LabelWords(options.codebook or default_codebook(), options.words)
+    file.words = LabelWords(options.codebook or default_codebook(), options.words)  # for the reader below
     return FileContent(file, records=without_repeats(SOURCES[file.account.kind].read(file)))
 
 
@@ -255,8 +255,8 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
         return content
     words = LabelWords(options.codebook or _codebook_named_first(_codebook_names(content)), options.words)
     proposal = proposal_for(file, layout, words, options.annotator)
-    if proposal.unread_contents:
-        # The import is refused, whatever the rows are, so they are not sent.
+    if proposal.must_be_read:
+        # The import is refused with the proposal, whatever the rows are, so they are not sent.
         content = replace(content, table=_rows_naming_codebooks(layout.table))
     return replace(content, findings=proposal.to_json())
 
@@ -557,31 +557,31 @@ def _join_concepts(read: Iterable[_ReadClip]) -> list[_ReadClip]:
 
     That is the last clip with a level, else the first clip of the span. It is needed because a tool may
     export levels in one file and concepts in another, or each concept in a file of its own. Clips of one span
-    have the same film, times and annotator (`span_of`).
+    have the same film, times and annotator (`key_of_annotated_span`).
     """
     read_clips = list(read)
-    only_concepts = [number for number, clip in enumerate(read_clips) if _has_only_concepts(clip)]
-    if not only_concepts:
+    with_only_concepts = [index for index, clip in enumerate(read_clips) if _has_only_concepts(clip)]
+    if not with_only_concepts:
         return read_clips
-    # Span -> number of the clip to which the others of the span are joined.
-    number_of_span: dict[tuple[object, ...], int] = {}
-    for number, read_clip in enumerate(read_clips):
+    # Span -> index of the clip to which the others of the span are joined.
+    owner_of_span: dict[tuple[object, ...], int] = {}
+    for index, read_clip in enumerate(read_clips):
         if read_clip.clip.level:
-            number_of_span[span_of(read_clip.clip)] = number
-    # Number of such a clip -> the concepts of the others.
+            owner_of_span[key_of_annotated_span(read_clip.clip)] = index
+    # Index of such a clip -> the concepts of the others.
     further_concepts: dict[int, list[str]] = {}
-    joined_numbers = set()
-    for number in only_concepts:
-        clip = read_clips[number].clip
-        owner_number = number_of_span.setdefault(span_of(clip), number)
-        if owner_number != number:
-            further_concepts.setdefault(owner_number, []).extend(clip.concepts)
-            joined_numbers.add(number)
-    for owner_number, further in further_concepts.items():
-        owner = read_clips[owner_number]
+    joined = set()
+    for index in with_only_concepts:
+        clip = read_clips[index].clip
+        owner_index = owner_of_span.setdefault(key_of_annotated_span(clip), index)
+        if owner_index != index:
+            further_concepts.setdefault(owner_index, []).extend(clip.concepts)
+            joined.add(index)
+    for owner_index, further in further_concepts.items():
+        owner = read_clips[owner_index]
         concepts = (*owner.clip.concepts, *further)
-        read_clips[owner_number] = owner._replace(clip=replace(owner.clip, concepts=concepts))
-    return [clip for number, clip in enumerate(read_clips) if number not in joined_numbers]
+        read_clips[owner_index] = owner._replace(clip=replace(owner.clip, concepts=concepts))
+    return [clip for index, clip in enumerate(read_clips) if index not in joined]
 
 
 def _has_only_concepts(read_clip: _ReadClip) -> bool:
@@ -606,7 +606,8 @@ def _without_unlabelled_rows(clips: Sequence[Clip]) -> list[Clip]:
 def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
     """Yield notices on films whose times seem to be in another unit, or not to count from the film's start.
 
-    These are films with all spans in the first second or after the first hour, or with a span after a day.
+    These are films with all spans in the first second (`short`; only of people's tables), with all spans
+    after the first hour (`late`), or with a span after a day (`long`).
     """
     late = []
     long = []

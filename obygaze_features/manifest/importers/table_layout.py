@@ -130,12 +130,13 @@ def _with_sections_as_column(table: Table) -> Table:
     """
     rows = [row for row in table.rows if not row.is_empty]
     are_titles = [len(_filled_columns(row)) == 1 for row in rows]  # for each row whether it is a title
-    if len(rows) < 3 or len(table.columns) < 3 or not _are_in_sections(are_titles):
+    is_large_enough = len(rows) > 2 and len(table.columns) > 2
+    if not is_large_enough or not _are_in_sections(are_titles):
         return table
     title_column = _filled_columns(rows[0])[0]
     other_rows = [row for row, is_title in zip(rows, are_titles, strict=True) if not is_title]
-    has_titles_alone = not any(row.cells[title_column].strip() for row in other_rows)
-    section_column = title_column if has_titles_alone else SECTION
+    has_only_titles = not any(row.cells[title_column].strip() for row in other_rows)
+    section_column = title_column if has_only_titles else SECTION
     rows_with_title = []
     title = ""
     for row, is_title in zip(rows, are_titles, strict=True):
@@ -143,7 +144,7 @@ def _with_sections_as_column(table: Table) -> Table:
             title = row.cells[_filled_columns(row)[0]].strip()
         else:
             rows_with_title.append(Row(row.line, {**row.cells, section_column: title}))
-    columns = table.columns if has_titles_alone else (*table.columns, SECTION)
+    columns = table.columns if has_only_titles else (*table.columns, SECTION)
     n_titles = counted(sum(are_titles), "row")
     note = f"{n_titles} of one cell read as column {section_column!r} of the rows below"
     return replace(table, columns=columns, rows=tuple(rows_with_title), notes=(*table.notes, note))

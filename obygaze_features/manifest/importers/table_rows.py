@@ -25,7 +25,7 @@ from obygaze_features.manifest.spans.headings import (
     FILM_COLUMNS,
     LABEL_COLUMNS,
     Headings,
-    names_of_heading,
+    meanings_of_heading,
 )
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain, without_zeros
@@ -65,48 +65,65 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     """Leave out the rows of a table that are no clips: sums, remarks, rows that cannot be read.
 
     In a table with starts, a row without a start is left out if it
-    - is a sum;
-    - is a remark: it has no label, and either is a single cell or comes after the last clip;
+    - has only cells that say no, such as checkboxes that were copied down;
     - has neither times nor a film that can be read;
-    - has only cells that say no, such as checkboxes that were copied down.
+    - is a sum;
+    - is a remark: it has no label, and either is a single cell or comes after the last clip.
     A sum may also have numbers in the place of times. It is left out if it is one of the last rows, and has
     no label while other rows have labels.
     """
     rows = [row for row in table.rows if not row.is_empty]
-    are_sums = [_is_sum(row) for row in rows]
     # Sums do not count when the content of columns is told, as a sum may have numbers in all of them.
-    body = replace(table, rows=tuple(row for row, is_sum in zip(rows, are_sums, strict=True) if not is_sum))
-    times = _columns_of_times(body, words)
-    starts = _columns_of_starts(times)
-    labels = _columns_of_labels(body, headings, words)
-    are_timed = [_has_time(row, starts) for row in rows]
-    has_times = any(are_timed)
+    rows_but_sums = tuple(row for row in rows if not _is_sum(row))
+    columns = _columns_of_spans(replace(table, rows=rows_but_sums), headings, words)
+    are_timed = [_has_time(row, columns.starts) for row in rows]
     timed_numbers = [number for number, is_timed in enumerate(are_timed) if is_timed]
     last_timed = max(timed_numbers, default=len(rows))
-    have_labels = any(_has_label(row, labels, words) for row in body.rows)
+    have_labels = any(_has_label(row, columns.labels, words) for row in rows_but_sums)
     left_out = []
     for number, row in enumerate(rows):
-        reason = ""
-        if has_times and not are_timed[number]:
-            can_be_remark = number > last_timed or len(_filled_cells(row)) == 1
-            has_label_or_time = _has_cell(row, labels) or _has_doubtful_time(row, times)
-            if _says_only_no(row):
-                reason = "without times, and nothing but marks of no"
-            elif _is_unreadable_row(row, starts):
-                reason = "times and film cannot be read"
-            elif are_sums[number]:
-                reason = "a sum"
-            elif can_be_remark and not has_label_or_time:
-                reason = "a remark, without times"
+        lacks_time = any(are_timed) and not are_timed[number]
+        is_one_of_the_last = number >= len(rows) - LAST_ROWS
+        if lacks_time:
+            reason = _why_no_clip(row, columns, is_after_last_clip=number > last_timed)
+        elif have_labels and is_one_of_the_last and _is_sum(row):
+            reason = "" if _has_label(row, columns.labels, words) else "a sum"
         else:
-            is_one_of_the_last = number >= len(rows) - LAST_ROWS
-            if are_sums[number] and is_one_of_the_last and have_labels:
-                reason = "" if _has_label(row, labels, words) else "a sum"
+            reason = ""
         if reason:
             left_out.append(LeftOut(row, reason))
     table = _without_rows(table, left_out)
     others = _rows_of_other_kinds(table, words)
     return ClipRows(_without_rows(table, others), (*left_out, *others))
+
+
+class _SpanColumns(NamedTuple):
+    """The columns of a table that hold times, starts (some of those of times) and labels."""
+
+    times: list[str]
+    starts: list[str]
+    labels: list[str]
+
+
+def _columns_of_spans(table: Table, headings: Headings, words: LabelWords) -> _SpanColumns:
+    """Find the columns of times, starts and labels of a table, by their headings or their cells."""
+    times = _columns_of_times(table, words)
+    return _SpanColumns(times, _columns_of_starts(times), _columns_of_labels(table, headings, words))
+
+
+def _why_no_clip(row: Row, columns: _SpanColumns, *, is_after_last_clip: bool) -> str:
+    """Return why a row without a start is no clip, in a table of rows with starts; "" if it may be one."""
+    is_single_cell = len(_filled_cells(row)) == 1
+    has_label_or_time = _has_cell(row, columns.labels) or _has_doubtful_time(row, columns.times)
+    if _says_only_no(row):
+        return "without times, and nothing but marks of no"
+    if _is_unreadable_row(row, columns.starts):
+        return "times and film cannot be read"
+    if _is_sum(row):
+        return "a sum"
+    if (is_after_last_clip or is_single_cell) and not has_label_or_time:
+        return "a remark, without times"
+    return ""
 
 
 def _without_rows(table: Table, left_out: Sequence[LeftOut]) -> Table:
@@ -141,7 +158,7 @@ def _is_column_of_kinds(table: Table, column: str) -> bool:
 
 def _means_labels(kind: str) -> bool:
     """Return whether the name of a kind of rows is a word for levels or concepts."""
-    return not {"level", "concepts"}.isdisjoint(names_of_heading(kind))
+    return not {"level", "concepts"}.isdisjoint(meanings_of_heading(kind))
 
 
 def _kinds_without_labels(table: Table, kind_column: str, value_column: str, words: LabelWords) -> set[str]:
@@ -253,7 +270,7 @@ def _columns_of_starts(time_columns: Sequence[str]) -> list[str]:
     start, _ = TIMES
     if start in time_columns:
         return [start]
-    headed_as_starts = [column for column in time_columns if start in names_of_heading(column)]
+    headed_as_starts = [column for column in time_columns if start in meanings_of_heading(column)]
     if headed_as_starts:
         return headed_as_starts[:1]
     return list(time_columns)
@@ -314,7 +331,7 @@ def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
     """
     films = []
     for column in row.cells:
-        is_headed_as_film = "movie" in names_of_heading(column)[:1]
+        is_headed_as_film = "movie" in meanings_of_heading(column)[:1]
         if is_headed_as_film or column in FILM_COLUMNS:
             films.append(column)
     if not starts or not films:

@@ -16,7 +16,7 @@ from obygaze_features.manifest.importers.column_contents import (
 )
 from obygaze_features.manifest.importers.proposal import END, START, UNKNOWN_HEADING
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns
-from obygaze_features.manifest.spans.headings import DURATION, names_of_heading, seconds_of_unit
+from obygaze_features.manifest.spans.headings import DURATION, meanings_of_heading, seconds_of_unit
 from obygaze_features.manifest.spans.instant import FRAME_CODE
 
 _RATE = re.compile(
@@ -58,7 +58,7 @@ class TimeColumns:
             if not self._unread.has_column_for(name):
                 self._unread.propose(name, [column])
         shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
-        self._proposal.unread_contents.append(f"times ({shown})")
+        self._proposal.must_be_read.append(f"times ({shown})")
         self._propose_rate(list(columns.values()))
 
     def _propose_rate(self, columns: Sequence[str]) -> None:
@@ -70,8 +70,8 @@ class TimeColumns:
         if self._file.reading.rate is not None:
             return
         frames = self._frame_numbers(columns)
-        are_frames = any(seconds_of_unit(column) == 0 for column in columns)
-        if not frames and not are_frames:
+        has_frames_as_unit = any(seconds_of_unit(column) == 0 for column in columns)
+        if not frames and not has_frames_as_unit:
             return
         written_rate = self._written_rate()
         if written_rate:
@@ -89,7 +89,7 @@ class TimeColumns:
             for cell in self._cells[column]:
                 code = FRAME_CODE.fullmatch(cell)
                 if code is not None:
-                    frame_numbers.append(int(code[6]))
+                    frame_numbers.append(int(code["frames"]))
         return frame_numbers
 
     def _written_rate(self) -> str:
@@ -105,6 +105,10 @@ class TimeColumns:
 
     def _columns_of_times(self) -> dict[str, str]:
         """Find the columns of times, by their headings and by the times themselves.
+
+        They are, in this order: a pair of headings of starts and ends; a column of ranges; without a heading
+        of starts, two columns in which the cells of one come before those of the other; else the column of
+        starts with the first column that can hold its ends.
 
         Returns
         -------
@@ -165,7 +169,7 @@ class TimeColumns:
 
     def _headed_times_of(self, name: str) -> list[str]:
         """Return the unread columns of times whose heading most likely means the manifest's column `name`."""
-        headed = [column for column in self._unread.remaining if name in names_of_heading(column)[:1]]
+        headed = [column for column in self._unread.remaining if name in meanings_of_heading(column)[:1]]
         return [column for column in headed if self._unread.is_of_times(column)]
 
     def _can_be_times(self, column: str) -> bool:
@@ -228,16 +232,14 @@ class TimeColumns:
 
     def _propose_single_time_column(self) -> None:
         """Propose the only column of times as starts or as ends, and ask the person for the other one."""
-        for name in (START, END):
-            other = END if name == START else START
-            column = name
-            if not self._unread.has_column_for(name):
-                column = self._unread.column_meant_as(name, self._can_be_times)
+        for name, other in ((START, END), (END, START)):
+            is_known = self._unread.has_column_for(name)
+            column = name if is_known else self._unread.column_meant_as(name, self._can_be_times)
             if column and not self._unread.has_column_for(other):
-                if column != name:
+                if not is_known:
                     self._unread.propose(name, [column])
                 self._proposal.columns[other] = [UNKNOWN_HEADING]
-                self._proposal.unread_contents.append(f"times ({column!r}), and no column {other}")
+                self._proposal.must_be_read.append(f"times ({column!r}), and no column {other}")
                 self._proposal.doubts.append(
                     f"--column {other}=HEADING, or --column {DURATION}=HEADING, says where spans end"
                 )

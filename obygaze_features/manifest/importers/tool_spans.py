@@ -20,7 +20,7 @@ from obygaze_features.manifest.spans.instant import is_short
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import name_hint, plain
 from obygaze_features.manifest.spans.record import RawSpan
-from obygaze_features.manifest.spans.roles import CONCEPTS, LABELS, LEFT, LEVELS, TEXT, TierRoles
+from obygaze_features.manifest.spans.roles import CONCEPTS, LABELS, LEVELS, NOT_READ, TEXT, TierRoles
 from obygaze_features.manifest.spans.sources import SOURCES, SpanSource
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import (
@@ -48,7 +48,8 @@ APART: Final = ("subject", "observation")
 """Columns that keep two spans of the same times apart: who is seen, and the sitting of an annotator."""
 
 MOST_ADDITIONS: Final = 50
-"""How often each level and concept of a file may be looked at to find those that belong together."""
+"""How often, on average, each level and concept of a file may be looked at to find those that belong
+together. More are needed only if very many spans have the same times and annotator."""
 
 NO_CONCEPTS: Final = frozenset[str]()
 
@@ -65,6 +66,10 @@ class MarkedSpan:
     level: str = ""
     text: str = ""
     concepts: list[str] = field(default_factory=list)
+
+
+_UnperceivedBy = dict[tuple[str, ...], dict[str, str]]
+"""Modalities that a model perceives -> concept that it cannot perceive -> the reason."""
 
 
 class ToolSpans:
@@ -112,7 +117,7 @@ class ToolSpans:
         for number, mark in enumerate(consumed(marked), start=1):
             extras = _extras(mark, has_text=has_text, has_tier=has_tier, has_model_output=has_model_output)
             clip = self._clip(file, mark, number, extras)
-            reason = self._repetition(file, mark, clip)
+            reason = self._why_repeated(file, mark, clip)
             if reason:
                 file.account.leave_out(mark.raw.where, reason)
             else:
@@ -149,7 +154,7 @@ class ToolSpans:
         labelled_records = []
         n_left: Counter[str] = Counter()
         for record in records:
-            if self._role(source, record) in {TEXT, LEFT}:
+            if self._role(source, record) in {TEXT, NOT_READ}:
                 n_left[record.tier] += record.n_records
                 continue
             if record.refusal:
@@ -166,7 +171,9 @@ class ToolSpans:
         """
         source = SOURCES[file.account.kind]
         added_records = [record for record in records if record.is_added_column]
-        text_columns = {record.tier for record in added_records if self._role(source, record) in {TEXT, LEFT}}
+        text_columns = {
+            record.tier for record in added_records if self._role(source, record) in {TEXT, NOT_READ}
+        }
         file.account.note_unread("column", sorted(text_columns))
         return [record for record in records if not record.is_added_column or record.tier not in text_columns]
 
@@ -177,29 +184,44 @@ class ToolSpans:
         """
         codebook = self._words.codebook
         names = spellings_of(codebook.concepts)
-        n_answers: Counter[str] = Counter()
-        perceivable = []
-        counted_places = set[str]()
-        unperceived_by: dict[tuple[str, ...], dict[str, str]] = {}  # few machines answer of many clips
+        answers = [span for span in spans if isinstance(span, Answered)]
+        # Few machines answer of many clips, so that this is found out once for what each machine perceives.
+        unperceived_by: _UnperceivedBy = {}
+        for answer in answers:
+            if answer.perceives not in unperceived_by:
+                unperceived_by[answer.perceives] = unperceived(codebook, answer.perceives)
+        self._note_unperceived_answers(file, answers, unperceived_by)
+        result: list[RawSpan] = []
         for span in spans:
-            if not isinstance(span, Answered):
-                perceivable.append(span)
+            if isinstance(span, Answered) and span.role == CONCEPTS and span.text:
+                not_perceived = unperceived_by[span.perceives]
+                marked = span.text.split(";")
+                perceived = [name for name in marked if names.get(plain(name)) not in not_perceived]
+                result.append(replace(span, text=";".join(perceived)))
+            else:
+                result.append(span)
+        return result
+
+    def _note_unperceived_answers(
+        self, file: SpanFile, answers: Sequence[Answered], unperceived_by: "_UnperceivedBy"
+    ) -> None:
+        """Note how many answers are on concepts that the model cannot perceive, with the reasons.
+
+        The answers of a model on one clip have one place (`where`), and are several spans; they count once.
+        """
+        names = spellings_of(self._words.codebook.concepts)
+        n_answers_of_reason: Counter[str] = Counter()
+        counted_places = set[str]()
+        for answer in answers:
+            if answer.where in counted_places:
                 continue
-            if span.perceives not in unperceived_by:
-                unperceived_by[span.perceives] = unperceived(codebook, span.perceives)
-            reason_of = unperceived_by[span.perceives]
-            if span.where not in counted_places:
-                counted_places.add(span.where)
-                asked_concepts = [names.get(plain(name), "") for name in span.probabilities("concept")]
-                n_answers.update(reason_of[name] for name in asked_concepts if name in reason_of)
-            if span.role == CONCEPTS and span.text:
-                marked = [name for name in span.text.split(";") if names.get(plain(name)) not in reason_of]
-                span = replace(span, text=";".join(marked))  # noqa: PLW2901
-            perceivable.append(span)
-        if n_answers:
-            reasons = [f"{reason} ({counted(n, 'answer')})" for reason, n in n_answers.items()]
+            counted_places.add(answer.where)
+            reason_of = unperceived_by[answer.perceives]
+            asked_concepts = [names.get(plain(name), "") for name in answer.probabilities("concept")]
+            n_answers_of_reason.update(reason_of[name] for name in asked_concepts if name in reason_of)
+        if n_answers_of_reason:
+            reasons = [f"{reason} ({counted(n, 'answer')})" for reason, n in n_answers_of_reason.items()]
             file.account.note(f"answers that do not count: {'; '.join(reasons)}")
-        return perceivable
 
     def _role(self, source: SpanSource, record: RawSpan) -> str:
         """Return what the tier of a record holds, such as levels, concepts or texts."""
@@ -208,9 +230,10 @@ class ToolSpans:
     def _divide_by_role(
         self, file: SpanFile, spans: Sequence[RawSpan]
     ) -> tuple[list[MarkedSpan], list[RawSpan]]:
-        """Divide spans by what their texts are: levels, concepts, or other texts.
+        """Divide spans by the role of their tier: levels, concepts, labels of both, or texts.
 
-        Spans of tiers that are not imported, and a model's answers that are no level, are left out.
+        In a tier of labels, and in a model's answers, the codebook tells what a text is. Spans of tiers that
+        are not imported, and a model's answers that should be a level and are none, are left out.
 
         Returns
         -------
@@ -228,26 +251,27 @@ class ToolSpans:
         ambiguous_texts = set[str]()
         for span in spans:
             role = self._role(source, span)
-            labels = words.labels_of(span.text) if role == LABELS or are_model_answers else None
-            if role == LEFT:
-                account.leave_out(
-                    span.where, f"on tier {span.tier or source.tier!r}, which --tier does not name"
-                )
-            elif role == LEVELS and are_model_answers and not (labels and labels.level):
+            may_be_labels = role == LABELS or are_model_answers
+            labels = words.labels_of(span.text) if may_be_labels else None  # None for a text without labels
+            has_level = labels is not None and labels.level != ""
+            if role == NOT_READ:
+                tier = span.tier or source.tier
+                account.leave_out(span.where, f"on tier {tier!r}, which --tier does not name")
+            elif role == LEVELS and are_model_answers and not has_level:
                 account.leave_out(
                     span.where, f"{span.text!r:.40} is no level of codebook {words.codebook.name!r}"
                 )
             elif role == LEVELS:
                 marked.append(MarkedSpan(span, self._movie(file, span), level=span.text))
-            elif role == CONCEPTS or (labels and not labels.level):
+            elif role == CONCEPTS or (labels is not None and not has_level):
                 concepts.append(span)
-            elif labels:
+            elif labels is None:
+                marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
+            else:
                 if labels.level in words.ambiguous_levels:
                     ambiguous_texts.add(span.text)
                 movie = self._movie(file, span)
                 marked.append(MarkedSpan(span, movie, labels.level, concepts=list(labels.concepts)))
-            else:
-                marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
         for text in sorted(ambiguous_texts):
             account.note(f"{text!r} is a level and a concept, read as the level: give --tier")
         return marked, concepts
@@ -379,8 +403,11 @@ class ToolSpans:
                 extras=extras,
             )
 
-    def _repetition(self, file: SpanFile, marked: MarkedSpan, clip: Clip) -> str:
+    def _why_repeated(self, file: SpanFile, marked: MarkedSpan, clip: Clip) -> str:
         """Return why a clip is left out, if an earlier clip says the same of its span; "" for a new one.
+
+        Clips are compared if they have one key: the film, annotator, times, subject and observation; the kind
+        of judgement; and that both have a level, or else equal concepts and texts.
 
         Raises
         ------
@@ -396,12 +423,13 @@ class ToolSpans:
             statement = (clip.level, concepts, clip.extras.get("text", ""))
         # Blind judgements, later decisions and the like may differ from others of the same span.
         kind_of_judgement = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
-        key = (*span_of(clip), *kind_of_judgement, *statement)
+        key = (*key_of_annotated_span(clip), *kind_of_judgement, *statement)
         where = marked.raw.where
         first, first_file, first_where = self._first_clips.setdefault(key, (clip, file, where))
         is_first = first is clip
-        is_text_of_same_file = first_file is file and not marked.level
-        if is_first or is_text_of_same_file or marked.raw.cells.get("clip_id"):
+        is_text_of_same_file = first_file is file and not marked.level  # a text may be there twice
+        has_own_id = bool(marked.raw.cells.get("clip_id"))
+        if is_first or is_text_of_same_file or has_own_id:
             return ""
         earlier = f"{first_where} of {first_file.path.name}"
         if first.level != clip.level or set(first.concepts) != set(clip.concepts):
@@ -416,7 +444,7 @@ class ToolSpans:
         return f"the same as {earlier}"
 
 
-def span_of(clip: Clip) -> tuple[object, ...]:
+def key_of_annotated_span(clip: Clip) -> tuple[object, ...]:
     """Return a key that is equal for two clips if one annotator labelled the same span in both.
 
     It holds the film, the annotator, and the times, or the id of a clip without times, which is a whole file.
@@ -474,10 +502,12 @@ def _extras(marked: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_out
         extras["tier"] = marked.raw.tier
     people_tier = PeopleTier.parse(marked.raw.tier)
     if people_tier and people_tier.how:
-        extras[HOW] = people_tier.how
-    declared = seen_score_of_tier(marked.raw.tier)
-    if declared or has_model_output:
-        extras[SEEN_SCORE] = declared or "1"
+        extras[HOW] = people_tier.how  # blind, or in sight of the model's score
+    seen_score = seen_score_of_tier(marked.raw.tier)
+    if seen_score:
+        extras[SEEN_SCORE] = seen_score
+    elif has_model_output:
+        extras[SEEN_SCORE] = "1"
     return extras
 
 
@@ -550,25 +580,26 @@ def _left_tiers(n_left: Counter[str]) -> Iterator[str]:
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
     """Yield notices on a model's questions whose label the codebook does not have, and on missing questions.
 
-    A question is `level:NAME` or `concept:NAME`. It is missing if no clip has an answer on a concept of the
-    codebook.
+    A question is `level:NAME` or `concept:NAME`. The question on a concept of the codebook is missing if no
+    clip has an answer to it, although there are answers on other concepts, known or not.
     """
     codebook = words.codebook
-    labels = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
+    label_of_spelling = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
     questions = sorted({question for answer in answers for question in answer.answers})
     unknown = []
     asked_concepts = set()
     for question in questions:
         kind, _, name = question.partition(":")
-        label = labels[kind].get(plain(name))
+        label = label_of_spelling[kind].get(plain(name))
         if label is None:
-            unknown.append(f"{kind}:{name}")
-        if kind == "concept":
+            unknown.append(question)
+        elif kind == "concept":
             asked_concepts.add(label)
     if unknown:
         what = counted(len(unknown), "question")
         yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
-    if not asked_concepts:
+    has_questions_on_concepts = any(question.startswith("concept:") for question in questions)
+    if not has_questions_on_concepts:
         return
     perceives = sorted({name for answer in answers for name in answer.perceives})
     reason_of = unperceived(codebook, perceives)

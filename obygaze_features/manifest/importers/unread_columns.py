@@ -23,7 +23,7 @@ from obygaze_features.manifest.importers.word_guesses import (
     legend_rows,
     listed_parts,
 )
-from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading, names_of_heading
+from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading, meanings_of_heading
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import SpanFile
@@ -66,6 +66,19 @@ class UnreadColumns:
     def __init__(
         self, file: SpanFile, layout: Layout, read: Iterable[str], words: LabelWords, annotator: str
     ) -> None:
+        """Find the columns that are not among `read`, the columns that the import reads.
+
+        Parameters
+        ----------
+        file, layout
+            The file, and its table with the titles above it.
+        read
+            The columns that are read, by their names in the table.
+        words
+            The words of labels that the codebook has.
+        annotator
+            The annotator's name from the person's option; "" if it is not given.
+        """
         self.file = file
         self.table = layout.table
         self.titles = layout.titles
@@ -89,7 +102,7 @@ class UnreadColumns:
 
         Where guesses differ, the table's legend goes before the spelling of its cells and headings.
         """
-        words = self.known_words.with_guesses()
+        words = self.known_words.with_guesses()  # translations only
         legend = [*self.titles, *legend_rows(self.file.other_sheets)]
         guesses = explained_words(legend, self.table.columns, words)
         for column, cells in self.cells.items():
@@ -148,7 +161,7 @@ class UnreadColumns:
         ranked = []
         for column in self.remaining:
             # A heading may mean several of a manifest's columns, the likeliest first.
-            meanings = names_of_heading(column)
+            meanings = meanings_of_heading(column)
             if name in meanings and fits(column):
                 # Of equally likely headings a whole one, such as `Film`, comes before `Film (my list)`.
                 is_inexact = not _is_exact(column, name)
@@ -255,7 +268,7 @@ def value_in_titles(titles: Iterable[Sequence[str]], name: str) -> str:
     return ""
 
 
-def meanings_of_numbers(cells: Sequence[str], levels: Sequence[str]) -> dict[str, str]:
+def levels_by_number(cells: Sequence[str], levels: Sequence[str]) -> dict[str, str]:
     """Return the level that each number means in a column of integers: they count levels from low to high.
 
     The lowest level is 0 if the column has a 0, else 1. Empty if a cell is no integer, or if its highest
@@ -263,7 +276,7 @@ def meanings_of_numbers(cells: Sequence[str], levels: Sequence[str]) -> dict[str
 
     Examples
     --------
-    >>> meanings_of_numbers(["0", "2"], ["EN", "HN", "S"]), meanings_of_numbers(["3", "1"], ["EN", "HN", "S"])
+    >>> levels_by_number(["0", "2"], ["EN", "HN", "S"]), levels_by_number(["3", "1"], ["EN", "HN", "S"])
     ({'0': 'EN', '1': 'HN', '2': 'S'}, {'1': 'EN', '2': 'HN', '3': 'S'})
     """
     numbers = whole_numbers(cells)

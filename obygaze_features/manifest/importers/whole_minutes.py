@@ -38,9 +38,9 @@ def with_minutes_as_typed(table: Table) -> Table:
     """
     columns = [name for name in (START, END, DURATION) if name in table.columns]
     suspects = [name for name in columns if _has_whole_minutes_only(cells_of(table, name))]
-    wrong_columns = _columns_too_long(table, columns, suspects)
-    if wrong_columns:
-        return _as_minutes_and_seconds(table, wrong_columns)
+    typed_as_minutes = _columns_too_long(table, columns, suspects)
+    if typed_as_minutes:
+        return _as_minutes_and_seconds(table, typed_as_minutes)
     for name in columns:
         _refuse_both_ways_of_typing(table, name)
     return table
@@ -48,6 +48,9 @@ def with_minutes_as_typed(table: Table) -> Table:
 
 def _columns_too_long(table: Table, columns: Sequence[str], suspects: Sequence[str]) -> list[str]:
     """Return the columns whose clocks cannot be hours and minutes, as spans or the film would be too long.
+
+    Durations of 1:30 would be spans of an hour and a half. So would spans from 1:30 to 3:00; and with spans
+    up to 95:00, or starts alone up to there, the film would last four days.
 
     Parameters
     ----------
@@ -126,8 +129,8 @@ def _refuse_both_ways_of_typing(table: Table, name: str) -> None:
             with_seconds.append(cell)
         elif seconds_in([cell])[0] >= BEYOND_FILMS_S:
             too_late.append(cell)
-    have_hours = all(cell.count(":") == 2 for cell in with_seconds)
-    if too_late and with_seconds and have_hours:
+    are_with_hours = all(cell.count(":") == 2 for cell in with_seconds)  # h:mm:ss
+    if too_late and with_seconds and are_with_hours:
         raise ManifestError(
             f"{table.path}: column {name}: {too_late[0]} beside {with_seconds[0]}: some times were typed as "
             "m:ss, which a workbook keeps as h:mm, and others as h:mm:ss; write all as h:mm:ss "

@@ -142,7 +142,8 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     """Split the cells of a column into the words that they list.
 
     Cells are split at semicolons, line breaks and commas (`_divided_cell`). Other signs, such as `+`,
-    separate words only if each of these words is in the column more than once.
+    separate words only if each of these words is in the column more than once: of `look+body`, `body`,
+    `look`, the first cell has two words, and of `look+body`, `look`, each has one.
 
     Returns
     -------
@@ -229,7 +230,8 @@ def are_lists(listed: Sequence[Sequence[str]]) -> bool:
     for words in combinations:
         n_combinations_of.update(words)
     n_words = sum(len(parts) for parts in listed)
-    are_repeated = 3 * len(n_combinations_of) <= 2 * n_words
+    n_different_words = len(n_combinations_of)
+    are_repeated = 3 * n_different_words <= 2 * n_words  # each 1.5 times on average, or more often
     is_word_in_several = max(n_combinations_of.values()) > 1
     return are_repeated and len(combinations) > 2 and is_word_in_several
 

@@ -14,7 +14,7 @@ from obygaze_features.manifest.importers.column_contents import (
 )
 from obygaze_features.manifest.importers.columns import role_of_heading
 from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_LABEL
-from obygaze_features.manifest.importers.unread_columns import UnreadColumns, meanings_of_numbers
+from obygaze_features.manifest.importers.unread_columns import UnreadColumns, levels_by_number
 from obygaze_features.manifest.importers.word_guesses import label_near
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, columns_headed_by, without_name
 from obygaze_features.manifest.spans.names import plain, without_zeros
@@ -59,7 +59,7 @@ class WordProposals:
         columns = [column for column in levels if label_of_heading(column, self._words)]
         columns += self._proposal.columns.get("concepts", ())
         headings = [column for column in columns if are_marks(self._cells[column])]
-        for annotator in self._proposal.wide:
+        for annotator in self._proposal.annotators_with_columns:
             named_columns = columns_headed_by(annotator, self._table.columns)
             marked_columns = [column for column in named_columns if self._is_of_marks_by(annotator, column)]
             headings += [without_name(annotator, column) for column in marked_columns]
@@ -77,7 +77,7 @@ class WordProposals:
             *self._unread.read_levels(),
             *self._columns_of_annotators("level"),
         ]
-        unknown = Counter[str]()
+        n_rows_of_unknown = Counter[str]()
         n_known = 0
         for column in columns:
             if column in self._unread.mark_columns:
@@ -86,20 +86,31 @@ class WordProposals:
                 if self._is_known(cell):
                     n_known += 1
                 else:
-                    unknown[without_zeros(cell)] += 1
-        if not unknown:
+                    n_rows_of_unknown[without_zeros(cell)] += 1
+        if not n_rows_of_unknown:
             return
-        meanings = meanings_of_numbers(list(unknown), self._words.codebook.level_names)
-        if meanings and not n_known and not all(map(self._words.level_of, unknown)):
-            self._proposal.words |= meanings
-            self._proposal.unread_contents.append(f"levels as numbers ({', '.join(sorted(unknown))})")
-            lowest, *_, highest = meanings.items()
-            self._proposal.doubts.append(
-                f"if {lowest[0]} is {lowest[1]} and {highest[0]} is {highest[1]}; else change --word"
-            )
+        level_of_number = levels_by_number(list(n_rows_of_unknown), self._words.codebook.level_names)
+        have_guesses = all(map(self._words.level_of, n_rows_of_unknown))
+        if level_of_number and not n_known and not have_guesses:
+            self._propose_numbers(level_of_number, sorted(n_rows_of_unknown))
             return
-        is_proposed = bool(self._proposal.columns.get("level") or self._proposal.wide)
-        self._propose_words(self._unknown_words_of_levels(unknown), is_proposed=is_proposed)
+        is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
+        self._propose_words(self._unknown_words_of_levels(n_rows_of_unknown), is_proposed=is_proposed)
+
+    def _propose_numbers(self, level_of_number: Mapping[str, str], numbers: Sequence[str]) -> None:
+        """Propose numbers as levels, and ask the person whether they count from low to high.
+
+        Parameters
+        ----------
+        level_of_number
+            Number -> level, from low to high.
+        numbers
+            The numbers that the table has.
+        """
+        self._proposal.words |= level_of_number
+        self._proposal.must_be_read.append(f"levels as numbers ({', '.join(numbers)})")
+        lowest, *_, highest = [f"{number} is {level}" for number, level in level_of_number.items()]
+        self._proposal.doubts.append(f"if {lowest} and {highest}; else change --word")
 
     def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
         """Count the unknown words of cells of levels, which may hold concepts too.
@@ -127,7 +138,7 @@ class WordProposals:
                 words.update(self._unknown_marks(column))
             else:
                 words.update(self._unknown_concepts(column))
-        is_proposed = bool(self._proposal.columns.get("concepts") or self._proposal.wide)
+        is_proposed = bool(self._proposal.columns.get("concepts") or self._proposal.annotators_with_columns)
         self._propose_words(words, is_proposed=is_proposed)
 
     def _columns_of_concepts(self) -> list[str]:
@@ -161,7 +172,7 @@ class WordProposals:
             `level` or `concepts`.
         """
         columns = []
-        for name in (*self._proposal.wide, *self._headings.wide):
+        for name in (*self._proposal.annotators_with_columns, *self._headings.wide):
             for column in columns_headed_by(name, self._table.columns):
                 heading = without_name(name, column)
                 if role_of_heading(heading) == role and not label_of_heading(heading, self._words):
@@ -181,7 +192,7 @@ class WordProposals:
         """
         texts = [text for text, _ in words.most_common()]
         guesses = {text: self._words.level_of(text) or self._words.concept_of(text) for text in texts}
-        has_proposal = is_proposed or bool(self._proposal.unread_contents) or any(guesses.values())
+        has_proposal = is_proposed or bool(self._proposal.must_be_read) or any(guesses.values())
         are_reported_by_line = not has_proposal and words.total() <= SHOWN_PROBLEMS
         if not texts or are_reported_by_line:
             return
@@ -202,8 +213,8 @@ class WordProposals:
             self._proposal.doubts.append(f"mistyped, it seems: {shown}; else change --word")
         if unexplained:
             self._ask_for_words(words, unexplained)
-        elif not self._proposal.unread_contents:
-            self._proposal.unread_contents.append(f"labels in other words ({_shown_words(words, texts)})")
+        elif not self._proposal.must_be_read:
+            self._proposal.must_be_read.append(f"labels in other words ({_shown_words(words, texts)})")
 
     def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
         """Add to the proposal that the person has to say what some words mean.
@@ -217,7 +228,7 @@ class WordProposals:
         """
         codebook = self._words.codebook
         shown = _shown_words(words, unexplained)
-        self._proposal.unread_contents.append(
+        self._proposal.must_be_read.append(
             f"words that the codebook {codebook.name!r} does not have ({shown})"
         )
         labels = ", ".join([*codebook.level_names, *codebook.concept_names])
@@ -241,7 +252,7 @@ class WordProposals:
                 cell = row.cells[column].strip()
                 if is_unreadable(cell):
                     places.setdefault(cell, f"line {row.line}, column {column}")
-        if not places or not self._proposal.unread_contents:
+        if not places or not self._proposal.must_be_read:
             return
         for cell, place in places.items():
             self._proposal.words[cell] = ""
@@ -252,7 +263,7 @@ class WordProposals:
         columns: list[str] = []
         for role in LABEL_COLUMNS:
             columns += self._proposal.columns.get(role, ())
-        for annotator in self._proposal.wide:
+        for annotator in self._proposal.annotators_with_columns:
             columns += columns_headed_by(annotator, self._table.columns)
         return columns
 

@@ -89,8 +89,12 @@ class Account:
         After `MOST_NOTES` notes, one more says that there are others.
         """
         for note in notes:
-            if note and note not in self.notes and len(self.notes) <= MOST_NOTES:
-                self.notes.append(note if len(self.notes) < MOST_NOTES else "and more, which is not listed")
+            if not note or note in self.notes:
+                continue
+            if len(self.notes) < MOST_NOTES:
+                self.notes.append(note)
+            elif len(self.notes) == MOST_NOTES:
+                self.notes.append("and more, which is not listed")
 
     def note_unread(self, noun: str, names: Iterable[str]) -> None:
         """Add a note on the parts of records that are not read, if there are any.

@@ -24,14 +24,16 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
     unread: list[str] = []
     cut: list[str] = []
     for name, video in _database(file).items():
-        length_s = _length_s(object_of(video))
+        video_length_s = _length_s(object_of(video))
+        # A video that is no object counts as one empty annotation, so that it is left out with a reason.
         annotations = objects_of(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, annotation in enumerate(annotations, start=1):
             unread += [key for key in annotation if key not in READ_KEYS]
             where = f"{name:.60}, annotation {n}"
-            span = _span(where, name, annotation, length_s)
-            if not span.reason and _times(annotation)[1] > length_s + SLACK_S:
-                cut.append(f"{where}: cut at the end of its video, {length_s:g} s")
+            span = _span(where, name, annotation, video_length_s)
+            _, end_s = _times(annotation)
+            if not span.reason and end_s > video_length_s + SLACK_S:
+                cut.append(f"{where}: cut at the end of its video, {video_length_s:g} s")
             yield span
     file.account.note_unread("key", unread)
     if cut:

@@ -164,14 +164,18 @@ def read_answers(file: SpanFile) -> Iterator[RawSpan]:
         if is_only_level_denied:
             yield replace(clip, reason="no level: the only one that was asked of is not there")
             continue
-        concept_probabilities = clip.probabilities("concept")
-        concepts = ";".join(name for name, p in concept_probabilities.items() if p >= LEAST_PROBABILITY)
-        span_id = " of ".join(clip.key)
+        affirmed_concepts = [
+            name
+            for name, probability in clip.probabilities("concept").items()
+            if probability >= LEAST_PROBABILITY
+        ]
+        id_of_level = " of ".join(clip.key)  # the span of concepts names that of its level as its parent
         if levels:
-            yield replace(clip, text=clip.level, tier="level", span_id=span_id)
-        if concepts or not levels:
+            yield replace(clip, text=clip.level, tier="level", span_id=id_of_level)
+        if affirmed_concepts or not levels:
             # The role says that the text is concepts, so that unknown ones are refused.
-            yield replace(clip, text=concepts, tier="concepts", parent_ids=(span_id,), role="concepts")
+            concepts = ";".join(affirmed_concepts)
+            yield replace(clip, text=concepts, tier="concepts", parent_ids=(id_of_level,), role="concepts")
 
 
 def _note_models(file: SpanFile, clips: Sequence[Answered]) -> None:
@@ -208,7 +212,7 @@ def _answered_clip(where: str, value: Any) -> Answered:
         return Answered(where, reason=NO_ANSWERS)
     cells = {}
     for name, column in COLUMN_OF_KEY.items():
-        is_text_or_number = type(value.get(name)) in {str, int}  # not so true and false
+        is_text_or_number = type(value.get(name)) in {str, int}  # `isinstance` takes true for a number
         if is_text_or_number:
             cells[column] = composed(one_line(str(value[name])))
     answers, reason = _probabilities(value["answers"])
@@ -220,13 +224,14 @@ def _answered_clip(where: str, value: Any) -> Answered:
     cells["perceives"] = ";".join(perceives)
     if not cells.get("clip_id") or not cells.get("movie"):
         reason = "no clip_id or no movie"
+    have_no_times = all(value.get(name) in (None, "") for name in ("start_s", "end_s"))
     return Answered(
         where,
-        number(value.get("start_s")),
-        number(value.get("end_s")),
+        start_s=number(value.get("start_s")),
+        end_s=number(value.get("end_s")),
         cells=cells,
         reason=reason,
-        is_whole_file=all(value.get(name) in (None, "") for name in ("start_s", "end_s")),
+        is_whole_file=have_no_times,
         answers=answers,
         perceives=perceives,
     )
@@ -241,24 +246,29 @@ def _perceives(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
-    """Read the answers to all questions on a clip; the first one that is unclear is the reason."""
+    """Read the answers to all questions on a clip; the first one that is unclear is the reason.
+
+    The question `level` asks which level it is, and its answer gives the probabilities of several. All other
+    questions, `level:NAME` and `concept:NAME`, ask for one probability.
+    """
     probabilities: dict[str, float] = {}
     reasons = []
-    plain_names = set[str]()
+    answered = set[str]()  # questions on one label each, as `plain` writes them
     for question, answer in answers.items():
         kind, _, name = question.partition(":")
-        if kind not in {"level", "concept"} or (question != "level" and not name):
+        is_known = question == "level" or (kind in {"level", "concept"} and name != "")
+        if not is_known:
             reasons.append(f"question {question!r:.40}: expected level, level:NAME or concept:NAME")
             continue
-        values = _levels(answer) if question == "level" else {question: _probability(answer)}
-        if not values or any(math.isnan(p) for p in values.values()):
+        probability_of = _levels(answer) if question == "level" else {question: _probability(answer)}
+        if not probability_of or any(math.isnan(p) for p in probability_of.values()):
             reasons.append(f"{question} refused or unclear")
             continue
-        for plain_name in map(plain, values):
-            if plain_name in plain_names:
+        for question_on_label in map(plain, probability_of):
+            if question_on_label in answered:
                 reasons.append(f"{question} is answered twice")
-            plain_names.add(plain_name)
-        probabilities.update(values)
+            answered.add(question_on_label)
+        probabilities.update(probability_of)
     return _Probabilities(probabilities, reasons[0] if reasons else "")
 
 

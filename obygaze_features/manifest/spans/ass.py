@@ -19,23 +19,28 @@ _USUAL_SPEED = re.compile(r"\s*+(?:100(?:[.,]0*)?)?\s*+")
 
 
 def read_ass(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the dialogue of ASS or SSA, without drawings and comments."""
+    """Yield the dialogue of ASS or SSA, without drawings and comments.
+
+    Lines are `key: value`. A line `[NAME]` begins a section, and `Format:` names the columns of the events.
+    """
     columns = list(COLUMNS)
     section = EVENTS
     for number, line in enumerate(file.lines, start=1):
         key, _, value = line.partition(":")
         key = key.strip().lower()
+        is_remark = line.strip().startswith((";", "!"))
         if key.startswith("["):
             section = key
         elif key == "format":
             names = [name.strip().lower() for name in value.split(",")]
-            if {"start", "end", "text"} <= set(names):  # else it is the format of styles
+            is_format_of_events = {"start", "end", "text"} <= set(names)  # else it is of styles
+            if is_format_of_events:
                 columns = names[: names.index("text") + 1]  # the text is the rest of the line
         elif key == "dialogue":
             yield _dialogue(f"line {number}", value, columns, section)
         elif key == "timer" and not _USUAL_SPEED.fullmatch(value):
             file.account.note(f"line {number}: Timer {one_line(value)}: a speed that is not applied")
-        elif section == EVENTS and line.strip() and line.strip()[0] not in ";!":
+        elif section == EVENTS and line.strip() and not is_remark:
             # An event of another kind, such as a comment or a picture.
             yield RawSpan(f"line {number}", reason=f"a {key or 'line of no kind':.20}")
 

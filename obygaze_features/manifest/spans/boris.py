@@ -71,30 +71,35 @@ class Observation:
 
     Attributes
     ----------
-    lengths
+    lengths_of_media
         A list of media as a row writes it, `a.mp4;b.mp4` -> the list of their lengths in seconds as that row
         writes it, `10;12.5`. All rows should write the same list.
     """
 
     name: str
-    lengths: dict[str, str] = field(default_factory=dict)
+    lengths_of_media: dict[str, str] = field(default_factory=dict)
 
 
 def read_boris(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the state events of BORIS: aggregated ones, or tabular ones whose START and STOP are paired."""
+    """Yield the state events of BORIS.
+
+    A row of a table of aggregated events is an event with its start and stop. In a table of tabular events,
+    two rows are one: START and STOP, which are paired here.
+    """
     records = file.records(("Behavior",))
     is_aggregated = file.has_columns(AGGREGATED)
+    needed_columns = AGGREGATED if is_aggregated else TABULAR[:2]
     facts_above = _facts_above_table(records[0])
-    events = tool_table(file, AGGREGATED if is_aggregated else TABULAR[:2], records)
+    table = tool_table(file, needed_columns, records)
     del records  # to free memory: they take as much as the table
-    if OFFSET not in events.columns and not facts_above[OFFSET]:  # as in versions before 8.22.17
+    if OFFSET not in table.columns and not facts_above[OFFSET]:  # as in versions before 8.22.17
         file.account.note(f"no {OFFSET}: where an observation has one in BORIS, its times are moved by it")
-    rows = tuple(_with_media_cells(file, row, facts_above) for row in events.rows)
-    events = dataclasses.replace(events, rows=rows)
-    media = _media(file, events.rows)
-    label_columns = added_label_columns(file, events)
-    read_events = _aggregated(file, events) if is_aggregated else _paired(file, events)
-    for event in read_events:
+    rows = tuple(_with_media_cells(file, row, facts_above) for row in table.rows)
+    table = dataclasses.replace(table, rows=rows)
+    media = _media(file, table.rows)
+    label_columns = added_label_columns(file, table)
+    events = _aggregated(file, table) if is_aggregated else _paired(file, table)
+    for event in events:
         for span in _in_media(event.span, media[event.span.cells["observation"]]):
             yield from with_added_labels(span, event.rows, label_columns)
 
@@ -242,7 +247,7 @@ def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
     They are the media that the observation lists for its first player, else those that its events name.
     """
     observations = _observations(file, rows)
-    all_name_media = all(any(observation.lengths) for observation in observations)
+    all_name_media = all(any(observation.lengths_of_media) for observation in observations)
     if len(observations) > 1 and not all_name_media and not file.reading.movie:
         raise file.error("of several observations, some without media: which films they are of is unclear")
     return {observation.name: _media_in_order(file, observation) for observation in observations}
@@ -263,7 +268,9 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
         if source not in first_player_of:
             first_player_of[source] = _first_player(source)
         first_player = first_player_of[source]
-        observation.lengths[first_player] = row.cells.get(LENGTHS, "").partition("|")[0]
+        # Both columns list the media of several players, with "|" between these: only the first one counts.
+        lengths_of_first_player, _, _ = row.cells.get(LENGTHS, "").partition("|")
+        observation.lengths_of_media[first_player] = lengths_of_first_player
     return list(observations.values())
 
 
@@ -286,10 +293,12 @@ def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:
     ManifestError
         There are several media of unknown lengths, so that it is unclear when the second begins.
     """
-    names = [one_line(name) for name in re.split("[;|]", ";".join(observation.lengths))]
+    lists_of_media = observation.lengths_of_media.keys()
+    lists_of_lengths = observation.lengths_of_media.values()
+    names = [one_line(name) for name in re.split("[;|]", ";".join(lists_of_media))]
     names = [name for name in names if name]
-    lengths_s = [time_or_nan(length) for length in ";".join(observation.lengths.values()).split(";")]
-    is_one_list = len(observation.lengths) == 1
+    lengths_s = [time_or_nan(length) for length in ";".join(lists_of_lengths).split(";")]
+    is_one_list = len(lists_of_media) == 1
     are_known = is_one_list and len(lengths_s) == len(names) and all(length > 0 for length in lengths_s)
     if len(names) > 1 and not are_known:
         raise file.error(
@@ -299,8 +308,10 @@ def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:
         )
     if len(names) > 1:
         file.account.note("times of media one after the other are counted in each")
-    borders_s = [*accumulate(lengths_s[: len(names) - 1], initial=0.0), math.inf]
-    return [Medium(*medium) for medium in zip(names, borders_s, borders_s[1:], strict=False)]
+    begins_s = [*accumulate(lengths_s[: len(names) - 1], initial=0.0)]
+    ends_s = [*begins_s[1:], math.inf]
+    # Without a name there is no medium, though `accumulate` gives one begin.
+    return [Medium(*medium) for medium in zip(names, begins_s, ends_s, strict=False)]
 
 
 def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
@@ -317,6 +328,7 @@ def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
         end_s = min(span.end_s, medium.end_s) - medium.begin_s
         if start_s < end_s:
             cells = {**span.cells, "media": medium.place}
+            # Rounded to nanoseconds, as differences such as 12.3 - 10 have digits that no table wrote.
             parts.append(replace(span, start_s=round(start_s, 9), end_s=round(end_s, 9), cells=cells))
     if not parts:
         yield span

@@ -101,6 +101,9 @@ def _left_out_of_image(file: SpanFile, image: Element) -> Iterator[RawSpan]:
 def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[RawSpan]:
     """Yield a span for each stretch in which a track is visible, and in which an attribute has a value.
 
+    A track gives its state in all frames, or only where it changes: with `gaze` = away in frame 0, `gaze` =
+    at her in frame 10 and outside in frame 30, it is visible in frames 0 to 29, and `gaze` is away in 0 to 9.
+
     Parameters
     ----------
     track
@@ -122,22 +125,30 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
     if not shown:
         yield RawSpan(where, reason="it is shown nowhere")
         return
+    next_frame = dict(pairwise(sorted(shown | outside)))
+    for statement, frames_with_it in _frames_of_statements(track, shown).items():
+        # A stretch goes on up to the next frame that is given, and ends there if the track is outside the
+        # picture, or has another value. Only the frames behind those of the statement are looked at, as a
+        # track may have very many statements.
+        next_frames = {next_frame[frame] for frame in frames_with_it if frame in next_frame}
+        leaves_picture = next_frames & outside
+        changes_value = next_frames - frames_with_it
+        stretches = runs_of(sorted(frames_with_it), leaves_picture | changes_value, step)
+        yield from _spans(file, where, statement, stretches, {"media": media, "subject": where})
+
+
+def _frames_of_statements(track: Element, shown: set[int]) -> dict[Statement, set[int]]:
+    """Return for the label of a track, and each value of its attributes, the given frames that show it."""
     sources = {node.get("source") for node in (track, *track)}
     seen_score = "1" if sources & {"auto", "semi-auto"} else ""
     frames_of_statement = {Statement("", one_line(track.get("label", "")), seen_score): shown}
-    for frame, shape in zip(frames, track, strict=True):
+    for shape in track:
+        frame = _frame(shape)
         for tier, text in _attributes(shape):
             frames_so_far = frames_of_statement.setdefault(Statement(tier, text, seen_score), set())
             if frame is not None and frame in shown:
                 frames_so_far.add(frame)
-    next_frame = dict(pairwise(sorted(shown | outside)))
-    for statement, frames_with_it in frames_of_statement.items():
-        # A stretch ends where the track is outside, or shows with another value. Only the frames behind those
-        # of the statement can end one: a track has as many statements as it likes.
-        next_frames = {next_frame[frame] for frame in frames_with_it if frame in next_frame}
-        ends = (next_frames & outside) | (next_frames - frames_with_it)
-        stretches = runs_of(sorted(frames_with_it), ends, step)
-        yield from _spans(file, where, statement, stretches, {"media": media, "subject": where})
+    return frames_of_statement
 
 
 def _track_frames(track: Element) -> TrackFrames:

@@ -93,16 +93,18 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     file.account.shows_model_output = any(name.startswith(MODEL) for name in (*properties, *names))
     cells = _cells(file, root, properties, _path_of_media(header if media is None else media))
     times = _Times(file, root, tiers, media)
-    keys = {tier_key(name) for name in file.reading.tiers}
+    declared_keys = {tier_key(name) for name in file.reading.tiers}
     unread_tiers = []
     for tier, name in zip(tiers, names, strict=True):
-        is_wanted = bool(matching_key(name, keys)) if keys else not name.startswith(MODEL)
+        is_declared = bool(matching_key(name, declared_keys))
+        is_of_people = not name.startswith(MODEL)
+        is_wanted = is_declared if declared_keys else is_of_people
         if is_wanted:
             yield from _tier(tier, name, cells, times, decision_of)
         else:
             unread_tiers.append(name)
     if unread_tiers:
-        reason = "that --tier does not name" if keys else "of a model"
+        reason = "that --tier does not name" if declared_keys else "of a model"
         file.account.note(
             f"left out {counted(len(unread_tiers), 'tier')} {reason} ({first_few(unread_tiers, 4)})"
         )
@@ -141,6 +143,7 @@ def _tier(
     if seen_score:
         tier_cells["seen_score"] = seen_score
     for child in tier:
+        # Each annotation is in an element ANNOTATION; anything else is left out below with a reason.
         nodes = child if child.tag == "ANNOTATION" else [child]
         for node in nodes:
             if node.tag not in ANNOTATIONS:
@@ -202,21 +205,14 @@ def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: 
 
 
 def _check_names(file: SpanFile, names: Sequence[str]) -> None:
-    """Refuse a model's tier among the labels, two tiers of one name, and a declared tier that is missing."""
+    """Refuse a model's tier among the labels, two tiers of one name, and a declared tier that is missing.
+
+    Tiers of labels are those that --tier declares, or else those with the names of `NAMED`.
+    """
     declared = file.reading.tiers
     label_tiers = {tier_key(name): name for name in declared or NAMED}
     key_of_name = {name: matching_key(name, label_tiers) for name in names}  # "" for other tiers
-    first_spelling: dict[str, str] = {}
-    for name, key in key_of_name.items():
-        if not key:
-            continue
-        if name.startswith(MODEL):
-            raise file.error(f"tier {name!r} was written by a model: its output is no label")
-        earlier = first_spelling.setdefault(tier_key(name), name)
-        if earlier != name:
-            raise file.error(
-                f"tiers {earlier!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
-            )
+    _check_label_tiers(file, [name for name, key in key_of_name.items() if key])
     if declared:
         other_names = [name for name, key in key_of_name.items() if not key]
         for key, name in label_tiers.items():
@@ -224,12 +220,25 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
                 _report_missing_tier(file, name, names, other_names)
 
 
+def _check_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
+    """Refuse tiers of labels if a model wrote one, or if two names differ in case or blanks alone."""
+    first_spelling: dict[str, str] = {}
+    for name in names:
+        if name.startswith(MODEL):
+            raise file.error(f"tier {name!r} was written by a model: its output is no label")
+        earlier = first_spelling.setdefault(tier_key(name), name)
+        if earlier != name:
+            raise file.error(
+                f"tiers {earlier!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
+            )
+
+
 def _report_missing_tier(
     file: SpanFile, missing: str, names: Sequence[str], other_names: Sequence[str]
 ) -> None:
     """Note a tier that is not read and has about the name of a missing one; refuse the file if there is none.
 
-    The tiers of decisions may be missing, as only a document with decisions has them.
+    The tiers of our decisions (`DECIDED`) may be missing, as only a document with decisions has them.
 
     Parameters
     ----------
@@ -240,9 +249,10 @@ def _report_missing_tier(
     """
     name_of_key = {tier_key(name): name for name in other_names}
     near_keys = get_close_matches(tier_key(missing), name_of_key, n=1, cutoff=0.75)
+    declares_decisions = dict(file.reading.tiers) == DECIDED
     if near_keys:
         file.account.note(f"tier {name_of_key[near_keys[0]]!r} is not read: did you mean {missing!r}?")
-    elif dict(file.reading.tiers) != DECIDED:
+    elif not declares_decisions:
         raise file.error(f"no tier {missing!r}: there are {first_few(list(map(repr, names)), SHOWN_NAMES)}")
 
 
@@ -310,7 +320,8 @@ class _Times:
         - `_nodes`: id of an annotation -> its element and its tier;
         - `_tiers`: name -> element of a tier;
         - `_owners`: (tier that has the times of an annotation, its own tier) -> its annotator, as a cache;
-        - `_followed`: the ids of annotations that another one continues in a subdivision.
+        - `_followed`: the ids of annotations that another one continues in a subdivision. ELAN writes no slot
+          for the border between the two: `_slot_behind(id)` is the name of one that is added here.
         """
         self._file = file
         self._origin_ms = _origin_ms(file, media)
@@ -336,8 +347,10 @@ class _Times:
         """
         ancestry = self._ancestry(node)
         parent_ids = tuple(parent.get("ANNOTATION_ID", "") for parent in ancestry[1:])
-        timed_tier = self._nodes[parent_ids[-1]][1] if parent_ids else tier
-        owner = self._owner(timed_tier, tier)
+        tier_with_times = tier
+        if parent_ids:
+            _, tier_with_times = self._nodes[parent_ids[-1]]
+        owner = self._owner(tier_with_times, tier)
         first_slot, last_slot = self._first_and_last_slot(ancestry)
         problem = self._problem(first_slot) or self._problem(last_slot)
         refusal = ""
@@ -383,7 +396,8 @@ class _Times:
         for tier in sorted(tiers, key=self._depth):
             annotations = tier.findall("ANNOTATION/*")
             ancestries_of_tiers.append([self._ancestry(annotation) for annotation in annotations])
-        # The annotations of a tier may refer to another tier's although it names no tier above it.
+        # The annotations of a tier may refer to another tier's although it names no tier above it, so that
+        # tiers are sorted by their annotations too; tiers that are equal in this keep their order.
         ancestries_of_tiers.sort(key=_longest)
         return [dict(map(self._first_and_last_slot, ancestries)) for ancestries in ancestries_of_tiers]
 
@@ -410,8 +424,12 @@ class _Times:
     def _first_and_last_slot(self, ancestry: Sequence[Element]) -> tuple[str, str]:
         """Return the slots where an annotation begins and ends.
 
-        They are the slots that the topmost annotation names. But if the annotation, or one above it, has a
-        neighbour in a subdivision, its border with that neighbour is taken, first of the nearest annotation.
+        They are the slots that the topmost annotation names, unless a subdivision has a nearer border:
+
+            a1  |-----------------------|      slots ts1 and ts2
+            a2  |-----|                        subdivides a1: from ts1 to the slot behind a2
+            a3        |-----------------|      follows a2: from the slot behind a2 to ts2
+            a4        |-----|                  subdivides a3: from the slot behind a2 to the slot behind a4
 
         Parameters
         ----------
@@ -474,13 +492,15 @@ class _Times:
         steps : int
             How many slots were visited.
         """
+        inner_slots = dict[str, None]()  # slots without a time, in order; a dict finds them at once
         last_slot = next_slots[first_slot]
-        inner_slots = dict[str, None]()
-        while self._slots.get(last_slot) == "" and last_slot in next_slots and last_slot not in inner_slots:
+        while self._slots.get(last_slot) == "" and last_slot in next_slots:
+            if last_slot in inner_slots:  # the annotations form a circle
+                break
             inner_slots[last_slot] = None
             last_slot = next_slots[last_slot]
         start_ms = self._slots[first_slot]
-        end_ms = self._slots.get(last_slot)
+        end_ms = self._slots.get(last_slot)  # a text if it is no time
         if isinstance(start_ms, int) and isinstance(end_ms, int):
             step_ms = (end_ms - start_ms) / (len(inner_slots) + 1)
             for n, slot in enumerate(inner_slots, start=1):

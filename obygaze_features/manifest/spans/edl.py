@@ -36,6 +36,13 @@ NO_EVENT: Final = "no event: number, reel, track, transition and four times"
 TAG: Final = re.compile(r"\|([A-Z]):([^|]*+)")
 """A part of Resolve's line of a marker: `|C:ResolveColorBlue |M:its name |D:its length in frames`."""
 
+COLOUR_TAG: Final = "C"
+NAME_TAG: Final = "M"
+LENGTH_TAG: Final = "D"
+
+PICTURE_TRACKS: Final = ("V", "B")
+"""How the names of tracks with pictures begin: V for video, B for both video and audio."""
+
 COMMENT: Final = re.compile(r"\s*+\*\s*+([A-Z ]{2,40}): ?(.*+)", re.IGNORECASE)
 COLOUR: Final = "ResolveColor"
 CUT: Final = "cut"
@@ -84,13 +91,16 @@ class Event:
 
 
 def read_edl(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the markers of each event; an event without a marker of Resolve is yielded as a cut."""
+    """Yield the markers of each event; an event without a marker of Resolve is yielded as a cut.
+
+    Markers of Avid (locators) have no length, and are left out.
+    """
     lines = file.lines
     events = _events(lines)
-    locators = _locators_above_events(lines)
-    if not events and not locators:
+    places_of_locators = _locators_above_events(lines)
+    if not events and not places_of_locators:
         raise file.error(f"of an edit decision list, but it has {NO_EVENT}")
-    for place in locators:
+    for place in places_of_locators:
         yield RawSpan(place, reason=POINT)
     if not events:
         return
@@ -149,7 +159,7 @@ def _add_line(event: Event, line: str) -> None:
     """Add a line below an event to it: a marker of Resolve, or a comment."""
     tags = dict(TAG.findall(line))
     comment = COMMENT.fullmatch(line)
-    if "M" in tags or "D" in tags:
+    if NAME_TAG in tags or LENGTH_TAG in tags:
         note = one_line(line.partition("|")[0])
         event.markers.append({**tags, "note": note})
     elif comment:
@@ -178,13 +188,14 @@ def _records(event: Event, line: TimeLine) -> Iterator[RawSpan]:
     for _ in range(event.n_locators):
         yield RawSpan(event.where, reason=POINT)
     name = event.comments.get(CLIP_NAME, "")
-    reason = "" if event.track.upper().startswith(("V", "B")) else "a cut of sound"
+    is_of_pictures = event.track.upper().startswith(PICTURE_TRACKS)
+    reason = "" if is_of_pictures else "a cut of sound"
     yield RawSpan(event.where, start_s, end_s, name, CUT, reason=reason)
 
 
 def _marker(event: Event, tags: dict[str, str], start_s: float, line: TimeLine) -> RawSpan:
     """Read a marker of Resolve, which begins with its event and has a length in frames."""
-    length = tags.get("D", "").strip()
+    length = tags.get(LENGTH_TAG, "").strip()
     n_frames = int(length[:9]) if length.isdecimal() and length.isascii() else 0
     is_our_export = OF_TIER in event.comments
     # Resolve gives a marker that is set on a frame the length 1; our exports have no such markers.
@@ -197,7 +208,7 @@ def _marker(event: Event, tags: dict[str, str], start_s: float, line: TimeLine) 
         exported = {name: one_line(unquote(event.comments.get(name, ""))) for name in names}
         cells = {"movie": exported[OF_FILM]}
         return RawSpan(event.where, start_s, end_s, exported[OF_TEXT], exported[OF_TIER], cells)
-    text = one_line(tags.get("M", "")) or tags["note"]
+    text = one_line(tags.get(NAME_TAG, "")) or tags["note"]
     cells = {"comment": tags["note"]} if tags["note"] != text else {}
-    colour = one_line(tags.get("C", "")).removeprefix(COLOUR)
+    colour = one_line(tags.get(COLOUR_TAG, "")).removeprefix(COLOUR)
     return marker(event.where, start_s, end_s, text, colour, cells)

@@ -34,7 +34,7 @@ from obygaze_features.text import first_few
 from obygaze_features.text_records import header_row, shared_cells, split_records
 from obygaze_features.workbook import Records
 
-HEADING = re.compile(r"(.+) - (hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
+HEADING = re.compile(r"(?P<time>.+) - (?P<form>hh:mm:ss\.ms|ss\.msec|msec|hh:mm:ss:ff.*)", re.IGNORECASE)
 """The heading of a column of times, such as `Begin Time - msec`: which time, and in which form."""
 
 BEGIN = "Begin Time"
@@ -64,7 +64,11 @@ class Rows(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where columns without names stand: the first of begin times, the first of end times, and the text."""
+    """Where columns without names stand: the first of begin times, the first of end times, and the text.
+
+    With times in two forms and durations, the columns from `begin` on are: begin, begin, end, end, duration,
+    duration, text.
+    """
 
     begin: int
     end: int
@@ -86,11 +90,11 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
         raise file.error("no annotation of ELAN's tab-delimited text")
     header = records[first_row][1]
     heading_matches = [match for match in map(HEADING.fullmatch, map(str.strip, header)) if match]
-    if any(match[1] in {BEGIN, END} for match in heading_matches):
+    if any(match["time"] in {BEGIN, END} for match in heading_matches):
         yield from _with_header(file, Rows(records[first_row:], delimiter))
     elif heading_matches:
         file.account.note(f"header in another language left out: {first_few(header, SHOWN_NAMES)}")
-        form = heading_matches[0][2]
+        form = heading_matches[0]["form"]
         yield from _without_header(file, Rows(records[first_row + 1 :], delimiter), form)
     else:
         yield from _without_header(file, Rows(records[first_row:], delimiter))
@@ -134,13 +138,16 @@ def _is_name(text: str) -> bool:
 def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bool:
     """Return whether a row repeats its times in another form, which tables of people do not.
 
-    Either a later cell is the duration between the two times, or these are one time in two forms, such as
-    seconds and milliseconds.
+    Either these are one time in two forms, such as 00:00:01.5 and 1.5, or 1.5 and 1500 (seconds and
+    milliseconds). Or a later cell is the duration between the two times.
     """
-    if abs(first_s - second_s) <= SLACK_S or abs(1000 * first_s - second_s) <= 1:
+    is_one_time = abs(first_s - second_s) <= SLACK_S
+    is_one_time_in_ms = abs(1000 * first_s - second_s) <= 1
+    if is_one_time or is_one_time_in_ms:
         return True
-    later = [time_or_nan(cell) for cell in cells[4:]]
-    return any(abs(time_s - (second_s - first_s)) <= SLACK_S for time_s in later)
+    duration_s = second_s - first_s
+    later_times = [time_or_nan(cell) for cell in cells[4:]]
+    return any(abs(time_s - duration_s) <= SLACK_S for time_s in later_times)
 
 
 def _first_row(records: Records) -> int:
@@ -197,7 +204,11 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     """
     header_line, header_cells = rows.records[0]
     header = [cell.strip() for cell in header_cells]
-    headings = {(match[1], match[2]): cell for cell in header if (match := HEADING.fullmatch(cell))}
+    headings: dict[tuple[str, str], str] = {}  # which time, and its form -> the heading
+    for cell in header:
+        match = HEADING.fullmatch(cell)
+        if match:
+            headings[match["time"], match["form"]] = cell
     form = _form(file, headings, header_line)
     records = [(header_line, header)]
     for line, cells in rows.records[1:]:
@@ -297,16 +308,16 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
     if not form:
         is_whole = all(cell.strip().isdecimal() for cell in columns[layout.begin])
         form = "msec" if is_whole else "ss.msec"
-    # Columns that are not read need different names too.
-    names = {place: f"{place} - time" for place in range(len(columns))}
-    names[0] = "Tier"
-    names[layout.text + 1] = "File Path"
+    # The table gets the header that ELAN would write in English. Columns that are not read need names too.
+    header = [f"{index} - time" for index in range(len(columns))]
+    header[0] = "Tier"
+    if files:
+        header[layout.text + 1] = "File Path"
     if layout.begin > 1:
-        names[1] = "Participant"
-    names[layout.begin] = f"{BEGIN} - {form}"
-    names[layout.end] = f"{END} - {form}"
-    names[layout.text] = "Annotation"
-    header = [names[place] for place in range(len(columns))]
+        header[1] = "Participant"
+    header[layout.begin] = f"{BEGIN} - {form}"
+    header[layout.end] = f"{END} - {form}"
+    header[layout.text] = "Annotation"
     yield from _with_header(file, Rows([(0, header), *records], rows.delimiter))
 
 
@@ -332,25 +343,42 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: b
     ManifestError
         No layout fits, or several do.
     """
-    forms = [_usual_form(column) for column in columns]
-    times = [list(map(time_or_nan, column)) for column in columns]
-    # (number of groups of columns: begins, ends, perhaps durations; number of forms of times in each)
-    with_durations = [(3, n) for n in (3, 2, 1)]
-    without_durations = [] if with_lengths else [(2, n) for n in (3, 2, 1)]
-    for n_groups, n_forms in with_durations + without_durations:
-        layouts = []
-        for begin in range(len(columns) - n_groups * n_forms):
-            layout = Layout(begin, begin + n_forms, begin + n_groups * n_forms)
-            have_same_forms = forms[begin : layout.end] == forms[layout.end : layout.end + n_forms]
-            if not have_same_forms or not _fits(times, layout, n_groups):
-                continue
-            if _are_one_time(times[begin : layout.end]):
-                layouts.append(layout)
+    for n_forms in (3, 2, 1):
+        layouts = _possible_layouts(columns, n_groups=3, n_forms=n_forms)
         if len(layouts) == 1:
-            if n_groups == 2:
-                file.account.note("columns of times taken as begins and ends")
+            return layouts[0]
+    for n_forms in () if with_lengths else (3, 2, 1):
+        layouts = _possible_layouts(columns, n_groups=2, n_forms=n_forms)
+        if len(layouts) == 1:
+            file.account.note("columns of times taken as begins and ends")
             return layouts[0]
     raise file.error(f"no columns of begin and end times that can be told: {REMEDY}")
+
+
+def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_forms: int) -> list[Layout]:
+    """Return the layouts with some numbers of groups and forms that the cells of the columns fit.
+
+    Parameters
+    ----------
+    columns
+        The cells of each column.
+    n_groups
+        2 for begins and ends; 3 with durations.
+    n_forms
+        Number of forms, side by side, in which each time is there.
+    """
+    forms = [_usual_form(column) for column in columns]
+    times = [list(map(time_or_nan, column)) for column in columns]
+    layouts = []
+    for begin in range(len(columns) - n_groups * n_forms):
+        layout = Layout(begin, end=begin + n_forms, text=begin + n_groups * n_forms)
+        forms_of_begins = forms[layout.begin : layout.end]
+        forms_of_ends = forms[layout.end : layout.end + n_forms]
+        if forms_of_begins != forms_of_ends or not _fits(times, layout, n_groups):
+            continue
+        if _are_one_time(times[layout.begin : layout.end]):
+            layouts.append(layout)
+    return layouts
 
 
 def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bool:
@@ -366,14 +394,17 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
         2 for begins and ends; 3 with durations.
     """
     n_forms = layout.end - layout.begin
+    first_duration = layout.end + n_forms  # the column behind all begins and ends
     fits = []
     for form in range(n_forms):
         begins = times[layout.begin + form]
         ends = times[layout.end + form]
-        lengths = times[layout.begin + (n_groups - 1) * n_forms + form]
-        for begin, end, length in zip(begins, ends, lengths, strict=True):
-            has_length = n_groups == 2 or abs(end - begin - length) <= SLACK_S * max(1.0, length)
-            fits.append(begin <= end and has_length)
+        if n_groups == 2:
+            fits += [begin <= end for begin, end in zip(begins, ends, strict=True)]
+            continue
+        for begin, end, duration in zip(begins, ends, times[first_duration + form], strict=True):
+            is_duration = abs(end - begin - duration) <= SLACK_S * max(1.0, duration)
+            fits.append(begin <= end and is_duration)
     return _are_most(fits)
 
 

@@ -57,35 +57,45 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     >>> decoded("Déjà vu".encode("cp1252"))[1].partition(":")[0]
     "not UTF-8, read as cp1252, which is a guess (line 1 'Déjà vu')"
     """
-    if reason := no_text(content):
+    reason = no_text(content)
+    if reason:
         raise ManifestError(reason)
-    if marked := marked_encoding(content):
+    marked = marked_encoding(content)
+    if marked:
         return _text_in(marked, content), ""
-    if not content.isascii():
-        with suppress(UnicodeDecodeError):
-            return content.decode("utf-8-sig"), ""
-    name = encoding or unmarked_encoding(content)
     if content.isascii():
+        # Bytes of UTF-16 without a mark may all be ASCII, zeros included.
+        name = encoding or unmarked_encoding(content)
         is_guess = bool(name) and not encoding
         return _text_in(name or "ascii", content), f"read as {name}{GUESS}" if is_guess else ""
+    with suppress(UnicodeDecodeError):
+        return content.decode("utf-8-sig"), ""
+    return _decoded_not_utf8(content, encoding)
+
+
+def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
+    """Decode a text that is not UTF-8, or not in all of its lines; return it with a notice, as `decoded`."""
+    # Bytes that are not UTF-8 become lone surrogates, which `_ESCAPED` finds.
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
-    beyond_ascii = [number for number, line in enumerate(lines) if not line.isascii()]
-    not_utf8 = [number for number in beyond_ascii if _ESCAPED.search(lines[number])]
-    is_mostly_utf8 = len(beyond_ascii) >= 2 * len(not_utf8) or content.startswith(BOM_UTF8)
-    if name:
-        notice = "" if encoding else f"read as {name}{GUESS}"
+    beyond_ascii = [index for index, line in enumerate(lines) if not line.isascii()]
+    not_utf8 = [index for index in beyond_ascii if _ESCAPED.search(lines[index])]
+    bytes_not_utf8 = {index: lines[index].encode("utf-8", "surrogateescape") for index in not_utf8}
+    name = encoding or unmarked_encoding(content)
+    if encoding:
+        notice = ""
+    elif name:
+        notice = f"read as {name}{GUESS}"
     else:
-        guess = _guessed(
-            {number + 1: lines[number].encode("utf-8", "surrogateescape") for number in not_utf8}
-        )
+        guess = _guessed({index + 1: line_bytes for index, line_bytes in bytes_not_utf8.items()})
         name = guess.name
         notice = guess.notice
+    is_mostly_utf8 = len(beyond_ascii) >= 2 * len(not_utf8) or content.startswith(BOM_UTF8)
     if not is_mostly_utf8:
         return _text_in(name, content), notice
     # A file that is UTF-8 but for a few lines: only these are decoded in the other encoding.
-    for number in not_utf8:
-        lines[number] = _text_in(name, lines[number].encode("utf-8", "surrogateescape"))
-    where = first_few([f"line {number + 1}" for number in not_utf8], 1)
+    for index, line_bytes in bytes_not_utf8.items():
+        lines[index] = _text_in(name, line_bytes)
+    where = first_few([f"line {index + 1}" for index in not_utf8], 1)
     return "\n".join(lines), f"{where}: not UTF-8 as the others are, {notice or f'read as {name}'}"
 
 

@@ -84,6 +84,9 @@ def _assets(root: Element) -> dict[str, Asset]:
 def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset]) -> Place:
     """Return what the times of an element's children count in: a media file, or the timeline.
 
+    Children of an element that plays a file count in the time of the file. Those of another element with an
+    offset count from its start: time on the timeline = time + offset - start, on top of the element's shift.
+
     Parameters
     ----------
     node
@@ -107,7 +110,7 @@ def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset])
         return place
     start = _seconds(node.get("start", "0s")) or Fraction(0)
     shift = place.shift + offset - start
-    if shift.denominator > MOST_PARTS:
+    if shift.denominator > MOST_PARTS:  # fractions of deeply nested elements could grow without end
         shift = Fraction(round(shift * PARTS), PARTS)
     return Place("", shift)
 

@@ -83,10 +83,12 @@ class Format:
         """
         shares = [0.0]
         for mark, wanted in self.marks.items():
-            alternatives = wanted if mark in {"paths", "columns"} else [wanted]
-            for alternative in alternatives:
-                mark_words = frozenset(_words_in(alternative))
-                if mark_words and mark != "lacks":
+            if mark == "lacks":  # words that a text of the format does not have
+                continue
+            has_several_lists = mark in {"paths", "columns"}
+            for words_of_mark in wanted if has_several_lists else [wanted]:
+                mark_words = frozenset(_words_in(words_of_mark))
+                if mark_words:
                     shares.append(len(mark_words & words) / len(mark_words))
         return max(shares)
 
@@ -113,9 +115,15 @@ def _words_in(values: object) -> Iterator[str]:
 # ---------------------------------------------------------------------------
 @cache
 def root_pattern(name: str) -> re.Pattern[str]:
-    """Return a pattern for the beginning of XML whose root element has this name, with any prefix."""
-    before = rf"\A[\ufeff\s]*+{XML_PROLOGUE}(?:<!DOCTYPE\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?+>\s*+)?+{XML_PROLOGUE}"
-    return re.compile(rf"{before}<(?:[\w.-]++:)?(?:{name})(?=[\s/>])")
+    """Return a pattern for the beginning of XML whose root element has this name, with any prefix.
+
+    With the name `tt` it matches `<?xml version="1.0"?><!DOCTYPE tt><x:tt` in front of a blank, `/` or `>`.
+    """
+    mark_of_byte_order = r"\A[\ufeff\s]*+"
+    doctype = r"(?:<!DOCTYPE\b[^>\[]*+(?:\[[^\]]*+\]\s*+)?+>\s*+)?+"
+    # Comments and processing instructions may stand before the doctype and behind it.
+    before_root = f"{mark_of_byte_order}{XML_PROLOGUE}{doctype}{XML_PROLOGUE}"
+    return re.compile(rf"{before_root}<(?:[\w.-]++:)?(?:{name})(?=[\s/>])")
 
 
 @cache
@@ -220,14 +228,15 @@ def _holds(value: Any, steps: Sequence[str]) -> bool:
         return True
     step = _STEP.fullmatch(steps[0])
     assert step is not None  # noqa: S101 - any text is a name with or without brackets
-    name, brackets = step[1], step[2]
+    name = step[1]
+    depth = len(step[2]) // 2  # of lists: each is written as []
     if name == "*":
         values = list(islice(value.values(), MOST_ITEMS)) if isinstance(value, dict) else []
     elif name:
         values = [value[name]] if isinstance(value, dict) and name in value else []
     else:
         values = [value]
-    for _ in range(len(brackets) // 2):
+    for _ in range(depth):
         items: list[Any] = []
         for inner_value in values:
             if isinstance(inner_value, list):

@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 
 def runs_of(
@@ -35,17 +36,20 @@ def runs_of(
     [(25, 125), (150, 175)]
     """
     stops = [*sorted(outside), math.inf]
-    runs: list[tuple[float, float]] = []
-    first = last = stop = math.nan  # of the current run; NaN before the first one
+    runs: list[_Run] = []
     for frame in frames:
-        next_stop = stops[bisect_right(stops, frame)]
-        continues_run = next_stop == stop and frame - last <= widest
-        if not continues_run:
-            if not math.isnan(first):
-                runs.append((first, last + step if math.isinf(stop) else stop))
-            first = frame
-        last = frame
-        stop = next_stop
-    if not math.isnan(first):
-        runs.append((first, last + step if math.isinf(stop) else stop))
-    return runs
+        stop = stops[bisect_right(stops, frame)]  # the first stop behind the frame
+        if runs and runs[-1].stop == stop and frame - runs[-1].last <= widest:
+            runs[-1].last = frame
+        else:
+            runs.append(_Run(frame, frame, stop))
+    return [(run.first, run.last + step if math.isinf(run.stop) else run.stop) for run in runs]
+
+
+@dataclass(slots=True)
+class _Run:
+    """The first and the last frame of a run, and the frame that stops it; infinity if none does."""
+
+    first: float
+    last: float
+    stop: float

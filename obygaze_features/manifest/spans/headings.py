@@ -103,9 +103,8 @@ class Headings:
 
         One is enough if only one is named. If several are, a row with one of them may be of a legend.
         """
-        named = self.named()
-        n_present = sum(self.is_in(heading, cells) for heading in named)
-        return bool(named) and n_present >= min(2, len(named))
+        n_named = len(self.named())
+        return n_named > 0 and self.n_in(cells) >= min(2, n_named)
 
     def are_of(self, column: str) -> bool:
         """Return whether a column is headed by one of the headings that the person names."""
@@ -191,7 +190,7 @@ def bare_heading(heading: str) -> str:
 
 
 @lru_cache(1 << 12)  # of few tables at a time
-def names_of_heading(heading: str) -> tuple[str, ...]:
+def meanings_of_heading(heading: str) -> tuple[str, ...]:
     """Return the columns of a manifest that people may mean by a heading, the likeliest first.
 
     Columns of which the whole heading is a known one come before those of which it only holds one:
@@ -266,7 +265,7 @@ _UNITS: Final = {
 def seconds_of_unit(heading: str) -> float | None:
     """Return the length in seconds of the unit that a heading names, such as 0.001 for ms; 0 for frames.
 
-    None if it names no unit, or seconds.
+    None stands for seconds: the heading names them, or no unit. The unit is in brackets or is the last word.
 
     Examples
     --------
@@ -276,5 +275,7 @@ def seconds_of_unit(heading: str) -> float | None:
     (0.001, None)
     """
     bracket = _BRACKETS.search(plain(heading))
-    spelled = bracket[0].strip("()[]{} .") if bracket else (_words(heading) or ("",))[-1]
-    return _UNITS.get(spelled.removeprefix("in "))
+    words = _words(heading)
+    last_word = words[-1] if words else ""
+    unit = bracket[0].strip("()[]{} .") if bracket else last_word
+    return _UNITS.get(unit.removeprefix("in "))

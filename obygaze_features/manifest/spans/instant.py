@@ -14,8 +14,18 @@ from obygaze_features.text import number_of
 SHORTEST_S = 1 / 120
 """Length in seconds of the shortest frame that films have; nobody means a shorter span."""
 
-CLOCK = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d{0,30})?)", re.ASCII)
-FRAME_CODE = re.compile(r"(\d{1,9})([:;])(\d\d)\2(\d\d)(\2|;)(\d{2,3})", re.ASCII)
+CLOCK = re.compile(
+    r"(?:(?P<hours>\d{1,9}):)?(?P<minutes>\d{1,2}):(?P<seconds>\d{1,2}(?:[.,]\d{0,30})?)", re.ASCII
+)
+"""A time such as 1:02:03.5 or 62:03,5."""
+
+FRAME_CODE = re.compile(
+    r"(?P<hours>\d{1,9})(?P<sign>[:;])(?P<minutes>\d\d)(?P=sign)(?P<seconds>\d\d)"
+    r"(?P<sign_of_frames>(?P=sign)|;)(?P<frames>\d{2,3})",
+    re.ASCII,
+)
+"""A time code such as 01:02:03:12, or 01:02:03;12 with drop frame."""
+
 DROPPING = {Fraction(30_000, 1001): 2, Fraction(60_000, 1001): 4}
 """Rates with drop-frame time code -> how many frame numbers a minute skips. Source: SMPTE ST 12-1."""
 
@@ -34,10 +44,12 @@ DOTTED = re.compile(r"(\d{1,2})\.(\d\d)\.(\d\d)", re.ASCII)
 
 _SIGNS = str.maketrans("：；．，－＋−٫٬", ":;.,-+-.,")
 _BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
+# Decimal sign -> pattern of numbers without signs between thousands, such as 1234.5 or 1e-3.
 _PLAIN = {
     sign: re.compile(rf"[+-]?(?:\d+(?:[{sign}]\d*)?|[{sign}]\d+)(?:[eE][+-]?\d{{1,3}})?", re.ASCII)
     for sign in ".,"
 }
+# Decimal sign -> pattern of numbers with the other sign between thousands, such as 1,234.5.
 _GROUPED = {
     sign: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?:[{sign}]\d*)?", re.ASCII)
     for sign, other in (".,", ",.")
@@ -101,17 +113,19 @@ def time_code(text: str, rate: Fraction | None = None) -> float | None:
 def time_in(text: str, rate: Fraction | None = None) -> float | None:
     """Read a time as `time_code` does, without the check of argument types, which is slow over many cells."""
     text = with_ascii_digits(text)
-    if text.replace(".", "", 1).isdecimal():
+    if text.replace(".", "", 1).isdecimal():  # 90 or 90.5
         return seconds(text)
-    if {":", ";"}.isdisjoint(text):
+    if {":", ";"}.isdisjoint(text):  # 1 min 30 s, or a number in another form
         time_s = spelled_s(text)
         return seconds(text) if time_s is None else time_s
-    if clock := CLOCK.fullmatch(text):
-        seconds_text, _, digits = clock[3].replace(",", ".").partition(".")
-        time_s = clock_s(clock[1], clock[2], seconds_text, digits)
+    clock_match = CLOCK.fullmatch(text)  # 00:01:30.5
+    if clock_match:
+        seconds_text, _, digits = clock_match["seconds"].replace(",", ".").partition(".")
+        time_s = clock_s(clock_match["hours"], clock_match["minutes"], seconds_text, digits)
         if time_s is not None:
             return time_s
-    elif code := FRAME_CODE.fullmatch(text):
+    code = FRAME_CODE.fullmatch(text)  # 00:01:30:12
+    if code:
         if rate is None:
             raise ManifestError(
                 f"{text!r} ends in frames: write hh:mm:ss.ms, or give their rate where there is a --rate"
@@ -175,32 +189,32 @@ def _seconds_of_time_code(text: str, code: re.Match[str], rate: Fraction) -> flo
         Frames per second.
     """
     numbers_per_second = whole_rate(rate)
-    dropped = 0  # frame numbers that are skipped at the start of a minute
-    if len(code[6]) > 2 and numbers_per_second <= 100:
+    if len(code["frames"]) > 2 and numbers_per_second <= 100:
         raise ManifestError(
             f"{text!r}: three digits are no frames; are they milliseconds? Write '.' before them"
         )
-    hours = int(code[1])
-    minutes = int(code[3])
-    whole_seconds = int(code[4])
-    frames = int(code[6])
-    if code[5] == ";":
+    hours = int(code["hours"])
+    minutes = int(code["minutes"])
+    whole_seconds = int(code["seconds"])
+    frames = int(code["frames"])
+    skipped_per_minute = 0  # frame numbers that drop frame skips at the start of a minute
+    if code["sign_of_frames"] == ";":
         if rate not in DROPPING:
             raise ManifestError(
                 f"{text!r}: ';' before the frames is drop frame, which 29.97 and 59.94 fps alone have; "
                 f"at {float(rate):g} fps write ':'"
             )
-        dropped = DROPPING[rate]
-    is_dropped = dropped > frames and whole_seconds == 0 and minutes % 10 != 0
-    if minutes >= 60 or whole_seconds >= 60 or frames >= numbers_per_second or is_dropped:
+        skipped_per_minute = DROPPING[rate]
+    # Numbers are skipped at the start of each minute except every tenth: 00:01:00;01 does not exist.
+    is_skipped = frames < skipped_per_minute and whole_seconds == 0 and minutes % 10 != 0
+    if minutes >= 60 or whole_seconds >= 60 or frames >= numbers_per_second or is_skipped:
         raise ManifestError(
             f"{text!r} is no time code hh:mm:ss:ff at {float(rate):g} frames per second"
-            + (": drop frame leaves this number out" if is_dropped else "")
+            + (": drop frame leaves this number out" if is_skipped else "")
         )
     n_minutes = hours * 60 + minutes
-    # Numbers are skipped at the start of each minute except every tenth.
-    n_dropped = dropped * (n_minutes - n_minutes // 10)
-    n_frames = (n_minutes * 60 + whole_seconds) * numbers_per_second + frames - n_dropped
+    n_skipped = skipped_per_minute * (n_minutes - n_minutes // 10)
+    n_frames = (n_minutes * 60 + whole_seconds) * numbers_per_second + frames - n_skipped
     return float(n_frames / rate)
 
 
@@ -231,14 +245,17 @@ def frame_label(frames: int, rate: Fraction, *, drop: bool = False) -> str:
     ('00:10:00;00', '00:01:00:00')
     """
     numbers_per_second = whole_rate(rate)
+    number = frames  # of the frame, as the time code counts
     if drop:
-        # Add the numbers that are skipped: in nine of ten minutes, at the start of the minute.
-        dropped = DROPPING[rate]
-        frames_of_minute = 60 * numbers_per_second - dropped
-        frames_of_ten_minutes = 10 * frames_of_minute + dropped
-        n_tens, n_rest = divmod(frames, frames_of_ten_minutes)
-        frames += dropped * (9 * n_tens + max(n_rest - dropped, 0) // frames_of_minute)
-    n_seconds, n_frames = divmod(frames, numbers_per_second)
+        # In nine of ten minutes, numbers are skipped at the start of the minute. Of ten minutes the first one
+        # skips none, so that it has as many frames more.
+        skipped_per_minute = DROPPING[rate]
+        frames_of_minute = 60 * numbers_per_second - skipped_per_minute
+        frames_of_ten_minutes = 10 * frames_of_minute + skipped_per_minute
+        n_ten_minutes, frames_behind = divmod(frames, frames_of_ten_minutes)
+        n_minutes_that_skip = max(frames_behind - skipped_per_minute, 0) // frames_of_minute
+        number += skipped_per_minute * (9 * n_ten_minutes + n_minutes_that_skip)
+    n_seconds, n_frames = divmod(number, numbers_per_second)
     sign = ";" if drop else ":"
     return f"{n_seconds // 3600:02d}:{n_seconds // 60 % 60:02d}:{n_seconds % 60:02d}{sign}{n_frames:02d}"
 
@@ -276,7 +293,7 @@ def is_short(start_s: float | None, end_s: float | None) -> bool:
 # --- columns of tables
 # ---------------------------------------------------------------------------
 def instants(
-    cells: Sequence[str], usual: str = ".", rate: Fraction | None = None, n_columns: int = 1
+    cells: Sequence[str], usual_sign: str = ".", rate: Fraction | None = None, n_columns: int = 1
 ) -> list[float | ManifestError | None]:
     """Read the columns of times of a table as seconds; all cells together show which sign is the decimal one.
 
@@ -284,7 +301,7 @@ def instants(
     ----------
     cells
         The cells of all columns of times, one column after the other.
-    usual
+    usual_sign
         The decimal sign that is usual in tables of this kind; "" if it may be a point or a comma.
     rate
         Frames per second of hh:mm:ss:ff.
@@ -303,8 +320,8 @@ def instants(
         Points and commas are both used as decimal signs, a number may be read with either, times are shares
         of a day, or only some time codes have drop frame.
     """
-    is_plain = usual == "." and not _UNSURE.search("\n".join(cells))
-    texts = [text.strip() for text in (cells if is_plain else pointed(cells, usual))]
+    has_only_points = usual_sign == "." and not _UNSURE.search("\n".join(cells))
+    texts = [text.strip() for text in (cells if has_only_points else pointed(cells, usual_sign))]
     if rate in DROPPING:
         _refuse_mixed_codes(texts)
     values: list[float | ManifestError | None] = []
@@ -312,7 +329,8 @@ def instants(
         try:
             values.append(time_in(text, rate))
         except ManifestError as error:
-            values.append(error.with_traceback(None))  # a traceback refers to this list: memory not freed
+            # A traceback refers to this list, and the list to the error: their memory would not be freed.
+            values.append(error.with_traceback(None))
     if _FINE.search("\n".join(texts)):
         _refuse_shares_of_a_day(texts, values, len(texts) // n_columns)
     return values
@@ -321,7 +339,7 @@ def instants(
 def _refuse_mixed_codes(texts: Sequence[str]) -> None:
     """Refuse a column in which only some time codes have drop frame."""
     codes = map(FRAME_CODE.fullmatch, map(with_ascii_digits, texts))
-    if len({code[5] for code in codes if code}) > 1:
+    if len({code["sign_of_frames"] for code in codes if code}) > 1:
         raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
 
 
@@ -355,10 +373,11 @@ def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_ro
         )
 
 
-def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
+def pointed(cells: Sequence[str], usual_sign: str = "") -> list[str]:
     """Write the numbers of a column with decimal points; all cells show which sign is the decimal one.
 
-    Signs between thousands are removed, and cells that are no numbers stay as they are.
+    Signs between thousands are removed, and cells that are no numbers stay as they are. `usual_sign` is the
+    decimal sign if no cell shows it; "" if it may be a point or a comma.
 
     Examples
     --------
@@ -366,13 +385,13 @@ def pointed(cells: Sequence[str], usual: str = "") -> list[str]:
     ['1234', '0.5', 'one']
     """
     texts = [_BLANKS.sub("", with_ascii_digits(cell.strip())) for cell in cells]
-    sign = _decimal_sign(texts, usual)
-    signs = str.maketrans({",": None} if sign == "." else {".": None, ",": "."})
-    numbers = []
+    sign = _decimal_sign(texts, usual_sign)
+    other_sign = "," if sign == "." else "."
+    result = []
     for text, cell in zip(texts, cells, strict=True):
         is_number = text.isdecimal() or _PLAIN[sign].fullmatch(text) or _GROUPED[sign].fullmatch(text)
-        numbers.append(text.translate(signs) if is_number else cell)
-    return numbers
+        result.append(text.replace(other_sign, "").replace(sign, ".") if is_number else cell)
+    return result
 
 
 def time_or_nan(text: str) -> float:
@@ -386,12 +405,14 @@ def time_or_nan(text: str) -> float:
     return value if isinstance(value, float) else math.nan
 
 
-def _decimal_sign(texts: Sequence[str], usual: str) -> str:
+def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
     """Find the decimal sign of the numbers in a column.
+
+    Of `0,5` and `1.234,5` it is the comma. `1,234` could be read with either sign.
 
     Parameters
     ----------
-    usual
+    usual_sign
         The sign if no cell shows it; "" if either may be meant.
 
     Raises
@@ -409,7 +430,10 @@ def _decimal_sign(texts: Sequence[str], usual: str) -> str:
         ]
         if len(possible_signs) == 1:
             example_of_sign.setdefault(possible_signs[0], text)
-        elif len(possible_signs) == 2 and set(text) & {".", ","} and not (usual and usual in text):
+            continue
+        has_sign = "." in text or "," in text
+        has_usual_sign = usual_sign != "" and usual_sign in text
+        if len(possible_signs) == 2 and has_sign and not has_usual_sign:
             doubtful = doubtful or text
     if len(example_of_sign) == 2:
         raise ManifestError(
@@ -424,4 +448,4 @@ def _decimal_sign(texts: Sequence[str], usual: str) -> str:
             f"{doubtful!r} could be {doubtful.replace(',', '.')} or {digits}, and no other cell of the "
             "column says which: write one decimal sign everywhere (times: hh:mm:ss)"
         )
-    return usual or "."
+    return usual_sign or "."

@@ -1,7 +1,7 @@
 """Tell whether a text is a label: a level or concepts of a codebook, in its spellings or a person's."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple, TypeVar
 
@@ -99,7 +99,7 @@ class LabelWords:
         self.codebook = codebook
         self._levels = _names(codebook.levels)  # spelling -> name
         self._concepts = _names(codebook.concepts)  # spelling -> name
-        self._nothing = set[str]()  # words that stand for no label
+        self._words_for_no_label = set[str]()
         self._meanings = dict(meanings or {})  # as given, for `with_guesses`
         for text, label in (meanings or {}).items():
             self._add(text, label)
@@ -119,7 +119,7 @@ class LabelWords:
         """
         key = word(without_zeros(text))
         if not label:
-            self._nothing.add(key)
+            self._words_for_no_label.add(key)
         elif word(label) in self._levels:
             self._levels[key] = self._levels[word(label)]
         elif word(label) in self._concepts:
@@ -139,14 +139,14 @@ class LabelWords:
         """
         words = LabelWords(self.codebook, self._meanings)
         words._add_unknown(_translated_titles(self.codebook))
-        named = {
-            "levels": (words._levels, {plain(level.title or level.name) for level in self.codebook.levels}),
-            "concepts": (words._concepts, set(map(plain, self.codebook.concept_names))),
-        }
-        for part, (known, names) in named.items():
-            for name, texts in TRANSLATIONS[part].items():
-                if name in names:
-                    words._add_unknown(dict.fromkeys(texts, known[name]))
+        level_titles = {plain(level.title or level.name) for level in self.codebook.levels}
+        for title, texts in TRANSLATIONS["levels"].items():
+            if title in level_titles:
+                words._add_unknown(dict.fromkeys(texts, words._levels[title]))
+        concept_names = set(map(plain, self.codebook.concept_names))
+        for name, texts in TRANSLATIONS["concepts"].items():
+            if name in concept_names:
+                words._add_unknown(dict.fromkeys(texts, words._concepts[name]))
         words._add_unknown(guesses or {})
         return words
 
@@ -168,12 +168,14 @@ class LabelWords:
 
     def _level_of(self, text: str) -> str:
         """Return the level that a whole text stands for; "" if it stands for none."""
-        for spelling in (text.strip(), without_zeros(text)):
-            for key in (word(spelling), plain(spelling)):
-                if key in self._levels:
-                    return self._levels[key]
-        level = next((name for name in self.codebook.level_names if plain(name) == plain(text)), "")
-        return level or self._explained(text, self._levels)
+        decimals_removed = without_zeros(text)  # 2.0 is the level 2
+        for key in (word(text.strip()), plain(text), word(decimals_removed), plain(decimals_removed)):
+            if key in self._levels:
+                return self._levels[key]
+        for name in self.codebook.level_names:
+            if plain(name) == plain(text):
+                return name
+        return self._explained(text, self._levels)
 
     def _concept_of(self, text: str) -> str:
         """Return the concept that a whole text stands for; "" if it stands for none."""
@@ -198,12 +200,12 @@ class LabelWords:
 
     def is_explained_as_nothing(self, text: str) -> bool:
         """Return whether a person says that a text stands for no label."""
-        return word(without_zeros(text)) in self._nothing
+        return word(without_zeros(text)) in self._words_for_no_label
 
     def _says_nothing(self, text: str, usual_words: set[str]) -> bool:
         """Return whether a text stands for no label: it is a usual word for that, or the person says so."""
         is_usual = plain(text) in usual_words
-        return is_usual or (bool(self._nothing) and self.is_explained_as_nothing(text))
+        return is_usual or (bool(self._words_for_no_label) and self.is_explained_as_nothing(text))
 
     def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
@@ -226,12 +228,14 @@ class LabelWords:
 
     def _divided_at_commas(self, text: str) -> list[str]:
         """Split a text at its commas, except those inside a label; the longest possible label is taken."""
-        if not text or self._is_label(text) or not self.codebook.has_commas_between:
-            return [text] if text else []
-        if "," not in text:
+        if not text:
+            return []
+        if "," not in text or self._is_label(text) or not self.codebook.commas_separate_concepts:
             return [text]
         pieces = [piece.strip() for piece in split_at_commas(text)]
-        if not any("," in spelling for spelling in (*self._levels, *self._concepts, *self._nothing)):
+        if not any(
+            "," in spelling for spelling in (*self._levels, *self._concepts, *self._words_for_no_label)
+        ):
             return [piece for piece in pieces if piece]
         parts = []
         start = 0
@@ -256,7 +260,7 @@ class LabelWords:
     def _is_label(self, text: str) -> bool:
         """Return whether a whole text is a known word: for a level, a concept, or no label."""
         key = word(text)
-        return key in self._levels or key in self._concepts or key in self._nothing
+        return key in self._levels or key in self._concepts or key in self._words_for_no_label
 
     @cached_property
     def _has_letterless_words(self) -> bool:
@@ -275,10 +279,14 @@ class LabelWords:
             return Labels(level, ())
         if key in self._concepts:
             return Labels("", (self._concepts[key],))
+        # For speed: most names and remarks of a long table have no sign that may separate labels.
+        return self._labels_of_parts(self.parts_of(text) if may_be_divided(text) else (text,))
+
+    def _labels_of_parts(self, parts: Iterable[str]) -> Labels | None:
+        """Return the level and concepts of a text's parts; None if one is no label, or two are levels."""
         levels = []
         concepts = []
-        # For speed: most names and remarks of a long table have no sign that may separate labels.
-        for part in self.parts_of(text) if may_be_divided(text) else (text,):
+        for part in parts:
             key = word(part)
             if key in self._levels:
                 levels.append(self._levels[key])

@@ -157,16 +157,16 @@ def _region(
     value = object_of(region.get("value"))
     kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
+    # Stretches of frames are in `ranges`, or follow from the key frames of a rectangle.
     stretches = [_stretch(part) for part in objects_of(value.get("ranges"))] or _shown_stretches(value)
-    spans = [_seconds(file, stretch, per_second, where) for stretch in stretches]
+    times_s = [_seconds(file, stretch, per_second, where) for stretch in stretches]
     if _has_seconds(value, kind):
-        spans = [(number(value["start"]), number(value["end"]))]
-    if not spans:
+        times_s = [(number(value["start"]), number(value["end"]))]
+    if not times_s:
         yield RawSpan(where, reason=f"of type {kind or 'none':.40}, without a stretch of time")
-    reason = ""
-    if any(stretch.first < 1 for stretch in stretches):
-        reason = "a frame below 1, the first of Label Studio"
-    for start_s, end_s in spans:
+    has_frame_below_first = any(stretch.first < 1 for stretch in stretches)
+    reason = "a frame below 1, the first of Label Studio" if has_frame_below_first else ""
+    for start_s, end_s in times_s:
         for label in _labels(value, kind):
             yield RawSpan(where, start_s, end_s, label, tier, cells, reason=reason)
 
@@ -206,12 +206,14 @@ def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
 
     The list is empty if a key frame cannot be read; the last end is NaN if the number of frames cannot be.
     """
-    n_frames = number(value.get("framesCount"))
+    n_frames = number(value.get("framesCount"))  # NaN if it cannot be read
     shown_frames = []
     hidden_frames = []
     for key_frame in objects_of(value.get("sequence")):
+        # `min` returns its first argument if the second is NaN.
         frame = min(number(key_frame.get("frame")), n_frames)
-        if not frame > 0:  # NaN too
+        is_readable = frame > 0  # not so NaN
+        if not is_readable:
             return []
         if key_frame.get("enabled", True):
             shown_frames.append(frame)

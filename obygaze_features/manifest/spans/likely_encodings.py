@@ -211,10 +211,15 @@ def _oddities(text: str) -> float:
 
 
 def _is_odd_inside(sign: str) -> bool:
-    """Return whether a character behind a letter is odd: not ASCII, punctuation, a letter or an accent."""
+    """Return whether a character behind a letter is odd there.
+
+    ASCII, typographic signs such as an apostrophe, accents, and letters without case are not odd.
+    """
     if sign.isascii() or sign in TYPOGRAPHIC:
         return False
-    return unicodedata.category(sign) not in {"Mn", "Mc", "Lo", "Lm"}
+    marks = {"Mn", "Mc"}  # accents, and vowel signs such as those of Hindi
+    letters_without_case = {"Lo", "Lm"}
+    return unicodedata.category(sign) not in marks | letters_without_case
 
 
 @cache

@@ -46,8 +46,15 @@ def plain(text: str) -> str:
     It is in lower case and in Unicode's form NFC, with single blanks, and with an article in front (`Birds,
     The` becomes `the birds`). Characters that programs write for each other become one: apostrophes, dashes,
     blanks and `_`, the dotless i of Turkish and i. Characters without width are removed.
+
+    Examples
+    --------
+    >>> plain("Birds,  The"), plain("L\u2019Avventura"), plain("Amour_fou")
+    ('the birds', "l'avventura", 'amour fou')
     """
-    folded = composed(" ".join(text.translate(_ALIKE).split()).casefold()).replace("i\u0307", "i")
+    alike = " ".join(text.translate(_ALIKE).split())
+    # The capital I with a dot of Turkish is folded to an i and a dot above it, which is removed.
+    folded = composed(alike.casefold()).replace("i\u0307", "i")
     with_article = _ARTICLE.match(folded) if ", " in folded else None
     if with_article is None:
         return folded
@@ -146,9 +153,16 @@ def path_of(place: str) -> PurePosixPath:
     if url is None:
         return PurePosixPath(place.replace("\\", "/"))
     path = PurePosixPath(unquote(url[0]).replace("\\", "/"))
-    query = dict(parse_qsl(place[url.end() + 1 :].partition("#")[0]))
-    named = [value for name, value in query.items() if PurePosixPath(value).suffix or name in {"v", "id"}]
-    return path / named[0] if named and not path.suffix else path
+    query, _, _ = place[url.end() + 1 :].partition("#")
+    names_in_query = [
+        value
+        for parameter, value in dict(parse_qsl(query)).items()
+        if PurePosixPath(value).suffix or parameter in {"v", "id"}
+    ]
+    path_names_a_file = path.suffix != ""
+    if names_in_query and not path_names_a_file:
+        return path / names_in_query[0]
+    return path
 
 
 @lru_cache(4096)
@@ -242,6 +256,9 @@ def imdb_id(text: str) -> str:
 def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None = None) -> str | None:
     """Find the film that a text names: by its id, a path or URL of its file, or its title.
 
+    A film whose id is the text comes first, then one whose id it spells otherwise or names by a path, then
+    one with the same IMDb id or title.
+
     Parameters
     ----------
     text
@@ -262,17 +279,16 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
         Several films are named so.
     """
     films = tuple(movies)
-    forms = {plain(text), plain(path_of(text).name), plain(stem_of(text))}
-    text_id = "" if titles and text.strip().isdecimal() else imdb_id(text)
-    with_same_id = [movie for movie in films if text_id and imdb_id(movie) == text_id]
-    with_same_title = [movie for movie in films if titles and plain(titles.get(movie, "")) == plain(text)]
-    # The exact name comes first, then another spelling or a path, then an IMDb id or a title.
-    candidates = (
-        [movie for movie in films if composed(movie) == composed(text.strip())],
-        [movie for movie in films if plain(movie) in forms],
-        [*dict.fromkeys(with_same_id + with_same_title)],
-    )
-    matches = next(filter(None, candidates), [])
+    matches = [movie for movie in films if composed(movie) == composed(text.strip())]
+    if not matches:
+        spellings = {plain(text), plain(path_of(text).name), plain(stem_of(text))}
+        matches = [movie for movie in films if plain(movie) in spellings]
+    if not matches:
+        is_title = bool(titles) and text.strip().isdecimal()
+        text_id = "" if is_title else imdb_id(text)
+        with_same_id = [movie for movie in films if text_id and imdb_id(movie) == text_id]
+        with_same_title = [movie for movie in films if titles and plain(titles.get(movie, "")) == plain(text)]
+        matches = list(dict.fromkeys(with_same_id + with_same_title))  # each film once
     if len(matches) > 1:
         raise ManifestError(
             f"{text!r} names {len(matches)} films: {first_few(matches, MOST_NAMES)}; give the id"

@@ -68,12 +68,12 @@ def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
     name = text_of(item.get("name"))
     comment = text_of(item.get("comment"))
     marked = object_of(item.get("marked_range"))
-    start_s = _seconds(marked.get("start_time")) - owner.start_s
+    start_s = _seconds(marked.get("start_time")) - owner.start_s  # from the start of the owner's media
     end_s = start_s + _seconds(marked.get("duration"))
     where = f"{where} ({name or comment:.40})"
-    metadata = object_of(object_of(item.get("metadata")).get("obygaze"))
-    if metadata:
-        return _exported_marker(RawSpan(where, start_s, end_s, name), metadata, owner.media)
+    metadata_of_export = object_of(object_of(item.get("metadata")).get("obygaze"))
+    if metadata_of_export:
+        return _exported_marker(RawSpan(where, start_s, end_s, name), metadata_of_export, owner.media)
     if number(object_of(marked.get("duration")).get("value")) == 1:
         # Resolve and Kdenlive give a marker that is set on a frame the length of one.
         end_s = start_s

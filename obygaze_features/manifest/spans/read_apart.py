@@ -65,6 +65,7 @@ _LIST: Final = 0xDD
 """How a list of msgpack begins, and how many items it has. Source: msgpack specification, `array 32`."""
 
 R = TypeVar("R", bound=RawSpan)
+M = TypeVar("M", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True)
@@ -260,53 +261,90 @@ def read_apart(
         budget.open(len(content))
     elif path.is_file():
         budget.open(path.stat().st_size)
-    records: list[Any] = []
-    cells = _Cells()
-    names: tuple[str, ...] = ()
-    rows: list[Row] = []
-    left_out: list[tuple[str, str]] = []
-    reasons: dict[str, str] = {}
-    rest: _Rest | None = None
+    received = _ReceivedParts(path, budget)
     for packed in child.call(content_parts, task, path=path):
-        part = _unpacked(packed)
-        if part.kind == NAMES:
-            names = part.content
-        elif part.kind == ROWS:
-            n_known = cells.n_texts
-            new_rows = [
-                Row(line, dict(zip(names, cells.shared(row), strict=True))) for line, row in part.content
-            ]
-            rows += new_rows
-            budget.add(
-                path,
-                rows=len(new_rows),
-                cells=len(new_rows) * len(names),
-                texts=cells.n_texts - n_known,
-                n_bytes=len(packed),
-                names=(row.cells[name] for name in NAMING if name in names for row in new_rows),
-            )
-        elif part.kind == LEFT_OUT:
-            # The text of a reason is shared in memory, as very many records may be left out for it.
-            left_out += [(where, reasons.setdefault(reason, reason)) for where, reason in part.content]
-        elif part.kind == REST:
-            rest = part.content
-            budget.add(path, findings=len(packed))
-        else:
-            records += part.content
-            in_cells = (record.cells.get(name, "") for record in part.content for name in NAMING)
-            tiers = (record.tier for record in part.content)
-            budget.add(
-                path,
-                records=len(part.content),
-                cells=sum(len(record.cells) + len(record.parent_ids) for record in part.content),
-                n_bytes=len(packed),
-                names=chain(in_cells, tiers),
-            )
+        received.add(_unpacked(packed), n_bytes=len(packed))
+    rest = received.rest
     assert rest is not None  # noqa: S101 - the child sends it last, or raises an error
     file = SpanFile(path, reading)
-    file.account = Account(path, left_out=left_out, **_fields(rest.account))
-    table = None if rest.table is None else Table(path, rows=tuple(rows), **_fields(rest.table))
-    return FileContent(file, records, table, rest.headings, rest.header, rest.findings)
+    file.account = Account(path, left_out=received.left_out, **_fields(rest.account))
+    table = None if rest.table is None else Table(path, rows=tuple(received.rows), **_fields(rest.table))
+    return FileContent(file, received.records, table, rest.headings, rest.header, rest.findings)
+
+
+class _ReceivedParts:
+    """The parts that a child has sent of a file, put together again; `budget` counts their memory.
+
+    Attributes
+    ----------
+    records
+        The records of another tool.
+    rows
+        The rows of a table.
+    left_out
+        Place and reason of each record that is left out.
+    rest
+        What else the child says; None until it comes, as the last part.
+    """
+
+    def __init__(self, path: Path, budget: MemoryBudget) -> None:
+        """Begin without any part; `path` is the file, for messages."""
+        self._path = path
+        self._budget = budget
+        self.records: list[Any] = []
+        self.rows: list[Row] = []
+        self.left_out: list[tuple[str, str]] = []
+        self.rest: _Rest | None = None
+        self._cells = _Cells()
+        self._names: tuple[str, ...] = ()  # names of the cells of the rows that follow
+        self._reasons: dict[str, str] = {}
+
+    def add(self, part: "_Part", n_bytes: int) -> None:
+        """Add a part that was sent as n bytes."""
+        if part.kind == NAMES:
+            self._names = part.content
+        elif part.kind == ROWS:
+            self._add_rows(part.content, n_bytes)
+        elif part.kind == LEFT_OUT:
+            # The text of a reason is shared in memory, as very many records may be left out for it.
+            shared = self._reasons
+            self.left_out += [(where, shared.setdefault(reason, reason)) for where, reason in part.content]
+        elif part.kind == REST:
+            self.rest = part.content
+            self._budget.add(self._path, findings=n_bytes)
+        else:
+            self._add_records(part.content, n_bytes)
+
+    def _add_rows(self, lines_and_cells: Sequence[tuple[int, list[str]]], n_bytes: int) -> None:
+        """Add rows of a table, each with its line and its cells in the order of their names."""
+        names = self._names
+        n_known = self._cells.n_texts
+        new_rows = [
+            Row(line, dict(zip(names, self._cells.shared(cells), strict=True)))
+            for line, cells in lines_and_cells
+        ]
+        self.rows += new_rows
+        self._budget.add(
+            self._path,
+            rows=len(new_rows),
+            cells=len(new_rows) * len(names),
+            texts=self._cells.n_texts - n_known,
+            n_bytes=n_bytes,
+            names=(row.cells[name] for name in NAMING if name in names for row in new_rows),
+        )
+
+    def _add_records(self, records: Sequence[RawSpan], n_bytes: int) -> None:
+        """Add records of another tool."""
+        self.records += records
+        names_in_cells = (record.cells.get(name, "") for record in records for name in NAMING)
+        tiers = (record.tier for record in records)
+        self._budget.add(
+            self._path,
+            records=len(records),
+            cells=sum(len(record.cells) + len(record.parent_ids) for record in records),
+            n_bytes=n_bytes,
+            names=chain(names_in_cells, tiers),
+        )
 
 
 def content_parts(task: Task) -> Iterator[bytes]:
@@ -321,22 +359,27 @@ def content_parts(task: Task) -> Iterator[bytes]:
     yield from _packed_lists(_checked(file, content.records), lambda record: type(record).__name__)
     table = content.table
     if table is not None:
+        # Neighbouring rows with cells of the same names, which are sent once for all of them.
         for names, rows in groupby(table.rows, key=lambda row: tuple(row.cells)):
             yield _packed(NAMES, names)
-            yield from _packed_lists(((row.line, [*row.cells.values()]) for row in rows), lambda _: ROWS)
+            lines_and_cells = ((row.line, list(row.cells.values())) for row in rows)
+            yield from _packed_lists(lines_and_cells, lambda _: ROWS)
     account = content.file.account
     yield from _packed_lists(account.left_out, lambda _: LEFT_OUT)
     rest = _Rest(
-        _AccountMessage(*(getattr(account, name) for name in _AccountMessage.__struct_fields__)),
-        None
-        if table is None
-        else _TableMessage(*(getattr(table, name) for name in _TableMessage.__struct_fields__)),
-        list(content.headings),
-        tuple(content.header),
-        content.findings,
+        account=_message(_AccountMessage, account),
+        table=None if table is None else _message(_TableMessage, table),
+        headings=list(content.headings),
+        header=tuple(content.header),
+        findings=content.findings,
     )
     file.close()
     yield _packed(REST, rest)
+
+
+def _message(message_type: type[M], value: object) -> M:
+    """Return a message with the attributes of a value that its type has as fields."""
+    return message_type(*(getattr(value, name) for name in message_type.__struct_fields__))
 
 
 class _Cells:
@@ -376,8 +419,8 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
     needs little memory, and its account still adds up.
     """
     n_faults = 0
-    first: dict[tuple[object, ...], R] = {}
-    n_alike: Counter[tuple[object, ...]] = Counter()
+    first_of_key: dict[tuple[object, ...], R] = {}
+    n_of_key: Counter[tuple[object, ...]] = Counter()
     for record in records:
         fault = record.fault()
         if not fault:
@@ -387,13 +430,26 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
         if n_faults <= MOST_LISTED:
             yield record
             continue
-        texts = (record.tier, record.text, record.role, record.refusal, record.note)
-        codebook = record.cells.get("codebook", "")
-        key: tuple[object, ...] = (*texts, record.is_of_model, record.is_added_column, codebook, fault)
-        first.setdefault(key, record)
-        n_alike[key] += record.n_records
-    for key, record in first.items():
-        yield replace(record, n_records=n_alike[key])
+        key = _all_but_place(record, fault)
+        first_of_key.setdefault(key, record)
+        n_of_key[key] += record.n_records
+    for key, record in first_of_key.items():
+        yield replace(record, n_records=n_of_key[key])
+
+
+def _all_but_place(record: RawSpan, fault: str) -> tuple[object, ...]:
+    """Return what is read of a record that is no span, for its fault, besides its place."""
+    return (
+        record.tier,
+        record.text,
+        record.role,
+        record.refusal,
+        record.note,
+        record.is_of_model,
+        record.is_added_column,
+        record.cells.get("codebook", ""),
+        fault,
+    )
 
 
 def _checked(file: SpanFile, records: Iterable[R]) -> Iterator[R]:
@@ -430,32 +486,50 @@ def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterat
     Items are packed one by one, so that no buffer is larger than a part and one item, which may be long.
     """
     for kind, of_kind in groupby(items, key=kind_of):
-        buffer = bytearray(_LIST_HEAD.size)
-        n_items = 0
+        packed_list = _PackedList()
         for item in of_kind:
-            end = len(buffer)
             try:
-                _ENCODER.encode_into(item, buffer, end)
-                n_items += 1
+                packed_list.add(item)
             except UnicodeEncodeError:  # a text with half a letter, which only JSON can hold
-                del buffer[end:]
-                yield from _list_of(kind, buffer, n_items)
+                if packed_list.n_items:
+                    yield packed_list.take_part(kind)
                 yield _packed(kind, [item])
-                n_items = 0
-            if len(buffer) > PART_BYTES or not n_items:
-                yield from _list_of(kind, buffer, n_items)
-                buffer, n_items = bytearray(_LIST_HEAD.size), 0
-        yield from _list_of(kind, buffer, n_items)
+            if packed_list.n_bytes > PART_BYTES:
+                yield packed_list.take_part(kind)
+        if packed_list.n_items:
+            yield packed_list.take_part(kind)
 
 
-def _list_of(kind: str, buffer: bytearray, n_items: int) -> Iterator[bytes]:
-    """Yield a part with the list of the items in a buffer, unless there are none.
+class _PackedList:
+    """A list of msgpack that grows item by item, behind room for its head."""
 
-    The items are packed behind room for the head of the list, which is written here.
-    """
-    if n_items:
-        _LIST_HEAD.pack_into(buffer, 0, _LIST, n_items)
-        yield PACKED + _ENCODER.encode(_Part(kind, buffer))
+    def __init__(self) -> None:
+        """Begin with an empty list."""
+        self._buffer = bytearray(_LIST_HEAD.size)
+        self.n_items = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the list, its head included."""
+        return len(self._buffer)
+
+    def add(self, item: object) -> None:
+        """Pack an item at the end; an item that msgpack cannot hold leaves the list as it was."""
+        end = len(self._buffer)
+        try:
+            _ENCODER.encode_into(item, self._buffer, end)
+        except UnicodeEncodeError:
+            del self._buffer[end:]
+            raise
+        self.n_items += 1
+
+    def take_part(self, kind: str) -> bytes:
+        """Return a part with the list, and begin a new list."""
+        _LIST_HEAD.pack_into(self._buffer, 0, _LIST, self.n_items)
+        part = PACKED + _ENCODER.encode(_Part(kind, self._buffer))
+        self._buffer = bytearray(_LIST_HEAD.size)
+        self.n_items = 0
+        return part
 
 
 def _packed(kind: str, content: object) -> bytes:

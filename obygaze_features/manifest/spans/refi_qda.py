@@ -196,7 +196,8 @@ class _Reader:
     def _medium(self, source: Element, name: str) -> Iterator[RawSpan]:
         """Yield the records of a film or a sound: of the whole, of its selections, and of its transcripts."""
         media = _media(source, name)
-        whole = Selection(f"source {name:.60}", math.nan, math.nan, {"media": media}, "")
+        no_time_s = math.nan
+        whole = Selection(f"source {name:.60}", no_time_s, no_time_s, {"media": media}, "")
         for coding in children(source, "Coding"):
             yield self._coded(whole, coding, is_whole_file=True)
         for node in children(source, *SELECTIONS):
@@ -204,14 +205,18 @@ class _Reader:
             end_s = number(attribute(node, "end")) / 1000
             yield from self._selection(node, begin_s, end_s, media)
         for transcript in children(source, "Transcript"):
-            times_s = {
-                attribute(point, "guid").casefold(): number(attribute(point, "timeStamp")) / 1000
-                for point in children(transcript, "SyncPoint")
-            }
-            for node in children(transcript, "TranscriptSelection"):
-                begin_s = times_s.get(attribute(node, "fromSyncPoint").casefold(), math.nan)
-                end_s = times_s.get(attribute(node, "toSyncPoint").casefold(), math.nan)
-                yield from self._selection(node, begin_s, end_s, media)
+            yield from self._transcript(transcript, media)
+
+    def _transcript(self, transcript: Element, media: str) -> Iterator[RawSpan]:
+        """Yield the records of a transcript, whose selections have the times of the points that they name."""
+        time_of_point_s = {
+            attribute(point, "guid").casefold(): number(attribute(point, "timeStamp")) / 1000
+            for point in children(transcript, "SyncPoint")
+        }
+        for node in children(transcript, "TranscriptSelection"):
+            begin_s = time_of_point_s.get(attribute(node, "fromSyncPoint").casefold(), math.nan)
+            end_s = time_of_point_s.get(attribute(node, "toSyncPoint").casefold(), math.nan)
+            yield from self._selection(node, begin_s, end_s, media)
 
     def _selection(self, node: Element, begin_s: float, end_s: float, media: str) -> Iterator[RawSpan]:
         """Yield a record for each code of a selection."""

@@ -38,8 +38,10 @@ DECLARABLE: Final = (LEVELS, CONCEPTS, LABELS)
 """Roles that a person may declare. In a tier of labels, the codebook tells levels from concepts."""
 
 TEXT = "text"
-LEFT = "left"
-"""Roles of a tier of texts, and of a tier that is not read because the person names others."""
+"""Role of a tier whose texts are no labels."""
+
+NOT_READ = "not read"
+"""Role of a tier that is not read, because the person names other tiers."""
 
 SHOWN_TIERS = 3
 SHOWN_WORDS = 3
@@ -110,20 +112,20 @@ class TierRoles:
         self._words = words
         self._declared = {tier_key(name): role for name, role in declared.items()}
         self._named = {tier_key(name): role for name, role in NAMED.items()}
-        self._reserved = {tier_key(name) for name in DECIDED}
+        self._decided = {tier_key(name) for name in DECIDED}
         # (key of a tier, whether its texts are speech) -> counts of its texts
         self._tiers: dict[tuple[str, bool], Tier] = {}
         # (name of a tier, whether its texts are speech) -> role, as a cache that is used after all counts
         self._roles: dict[tuple[str, bool], str] = {}
 
-    def add(self, records: Iterable[RawSpan], nameless: str, *, is_said: bool) -> None:
+    def add(self, records: Iterable[RawSpan], default_tier: str, *, is_said: bool) -> None:
         """Count the texts of a file's tiers.
 
         Parameters
         ----------
         records
             The records of the file.
-        nameless
+        default_tier
             Name for the tier of records that name none.
         is_said
             Whether the texts are speech or names of speakers.
@@ -131,7 +133,7 @@ class TierRoles:
         for record in records:
             if record.role or not record.text or is_of_a_model(record.tier) or is_of_a_model(record.text):
                 continue
-            name = record.tier or nameless
+            name = record.tier or default_tier
             key = tier_key(without_annotator(name)), is_said
             tier = self._tiers.setdefault(key, Tier(without_annotator(name), is_said))
             tier.is_added_column = tier.is_added_column or record.is_added_column
@@ -144,25 +146,29 @@ class TierRoles:
                 for word in labels.words:
                     tier.words[word] += record.n_records
 
-    def role_of(self, record: RawSpan, nameless: str, *, is_said: bool) -> str:
-        """Return the role of a record's tier: levels, concepts, labels, text, or left (not read).
+    def role_of(self, record: RawSpan, default_tier: str, *, is_said: bool) -> str:
+        """Return the role of a record's tier: LEVELS, CONCEPTS, LABELS, TEXT or NOT_READ.
 
-        `nameless` and `is_said` are as for `add`. All records must have been added before.
+        `default_tier` and `is_said` are as for `add`. All records must have been added before.
         """
         if record.role:
             return record.role
-        name = record.tier or nameless
+        name = record.tier or default_tier
         key = name, is_said
         if key not in self._roles:
             self._roles[key] = self._decide_role(name, is_said=is_said)
         return self._roles[key]
 
     def _decide_role(self, name: str, *, is_said: bool) -> str:
-        """Decide the role of a tier: as declared, else by its name, else by its texts."""
+        """Decide the role of a tier: as declared, else by its name, else by its texts.
+
+        Speech and the tiers of our decisions (`DECIDED`) are texts, unless they are declared.
+        """
         if self._declared:
-            return self._declared.get(matching_key(name, self._declared), LEFT)
+            return self._declared.get(matching_key(name, self._declared), NOT_READ)
         is_speech = is_said and PeopleTier.parse(name) is None
-        if is_speech or matching_key(name, self._reserved):
+        is_of_decisions = bool(matching_key(name, self._decided))
+        if is_speech or is_of_decisions:
             return TEXT
         role_by_name = self._named.get(matching_key(name, self._named))
         if role_by_name:
@@ -171,24 +177,31 @@ class TierRoles:
         return LABELS if tier is not None and tier.can_be_read_as_labels else TEXT
 
     def notices(self) -> list[str]:
-        """Return notices on tiers that are read as labels by their texts, and on those that may be labels."""
+        """Return notices on tiers that are read as labels by their texts, and on those that may be labels.
+
+        Tiers whose role is declared or told by their name need no notice.
+        """
         if self._declared:
             return []
-        undeclared = [
-            tier
-            for tier in self._tiers.values()
-            if tier.n_labels
-            and not matching_key(tier.name, self._named)
-            and not matching_key(tier.name, self._reserved)
-        ]
-        annotated = [tier for tier in undeclared if not tier.is_said]
-        read_as_labels = [tier for tier in annotated if tier.can_be_read_as_labels]
-        other_tiers = [tier for tier in annotated if not tier.can_be_read_as_labels]
-        columns = [tier for tier in other_tiers if tier.is_added_column]
-        texts = [tier for tier in other_tiers if not tier.is_added_column]
-        one_word = [tier for tier in texts if tier.is_all_labels]
-        partly_labels = [tier for tier in texts if not tier.is_all_labels]
-        mostly_labels = [tier for tier in undeclared if tier.is_said and 2 * tier.n_labels >= tier.n_texts]
+        read_as_labels: list[Tier] = []
+        columns: list[Tier] = []
+        one_word: list[Tier] = []
+        partly_labels: list[Tier] = []
+        speech_mostly_labels: list[Tier] = []
+        for tier in self._tiers_with_labels_without_role():
+            is_half_labels = 2 * tier.n_labels >= tier.n_texts
+            if tier.is_said and is_half_labels:
+                speech_mostly_labels.append(tier)
+            elif tier.is_said:
+                continue
+            elif tier.can_be_read_as_labels:
+                read_as_labels.append(tier)
+            elif tier.is_added_column:
+                columns.append(tier)
+            elif tier.is_all_labels:
+                one_word.append(tier)
+            else:
+                partly_labels.append(tier)
         book = f"codebook {self._words.codebook.name!r}"
         return [
             *_notice(read_as_labels, f"all texts are of {book}, read as labels"),
@@ -196,9 +209,20 @@ class TierRoles:
             *_notice(partly_labels, f"some texts are of {book}, all are read as text", ask="are labels"),
             *_notice(columns, f"words of {book} in columns that are not read", ask="are labels"),
             *_notice(
-                mostly_labels, f"words of {book} are what is said, or who speaks: no labels", ask="are labels"
+                speech_mostly_labels,
+                f"words of {book} are what is said, or who speaks: no labels",
+                ask="are labels",
             ),
         ]
+
+    def _tiers_with_labels_without_role(self) -> list[Tier]:
+        """Return the tiers that hold words of the codebook, and whose names do not tell their role."""
+        tiers = []
+        for tier in self._tiers.values():
+            has_role_by_name = matching_key(tier.name, self._named) or matching_key(tier.name, self._decided)
+            if tier.n_labels and not has_role_by_name:
+                tiers.append(tier)
+        return tiers
 
 
 def _notice(tiers: Sequence[Tier], statement: str, ask: str = "") -> list[str]:

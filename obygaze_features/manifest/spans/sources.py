@@ -274,7 +274,7 @@ def _read_subtitles(file: SpanFile) -> FileContent[RawSpan]:
         raise file.error(why_not_read(file) or "it has no subtitles: SRT, WebVTT, ASS or TTML was expected")
     spans = file.account.spans(SOURCES[kind].read(file))
     spans.sort(key=lambda span: span.start_s)  # stable: those that start together keep the file's order
-    file.account.used = len(spans)
+    file.account.used = len(spans)  # none is left out later, as of other kinds
     if not spans:
         raise ManifestError(f"{file.path}: it has no subtitles that are text: {file.account.line()}")
     if file.path.suffix.lower() == ".vtt" and kind == "srt":

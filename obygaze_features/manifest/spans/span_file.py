@@ -302,9 +302,11 @@ class SpanFile:
             raise self.error(f"not {kind}: its root is {element.tag!r:.60}")
         if has_namespace:
             return element
-        stray = next((node.tail for node in element.iter() if (node.tail or "").strip()), "")
-        if stray:
-            self.account.note(f"text beside elements left out: {stray.strip()!r:.60}")
+        for node in element.iter():
+            text_behind = (node.tail or "").strip()
+            if text_behind:
+                self.account.note(f"text beside elements left out: {text_behind!r:.60}")
+                break  # the first one is enough
         return element
 
     def error(self, reason: str) -> ManifestError:

@@ -105,32 +105,32 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     bodies = ["\n".join(lines[block.times + 1 : block.end]).strip() for block in blocks]
     yield from _texts_without_times(lines, blocks, is_vtt=is_vtt)
     clean = vtt_text if is_vtt else srt_text
-    shown: list[Shown] = []
-    unread: list[str] = []
-    steps_back: list[int] = []
+    first_and_last_lines: list[Shown] = []
+    unread_settings: list[str] = []
+    steps_back: list[int] = []  # lines of times that are much earlier than the times above them
     last_start_s = 0.0
     for block, body in zip(blocks, bodies, strict=True):
         times = _times(lines[block.times], file.reading.rate)
+        has_text_behind_times = times.behind != "" and not is_vtt  # in WebVTT these are settings
         if is_vtt and times.behind:
-            unread.append(f"{one_line(times.behind):.40}")
-        # SRT may have the text on the line of times; in WebVTT these are settings.
-        words = body if is_vtt or not times.behind else f"{times.behind}\n{body}"
-        text = one_line(clean(words))
+            unread_settings.append(f"{one_line(times.behind):.40}")
+        marked_up_text = f"{times.behind}\n{body}" if has_text_behind_times else body
+        text = one_line(clean(marked_up_text))
         if times.start_s < last_start_s - STEP_BACK_S:
             steps_back.append(block.times)
         if not math.isnan(times.start_s):
             last_start_s = times.start_s
         if text:
-            shown.append(_first_and_last_line(words, text, clean))
-        speakers = dict.fromkeys(map(clean, VOICE.findall(words)))
+            first_and_last_lines.append(_first_and_last_line(marked_up_text, text, clean))
+        speakers = dict.fromkeys(map(clean, VOICE.findall(marked_up_text)))
         cells = {"subject": one_line("; ".join(speakers))} if speakers else {}
         reason = times.reason or ("" if text else "no text")
         tier, text = split_people_tier(text)
         yield RawSpan(f"line {block.times + 1}", times.start_s, times.end_s, text, tier, cells, reason=reason)
-    file.account.note_unread("setting", unread)
+    file.account.note_unread("setting", unread_settings)
     joints = [*_starts_of_joined_files(lines, blocks, is_vtt=is_vtt), *steps_back]
     file.account.note(*_doubts(lines, blocks, bodies, joints))
-    file.account.note(_rolling_captions(shown, len(blocks)))
+    file.account.note(_rolling_captions(first_and_last_lines, len(blocks)))
 
 
 def _rolling_captions(shown: Sequence[Shown], n_blocks: int) -> str:
@@ -217,7 +217,8 @@ def _begins_and_numbers(
 
     A block begins at its number or name above the line of times, if that is alone below a blank line, or is
     the number that comes next. Otherwise that line is text of the block before, and the block begins at its
-    line of times. A block without a number has the one after the last.
+    line of times. A block without a number has the one after the last. So in the lines `1`, TIMES, `Hi`, `2`,
+    TIMES, `99`, TIMES the second block begins at `2`, and the third at its times: `99` is text of the second.
 
     Parameters
     ----------
@@ -232,22 +233,31 @@ def _begins_and_numbers(
     numbers = list[int]()
     last_number = 0
     for line_of_times in times:
-        place = line_of_times - 1
-        # Some programs write up to two blank lines between a number and its times.
-        while not is_vtt and line_of_times - place < 3 and place > 0 and not lines[place].strip():
-            place -= 1
-        above = lines[place].strip() if line_of_times else ""
+        line_above = _line_above_times(lines, line_of_times, is_vtt=is_vtt)
+        above = lines[line_above].strip() if line_of_times else ""
         is_number = above.isdecimal()
         # Cut to 12 digits, which are more than any number of a subtitle has.
         number = int(above[:12]) if is_number else last_number + 1
         is_first = line_of_times == times[0]
         is_next_number = is_number and not is_vtt and (is_first or number == last_number + 1)
+        is_directly_above = line_above == line_of_times - 1
         is_below_text = line_of_times > 1 and bool(lines[line_of_times - 2].strip())
-        stands_alone = bool(above) and place == line_of_times - 1 and not is_below_text
-        begins.append(place if is_next_number or stands_alone else line_of_times)
+        stands_alone = bool(above) and is_directly_above and not is_below_text
+        begins.append(line_above if is_next_number or stands_alone else line_of_times)
         numbers.append(number)
         last_number = number
     return begins, numbers
+
+
+def _line_above_times(lines: Sequence[str], line_of_times: int, *, is_vtt: bool) -> int:
+    """Return the line above a line of times, which may hold the number or the name of the block.
+
+    In SRT up to two blank lines are passed over, which some programs write between a number and its times.
+    """
+    line_above = line_of_times - 1
+    while not is_vtt and line_of_times - line_above < 3 and line_above > 0 and not lines[line_above].strip():
+        line_above -= 1
+    return line_above
 
 
 def _end_of_cue(lines: Sequence[str], first: int, next_begin: int) -> int:
@@ -338,10 +348,11 @@ def _seconds(groups: Sequence[str], rate: Fraction | None) -> float:
         Frames per second of times that end in frames.
     """
     sign, hours, minutes, seconds_text, point, digits = groups
-    # "1,5" is 5 milliseconds, as players read it.
-    milliseconds = digits.rjust(3, "0")
+    milliseconds = digits.rjust(3, "0")  # "1,5" is 5 milliseconds, as players read it
     time_s = clock_s(hours, minutes, seconds_text, milliseconds)
-    if time_s is None or point == ";" or (point == ":" and len(digits) != 3):
+    ends_in_frames = point == ";" or (point == ":" and len(digits) != 3)
+    if time_s is None or ends_in_frames:
+        # A time code, or no time, which `time_in` refuses.
         return time_in(f"{hours or 0}:{minutes:0>2}:{seconds_text:0>2}{point}{digits:0>2}", rate) or 0.0
     return -time_s if sign else time_s
 

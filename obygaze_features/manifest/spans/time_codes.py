@@ -64,7 +64,7 @@ def time_line(file: SpanFile, codes: Iterable[str], *, rate: str = "", start: st
     matches = [match for match in map(FRAME_CODE.fullmatch, map(with_ascii_digits, codes)) if match]
     if matches and frames_per_second is None:
         raise file.error(f"time codes end in frames ({matches[0][0]}): give their rate, as in --rate 25")
-    if len({match[5] for match in matches}) > 1:
+    if len({match["sign_of_frames"] for match in matches}) > 1:
         raise file.error("some time codes drop numbers of frames (';') and some do not (':')")
     start = file.reading.start or start
     try:

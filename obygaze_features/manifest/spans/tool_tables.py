@@ -74,7 +74,8 @@ def added_label_columns(file: SpanFile, table: Table) -> list[str]:
         cells = {row.cells[name].strip() for row in table.rows} - {""}
         if not name or not cells or read_columns.fullmatch(name):
             continue
-        n_labels = 0 if tool_columns.fullmatch(name) else _n_labels(file, cells)
+        is_of_the_tool = tool_columns.fullmatch(name) is not None  # and may hold words of the codebook
+        n_labels = 0 if is_of_the_tool else _n_labels(file, cells)
         if matching_key(name, declared) or n_labels == len(cells):
             label_columns.append(name)
             continue
@@ -145,9 +146,10 @@ def timed(
     rate
         Frames per second of time codes, if the tool has a fixed rate; else the person gives it.
     """
-    cells = [row.cells[name] for name in (start, end) for row in rows]
+    are_frames = per_second == 0
+    cells = [row.cells[start] for row in rows] + [row.cells[end] for row in rows]
     with error_context(f"{file.path}: columns {start} and {end}"):
-        values = instants(cells, decimal, rate or file.reading.rate, 2)
+        values = instants(cells, decimal, rate or file.reading.rate, n_columns=2)
     read_columns = re.compile(KINDS[file.account.kind]["read"], re.IGNORECASE)
     columns = list(rows[0].cells) if rows else []
     columns = [name for name in columns if read_columns.fullmatch(name)]
@@ -164,8 +166,10 @@ def timed(
                 reasons.append(f"no time ({value})")
             elif is_clock(row.cells[column]):
                 times.append(value)  # a clock is in seconds, whatever the unit in the column's heading is
+            elif are_frames:
+                times.append(file.seconds(value, where))
             else:
-                times.append(value / per_second if per_second else file.seconds(value, where))
+                times.append(value / per_second)
         if reasons:
             yield TimedRow(row, where, math.nan, math.nan, reasons[0])
         else:

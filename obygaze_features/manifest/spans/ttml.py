@@ -40,7 +40,9 @@ USUAL_RATE: Final = Fraction(30)
 """Frames per second where a document does not say it."""
 
 _CLOCK: Final = re.compile(
-    r"(\d{2,9}):(\d\d):(\d\d)(?:(\.\d{1,30})|[:;](\d{2,4})(?:\.(\d{1,9}))?)?", re.ASCII
+    r"(?P<hours>\d{2,9}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
+    r"(?:(?P<fraction>\.\d{1,30})|[:;](?P<frames>\d{2,4})(?:\.(?P<sub_frames>\d{1,9}))?)?",
+    re.ASCII,
 )
 """hh:mm:ss, with a fraction of a second, or with frames and sub-frames."""
 
@@ -98,18 +100,29 @@ class Clock(NamedTuple):
         return self._clock_seconds(match)
 
     def _clock_seconds(self, match: re.Match[str]) -> Fraction:
-        """Return the seconds of a clock time, from its match of `_CLOCK`."""
+        """Return the seconds of a clock time, from its match of `_CLOCK`.
+
+        In SMPTE time a second of the clock has `frame_rate` frames, which last `frame_rate / real_rate`
+        seconds. In other time bases the seconds are real ones.
+        """
         hours, minutes, seconds, fraction, frames, sub_frames = match.groups(default="0")
-        if int(minutes) >= 60 or int(seconds) > 60 or int(frames) >= self.frame_rate:
-            raise ManifestError(f"{match[0]!r:.40} is no time at {float(self.frame_rate):g} frames a second")
+        is_leap_second = int(seconds) == 60  # which TTML allows
+        if int(minutes) >= 60 or (int(seconds) >= 60 and not is_leap_second):
+            raise self._no_time(match[0])
+        if int(frames) >= self.frame_rate:
+            raise self._no_time(match[0])
         whole = Fraction(int(hours) * 3600 + int(minutes) * 60 + int(seconds)) + Fraction(fraction)
         n_frames = Fraction(int(frames)) + Fraction(int(sub_frames)) / self.sub_frames
         if not self.is_smpte:
             return whole + n_frames / self.real_rate
-        if self.is_dropping and match[5] and self.real_rate in DROPPING:
-            label = f"{hours}:{minutes}:{seconds};{int(frames):02d}"
-            return Fraction(time_in(label, self.real_rate) or 0.0)
+        if self.is_dropping and match["frames"] and self.real_rate in DROPPING:
+            code = f"{hours}:{minutes}:{seconds};{int(frames):02d}"
+            return Fraction(time_in(code, self.real_rate) or 0.0)
         return (whole * self.frame_rate + n_frames) / self.real_rate
+
+    def _no_time(self, text: str) -> ManifestError:
+        """Return the error for a clock time that does not exist."""
+        return ManifestError(f"{text!r:.40} is no time at {float(self.frame_rate):g} frames a second")
 
 
 class Interval(NamedTuple):
@@ -177,12 +190,12 @@ def _clock_of(file: SpanFile, root: Element) -> Clock:
     # Ticks are sub-frames where the document says its frames, else seconds.
     usual_ticks = frame_rate * sub_frames if has_rate else Fraction(1)
     return Clock(
-        frame_rate,
-        frame_rate * factor,
-        sub_frames,
-        _positive(attribute(root, "tickRate"), usual_ticks),
-        attribute(root, "timeBase") == "smpte",
-        attribute(root, "dropMode") in {"dropNTSC", "dropPAL"},
+        frame_rate=frame_rate,
+        real_rate=frame_rate * factor,
+        sub_frames=sub_frames,
+        tick_rate=_positive(attribute(root, "tickRate"), usual_ticks),
+        is_smpte=attribute(root, "timeBase") == "smpte",
+        is_dropping=attribute(root, "dropMode") in {"dropNTSC", "dropPAL"},
     )
 
 
@@ -226,9 +239,11 @@ class _Reader:
         """Yield the texts of a document, whose body may have times too."""
         inherited = Inherited(attribute(root, "lang"), "", "")
         has_begin = any(attribute(body, "begin") for body in children(root, "body"))
-        if attribute(root, "timeBase") == "clock" and not has_begin:
+        has_times_of_day = attribute(root, "timeBase") == "clock"
+        if has_times_of_day and not has_begin:
             # Where texts are sent live (EBU-TT Part 3) a body without a begin begins when its document
-            # arrives, which no file says: its length cannot end texts that have times of the day.
+            # arrives, which no file says: its length cannot end texts that have times of the day. So the
+            # body is read as if it were always shown.
             for body in children(root, "body"):
                 yield from self._texts_of_element(body, ALWAYS, inherited, 0)
             return
@@ -309,15 +324,16 @@ class _Reader:
         shown
             When it is shown, up to the end of the element around it.
         """
-        end = shown.end
         if _is_text_in_sequence(node):
-            end = shown.begin
-        elif not _has_end(node) and _has_timed_inside(node):
+            return shown.begin
+        ends = []
+        if shown.end is not None:
+            ends.append(shown.end)
+        if not _has_end(node) and _has_timed_inside(node):
             length = self._length(node)
-            inner_end = None if length is None else shown.begin + length
-            ends = [time for time in (end, inner_end) if time is not None]
-            end = min(ends) if ends else None
-        return shown.begin if end is None else end
+            if length is not None:
+                ends.append(shown.begin + length)
+        return min(ends, default=shown.begin)
 
     def _length(self, node: Element) -> Fraction | None:
         """Return the length of an element in seconds, stated or that of its content; None without an end."""
@@ -475,14 +491,22 @@ def _text(node: Element) -> str:
         item = waiting.pop()
         if isinstance(item, str):
             parts.append(item)
-            continue
-        inner: list[Element | str] = [] if _is_beside(item) else [item.text or ""]
-        if local_name(item.tag) == BREAK:
-            inner = [" "]
-        for child in () if _is_beside(item) else item:
-            inner += [child, child.tail or ""]
-        waiting += reversed(inner)
+        else:
+            waiting += reversed(_texts_and_children(item))
     return "".join(parts)
+
+
+def _texts_and_children(node: Element) -> list[Element | str]:
+    """Return the texts and elements inside an element, in order; a line break becomes a blank."""
+    inner: list[Element | str] = []
+    if local_name(node.tag) == BREAK:
+        inner.append(" ")
+    elif not _is_beside(node):
+        inner.append(node.text or "")
+    if not _is_beside(node):
+        for child in node:
+            inner += [child, child.tail or ""]
+    return inner
 
 
 def _is_beside(node: Element) -> bool:

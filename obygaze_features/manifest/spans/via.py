@@ -84,7 +84,9 @@ def _segment(
         reason = "its file_list is not of one file"
     start_s, end_s = times if len(times) == 2 else (math.nan, math.nan)
     film = {"media": text_of(files)} if files else {}
-    for tier, text in _texts(metadata or {}, attributes) or [("", "")]:
+    texts_by_tier = _texts(metadata or {}, attributes)
+    no_text = [("", "")]  # one span without a tier, so that the segment is not lost
+    for tier, text in texts_by_tier or no_text:
         yield RawSpan(where, start_s, end_s, text, tier, film, reason=reason)
 
 

@@ -32,10 +32,10 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
     is_project = file.has_columns(columns_of_project)
     table = tool_table(file, columns_of_project if is_project else columns_of_segments)
     # Each entry of FACTS["times"] has the columns of start and end, and how many of their units a second has.
-    times = next((names for names in FACTS["times"] if {*names[:2]} <= set(table.columns)), None)
-    if times is None:
+    present = [times for times in FACTS["times"] if {times[0], times[1]} <= set(table.columns)]
+    if not present:
         raise file.error("no start and end of segments: export both from VIAN, as milliseconds")
-    start, end, per_second = times
+    start, end, per_second = present[0]
     annotations = [name for name in table.columns if name.lower().startswith("annotation_")]
     keywords = [name for name in table.columns if ":" in name]
     file.account.note_unread("keyword", _odd_keywords(table.rows, keywords))

@@ -95,13 +95,13 @@ def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[
     reason = ""
     if math.isnan(stretch.start_s) and math.isnan(stretch.end_s):
         reason = "of no stretch of time"
-    tier = _exported_tier(annotation)
+    exported_tier = _exported_tier(annotation)
     bodies = _bodies(annotation.get("body", annotation.get("bodyValue")))
-    if tier:
+    if exported_tier:
         # The bodies of our exports are the tier, the text, and facts for programs.
         text = _text_of_body(bodies[1]) if len(bodies) > 1 else ""
         cells |= _decision_cells(bodies[2:])
-        yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=reason)
+        yield RawSpan(where, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=reason)
         return
     if not bodies:
         yield RawSpan(where, reason=reason or "no text")

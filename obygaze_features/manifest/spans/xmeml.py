@@ -91,7 +91,8 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
     where = f"{where} ({name or comment:.40})"
     first = number(node.findtext("in") or "")
     last = number(node.findtext("out") or "")
-    if last < 0:
+    has_out_point = not last < 0  # -1 stands for none
+    if not has_out_point:
         last = first
     if owner.rate is None:
         start_s = file.seconds(first, where)
@@ -100,10 +101,12 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
         start_s = first / float(owner.rate)
         end_s = last / float(owner.rate)
     cells = {"media": owner.media} if owner.media else {}
-    tier = comment.partition(". ")[0]
-    if is_of_a_model(comment) or split_people_tier(name)[0]:
-        # The marker is of our exports, in which the clip has the name of the film.
-        return marker(where, start_s, end_s, name, tier, {"movie": owner.media})
+    people_tier, _ = split_people_tier(name)
+    is_our_export = bool(people_tier) or is_of_a_model(comment)
+    if is_our_export:
+        # In our exports a comment begins with the tier, and the clip has the name of the film.
+        exported_tier, _, _ = comment.partition(". ")
+        return marker(where, start_s, end_s, name, exported_tier, {"movie": owner.media})
     text = name or comment
     if comment != text:
         cells["comment"] = comment

@@ -74,8 +74,8 @@ print("all cells ran")
 def test_a_notebook_goes_from_an_address_to_a_model_of_its_own(person, demo_folder):
     manifest = (demo_folder / "manifest.csv").read_text(encoding="utf-8")
     written(person.folder / "manifest.csv", manifest)
-    with serving(demo_folder) as site:
-        address = json.dumps(f"{site.url}/store-1.0.0")
+    with serving(demo_folder) as server:
+        address = json.dumps(f"{server.url}/store-1.0.0")
         written(person.folder / "day.py", f"ADDRESS = {address}\n{CELLS}")
         assert "all cells ran" in person.types("python day.py")
 

@@ -25,8 +25,8 @@ def test_a_lab_studies_a_store_that_it_was_sent(person_with_the_base, demo_folde
     judged = labels[(labels["level"] != "") & (labels["movie"] <= "tt9000004")]
     judged[["clip_id", "level", "concepts"]].to_csv(person.folder / "mine.csv", index=False)
 
-    with serving(demo_folder) as site:
-        address = f"{site.url}/store-1.0.0"
+    with serving(demo_folder) as server:
+        address = f"{server.url}/store-1.0.0"
         assert re.search(r"clips\.ok +166", person.types(f"obygaze store inspect {address}"))
         assert "nothing wrong" in person.types(f"obygaze store verify {address} --full")
         person.types(f"obygaze store pull {address} stores/films-1.0.0")
@@ -43,8 +43,8 @@ def test_a_lab_studies_a_store_that_it_was_sent(person_with_the_base, demo_folde
     damage(damaged)
     found = person.types("obygaze store verify stores/films --full", 3)
     assert damaged.relative_to(person.folder / "stores" / "films-1.0.0").as_posix() in found
-    with serving(demo_folder) as site:
-        person.types(f"obygaze store pull {site.url}/store-1.0.0 stores/films-1.0.0")
+    with serving(demo_folder) as server:
+        person.types(f"obygaze store pull {server.url}/store-1.0.0 stores/films-1.0.0")
     assert "nothing wrong" in person.types("obygaze store verify stores/films --full")
     fingerprint = person.types("obygaze store verify stores/films").rpartition("fingerprint ")[2].strip()
     assert fingerprint in person.types("obygaze store cite stores/films")

@@ -39,14 +39,14 @@ def extract(films: Path, folder: Path, environment: dict[str, str], *words: str)
 
 
 @pytest.fixture(scope="session")
-def undisturbed(films, tmp_path_factory, tree) -> dict[str, str]:
+def undisturbed(films, tmp_path_factory, file_digests) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("undisturbed")
     extract(films, folder, dict(os.environ))
-    return tree(folder / "films-1.0.0")
+    return file_digests(folder / "films-1.0.0")
 
 
 @pytest.fixture
-def survives(films, undisturbed, tmp_path, tree) -> Callable[[str, int, str], None]:
+def survives(films, undisturbed, tmp_path, file_digests) -> Callable[[str, int, str], None]:
     """Extract while workers in a state are killed so many times, and expect the undisturbed bytes."""
 
     def run(state: str, kills: int, engine: str) -> None:
@@ -61,6 +61,6 @@ def survives(films, undisturbed, tmp_path, tree) -> Callable[[str, int, str], No
         }
         extract(films, tmp_path, os.environ | killing, "--engine", engine)
         assert len(list(marks.iterdir())) == kills
-        assert tree(tmp_path / "films-1.0.0") == undisturbed
+        assert file_digests(tmp_path / "films-1.0.0") == undisturbed
 
     return run

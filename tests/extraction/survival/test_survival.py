@@ -2,12 +2,10 @@
 
 import pytest
 
-STATES = ("idle", "starting", "decoding", "sending")
-
 
 @pytest.mark.long
-def test_two_kills_of_idle_workers_leave_the_sealed_bytes_as_they_are(survives):
-    survives("idle", 2, "local")
+def test_two_kills_of_idle_workers_do_not_change_the_sealed_bytes(survives):
+    survives("idle", kills=2, engine="local")
 
 
 @pytest.mark.long
@@ -15,12 +13,14 @@ def test_two_kills_of_idle_workers_leave_the_sealed_bytes_as_they_are(survives):
     ("state", "engine"),
     [
         ("decoding", "local"),
-        *(pytest.param(state, "local", marks=pytest.mark.nightly) for state in STATES if state != "decoding"),
+        pytest.param("idle", "local", marks=pytest.mark.nightly),
+        pytest.param("starting", "local", marks=pytest.mark.nightly),
+        pytest.param("sending", "local", marks=pytest.mark.nightly),
         pytest.param("sending", "ray", marks=pytest.mark.nightly),
     ],
 )
-def test_twenty_kills_leave_the_sealed_bytes_as_they_are(survives, state, engine):
-    """Only here do workers die in every state of theirs while films are really extracted."""
+def test_twenty_kills_of_workers_in_a_state_do_not_change_the_sealed_bytes(survives, state, engine):
+    """Only here do workers die in each state while films are really extracted."""
     if engine == "ray":
         pytest.importorskip("ray")
-    survives(state, 20, engine)
+    survives(state, kills=20, engine=engine)

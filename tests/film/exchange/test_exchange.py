@@ -554,7 +554,7 @@ def test_the_caveats_of_every_format_have_the_conditions_that_the_page_has(film,
         phrases.evidence_sentence(of_film.model_evidence(model), words),
         phrases.windows_sentence(of_film.other_windows(model, film.record.windows), words),
         phrases.near_chance_caveat(near_chance, words),
-        phrases.nothing_caveat(of_film.judged_time(model, film.time()), words),
+        phrases.black_caveat(of_film.judged_time(model, film.time()), words),
     ]
     caveats = " ".join(collect(film, kind).caveats)
     assert [sentence for sentence in on_the_page if sentence not in caveats] == []

@@ -19,7 +19,7 @@ from obygaze_film.workspace.proxy import (
     remade_part,
 )
 from tests.video.encoding import encode
-from tests.video.test_stream import clap, with_box
+from tests.video.test_stream import clean_aperture_box, with_box
 
 
 def times_of(path):
@@ -289,7 +289,7 @@ def encode_transparent(path):
 def encode_cropped(path):
     """Encode five times the red bar; the file says that 64 by 40 pixels of it are shown (`clap`)."""
     film = encode_five(path.with_name("whole.mov"), "yuv420p")
-    cropped = with_box(film, path, b"avc1", clap(64, 40, 4, -6))
+    cropped = with_box(film, path, b"avc1", clean_aperture_box(64, 40, 4, -6))
     assert needs_copy(cropped)
     return cropped
 

@@ -252,7 +252,7 @@ def test_a_desk_that_is_opened_anew_compares_films_by_nobody_while_somebody_is_u
     assert film.decisions.default_annotator == ""
     shown = shown_judgements(film)
     assert shown.clips == ()
-    note = Words(language).again(shown.note)
+    note = Words(language).translated(shown.note)
     assert "16" in note
     assert reason in note
 

@@ -7,7 +7,7 @@ import pytest
 
 from obygaze_studies import lsmdc
 from tests.command import obygaze
-from tests.extraction.clusters import EXITS_0_ON_TERM, EXITS_143_ON_TERM, Folder
+from tests.extraction.clusters import EXITS_0_ON_TERM, EXITS_143_ON_TERM, FakeSlurm
 
 MEASURES = {
     counting: {
@@ -42,7 +42,7 @@ def run(*arguments):
     return obygaze(*REQUIRED, *arguments)
 
 
-def test_options_reach_the_library_and_the_outcome_is_a_line(library, capsys):
+def test_options_become_settings_of_the_training_and_its_outcome_is_printed_in_a_line(library, capsys):
     assert run("--gather-share", "1/2", "--arithmetic", "published", "--chunk", "20", "--resume") == 0
     settings = library.settings
     assert (settings.gather_share, settings.arithmetic, settings.chunk, settings.resume) == (
@@ -60,37 +60,51 @@ def test_options_reach_the_library_and_the_outcome_is_a_line(library, capsys):
     assert library.settings.gather_share == 0.25, "as published"
 
 
-def test_a_signal_ends_with_its_code_and_says_where(library, capsys):
+def test_a_training_that_a_signal_stops_says_at_which_step_and_ends_with_the_signals_code(library, capsys):
     library.stop = True
-    library.test = None
+    library.test = None  # a stopped training is not tested
     assert run() == 128 + signal.SIGTERM
     assert "step 6 of 10" in capsys.readouterr().out
 
 
-def test_bad_shares_are_usage_errors(capsys):
-    assert run("--gather-share", "1/0") == run("--gather-share", "a quarter") == 2
+@pytest.mark.parametrize("share", ["1/0", "a quarter"])
+def test_a_gather_share_that_is_no_number_is_a_usage_error(capsys, share):
+    assert run("--gather-share", share) == 2
     assert "--gather-share" in capsys.readouterr().err
+
+
+def test_a_gather_share_above_1_is_refused(capsys):
     assert run("--gather-share", "4") == 1
     assert "--gather-share 4" in capsys.readouterr().err
 
 
+TIME_LIMIT_SIGNAL = signal.SIGUSR1
+"""What Slurm sends a job, as the script asks it to, before the time limit."""
+
+
 @pytest.mark.parametrize(
-    ("command", "signals", "code", "asked"),
+    ("training", "signals", "exit_code", "asked_of_slurm"),
     [
-        (EXITS_143_ON_TERM, [signal.SIGUSR1], 143, "requeue 11"),
-        (EXITS_0_ON_TERM, [signal.SIGUSR1], 0, ""),
+        (EXITS_143_ON_TERM, [TIME_LIMIT_SIGNAL], 143, "requeue 11"),  # the number of the job
+        (EXITS_0_ON_TERM, [TIME_LIMIT_SIGNAL], 0, ""),
         (EXITS_143_ON_TERM, [signal.SIGTERM], 143, ""),
         ("exit 1", [], 1, ""),
     ],
+    ids=["stopped by the time limit", "finished at the time limit", "cancelled", "failed"],
 )
-def test_the_slurm_script_asks_for_another_turn_after_a_time_limit_alone(
-    tmp_path, command, signals, code, asked
+def test_the_slurm_script_has_only_a_training_that_the_time_limit_stopped_started_again(
+    tmp_path, training, signals, exit_code, asked_of_slurm
 ):
-    site = Folder(tmp_path, command, name="torchrun")
-    assert site.run("train.sbatch", "--out", "my run", signals=signals)[0] == code
-    assert site.asked == asked
-    words = (tmp_path / "arguments").read_text()
-    assert words == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
+    cluster = FakeSlurm(tmp_path, training, name="torchrun")
+    code, _ = cluster.run("train.sbatch", "--out", "my run", signals=signals)
+    assert code == exit_code
+    assert cluster.asked_of_slurm == asked_of_slurm
+
+
+def test_the_slurm_script_starts_a_training_on_four_gpus_that_resumes(tmp_path):
+    FakeSlurm(tmp_path, "exit 0", name="torchrun").run("train.sbatch", "--out", "my run")
+    arguments = (tmp_path / "arguments").read_text()
+    assert arguments == "--standalone --nproc-per-node 4 -m obygaze train xclip-lsmdc --out my run --resume\n"
 
 
 def test_missing_inputs_are_one_line(tmp_path, monkeypatch, capsys):

@@ -11,7 +11,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from obygaze_features.backbones.class_calls import processor_names
 from obygaze_features.backbones.layers import LayerStack
-from obygaze_features.backbones.weights import TABLES, kinds
+from obygaze_features.backbones.weights import TABLES, read_specs
 
 Read = Callable[[Any, torch.Tensor], tuple[torch.Tensor, torch.Tensor | None]]
 """Calls a network; gives its tokens and one vector of a picture or clip, None for their mean."""
@@ -44,7 +44,7 @@ PARTS_OF_PICTURES = ("vision_model", "visual_projection", "video_model", "mit", 
 
 
 def _first_vector(_model: Any, output: Any) -> torch.Tensor:
-    """Return the first of several pooled vectors."""
+    """Return the first pooled vector of each clip, `[B, D]`: VideoPrism's `pooler_output` is `[B, 1, D]`."""
     vectors: torch.Tensor = output.pooler_output[:, 0]
     return vectors
 
@@ -74,9 +74,12 @@ def _projected_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
 
 
 def _causal_text(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    """Encode texts with an attention mask of ones: without one, each token would also see those after it."""
-    everything = torch.ones_like(tokens)
-    vectors: torch.Tensor = model.get_text_features(input_ids=tokens, attention_mask=everything).pooler_output
+    """Encode texts so that each token sees only itself and those before it.
+
+    AIMv2 applies its causal mask only if an attention mask is given, here one of all tokens.
+    """
+    all_tokens = torch.ones_like(tokens)
+    vectors: torch.Tensor = model.get_text_features(input_ids=tokens, attention_mask=all_tokens).pooler_output
     return vectors
 
 
@@ -97,63 +100,72 @@ TEXT_VECTORS: Mapping[str, ReadText] = {
 """What a network gives as the vector of a text, of its tokens."""
 
 
-def time_first(hidden: torch.Tensor, *, n_moments: int) -> torch.Tensor:
-    """Reorder the patch tokens of clips from position-major to time-major order.
+def time_first(hidden: torch.Tensor, *, n_time_steps: int) -> torch.Tensor:
+    """Reorder the patch tokens of clips, so that those of the first time step come first.
 
     Parameters
     ----------
     hidden
-        `[B, 1 + P T, D]`: the class token, then for each position its T moments.
-    n_moments
-        Moments of a clip, T.
+        `[B, 1 + P S, D]`: the class token, then for each position its S time steps.
+    n_time_steps
+        Time steps of a clip, S.
+
+    Returns
+    -------
+    torch.Tensor
+        `[B, 1 + S P, D]`: the class token, then for each time step its P positions.
     """
     n_clips, _, width = hidden.shape
-    by_place = hidden[:, 1:].reshape(n_clips, -1, n_moments, width)  # [B, P, T, D]
-    patches = by_place.transpose(1, 2).flatten(1, 2)
-    return torch.cat([hidden[:, :1], patches], dim=1)
+    class_token, patches = hidden[:, :1], hidden[:, 1:]
+    by_position = patches.reshape(n_clips, -1, n_time_steps, width)  # [B, P, S, D]
+    by_time = by_position.transpose(1, 2)  # [B, S, P, D]
+    return torch.cat([class_token, by_time.flatten(1, 2)], dim=1)
 
 
-class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
-    """How networks of one `model_type` are read.
+class EncoderSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """How networks of one `model_type` are loaded and called, and what their vectors are.
 
     Parameters
     ----------
     network
         Class of transformers; given if it is not the default of the type.
-    vector
+    vector_meaning
         What the vector of a frame, or of a clip, is, in words.
     processor
         Class that prepares pictures if the folder of the weights has no processor's configuration; given
         if it is not the default of the type.
     citation
         The paper.
-    second
-        The paper on a second generation of the same `model_type`, such as SigLIP 2; empty if there is none.
-    reads
-        How the vector is read from the output: a key of `VECTORS`.
+    siglip2_citation
+        The paper on SigLIP 2, whose networks have the same `model_type` as SigLIP's; empty for other types.
+    pooling
+        How one vector is made of the network's output: a key of `VECTORS`.
     of_clips
         Whether its configuration names the frames of a clip: it takes `[B, T, 3, h, w]`, or mixes frames.
-    part, how
-        The part of the network that is called, empty for all of it; and further arguments of the call.
-    by_place
+    called_part, call_arguments
+        Name of the part of the network that is called, empty for all of it; and further arguments of the
+        call.
+    position_major
         Whether its tokens are ordered by position first, and by time within each position.
-    side
+    size_field
         Field of the configuration with the side of the input; empty if it takes any multiple of a patch.
-    prefix
+    n_prefix_tokens
         Number of tokens before the patch tokens, not counting registers.
-    flexible
+    any_length
         Whether it takes any number of frames that is a multiple of a step in time.
-    settings
+    load_arguments
         Further arguments with which the class is loaded.
-    untrained
+    untrained_config
         Fields in which the configuration of random weights differs from the class's default.
     family
         Name of the space that its vectors share with those of texts; empty if there is none.
-    mixes
+    mixing_part
         Name of the part that mixes the frames of a clip; all other parts encode each frame by itself.
-    pooled, tokens
-        What the vector of a clip is, if each frame has one too; and name of tokens -> what they are.
-    names
+    clip_vector_meaning
+        What the vector of a clip is, in words, if each frame has a vector too.
+    token_meanings
+        Value of the option `tokens` -> what these tokens are, in words.
+    preset_names
         Presets whose names are used if a processor's configuration does the same.
     head, layer
         Head and layer whose output the vectors are, for the provenance.
@@ -162,106 +174,108 @@ class EncoderKind(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     network: str
-    vector: str
+    vector_meaning: str
     processor: str
     citation: str
-    second: str = ""
-    reads: str = "mean"
+    siglip2_citation: str = ""
+    pooling: str = "mean"
     of_clips: bool = False
-    part: str = ""
-    how: dict[str, bool] = {}
-    by_place: bool = False
-    side: str = "image_size"
-    prefix: int = 1
-    flexible: bool = False
-    settings: dict[str, bool] = {}
-    untrained: dict[str, int] = {}
+    called_part: str = ""
+    call_arguments: dict[str, bool] = {}
+    position_major: bool = False
+    size_field: str = "image_size"
+    n_prefix_tokens: int = 1
+    any_length: bool = False
+    load_arguments: dict[str, bool] = {}
+    untrained_config: dict[str, int] = {}
     family: str = ""
-    mixes: str = ""
-    pooled: str = "its mean over the frames"
-    tokens: dict[str, str] = {}
-    names: tuple[str, ...] = ()
+    mixing_part: str = ""
+    clip_vector_meaning: str = "its mean over the frames"
+    token_meanings: dict[str, str] = {}
+    preset_names: tuple[str, ...] = ()
     head: str | None = None
     layer: str = "last hidden state"
     stacks: tuple[LayerStack, ...] = ()
 
-    def pixels(self) -> str:
-        """Return the name of the argument that takes pictures, of the network or the part that is called."""
-        main: str = getattr(transformers, self.network).main_input_name
-        # Of a class that reads texts too, the argument of its texts is the main one.
-        return main if main.startswith("pixel_values") else "pixel_values"
+    def pixels_argument(self) -> str:
+        """Return the name of the argument with which pictures are passed to the network, or to its part."""
+        main_argument: str = getattr(transformers, self.network).main_input_name
+        # The main argument of a class that also reads texts is that of the texts.
+        return main_argument if main_argument.startswith("pixel_values") else "pixel_values"
 
     def reader(self) -> Read:
         """Make the function that runs a network and returns its tokens and vector (None for their mean).
 
         It is a plain function of plain values, so that torch.compile can trace it.
         """
-        vector_of = VECTORS[self.reads]
-        part = self.part
-        pixels_argument = self.pixels()
-        further_arguments = self.how
-        is_by_place = self.by_place
+        vector_of = VECTORS[self.pooling]
+        part_name = self.called_part
+        pixels_argument = self.pixels_argument()
+        further_arguments = self.call_arguments
+        is_position_major = self.position_major
 
         def read(model: Any, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
             """Return the last hidden state and the vector, if the type has one, of prepared pixels."""
-            called_part = getattr(model, part) if part else model
-            output = called_part(**{pixels_argument: pixels}, **further_arguments)
+            part = getattr(model, part_name) if part_name else model
+            output = part(**{pixels_argument: pixels}, **further_arguments)
             hidden = output.last_hidden_state
-            if is_by_place:
-                hidden = time_first(hidden, n_moments=pixels.shape[1])
+            if is_position_major:
+                hidden = time_first(hidden, n_time_steps=pixels.shape[1])
             return hidden, vector_of(model, output)
 
         return read
 
 
-class TextKind(Struct, frozen=True, forbid_unknown_fields=True):
-    """How text towers of one `model_type` are read.
+class TextSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the text halves of networks of one `model_type` are loaded, and what their vectors are.
 
     Parameters
     ----------
     network
         Class of transformers.
-    reads
-        Of `TEXT_VECTORS`.
-    sees
-        The half with the same space, whose family and citation are the text's too.
-    padded
+    pooling
+        How one vector is made of the tokens of a text: a key of `TEXT_VECTORS`.
+    vision
+        How the vision half with the same space is read; its family and citation are the text half's too.
+    pads_to_limit
         Whether texts are filled up to the limit, as in the network's training; others are read at their end
         token.
     """
 
     network: str
-    reads: str
-    sees: EncoderKind
+    pooling: str
+    vision: EncoderSpec
     head: str = "text projection"
     meaning: str = "text embedding, not normalised"
-    padded: bool = False
+    pads_to_limit: bool = False
 
 
-def usual_classes(table: str) -> dict[str, dict[str, object]]:
-    """Return `model_type` -> default transformers classes, for the types in a table of `networks.toml`.
+def usual_fields(table: str) -> dict[str, dict[str, object]]:
+    """Return `model_type` -> fields that transformers knows of the types in a table of `networks.toml`.
 
-    The values are defaults for the rows of the table: `network`, the class; for networks of pictures or clips
+    They hold where the table states nothing else: `network`, the class; for networks of pictures or clips
     also `processor`, the class that prepares pictures, and `of_clips`.
     """
-    classes: dict[str, dict[str, object]] = {}
+    fields_of_types: dict[str, dict[str, object]] = {}
     for model_type in TABLES[table]:
-        network = MODEL_MAPPING_NAMES.get(model_type, "")
-        facts: dict[str, object] = {"network": network if isinstance(network, str) else network[0]}
+        network = MODEL_MAPPING_NAMES.get(
+            model_type, ""
+        )  # several classes for some types, the usual one first
+        fields: dict[str, object] = {"network": network if isinstance(network, str) else network[0]}
         if table != "texts":
             processors = processor_names(model_type_to_module_name(model_type))
             if processors:
-                facts["processor"] = processors[0].removesuffix("Pil")
-            facts["of_clips"] = table == "videos"
-        classes[model_type] = facts
-    return classes
+                fields["processor"] = processors[0].removesuffix("Pil")
+            fields["of_clips"] = table == "videos"
+        fields_of_types[model_type] = fields
+    return fields_of_types
 
 
-IMAGES = kinds("images", EncoderKind, usual_classes("images"))
-VIDEOS = kinds("videos", EncoderKind, usual_classes("videos"))
-PICTURES_BY_CLASS = kinds("pictures_by_class", EncoderKind, usual_classes("pictures_by_class"))
+IMAGES = read_specs("images", EncoderSpec, usual_fields("images"))
+VIDEOS = read_specs("videos", EncoderSpec, usual_fields("videos"))
+PICTURES_BY_CLASS = read_specs("pictures_by_class", EncoderSpec, usual_fields("pictures_by_class"))
 """`model_type` -> what is known of networks whose pictures are read as their class says, and texts here."""
-TEXTS = kinds("texts", TextKind, usual_classes("texts"), sees=IMAGES | VIDEOS | PICTURES_BY_CLASS)
+TEXTS = read_specs("texts", TextSpec, usual_fields("texts"), vision=IMAGES | VIDEOS | PICTURES_BY_CLASS)
 """`model_type` -> how its networks read pictures, videos, texts."""
-INSIDE_CLASSIFIERS = kinds("inside_classifiers", EncoderKind, usual_classes("inside_classifiers"))
+INSIDE_CLASSIFIERS = read_specs("inside_classifiers", EncoderSpec, usual_fields("inside_classifiers"))
 """`model_type` -> how its networks are read inside a classifier, where they are read otherwise alone."""
