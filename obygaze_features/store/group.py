@@ -473,8 +473,7 @@ class Group:
         for first in range(block_with_start * rows_per_block, n_clips, rows_per_block):
             rows = range(first, min(first + rows_per_block, n_clips))
             for row, values in self.read_slices(array, rows):
-                self._refuse_lost_rows(array, row, values)
-                yield row, values
+                yield row, self._refuse_lost_rows(array, row, values)
 
     def pieces(self, array: str) -> list[slice]:
         """List the slices of rows that are cheapest to read at once, in order.
@@ -549,8 +548,7 @@ class Group:
         """
         first, _, _ = rows.indices(self.shape(array)[0])
         values = self._array(array).read(rows, out)
-        self._refuse_lost_rows(array, first, values)
-        return values
+        return self._refuse_lost_rows(array, first, values)
 
     def _ragged_pieces(self, array: str) -> list[slice]:
         """Divide the clips into slices whose frames begin in the same stored object."""
@@ -631,11 +629,12 @@ class Group:
         """Return the names of the dimensions of an array."""
         return dimensions(name, self.shape(name), self.n_frames)
 
-    def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> None:
-        """Raise a StoreError if a clip that should have features has NaN: a lost chunk or shard reads so.
+    def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values; raise a StoreError if a clip that should have features has NaN.
 
-        Only features are checked, because times may be unknown. The first number of each row is enough; of a
-        clip in a ragged array, that of its first frame in each stored object.
+        A lost chunk or shard reads so. Only features are checked, because times may be unknown. The first
+        number of each row is enough; of a clip in a ragged array, that of its first frame in each stored
+        object.
 
         Parameters
         ----------
@@ -647,7 +646,7 @@ class Group:
             The values of consecutive rows.
         """
         if name not in FEATURE_ARRAYS or not len(values):
-            return
+            return values
         is_nan = np.isnan(values.reshape(len(values), -1)[:, 0])  # the first number of each row
         if self.is_ragged(name):
             frames = self._frames_to_check(name, start, start + len(values))
@@ -664,6 +663,7 @@ class Group:
                 f"{self._where}, array {self.name}/{name}: {lost}, the first is {first_lost}",
                 self._where,
             )
+        return values
 
 
 def spec_of(group: Group) -> GroupSpec:
