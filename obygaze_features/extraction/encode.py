@@ -108,7 +108,7 @@ def gpu_record(backbones: Sequence[Backbone]) -> dict[str, Any]:
         encoder: Any = backbone.encode
         if not uses_gpu(backbone) or not hasattr(encoder, "card_record"):
             continue
-        clips_at_once_of = {}  # backbone -> its clips at once, of the backbones on this GPU
+        clips_at_once_of: dict[str, int] = {}  # backbone -> its clips at once, of the backbones on this GPU
         if encoder.card in records:
             clips_at_once_of = records[encoder.card]["clips_at_once"]
         clips_at_once_of[encoder.name] = encoder.clips_at_once

@@ -241,8 +241,8 @@ class WorkQueue(deque[FilePass]):
                 progress.add(task)
             else:
                 other_tasks.append(task)
-        for progress in self._progress.values():
-            self.extend(progress.passes_over_pending())
+        for film_progress in self._progress.values():
+            self.extend(film_progress.passes_over_pending())
         self.extend(FilePass(pass_tasks) for pass_tasks in group_into_passes(other_tasks, workers))
 
     def end_stretch(

@@ -83,18 +83,19 @@ def array_layout(
     """
     document: dict[str, Any] = json.loads(_common_layout())
     # The packaged file has the codecs of strings, and those of all numbers as "others".
-    codecs = document["codecs"].get(dtype, document["codecs"]["others"])
+    codecs_of_type = document["codecs"]
+    codecs = codecs_of_type.get(dtype, codecs_of_type["others"])
     row_shape = shape[1:]
     if ARRAYS[name].sharded:
         sharding = {
-            "chunk_shape": [1, *row_shape],
+            "chunk_shape": [1, *row_shape],  # each row is a chunk of the shard
             "codecs": codecs,
-            "index_codecs": codecs,
+            "index_codecs": codecs,  # the index has a checksum, as the rows have
             "index_location": "end",
         }
         codecs = [{"name": "sharding_indexed", "configuration": sharding}]
-    n_rows = block_rows(name, shape[0], ragged=ragged)
-    document["chunk_grid"]["configuration"]["chunk_shape"] = [n_rows, *row_shape]
+    stored_rows = block_rows(name, shape[0], ragged=ragged)  # of a chunk, or of a shard
+    document["chunk_grid"]["configuration"]["chunk_shape"] = [stored_rows, *row_shape]
     fill = ARRAYS[name].fill
     return document | {
         "shape": list(shape),
@@ -167,11 +168,11 @@ def all_finite(values: NDArray[Any]) -> bool:
         bits = bits.byteswap()
     for first in range(0, len(bits), _CHECKED_AT_ONCE):
         part = bits[first : first + _CHECKED_AT_ONCE]
-        # The sign is the highest bit. As unsigned integers, negative numbers are therefore above all positive
-        # ones; as signed integers, they are below them.
-        largest_of_negative = int(part.max())
-        largest_of_positive = int(part.view(np.int16).max())
-        if largest_of_negative >= _HALF_MINUS_INFINITY or largest_of_positive >= _HALF_INFINITY:
+        # Of numbers with the same sign, infinity and NaN have the largest bits. The sign is the highest bit:
+        # as unsigned integers, the bits of negative numbers are above all others; as signed integers, below.
+        largest_unsigned = int(part.max())
+        largest_signed = int(part.view(np.int16).max())
+        if largest_unsigned >= _HALF_MINUS_INFINITY or largest_signed >= _HALF_INFINITY:
             return False
     return True
 
@@ -188,7 +189,10 @@ each chunk."""
 
 
 class _RecentChunks:
-    """A cache of the last chunks of an array of which only a part was read; their checksums were checked."""
+    """A cache of the last chunks of an array of which only a part was read; their checksums were checked.
+
+    Several threads may use it.
+    """
 
     def __init__(self) -> None:
         self._chunks: OrderedDict[int, NDArray[Any]] = OrderedDict()  # by number, the oldest first
@@ -200,10 +204,11 @@ class _RecentChunks:
 
     def keep(self, number: int, chunk: NDArray[Any]) -> None:
         """Add a chunk; drop the oldest until at most `RECENT_CHUNK_BYTES`, or only this chunk, remain."""
+        most_chunks = max(RECENT_CHUNK_BYTES // chunk.nbytes, 1)  # all chunks have the same size
         with self._lock:
             self._chunks[number] = chunk
-            while len(self._chunks) > 1 and len(self._chunks) * chunk.nbytes > RECENT_CHUNK_BYTES:
-                self._chunks.popitem(last=False)
+            while len(self._chunks) > most_chunks:
+                self._chunks.popitem(last=False)  # the oldest
 
 
 class SealedArray:
@@ -244,16 +249,16 @@ class SealedArray:
         self._name = f"{group}/{name}"
         self._where = f"{files.where}, array {self._name}"
         self.ragged = ragged and name in RAGGED_ARRAYS
-        array_kind = kind_of(name, ragged=ragged)
-        self._refuse_other_shape(array_kind, metadata)
+        array_kind = kind_of(name, ragged=ragged)  # what the format says of such an array
+        self._check_shape(array_kind, metadata)
         self.shape: tuple[int, ...] = tuple(metadata["shape"])
         self.dtype: np.dtype[Any] = _numpy_type(metadata["data_type"])
-        self._refuse_other_layout(name, metadata, ragged=ragged)
+        self._check_layout(name, metadata, ragged=ragged)
         self._recent = _RecentChunks()
         self._block_rows = block_rows(name, self.shape[0], ragged=ragged)  # of a chunk or shard
         self._sharded = array_kind.sharded
 
-    def _refuse_other_shape(self, array_kind: ArrayKind, metadata: Mapping[str, Any]) -> None:
+    def _check_shape(self, array_kind: ArrayKind, metadata: Mapping[str, Any]) -> None:
         """Raise an error unless data type and number of axes fit the kind, and all sizes are at least 1.
 
         Only a ragged array may have no row: that of a group without any features.
@@ -261,13 +266,14 @@ class SealedArray:
         shape = metadata["shape"]
         dtype = metadata["data_type"]
         fits_kind = dtype in array_kind.dtypes and len(shape) == len(array_kind.dims)
-        has_no_frames = self.ragged and shape[:1] == [0]
-        sizes = shape[1:] if has_no_frames else shape
-        if not fits_kind or not fits(sizes, list[Count]):
+        has_no_rows = self.ragged and shape[:1] == [0]
+        sizes = shape[1:] if has_no_rows else shape
+        are_sizes = fits(sizes, list[Count])  # whole numbers from 1 on
+        if not fits_kind or not are_sizes:
             raise StoreError(f"{self._where}: {dtype} {shape} does not fit the format")
 
-    def _refuse_other_layout(self, name: str, metadata: Mapping[str, Any], *, ragged: bool) -> None:
-        """Raise an error unless chunks, codecs and fill value are those with which sealing writes it."""
+    def _check_layout(self, name: str, metadata: Mapping[str, Any], *, ragged: bool) -> None:
+        """Raise an error unless the fields of `LAYOUT`, chunks and codecs, are those that sealing writes."""
         layout = array_layout(name, self.shape, metadata["data_type"], (), ragged=ragged)
         expected = without_empty_fields(layout)
         stated = without_empty_fields(metadata)
@@ -295,8 +301,9 @@ class SealedArray:
         row_numbers = range(*rows.indices(self.shape[0]))
         if out is not None:
             self._check_output(out, (len(row_numbers), *self.shape[1:]))
+        # Errors that damaged bytes cause become a StoreError.
         values: NDArray[Any] = read_undamaged(
-            self._where, lambda: self._read(row_numbers, out=out), store=self._files.where
+            self._where, partial(self._read, row_numbers, out=out), store=self._files.where
         )
         return values
 
@@ -325,20 +332,20 @@ class SealedArray:
         with ExitStack() as open_files:
             if isinstance(self._files, FolderFiles) and self._sharded:
                 open_file = self._files.open
-                # The cache returns the file that an earlier call opened; it is closed at the end.
+                # Opens a file that is closed at the end; the cache returns it in later calls.
                 open_once = cache(lambda name: open_files.enter_context(open_file(name)))
             for start in range(rows.start, rows.stop, self.rows_per_read):
-                piece = range(start, min(start + self.rows_per_read, rows.stop))
-                read = partial(self._read, piece, open_once)
+                rows_of_slice = range(start, min(start + self.rows_per_read, rows.stop))
+                read = partial(self._read, rows_of_slice, open_once)
                 values: NDArray[Any] = read_undamaged(self._where, read, store=self._files.where)
                 yield start, values
 
     @property
     def rows_per_read(self) -> int:
-        """Number of consecutive rows to read at once, which is best for speed.
+        """Number of consecutive rows that are read fastest at once.
 
-        These are the rows of one stored object (a chunk or a shard). From a shard in a local folder, single
-        rows can be read; then they are as many as fit in `TOKEN_BYTES_AT_ONCE`, but at least one.
+        It is that of one stored object (a chunk or a shard), which is read as a whole. From a shard in a
+        local folder, single rows can be read: then as many as fit in `TOKEN_BYTES_AT_ONCE`, but at least one.
         """
         if isinstance(self._files, FolderFiles) and self._sharded:
             return min(self._block_rows, max(1, TOKEN_BYTES_AT_ONCE // self._row_bytes))
@@ -363,17 +370,19 @@ class SealedArray:
             Array to read into; None makes one.
         """
         values = np.empty((len(rows), *self.shape[1:]), self.dtype) if out is None else out
+        # A block is a stored object: a chunk or a shard.
         first_block = rows.start // self._block_rows
         end_block = math.ceil(rows.stop / self._block_rows) if rows else 0
         blocks = range(first_block, end_block)
 
         def read_block(block: int) -> None:
-            """Read the rows that lie in one chunk or shard into their place in `values`."""
+            """Read the rows that lie in one block into their place in `values`."""
             block_start = block * self._block_rows
             start = max(rows.start, block_start)
             stop = min(rows.stop, block_start + self._block_rows)
             rows_in_block = slice(start - block_start, stop - block_start)
-            self._fill(block, rows_in_block, values[start - rows.start : stop - rows.start], open_once)
+            place = values[start - rows.start : stop - rows.start]
+            self._fill(block, rows_in_block, place, open_once)
 
         if len(blocks) == 1 or self._files.readers == 1:
             for block in blocks:
@@ -400,12 +409,12 @@ class SealedArray:
                 values[:] = _read_strings(self._files, name, self._block_rows)[rows]
                 return
             if self._sharded:
-                is_whole = self._fill_from_shard(name, rows, values, open_once)
+                is_intact = self._fill_from_shard(name, rows, values, open_once)
             else:
-                is_whole = self._fill_from_chunk(block, rows, values)
+                is_intact = self._fill_from_chunk(block, rows, values)
         except FileNotFoundError:
             raise missing_chunk_error(self._files, name) from None
-        if not is_whole:
+        if not is_intact:
             raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
 
     def _fill_from_chunk(self, block: int, rows: slice, values: NDArray[Any]) -> bool:
@@ -413,7 +422,8 @@ class SealedArray:
         chunk = self._recent.get(block)
         if chunk is None:
             data = memoryview(self._files.read(chunk_file(self._name, block, ragged=self.ragged)))
-            if len(data) != self._block_rows * self._row_bytes + CRC_BYTES or not has_right_checksum(data):
+            has_right_size = len(data) == self._block_rows * self._row_bytes + CRC_BYTES
+            if not has_right_size or not has_right_checksum(data):
                 return False
             chunk = np.frombuffer(data[:-CRC_BYTES], self.dtype).reshape(self._block_rows, *self.shape[1:])
             # Whoever reads a part of a chunk may read its other rows next.
@@ -425,10 +435,21 @@ class SealedArray:
     def _fill_from_shard(
         self, name: str, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
     ) -> bool:
-        """Read rows of a shard into `values`, absent ones as NaN; return False if a checksum is wrong.
+        """Read rows of a shard into `values`; return False if a checksum is wrong.
 
-        From a local folder, rows are read one by one. From a server or zip, all rows from the first to the
-        last are read in one request.
+        Rows that the shard does not have are NaN. From a local folder, rows are read one by one, and from a
+        server or zip in one request.
+
+        Parameters
+        ----------
+        name
+            File of the shard.
+        rows
+            The rows, counted within the shard.
+        values
+            Array to read into.
+        open_once
+            As in `_read`.
         """
         if not isinstance(self._files, FolderFiles):
             return self._fill_in_one_request(name, rows, values)
@@ -449,24 +470,25 @@ class SealedArray:
 
         Return False if a checksum is wrong.
         """
-        index = self._index(self._files.read(name, -self._index_bytes), rows)
+        index_bytes = self._files.read(name, -self._index_bytes)  # the last bytes of the file
+        index = self._index(index_bytes, rows)
         if index is None:
             return False
-        present = [place for place in index if place != _ABSENT]
-        first_byte = min((offset for offset, _ in present), default=0)
-        end_byte = max((offset + size for offset, size in present), default=0)
+        stored = [entry for entry in index if entry != _NO_ROW]
+        first_byte = min((offset for offset, _ in stored), default=0)
+        end_byte = max((offset + size for offset, size in stored), default=0)
         row_data = BytesIO(self._files.read(name, first_byte, end_byte))
         return _read_rows(row_data, index, first_byte, values)
 
     @property
     def _index_bytes(self) -> int:
-        """Bytes of the index at the end of a shard, with its checksum."""
+        """Bytes of the index at the end of a shard: an entry for each row, and a checksum."""
         return INDEX_BYTES * self._block_rows + CRC_BYTES
 
     def _index(self, data: bytes, rows: slice) -> list[list[int]] | None:
         """Decode the index at a shard's end: [offset, size] in bytes for each of some rows.
 
-        Rows without features have the entry `_ABSENT`. None if the index is damaged.
+        Rows that the shard does not have are `_NO_ROW`. None if the index is damaged.
         """
         has_right_size = len(data) == self._index_bytes
         if not has_right_size or not has_right_checksum(memoryview(data)):
@@ -475,9 +497,9 @@ class SealedArray:
             np.frombuffer(data[:-CRC_BYTES], "<u8").reshape(self._block_rows, 2)[rows].tolist()
         )
         row_bytes = self._row_bytes + CRC_BYTES
-        for place in index:
-            offset, size = place
-            if place != _ABSENT and (size != row_bytes or offset > self._block_rows * row_bytes):
+        for entry in index:
+            offset, size = entry  # not negative, as both are unsigned
+            if entry != _NO_ROW and (size != row_bytes or offset > self._block_rows * row_bytes):
                 return None
         return index
 
@@ -487,7 +509,7 @@ class SealedArray:
         return math.prod(self.shape[1:]) * self.dtype.itemsize
 
 
-_ABSENT = [2**64 - 1, 2**64 - 1]
+_NO_ROW = [2**64 - 1, 2**64 - 1]
 """Offset and size, in the index of a shard, of a row that the shard does not have."""
 
 
@@ -501,17 +523,19 @@ def _read_rows(
     source
         The shard, or a part of it.
     index
-        Offset and size of each row in the shard.
+        Offset and size of each row in the shard; or `_NO_ROW`.
     source_start
-        Byte of the shard with which `source` begins.
+        Byte of the shard with which `source` begins, 0 for a whole shard.
     values
         Array to read into, with a row for each entry of `index`.
     """
     rows_of_bytes = values.reshape(len(values), -1).view(np.uint8)
-    for place, row in zip(index, rows_of_bytes, strict=True):
-        if place == _ABSENT:
+    for entry, row in zip(index, rows_of_bytes, strict=True):
+        if entry == _NO_ROW:
             row[:] = 0xFF  # a float with all bits set is NaN
-        elif not read_row(source, place[0] - source_start, row.data):
+            continue
+        offset, _ = entry
+        if not read_row(source, offset - source_start, row.data):
             return False
     return True
 
@@ -532,9 +556,9 @@ def read_row(source: FileIO | BytesIO, offset: int, view: memoryview) -> bool:
     source.seek(offset)
     for start in range(0, len(view), READ_AT_ONCE):
         part = view[start : start + READ_AT_ONCE]
-        if source.readinto(part) != len(part):
+        if source.readinto(part) != len(part):  # the file is too short
             return False
-        checksum = crc32c(part, checksum)
+        checksum = crc32c(part, checksum)  # of all parts so far
     return source.read(CRC_BYTES) == checksum.to_bytes(CRC_BYTES, "little")
 
 
@@ -574,10 +598,10 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
-    """Read a chunk of `count` strings, which is encoded as vlen-utf8, Zstandard and CRC-32C.
+    """Read a chunk of `count` strings: compressed by Zstandard, with a checksum behind them.
 
     The table of clips (clips.csv) has the same strings. A chunk that says it holds more bytes than the table
-    is therefore damaged or hostile, and is refused before memory is allocated for it.
+    is therefore damaged, or made to fill the memory, and is refused before memory is allocated for it.
     """
     stored = bytearray()
     for block in files.stream(name):
@@ -597,7 +621,7 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
 
 
 def _refuse_more_than_table(files: StoreFiles, name: str, n_bytes: int, count: int) -> None:
-    """Refuse a chunk of `count` strings that has more bytes than the table of clips can have of strings."""
+    """Refuse a chunk of `count` strings with more bytes than the strings of the table of clips can have."""
     if n_bytes <= TRUSTED_STRING_BYTES:  # not worth a request for the size of the table
         return
     header_bytes = 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and 4 for their number
@@ -613,26 +637,38 @@ def _damaged_chunk_error(files: StoreFiles, name: str, reason: str) -> StoreErro
 
 
 def _zstd_size(data: bytes) -> int | None:
-    """Return the decompressed size that a Zstandard frame states (RFC 8878, 3.1.1.1), or None."""
+    """Return the decompressed size that a Zstandard frame states; None if it states none, or is no frame.
+
+    A frame begins with four bytes by which it is known and a descriptor. Then follow a byte on the window,
+    the number of a dictionary and the size, all of which may be missing or of several lengths, as the bits of
+    the descriptor say (RFC 8878, 3.1.1.1): 7 and 6 the length of the size, 5 whether the window is left out,
+    1 and 0 the length of the dictionary's number.
+    """
     if data[:4] != _ZSTD_MAGIC or len(data) < 5:
         return None
     descriptor = data[4]
     is_single_segment = bool(descriptor >> 5 & 1)
     window_bytes = 0 if is_single_segment else 1
     dictionary_bytes = (0, 1, 2, 4)[descriptor & 3]
-    size_bytes = (1 if is_single_segment else 0, 2, 4, 8)[descriptor >> 6]
+    shortest_size_bytes = 1 if is_single_segment else 0
+    size_bytes = (shortest_size_bytes, 2, 4, 8)[descriptor >> 6]
     size_start = 5 + window_bytes + dictionary_bytes
     size_end = size_start + size_bytes
+    if len(data) < size_end:
+        return None
     size = int.from_bytes(data[size_start:size_end], "little")
     if size_bytes == 2:
         size += 256  # smaller sizes are stated in one byte
-    return size if size and len(data) >= size_end else None
+    if size == 0:  # not stated
+        return None
+    return size
 
 
 def _split_strings(data: bytes, count: int) -> list[str]:
     """Decode the strings of a chunk, of which there must be `count`.
 
-    Their number is checked first, because numcodecs allocates memory for as many as the chunk states.
+    The first four bytes are their number. It is checked first, because numcodecs allocates memory for as many
+    strings as the chunk states.
     """
     if int.from_bytes(data[:4], "little") != count:
         raise ValueError(f"it has another count of strings than its {count} rows")

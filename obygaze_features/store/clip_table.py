@@ -54,7 +54,8 @@ class ClipTable:
     def describe_absence(self, row: int, group: str) -> str:
         """Return why a group has no features of the clip in a row, such as "failed: the file is empty".
 
-        The text is the status of the clip in the group, followed by the reason if one is recorded.
+        The text is the status of the clip in the group, followed by the reason if one is recorded. The status
+        is `absent` if only other groups have features of the clip.
         """
         absent_reasons = self.absent.get(group, {})
         if row in absent_reasons:
@@ -96,10 +97,10 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
             absent.setdefault(group, {})[row] = reason
         for name, digest in clip.digests.items():
             column = digests.setdefault(name, bytearray())
-            _add_empty_digests(column, row)
+            _fill_digests_up_to(row, column)  # for clips before this one that have none
             column.extend(bytes.fromhex(digest))
     for column in digests.values():
-        _add_empty_digests(column, len(clip_ids))
+        _fill_digests_up_to(len(clip_ids), column)  # for the last clips
     return ClipTable(
         clip_ids=clip_ids,
         movies=movies,
@@ -114,7 +115,7 @@ def clip_table(clips: Iterable[StoredClip]) -> ClipTable:
     )
 
 
-def _add_empty_digests(column: bytearray, n_rows: int) -> None:
-    """Extend a column of digests by empty digests to a number of rows, for rows without features."""
+def _fill_digests_up_to(n_rows: int, column: bytearray) -> None:
+    """Extend a column of digests, `SHA256_BYTES` a row, by empty digests until it has a number of rows."""
     n_missing = n_rows - len(column) // SHA256_BYTES
     column.extend(NO_DIGEST * n_missing)

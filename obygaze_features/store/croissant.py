@@ -73,10 +73,10 @@ CONTEXT = {
     **{term: OTHER_TERMS.get(term, f"cr:{term}") for term in TERMS},
 }
 
-ON_PEOPLE = (
+PERSONAL_INFORMATION = (
     "Numbers that models gave for pictures, sound or texts, which may be of people. The store has no frames."
 )
-MEANT_FOR = (
+INTENDED_USE = (
     "Training and testing models of what the clips show, without the videos. Not made to find or to judge a "
     "person."
 )
@@ -97,7 +97,7 @@ def croissant(
     Parameters
     ----------
     facts
-        Corpus, groups and clip counts of the store, from which its README is written too.
+        What is known of the store, from which its README is written too; `facts.about` has its attributes.
     name, licence, version
         Name of the data set, the URL or expression of its licence, and its version.
     limits
@@ -114,8 +114,8 @@ def croissant(
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
-        "rai:personalSensitiveInformation": ON_PEOPLE,
-        "rai:dataUseCases": MEANT_FOR,
+        "rai:personalSensitiveInformation": PERSONAL_INFORMATION,
+        "rai:dataUseCases": INTENDED_USE,
         "name": name,
         "description": description,
         "license": licence,

@@ -26,23 +26,26 @@ _CLIP_BYTES = 300
 """Bytes of a clip in the plan and in a line of the journal, without its id and text."""
 _TABLE_CLIP_BYTES = 150
 """Bytes of a clip in the table of a store, without its id, text and digests."""
-_NODES_OF_GROUP = 3
-"""Zarr nodes of a group besides its arrays of features and times: itself, its ids and its statuses."""
+_OTHER_NODES_OF_GROUP = 3
+"""Zarr nodes (each with a file of metadata) of a group besides its arrays of features and times: the group
+itself, its ids and its statuses."""
 _COPIES_OF_PROVENANCE = 3
 """Number of times that a store has the provenance of its groups."""
-_FILES_OF_GROUP = 5
+_OTHER_FILES_OF_GROUP = 5
 """Files of a group besides those of its features and times: its metadata; metadata and chunk of ids and of
 statuses."""
+_OTHER_FILES_OF_STAGE = 3
+"""Files of a stage besides those of its pieces: stage.json, the plan and a journal."""
 _FILES_OF_ROOT = 8
 """Files of a store besides those of its groups: the root's metadata, the table of clips and the tag files."""
 
-_NOT_OFFERED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR)
-"""Errors of a file system that cannot reserve space."""
+_CANNOT_RESERVE_ERRORS = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR)
+"""Errors of a file system that cannot reserve space; they say nothing of a quota."""
 
 
 @dataclass(frozen=True)
 class DiskEstimate:
-    """Disk space of a stage and its store.
+    """Expected disk space of a stage and its store.
 
     Attributes
     ----------
@@ -82,9 +85,9 @@ def estimate_disk(
         Whether the file system has hard links; without them, shards are copied.
     """
     layout = StageLayout(sorted(groups, key=lambda group: group.name), len(clips))
-    shards = _sizes_on_disk(layout.sharded_arrays)
-    shard_bytes = sum(shards)
-    chunks = _sizes_on_disk(layout.small_arrays)
+    shard_sizes = _sizes_on_disk(layout.sharded_arrays)
+    shard_bytes = sum(shard_sizes)
+    chunk_sizes = _sizes_on_disk(layout.small_arrays)
     ragged_bytes = _ragged_bytes(layout, groups, clips)
     text_bytes = sum(len(f"{clip.clip_id}{clip.text or ''}".encode()) for clip in clips)
     digest_bytes = len(clips) * len(layout.names) * SHA256_HEX
@@ -98,19 +101,21 @@ def estimate_disk(
     )
 
     # The store has shards, chunks, the table of clips, and metadata.
-    n_nodes = len(layout.names) + _NODES_OF_GROUP * len(groups)
+    n_nodes = len(layout.names) + _OTHER_NODES_OF_GROUP * len(groups)
     metadata_bytes = n_nodes * (_METADATA_BYTES + PAGE) + _COPIES_OF_PROVENANCE * provenance_bytes
     table_bytes = len(clips) * _TABLE_CLIP_BYTES + text_bytes + digest_bytes
-    store_bytes = shard_bytes + sum(chunks) + ragged_bytes + table_bytes + metadata_bytes
+    store_bytes = shard_bytes + sum(chunk_sizes) + ragged_bytes + table_bytes + metadata_bytes
+    # Linked shards take space once, for the stage and the store together.
     shared_bytes = shard_bytes if links else 0
 
-    metadata_files = len(layout.names) + _FILES_OF_GROUP * len(groups)
-    store_files = len(shards) + len(chunks) + metadata_files + _FILES_OF_ROOT
+    metadata_files = len(layout.names) + _OTHER_FILES_OF_GROUP * len(groups)
+    store_files = len(shard_sizes) + len(chunk_sizes) + metadata_files + _FILES_OF_ROOT
     return DiskEstimate(
         stage_bytes=stage_bytes,
         store_bytes=store_bytes,
         peak_bytes=stage_bytes + store_bytes - shared_bytes,
-        stage_files=layout.n_pieces * (1 + len(layout.sharded_arrays)) + 3,
+        # Of each piece a file of rows, and a shard of each sharded array.
+        stage_files=layout.n_pieces * (1 + len(layout.sharded_arrays)) + _OTHER_FILES_OF_STAGE,
         store_files=store_files,
         links=links,
     )
@@ -126,8 +131,7 @@ def _sizes_on_disk(arrays: Sequence[StoredArray]) -> list[int]:
     """Return the size on disk of every chunk or shard of some arrays, in bytes."""
     sizes = []
     for array in arrays:
-        for _, size in array.blocks():
-            sizes.append(_on_disk(size))
+        sizes += [_on_disk(size) for _file, size in array.blocks()]
     return sizes
 
 
@@ -136,7 +140,9 @@ UNKNOWN_S = 60.0
 
 
 def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Sequence[PlannedClip]) -> int:
-    """Estimate the bytes of the frames of ragged groups, from the clips' lengths and the groups' frame rates.
+    """Estimate the bytes of the frames of ragged groups, in which each clip has its own number of frames.
+
+    The number is estimated from the clips' lengths and the groups' frames a second.
 
     A clip without a span is taken to be as long as the others are on average; if no clip has a span, as
     `UNKNOWN_S`. A group whose frame rate is not known is not counted.
@@ -220,13 +226,16 @@ def refused_reservation(folder: Path, size: int) -> OSError | None:
     """
     if sys.platform != "linux" or size < 1:
         return None
-    # Not os.posix_fallocate, which writes to the file where space cannot be reserved.
+    # The function of the C library, and not os.posix_fallocate, which writes to the file where space cannot
+    # be reserved.
     fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
     with tempfile.TemporaryFile(dir=folder) as file:
-        if fallocate(file.fileno(), 0, 0, size) == 0:
+        mode = 0  # the file gets this size
+        offset = 0
+        if fallocate(file.fileno(), mode, offset, size) == 0:
             return None
         number = ctypes.get_errno()
-    if number in _NOT_OFFERED:
+    if number in _CANNOT_RESERVE_ERRORS:
         return None
     return OSError(number, os.strerror(number), str(folder))

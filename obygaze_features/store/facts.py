@@ -31,14 +31,16 @@ class Facts:
 
     @property
     def total(self) -> int:
-        """Number of clips."""
+        """Number of rows: clips or texts."""
         return sum(self.counts.values())
 
     @property
     def rows(self) -> str:
         """What the rows of the store are, in the plural: "clips" or "texts"."""
-        texts = any(provenance["sampling"]["policy"] == TEXTS for _, provenance, _ in self.groups)
-        return TEXTS if texts else "clips"
+        for _name, provenance, _arrays in self.groups:
+            if provenance["sampling"]["policy"] == TEXTS:
+                return "texts"
+        return "clips"
 
     @property
     def counted_rows(self) -> str:
@@ -51,6 +53,11 @@ def limits(facts: Facts) -> list[str]:
 
     They say how many clips have none, in which groups further clips have none, and which groups are of random
     weights or were imported, so that their origin was not observed.
+
+    Parameters
+    ----------
+    facts
+        What is known of the store; `facts.absent` counts the further clips by group.
     """
     counts = facts.counts
     n_without = counts["failed"] + counts["missing"]

@@ -61,7 +61,8 @@ class HttpFiles(ServedFiles):
     def answer(self, name: str, start: int, stop: int | None) -> Iterator[Answer]:
         """Request a file, or a part of it, and yield the server's answer."""
         with self._send_request(name, start, stop) as answer:
-            yield Answer(answer.length or 0, "", self._blocks(answer, name))
+            no_tag = ""  # nothing is replaced over plain HTTP, for which a tag would be needed
+            yield Answer(answer.length or 0, no_tag, self._blocks(answer, name))
 
     def _blocks(self, answer: HTTPResponse, name: str) -> Iterator[bytes]:
         """Yield the bytes of a response as they come; raise an error if it ends too early."""
@@ -92,8 +93,9 @@ class HttpFiles(ServedFiles):
             error.close()
             if error.code in (404, 410):
                 raise FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}") from None
-            may_pass = error.code >= 500 or error.code in (408, 429)  # a timeout, too many requests
-            error_class = InterruptedTransferError if may_pass else StoreError
+            # Errors of the server, a timeout, or too many requests: another attempt may succeed.
+            may_succeed_later = error.code >= 500 or error.code in (408, 429)
+            error_class = InterruptedTransferError if may_succeed_later else StoreError
             raise error_class(f"{self.where}/{name}: {one_line_message(error)}") from None
         except TimeoutError:
             raise too_slow_error(self.where, name) from None

@@ -59,7 +59,10 @@ class HubFiles(Listed):
         return self._download(name).stat().st_size
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Read a file or a part of it."""
+        """Read a file or a part of it.
+
+        Files of the library's cache are links to where their content lies, so links are followed.
+        """
         path = self._download(name)
         return FolderFiles(path.parent, links=True).read(path.name, start, stop)
 
@@ -148,8 +151,9 @@ def explain_hub_errors(where: str) -> Iterator[None]:
         code = error.response.status_code
         if code in LOST_ON_HUB:
             raise StoreError(f"{where}: another push came in between: push again, which goes on") from None
-        may_pass = code >= 500 or code in (408, 429)  # a timeout, too many requests
-        error_class = InterruptedTransferError if may_pass else StoreError
+        # Errors of the server, a timeout, or too many requests: another attempt may succeed.
+        may_succeed_later = code >= 500 or code in (408, 429)
+        error_class = InterruptedTransferError if may_succeed_later else StoreError
         raise error_class(f"{where}: {one_line_message(error)}") from None
     except HFValidationError as error:
         raise StoreError(f"{where}: {one_line_message(error)}") from None

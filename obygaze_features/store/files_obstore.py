@@ -45,7 +45,8 @@ def connect(url: str) -> "ObjectStore":
         from obstore.exceptions import BaseError  # noqa: PLC0415 - obygaze[remote]
         from obstore.store import HTTPStore, S3Store  # noqa: PLC0415 - obygaze[remote]
 
-    # `retry_timeout` is shorter than `read_timeout`, so the client does not repeat a request after a silence.
+    # The client repeats a failed request for `retry_timeout` seconds. After a silence of `read_timeout`,
+    # which is longer, it gives up.
     waits: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=served.SLOW_S / 2)}
     # No limit for a whole file: a shard may take long. `read_timeout` is for a silent server.
     client: ClientConfig = {"timeout": timedelta(hours=6), "read_timeout": timedelta(seconds=served.SLOW_S)}
@@ -61,10 +62,10 @@ def connect(url: str) -> "ObjectStore":
 def _only_known_hosts() -> "ClientConfig":
     """Return client settings that let S3 requests reach the configured endpoints and no other host.
 
-    The client follows redirects and sends the session token with them; obstore has no setting against
-    either. Requests to other hosts are therefore routed to a proxy that does not exist, so they fail. No
-    settings are needed if requests are unsigned, because these carry no token. If the environment names a
-    proxy, that proxy is kept and nothing is set.
+    The client follows redirects to other hosts and sends the session token there; obstore has no setting
+    against either. Therefore requests are sent through a proxy that does not exist, and so fail, unless they
+    go to a known host. This is not needed if requests are unsigned, because these carry no token. If the
+    environment names a proxy, that proxy is kept and nothing is set.
     """
     has_proxy = any(os.environ.get(name) for name in _HOSTS["proxies"])
     is_unsigned = os.environ.get("AWS_SKIP_SIGNATURE", "").lower() == "true"
@@ -98,11 +99,11 @@ class ObstoreFiles(ServedFiles):
         import obstore  # noqa: PLC0415 - obygaze[remote]
 
         options: GetOptions = {}
-        if start < 0:
+        if start < 0:  # the last bytes
             options["range"] = {"suffix": -start}
         elif stop is not None:
             options["range"] = (start, stop)
-        elif start:
+        elif start:  # from there to the end
             options["range"] = {"offset": start}
         with explain_obstore_errors(self.where, name):
             result = obstore.get(self.client, name, options=options)
@@ -149,17 +150,19 @@ def explain_obstore_errors(where: str, name: str) -> Iterator[None]:
             f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
         ) from None
     except BaseError as error:
-        if f"{_DEAD_PROXY}," in str(error):
+        # obstore has no classes for these errors: its messages describe its retries and their causes.
+        is_to_other_host = f"{_DEAD_PROXY}," in str(error)
+        if is_to_other_host:
             raise StoreError(
                 f"{where}/{name}: the server redirects to another host, and credentials of S3 are not sent "
                 "there; if you trust that host, name it in AWS_ENDPOINT_URL"
             ) from None
-        if "kind: Connect," in str(error):  # part of obstore's description of its retries
+        if "kind: Connect," in str(error):
             raise InterruptedTransferError(
                 f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
             ) from None
         if "source: TimedOut," in str(error):  # `read_timeout`; asked again, it would be waited for again
             raise too_slow_error(where, name) from None
-        may_pass = isinstance(error, GenericError) and "redirect" not in str(error)
-        error_class = InterruptedTransferError if may_pass else StoreError
+        may_succeed_later = isinstance(error, GenericError) and "redirect" not in str(error)
+        error_class = InterruptedTransferError if may_succeed_later else StoreError
         raise error_class(f"{where}/{name}: {one_line_message(error)}") from None

@@ -18,7 +18,10 @@ _URL = re.compile(r"(https?|s3|hf):[/\\]+(?=[^/\\])")
 
 
 def as_url(path: Path | str) -> str | None:
-    """Return a URL without its last slash, repaired if it went through pathlib; None for a local path."""
+    """Return a URL without its last slash; None for a local path.
+
+    A URL that was made a `Path` has lost a slash ("https:/host"), or has backslashes; this is repaired.
+    """
     text = str(path)
     match = _URL.match(text)
     if match is None:
@@ -47,12 +50,18 @@ def open_url(url: str) -> StoreFiles:
         return open_hub(url)
     parent_url, _, name = url.rpartition("/")
     if name.lower().endswith(ZIP_SUFFIX):
-        return open_zip_in(_files_below(parent_url, ""), name, url)
+        return open_zip_in(_files_below(parent_url, name=""), name, url)  # the folder is no store
     return _files_below(url, name)
 
 
 def _files_below(url: str, name: str) -> StoreFiles:
-    """Return the files below a URL, read with obstore if it is installed; S3 needs it."""
+    """Return the files below a URL, read with obstore if it is installed; S3 needs it.
+
+    Parameters
+    ----------
+    name
+        Name of the store.
+    """
     is_http = urlsplit(url).scheme != "s3"
     if is_http and find_spec("obstore") is None:
         return HttpFiles(url, name)

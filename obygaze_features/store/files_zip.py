@@ -21,7 +21,7 @@ ROOT_METADATA = f"{FEATURES}/{ZARR_METADATA}"
 """The member that every store has."""
 _ENCRYPTED = 1
 """Flag of an encrypted member."""
-_LOCAL_HEADER = 30
+_LOCAL_HEADER_BYTES = 30
 """Bytes of the header before a member's bytes, without the member's name and what may follow it."""
 TAIL_BYTES = (1 << 16, 1 << 20, 1 << 26)
 """Bytes at the end of a zip that are searched for its directory, one after the other; no store needs more."""
@@ -42,7 +42,7 @@ class ZipFiles:
     file
         Name of the zip there.
     members
-        Name -> at which byte of the zip its bytes begin, and how many there are.
+        Name of each file in the zip -> the byte of the zip at which its content begins, and its size.
     """
 
     where: str
@@ -71,6 +71,7 @@ class ZipFiles:
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a member or a part of it."""
         offset, size = self._place(name)
+        # Both are counted within the member, and cut to its size; a negative start is counted from its end.
         first = max(0, size + start) if start < 0 else min(start, size)
         end = size if stop is None else max(first, min(stop, size))
         refuse_larger(end - first, f"{self.where}/{name}")
@@ -82,7 +83,7 @@ class ZipFiles:
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a member from `start` in blocks."""
         size = self.size(name)
-        is_remote = self.readers > 1
+        is_remote = self.readers > 1  # files on servers are read concurrently, those on a disk are not
         step = 8 * BLOCK if is_remote else BLOCK  # a request takes time, whatever its size
         for first in range(start, size, step):
             yield self.read(name, first, first + step)
@@ -124,7 +125,9 @@ def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
     if not folder.isprintable() or folder.startswith(".") or set(folder) & set("\\:"):
         raise StoreError(f"{where}: its folder {folder[:80]!r} is no name of a store")
     places: dict[str, tuple[int, int]] = {}
-    # From the last member on: the bytes of a member end where the header of the next one begins.
+    # The directory says where the header of each member is, but not where its content begins. `pack` leaves
+    # no gaps: the content of a member ends where the next header begins, that of the last one where the
+    # directory begins. So the members are gone through from the last one on.
     end = directory.start
     for member in sorted(directory.members, key=lambda member: member.header_offset, reverse=True):
         name = member.filename.removeprefix(f"{folder}/")
@@ -158,7 +161,7 @@ def _is_plain_member(member: zipfile.ZipInfo, start: int, name: str) -> bool:
     """
     if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
         return False
-    least_header_end = member.header_offset + _LOCAL_HEADER + len(name)
+    least_header_end = member.header_offset + _LOCAL_HEADER_BYTES + len(name)
     return member.header_offset >= 0 and start >= least_header_end
 
 
@@ -183,13 +186,12 @@ def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
     size = files.size(file)
     for tail_bytes in TAIL_BYTES:
         start = max(0, size - tail_bytes)
+        tail = io.BytesIO(files.read(file, start, size))
         try:
-            with zipfile.ZipFile(io.BytesIO(files.read(file, start, size))) as archive:
+            with zipfile.ZipFile(tail) as archive:
                 members = archive.infolist()
-        except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError) as error:
-            if isinstance(error, StoreError):
-                raise
-            continue
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError):
+            continue  # the tail does not hold all of the directory
         for member in members:
             member.header_offset += start  # zipfile counts from the start of the tail
         return _Directory(members, archive.start_dir + start)

@@ -15,7 +15,13 @@ STATUSES: Final = ("missing", "ok", "partial", "failed")
 """Status of a clip; the index is the code in the `status` arrays."""
 
 ABSENT: Final = "absent"
-"""Status of a clip in a group that has no features of it, while other groups have; since format 1.2."""
+"""Status of a clip in a group that has no features of it, while other groups have."""
+
+ABSENT_SINCE: Final = "1.2"
+"""Version of the format that added this status."""
+
+WITHOUT_PICTURES_SINCE: Final = "1.4"
+"""Version of the format that added the column of the stretches in which a clip has no pictures."""
 
 GROUP_STATUSES: Final = (*STATUSES, ABSENT)
 """Status of a clip in one group; the index is the code in the group's `status` array."""
@@ -109,7 +115,10 @@ class ArrayKind:
 
     @property
     def fill(self) -> float | int | str:
-        """Value of all numbers in rows without features; `status` says which rows these are."""
+        """Fill value: what stands in rows without features; `status` says which rows these are.
+
+        It is `empty` if the array has one, else that of its data type: NaN for floats.
+        """
         if self.empty is not None:
             return self.empty
         fill_of_type: dict[str, float | int | str] = {"string": "", "uint8": 0, "int64": -1}
@@ -162,9 +171,9 @@ def spec_version(arrays: Iterable[str], *, absent: bool = False, without_picture
     """
     versions = [ARRAYS[name].since for name in arrays]
     if absent:
-        versions.append("1.2")
+        versions.append(ABSENT_SINCE)
     if without_pictures:
-        versions.append("1.4")
+        versions.append(WITHOUT_PICTURES_SINCE)
     return max(versions, key=_numbers)
 
 
@@ -185,8 +194,8 @@ SPEC_VERSION: Final = spec_version(ARRAYS, absent=True, without_pictures=True)
 def dimensions(array: str, sizes: tuple[int, ...], n_frames: int) -> tuple[str, ...]:
     """Return the names of the dimensions of an array, the clips' first.
 
-    A network that joins neighbouring frames into tubelets gives fewer vectors than frames were sampled. Its
-    `frames` then have the dimension `tubelet` in place of `frame`; `time_s` still has `frame`.
+    A network may join neighbouring frames (into "tubelets"), and so give fewer vectors than frames were
+    sampled. Its `frames` then have the dimension `tubelet` in place of `frame`; `time_s` still has `frame`.
 
     Parameters
     ----------
@@ -212,9 +221,9 @@ def kind_of(array: str, *, ragged: bool = False) -> ArrayKind:
 def chunk_file(array: str, number: int, *, ragged: bool = False) -> str:
     """Return the relative path of a chunk or shard of `group/array`, by its number along the first axis.
 
-    Along the other axes there is one chunk only, number 0.
+    It is such as `data/features.zarr/toy/frames/c/3/0/0`: along the other axes there is one chunk only, 0.
     """
-    name = array.partition("/")[2]
+    _group, _, name = array.partition("/")
     n_other_axes = len(kind_of(name, ragged=ragged).dims) - 1
     zeros = ["0"] * n_other_axes
     return "/".join([FEATURES, array, "c", str(number), *zeros])

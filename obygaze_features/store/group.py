@@ -39,11 +39,12 @@ if TYPE_CHECKING:
 
     from obygaze_features.store.records import StoredClip
 
-_DONE_CODES = tuple(GROUP_STATUSES.index(status) for status in DONE)
+_CODES_WITH_FEATURES = tuple(GROUP_STATUSES.index(status) for status in DONE)
+"""Codes of the statuses whose rows hold features, in the array `status`."""
 
 
 class StoreOfGroups(Protocol):
-    """What a group needs of its store."""
+    """What a group needs of its store; `Store` has it, which cannot be imported here."""
 
     @property
     def files(self) -> StoreFiles:
@@ -124,6 +125,7 @@ class Group:
         self.name = name
         self.provenance = dict(provenance)
         self.ragged = ROW_SIZE in metadata
+        # The arrays of the format that the group has, of features and others.
         self._stored = {
             array: SealedArray(files, name, array, metadata[array], ragged=self.ragged)
             for array in ARRAYS
@@ -133,7 +135,7 @@ class Group:
         self._refuse_other_numbers_of_clips()
         self.clip_ids = tuple(self.raw("clip").tolist())
         self.status: NDArray[np.uint8] = self.raw("status")
-        self.usable: NDArray[np.bool_] = np.isin(self.status, _DONE_CODES)
+        self.usable: NDArray[np.bool_] = np.isin(self.status, _CODES_WITH_FEATURES)
         self.n_frames: int = ANY_NUMBER if self.ragged else self.shape("time_s")[1]
         if self.ragged:
             self._check_row_sizes()
@@ -141,8 +143,8 @@ class Group:
     def _refuse_other_numbers_of_clips(self) -> None:
         """Raise an error if the arrays differ in their number of clips, or have more than the table can have.
 
-        Each clip takes more than a byte of the table. A larger number is damage, and is refused before memory
-        is allocated for so many ids.
+        Each clip takes more than a byte of the table. So there cannot be more clips than the table has bytes:
+        a larger number is damage, and is refused before memory is allocated for so many ids.
         """
         n_clips = self.shape("status")[0]
         with required_file(self._store.files, TABLE):
@@ -168,7 +170,7 @@ class Group:
         most_frames = MOST_NUMBERS // numbers_per_frame
         has_frames = sizes > 0
         contradicts_status = has_frames != self.usable
-        is_wrong = (sizes < 0) | contradicts_status | (sizes > most_frames)
+        is_wrong = (sizes < 0) | contradicts_status | (sizes > most_frames)  # of each clip, [N]
         if is_wrong.any():
             clip = self.clip_ids[int(np.flatnonzero(is_wrong)[0])]
             reason = "its number of frames does not go with its status, or is larger than any"
@@ -296,22 +298,25 @@ class Group:
     def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and standard deviation, each [D], of the pooled vectors of all usable clips.
 
-        One of the vectors is subtracted from all before they are summed. Otherwise the variance would lose
-        digits where the mean is far from zero.
+        The first usable vector is subtracted from all before they are summed. Otherwise the variance would
+        lose digits where the mean is far from zero.
         """
         first_usable = int(self.usable.argmax())
         n_usable = max(int(self.usable.sum()), 1)
-        origin = self.raw("pooled", slice(first_usable, first_usable + 1))[0]
-        sums = np.zeros(len(origin))
-        squares = np.zeros(len(origin))
+        first_vector = self.raw("pooled", slice(first_usable, first_usable + 1))[0]
+        sums = np.zeros(len(first_vector))
+        sums_of_squares = np.zeros(len(first_vector))
         for start, block in self.blocks("pooled"):
             usable = self.usable[start : start + len(block)]
-            differences = block[usable] - origin
+            differences = block[usable] - first_vector
             sums += differences.sum(axis=0, dtype=np.float64)
-            squares += np.einsum("ij,ij->j", differences, differences, dtype=np.float64)
-        mean = sums / n_usable
-        variance = np.maximum(squares / n_usable - mean**2, 0)  # rounding may make it negative
-        return origin + mean, np.sqrt(variance)
+            # The sum of squares of each column, without an array of the squares.
+            sums_of_squares += np.einsum("ij,ij->j", differences, differences, dtype=np.float64)
+        mean_difference = sums / n_usable
+        variance = np.maximum(
+            sums_of_squares / n_usable - mean_difference**2, 0
+        )  # rounding may make it negative
+        return first_vector + mean_difference, np.sqrt(variance)
 
     @cached_property
     def text(self) -> tuple[str, ...] | None:
@@ -338,14 +343,17 @@ class Group:
 
     @cached_property
     def row_size(self) -> NDArray[np.int64]:
-        """Number of frames of every clip, int64 [N]; 0 where not `usable`."""
+        """Number of frames of every clip, int64 [N]; 0 where not `usable`.
+
+        The name is that of the CF conventions: in a ragged group these are rows.
+        """
         return self.raw(ROW_SIZE) if self.ragged else np.where(self.usable, self.n_frames, 0)
 
     @cached_property
     def frame_ends(self) -> NDArray[np.int64]:
         """Number of frames of all clips up to and including each clip, int64 [N].
 
-        In a ragged group this is the row after the last one of the clip.
+        In a ragged array the rows of clip i are those from `frame_ends[i - 1]` up to `frame_ends[i]`.
         """
         return np.cumsum(self.row_size)
 
@@ -409,16 +417,16 @@ class Group:
             )
         rows = np.array([self._row_with_features(clip_id) for clip_id in clip_ids], dtype=np.intp)
         values = np.empty((len(rows), *self.shape(array)[1:]), self.dtype(array))
-        # Positions among the ids, sorted by row, and split into those that are read together.
+        # Positions among the ids, sorted by row, and split where the next row is in another read.
         order = np.argsort(rows, kind="stable")
-        pieces = rows[order] // self._array(array).rows_per_read
-        piece_starts = np.flatnonzero(np.diff(pieces)) + 1
-        for positions in np.split(order, piece_starts):
-            if len(positions):
-                rows_of_piece = rows[positions]
-                first = rows_of_piece[0]
-                stored = self.rows(array, slice(first, rows_of_piece[-1] + 1))
-                values[positions] = stored[rows_of_piece - first]
+        reads = rows[order] // self._array(array).rows_per_read
+        read_starts = np.flatnonzero(np.diff(reads)) + 1
+        for positions in np.split(order, read_starts):
+            if len(positions):  # none without ids
+                rows_to_read = rows[positions]
+                first = rows_to_read[0]
+                stored = self.rows(array, slice(first, rows_to_read[-1] + 1))
+                values[positions] = stored[rows_to_read - first]
         return values
 
     def _row_with_features(self, clip_id: str) -> int:
@@ -428,6 +436,7 @@ class Group:
             raise StoreError(f"{self._where}: no clip {clip_id}")
         if not self.usable[row]:
             status = GROUP_STATUSES[self.status[row]]
+            # A damaged table may have fewer clips than the group.
             reason = self._clips[row].reason if row < len(self._clips) else ""
             why = f"{status}: {reason}" if reason else status
             raise StoreError(f"{self._where}: clip {clip_id} is {why}; it has no features of {self.name}")
@@ -437,8 +446,8 @@ class Group:
         """Yield an array in blocks of rows: the number of the first row of each, and its values.
 
         Memory stays bounded, because a block has the rows that are stored together: the pooled vectors of
-        1,024 clips, the frames of 64, or the tokens of 16. Large tokens in a folder come in blocks of at most
-        4 MB, or of one clip.
+        1,024 clips, the frames of 64, or the tokens of 16. From a store in a folder, tokens come in blocks of
+        at most 4 MB, or of one clip if it has more.
 
         Parameters
         ----------
@@ -483,12 +492,13 @@ class Group:
         n_clips = len(self.clip_ids)
         if self.is_ragged(array):
             return self._ragged_pieces(array)
-        size = self._array(array).rows_per_read
-        block = block_rows(array, n_clips)
+        rows_per_object = block_rows(array, n_clips)  # of a chunk or shard
+        rows_per_read = self._array(array).rows_per_read
         pieces = []
-        for first in range(0, n_clips, block):
-            end = min(first + block, n_clips)
-            pieces += [slice(start, min(start + size, end)) for start in range(first, end, size)]
+        for first in range(0, n_clips, rows_per_object):
+            end = min(first + rows_per_object, n_clips)
+            starts = range(first, end, rows_per_read)
+            pieces += [slice(start, min(start + rows_per_read, end)) for start in starts]
         return pieces
 
     @checked
@@ -523,9 +533,9 @@ class Group:
         """
         if self.is_ragged(array):
             clips = range(*rows.indices(len(self)))
-            first = int(self.frame_ends[clips.start - 1]) if clips.start else 0
-            last = int(self.frame_ends[clips.stop - 1]) if clips else first
-            return self.stored_rows(array, slice(first, last), out)
+            first_frame = int(self.frame_ends[clips.start - 1]) if clips.start else 0
+            end_frame = int(self.frame_ends[clips.stop - 1]) if clips else first_frame
+            return self.stored_rows(array, slice(first_frame, end_frame), out)
         return self.stored_rows(array, rows, out)
 
     def stored_rows(self, array: str, rows: slice, out: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -537,20 +547,21 @@ class Group:
             If bytes are damaged or gone, or a clip that should have features has none.
         """
         first, _, _ = rows.indices(self.shape(array)[0])
-        return self._refuse_lost_rows(array, first, self._array(array).read(rows, out))
+        values = self._array(array).read(rows, out)
+        return self._refuse_lost_rows(array, first, values)
 
     def _ragged_pieces(self, array: str) -> list[slice]:
         """Divide the clips into slices whose frames begin in the same stored object."""
         frame_starts = self.frame_ends - self.row_size
-        objects = frame_starts // self._array(array).rows_per_read
-        firsts = np.flatnonzero(np.diff(objects, prepend=-1)).tolist()
-        edges = [*firsts, len(self.clip_ids)]
-        return [slice(first, end) for first, end in pairwise(edges)]
+        object_of_clip = frame_starts // self._array(array).rows_per_read
+        # The first clip of each object: the number is another one than that of the clip before (-1: none).
+        first_clips = np.flatnonzero(np.diff(object_of_clip, prepend=-1)).tolist()
+        return [slice(first, end) for first, end in pairwise([*first_clips, len(self.clip_ids)])]
 
     def _frames_to_check(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
-        """Return which of some frames are to be checked, so that no lost chunk of a clip is overlooked.
+        """Return which of some frames of a ragged array show whether a stored object of a clip is lost.
 
-        A lost chunk reads as NaN. So the first frame of each clip and of each stored object is checked.
+        They are the first frame that each clip has in each stored object.
 
         Parameters
         ----------
@@ -564,18 +575,19 @@ class Group:
         NDArray
             `start`, and the frames up to `stop` with which a clip or a stored object begins.
         """
+        # A clip begins where the clip before it ends. These are the ends from `start` up to `stop`.
+        first_end, last_end = np.searchsorted(self.frame_ends, [start, stop])
+        clip_starts = self.frame_ends[first_end:last_end]
         rows_per_object = self._array(array).rows_per_read
-        first_clip, end_clip = np.searchsorted(self.frame_ends, [start, stop])  # those that end in between
-        clip_starts = self.frame_ends[first_clip:end_clip]  # a clip begins where the one before ends
         next_object = start // rows_per_object + 1
         object_starts = np.arange(next_object * rows_per_object, stop, rows_per_object)
         return np.concatenate([[start], clip_starts, object_starts])
 
     def read_slices(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield rows of one stored object in slices: the number of the first row of each, and its values.
+        """Yield rows in slices: the number of the first row of each, and its values.
 
-        Unlike `blocks`, it does not check that clips with features have values. In a ragged array, rows are
-        frames, counted over all clips.
+        All rows must lie in one stored object (a chunk or a shard). Unlike `blocks`, it does not check that
+        clips with features have values. In a ragged array, rows are frames, counted over all clips.
         """
         return self._array(array).read_slices(rows)
 
@@ -600,7 +612,7 @@ class Group:
 
     def digests(self, array: str) -> tuple[str, ...]:
         """Return the SHA-256 of each clip's values in an array, N hexadecimal texts; "" without features."""
-        name = f"{self.name}/{array}"
+        name = f"{self.name}/{array}"  # as the table of clips names it
         return tuple(clip.digests.get(name, "") for clip in self._clips)
 
     @cached_property
@@ -618,11 +630,11 @@ class Group:
         return dimensions(name, self.shape(name), self.n_frames)
 
     def _refuse_lost_rows(self, name: str, start: int, values: NDArray[Any]) -> NDArray[Any]:
-        """Return the values unchanged; raise an error if a clip that should have features has NaN.
+        """Return the values; raise a StoreError if a clip that should have features has NaN.
 
-        A lost chunk or shard reads as NaN. Only features are checked, because times may be unknown. The first
-        number of each clip is enough. In a ragged array the frames of a clip may lie in several stored
-        objects, so the first frame of each object is checked, too.
+        A lost chunk or shard reads so. Only features are checked, because times may be unknown. The first
+        number of each row is enough; of a clip in a ragged array, that of its first frame in each stored
+        object.
 
         Parameters
         ----------
@@ -635,7 +647,7 @@ class Group:
         """
         if name not in FEATURE_ARRAYS or not len(values):
             return values
-        is_nan = np.isnan(values.reshape(len(values), -1)[:, 0])
+        is_nan = np.isnan(values.reshape(len(values), -1)[:, 0])  # the first number of each row
         if self.is_ragged(name):
             frames = self._frames_to_check(name, start, start + len(values))
             nan_frames = frames[is_nan[frames - start]]
@@ -658,7 +670,7 @@ def spec_of(group: Group) -> GroupSpec:
     """Return the declaration with which a stage can store more features like those of a sealed group."""
     arrays = [ArraySpec(name, group.clip_shape(name), group.dtype(name).name) for name in group.arrays]
     provenance = dict(group.provenance)
-    for field in FILLED_IN:  # sealing adds these again
+    for field in FILLED_IN:  # data types and corpus, which sealing adds again
         provenance.pop(field, None)
     return GroupSpec(group.name, tuple(arrays), group.n_frames, provenance)
 
@@ -685,13 +697,13 @@ def rows_of(group: Group, array: str, rows: Sequence[int]) -> Iterator[NDArray[A
     if group.is_ragged(array):
         yield from frames_of(group, array, rows, partial(group.stored_rows, array))
         return
-    n_read = 0
+    n_yielded = 0
     for start, block in group.blocks(array):
         end = start + len(block)
-        while n_read < len(rows) and rows[n_read] < end:
-            yield block[rows[n_read] - start]
-            n_read += 1
-        if n_read == len(rows):
+        while n_yielded < len(rows) and rows[n_yielded] < end:
+            yield block[rows[n_yielded] - start]
+            n_yielded += 1
+        if n_yielded == len(rows):  # the blocks behind the last row are not read
             return
 
 
@@ -700,7 +712,7 @@ def frames_of(
 ) -> Iterator[NDArray[Any]]:
     """Yield the frames of some clips in a ragged array, one array [T, ...] for each clip.
 
-    The stored object that was read last is kept, because the next clip often lies in it too.
+    A stored object (a chunk) is read once for all clips in it.
 
     Parameters
     ----------
@@ -716,7 +728,8 @@ def frames_of(
     """
     n_frames = group.shape(array)[0]
     no_frames = np.empty((0, *group.shape(array)[1:]), group.dtype(array))
-    reader = _FrameReader(read, n_frames, block_rows(array, n_frames, ragged=True), no_frames)
+    frames_per_object = block_rows(array, n_frames, ragged=True)
+    reader = _FrameReader(read, n_frames, frames_per_object, no_frames)
     clips = np.asarray(rows, np.intp)
     ends = group.frame_ends[clips]
     starts = ends - group.row_size[clips]

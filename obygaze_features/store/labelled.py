@@ -202,7 +202,8 @@ def dataset_of(
     coordinates: dict[str, Any] = {}
     for name, dtype in fields.items():
         values: NDArray[Any] = np.array([getattr(clip, name) for clip in clips], dtype)
-        coordinates[name.removesuffix("_id")] = ("clip", values)
+        coordinate = "clip" if name == "clip_id" else name
+        coordinates[coordinate] = ("clip", values)
     if row_size is not None:
         variables["row_size"] = module.Variable(("clip",), row_size, {"sample_dimension": "row"})
         coordinates["row_clip"] = ("row", np.repeat([clip.clip_id for clip in clips], row_size))

@@ -43,7 +43,7 @@ from obygaze_features.store.records import (
 from obygaze_features.store.store_files import write_bag
 from obygaze_features.templates import filled, packaged
 
-_SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
+_SIZE_CATEGORIES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
 """The Hub's categories of sizes, by the digits of the number of rows: up to 3, 4, 5, 6, and more."""
 
 
@@ -79,7 +79,7 @@ def write_metadata_files(
     row_sizes
         Name of a ragged group -> number of frames of every clip, int64 [N].
     """
-    nodes: dict[str, dict[str, Any]] = {}
+    nodes: dict[str, dict[str, Any]] = {}  # path of each group and array -> its metadata, for the root group
     for group in groups:
         attributes = {PROVENANCE: _provenance(group, about["corpus"])}
         arrays = _write_arrays(root, group, clips, row_sizes.get(group.name))
@@ -87,7 +87,7 @@ def write_metadata_files(
         nodes[group.name] = _group_node(attributes, {})
         for name, array in arrays.items():
             nodes[f"{group.name}/{name}"] = array
-    # The order of zarr-python: groups before what is in them.
+    # In the order of zarr-python: all groups, then all arrays, each by name.
     names = sorted(nodes, key=lambda name: (name.count("/"), name.casefold(), name))
     _write_node(root, "", _group_node({ATTRIBUTE: about}, {name: nodes[name] for name in names}))
     array_names = [f"{group.name}/{array}" for group in groups for array in group.clip_arrays()]
@@ -95,15 +95,15 @@ def write_metadata_files(
     (root / TABLE).write_bytes(table)
     facts = facts_of(about, clips, groups)
     (root / CROISSANT).write_bytes(croissant(facts, version, sha256_of(table), len(table)))
-    info = {
+    bag_info = {
         "External-Description": f"obygaze feature store, format {about['spec_version']}",
         "Store-Version": version,
     }
-    write_bag(root, info, readme(facts), feature_files)
+    write_bag(root, bag_info, readme(facts), feature_files)
 
 
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
-    """Return the provenance of a group with the data types of its arrays and the corpus, as it is sealed."""
+    """Return the provenance of a group as it is sealed: with the data types of its arrays, and the corpus."""
     storage = {spec.name: spec.dtype for spec in sorted(group.arrays, key=lambda spec: spec.name)}
     return {**group.provenance, "storage": storage, "source": corpus}
 
@@ -121,7 +121,7 @@ def _write_arrays(
     dict
         Name of each array -> its metadata.
     """
-    clips_of_group = [clip.within(group.name) for clip in clips]
+    clips_of_group = [clip.within(group.name) for clip in clips]  # with their status in this group
     statuses = [GROUP_STATUSES.index(clip.status) for clip in clips_of_group]
     columns: dict[str, Sequence[str] | NDArray[Any]] = {
         "clip": [clip.clip_id for clip in clips_of_group],
@@ -184,14 +184,16 @@ def array_nodes(
     n_frames
         Number of frames of all clips, in a ragged group.
     """
-    shapes: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}  # of whole arrays
     dtypes: dict[str, str] = {}
+    # The arrays of features and times.
     for name, (clip_shape, dtype) in group.clip_arrays().items():
         if group.ragged and name in RAGGED_ARRAYS:
             shapes[name] = (n_frames, *clip_shape[1:])
         else:
             shapes[name] = (n_clips, *clip_shape)
         dtypes[name] = dtype.name
+    # The arrays with one value for each clip.
     column_names = ["clip", "status"]
     if texts:
         column_names.append("text")
@@ -207,9 +209,9 @@ def array_nodes(
 
 
 def _group_node(attributes: dict[str, Any], nodes: Mapping[str, object]) -> dict[str, Any]:
-    """Return the Zarr metadata of a group, with consolidated metadata of the nodes below it.
+    """Return the Zarr metadata of a group, with a copy of the metadata of the nodes below it.
 
-    With these, readers over HTTP need not list folders.
+    With this copy ("consolidated metadata"), readers over HTTP need not list folders.
     """
     inline = {"kind": "inline", "must_understand": False, "metadata": nodes}
     return {"attributes": attributes, "zarr_format": 3, "consolidated_metadata": inline, "node_type": "group"}
@@ -280,9 +282,9 @@ def _hub_licence(licence: str) -> str:
 
 def _size_category(n_rows: int) -> str:
     """Return the Hub's category of sizes for a number of rows, such as "1K<n<10K"."""
-    n_digits = len(str(n_rows))  # the categories are powers of ten, from three digits on
-    position = min(max(0, n_digits - 3), len(_SIZES) - 1)
-    return _SIZES[position]
+    n_digits = len(str(n_rows))  # the categories end at powers of ten: the first one has up to three digits
+    position = min(max(0, n_digits - 3), len(_SIZE_CATEGORIES) - 1)
+    return _SIZE_CATEGORIES[position]
 
 
 def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
@@ -296,17 +298,17 @@ def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
         Lines with citations to paste. The README inside a store has none, because citations name the
         fingerprint, which exists only after all files are written.
     """
-    kind = "text-features" if facts.rows == TEXTS else "video-features"
+    tag = "text-features" if facts.rows == TEXTS else "video-features"
     group_names = [name for name, *_ in facts.groups]
-    missing_last = (*STATUSES[1:], STATUSES[0])  # the first status is "missing"
+    statuses = [status for status in STATUSES if status != "missing"]
     values = {
         "facts": facts,
         "citing": citing,
         "about": facts.about,
         "hub_licence": _hub_licence(facts.about["licence"].lower()),
         "size": _size_category(facts.total),
-        "tags": ["obygaze", kind, "zarr", *group_names],
-        "counts": ", ".join(f"{facts.counts[status]} {status}" for status in missing_last),
+        "tags": ["obygaze", tag, "zarr", *group_names],
+        "counts": ", ".join(f"{facts.counts[status]} {status}" for status in (*statuses, "missing")),
         "table": TABLE,
     }
     return filled(__package__, "card.md.jinja", values, filters={"json": json.dumps, "known": _known})
@@ -349,5 +351,8 @@ def _name(corpus: str) -> str:
 
 def _licence(licence: str) -> str:
     """Return the URL of a licence at SPDX; expressions of several and own licences stay as they are."""
-    is_one = re.fullmatch(rf"(?!{NO_LICENCE}$|LicenseRef)[A-Za-z0-9.+-]+", licence)
-    return f"https://spdx.org/licenses/{licence}.html" if is_one else licence
+    is_own = licence.startswith("LicenseRef")
+    is_one_id = re.fullmatch(r"[A-Za-z0-9.+-]+", licence) is not None  # an expression has blanks
+    if licence == NO_LICENCE or is_own or not is_one_id:
+        return licence
+    return f"https://spdx.org/licenses/{licence}.html"

@@ -48,8 +48,9 @@ ABSENT_FOLDER: Final = "absent"
 class MissingVideoCheck:
     """Check that no video is missing only because its file system is not mounted on this machine.
 
-    It notes which videos this machine lacked when the run began, and detects videos that others find, or that
-    were lost since.
+    A video is absent if this machine did not find it when the run began, and lost if it was found then and
+    cannot be read any more. Absent videos are noted in the stage, so that runs on different machines can
+    compare what they find.
 
     Parameters
     ----------
@@ -73,9 +74,9 @@ class MissingVideoCheck:
         # Clip id -> its video, of the clips that have one.
         self._videos = {clip: path for clip, path in videos.items() if path is not None}
         missing = missing_files(self._videos.values())
-        # Clips whose video this machine did not find when the run began.
+        # Ids of the clips whose video was absent here.
         self._absent = {clip for clip, path in self._videos.items() if path in missing}
-        # The first result that failed because its video was lost during the run.
+        # The first result that failed because its video was lost; None if there is none.
         self._lost_result: ClipResult | None = None
         if self._videos:
             self._write_absent_ids()
@@ -88,26 +89,26 @@ class MissingVideoCheck:
         self._refuse_found_elsewhere()
 
     def _write_absent_ids(self) -> None:
-        """Write the ids of clips whose videos this machine does not find into its file in the stage.
+        """Write the ids of clips whose videos are absent into this machine's file in the stage.
 
         Other machines compare it with what they find.
         """
         folder = self._stage.path / ABSENT_FOLDER
         folder.mkdir(exist_ok=True)
         machine = re.sub(r"[^A-Za-z0-9.-]", "_", host_name())
-        # Clips of the parent store that failed because their video was absent, and that this manifest does
-        # not have, have no video to look for.
-        without_video_path = _clips_failed_for_absent_video(self._stage) - self._videos.keys()
-        absent = sorted(self._absent | without_video_path)
+        # Clips that failed so and are not in this manifest, as those of a parent store, cannot be looked for:
+        # this machine counts as one that does not find them.
+        not_in_manifest = _ids_failed_for_absent_video(self._stage) - self._videos.keys()
+        absent = sorted(self._absent | not_in_manifest)
         write_whole(folder / f"{machine}.json", json.dumps(absent) + "\n")
 
     @property
     def failed(self) -> bool:
-        """Whether a video was lost during the run, so that the run must stop."""
+        """Whether a video was lost, so that the run must stop."""
         return self._lost_result is not None
 
     def check(self, results: Iterable[ClipResult]) -> None:
-        """Note the first of some results that failed because its video, found at the start, is lost now.
+        """Look among some results for one that failed because its video was lost, and remember the first.
 
         After that `failed` is true, and `refuse` raises.
         """
@@ -120,7 +121,7 @@ class MissingVideoCheck:
                 return
 
     def refuse(self) -> None:
-        """Raise a StoreError if the run lost videos, or another machine finds videos that this one lacks."""
+        """Raise a StoreError if a video was lost, or if another machine finds videos that are absent here."""
         lost = self._lost_result
         if lost is not None:
             raise StoreError(
@@ -131,9 +132,9 @@ class MissingVideoCheck:
         self._refuse_found_elsewhere()
 
     def _refuse_found_elsewhere(self) -> None:
-        """Raise a StoreError if another machine finds a video that this one lacks, and there is work to do.
+        """Raise a StoreError if another machine finds a video that is absent here, and there is work to do.
 
-        Otherwise the clip would fail here although it could be done there.
+        Without the error the clip would be stored as failed, although the other machine could do it.
         """
         if not self._has_work:
             return
@@ -164,7 +165,7 @@ def failed_for_absent_video(entry: JournalEntry | ClipResult) -> bool:
     return entry.status == "failed" and entry.reason in ABSENT_VIDEO_REASONS
 
 
-def _clips_failed_for_absent_video(stage: Stage) -> set[str]:
+def _ids_failed_for_absent_video(stage: Stage) -> set[str]:
     """Return the clips of a stage that failed for a reason that a lost mount can also cause."""
     return {entry.clip_id for entry in stage.best_entries().values() if failed_for_absent_video(entry)}
 
@@ -179,13 +180,13 @@ def clips_with_returned_video(stage: Stage, videos: Mapping[str, Path | None]) -
     videos
         Clip id -> its video; None if the manifest names none.
     """
-    videos_of_lost = {}
-    for clip in _clips_failed_for_absent_video(stage):
+    videos_to_look_for = {}
+    for clip in _ids_failed_for_absent_video(stage):
         video = videos.get(clip)
         if video is not None:
-            videos_of_lost[clip] = video
-    missing = missing_files(videos_of_lost.values())
-    return {clip for clip, video in videos_of_lost.items() if video not in missing}
+            videos_to_look_for[clip] = video
+    missing = missing_files(videos_to_look_for.values())
+    return {clip for clip, video in videos_to_look_for.items() if video not in missing}
 
 
 def refuse_missing_videos(stage: Stage) -> None:
@@ -196,9 +197,9 @@ def refuse_missing_videos(stage: Stage) -> None:
     StoreError
         If there is such a clip; names the clip and the machine.
     """
-    lost = _clips_failed_for_absent_video(stage)
-    for machine, absent in _absent_by_machine(stage):
-        found_elsewhere = sorted(lost - absent)
+    failed_ids = _ids_failed_for_absent_video(stage)
+    for machine, absent_there in _absent_by_machine(stage):
+        found_elsewhere = sorted(failed_ids - absent_there)
         if found_elsewhere:
             raise StoreError(
                 f"{stage.path}: {counted(len(found_elsewhere), 'clip')}, such as "

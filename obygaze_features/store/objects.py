@@ -27,7 +27,7 @@ ATTEMPTS = 5
 attempts to change a list that others change, too."""
 FIRST_WAIT_S = 0.1
 """Seconds before the first repeated attempt; the wait doubles with each attempt."""
-MOST_WRONG = 2
+MOST_WRONG_DIGESTS = 2
 """Complete downloads with a wrong digest after which a file counts as damaged on the server."""
 
 Count = Callable[[str, int, int], None]
@@ -38,7 +38,8 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     """Download a file, or the rest of one that was downloaded in part, and check its digest.
 
     An interrupted transfer is continued from where it stopped, after a growing pause. After `ATTEMPTS`
-    interruptions without progress it fails.
+    interruptions without progress it fails. If the server cannot continue a file, or the digest is wrong, the
+    file is downloaded from its beginning.
 
     Parameters
     ----------
@@ -60,9 +61,9 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     """
     n_wrong_digests = 0
     pauses = _Pauses()
-    while n_wrong_digests < MOST_WRONG:
+    while n_wrong_digests < MOST_WRONG_DIGESTS:
         with os.fdopen(_open_to_append(partial), "a+b") as file:
-            bytes_before = partial.stat().st_size
+            bytes_before = partial.stat().st_size  # downloaded by an earlier run or attempt
             try:
                 digest = _append_rest(files, name, file, expected, count)
             except NoRangesError:
@@ -71,13 +72,14 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
                 file.truncate(0)  # the server gives whole files only: start again
                 continue
             except InterruptedTransferError:
-                if pauses.is_last_failure(partial.stat().st_size):
+                pauses.count_interruption(partial.stat().st_size)
+                if pauses.are_too_many:
                     raise
                 pauses.wait()
                 continue
             if digest == expected:
                 return
-            if not bytes_before:  # else the bytes of an earlier run may be at fault
+            if not bytes_before:  # the whole file came now; else earlier bytes may be at fault
                 n_wrong_digests += 1
             file.truncate(0)
     raise StoreError(
@@ -93,14 +95,18 @@ class _Pauses:
         self._n_failures = 0
         self._most_bytes = 0
 
-    def is_last_failure(self, n_bytes: int) -> bool:
-        """Count an interruption after `n_bytes` bytes of the file; return whether the download has failed.
+    def count_interruption(self, n_bytes: int) -> None:
+        """Count an interruption after `n_bytes` bytes of the file.
 
         An interruption after `LEAST_BYTES` more bytes than ever before begins a new count.
         """
         made_progress = n_bytes >= self._most_bytes + LEAST_BYTES
         self._n_failures = 1 if made_progress else self._n_failures + 1
         self._most_bytes = max(self._most_bytes, n_bytes)
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether the download has failed: there were `ATTEMPTS` interruptions in a row."""
         return self._n_failures >= ATTEMPTS
 
     def wait(self) -> None:
@@ -116,7 +122,7 @@ def _open_to_append(partial: Path) -> int:
 def _append_rest(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
     """Download and append the bytes that a partial file lacks; return the SHA-256 of the whole file.
 
-    A file that has the `expected` digest already is not requested.
+    A file that has the `expected` digest already is not requested. `count` is called with each block.
     """
     digest = hashlib.sha256()
     file.seek(0)
@@ -176,12 +182,14 @@ def read_or_none(files: StoreFiles, name: str, most: int) -> bytes | None:
     return bytes(data)
 
 
-Change = Callable[[bytes | None], bytes]
+ChangeList = Callable[[bytes | None], bytes]
 """Returns the new content of a list for its present content, which is None if there is no list; may
 refuse."""
 
 
-def put_with_list(place: Path | str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+def put_with_list(
+    place: Path | str, name: str, change: ChangeList, new: Mapping[str, bytes], most: int
+) -> str:
     """Upload new files to a folder, S3 or the Hub, then update the file that lists them.
 
     Updates by others at the same time are not lost. A local folder is locked. Elsewhere the list is replaced
@@ -212,8 +220,8 @@ def put_with_list(place: Path | str, name: str, change: Change, new: Mapping[str
     """
     url = as_url(place)
     for attempt in range(ATTEMPTS):
-        time.sleep(FIRST_WAIT_S * (2**attempt - 1))
-        with suppress(_LostRace):
+        time.sleep(FIRST_WAIT_S * (2**attempt - 1))  # 0 before the first attempt
+        with suppress(_LostRace):  # then the list is read again in the next attempt
             if url is None:
                 return _put_in_folder(local_path(place), name, change, new, most)
             if url.startswith("s3://"):
@@ -231,28 +239,29 @@ def _other_file(place: object, name: str) -> StoreError:
     return StoreError(f"{place}/{name}: another file is there, and none is replaced: choose another version")
 
 
-def _put_in_folder(folder: Path, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+def _put_in_folder(folder: Path, name: str, change: ChangeList, new: Mapping[str, bytes], most: int) -> str:
     """Do what `put_with_list` does for a local folder, which is locked meanwhile; return its path."""
     make_folder(folder)
     with locked(folder, wait=True):
         list_file = folder / name
         is_there = list_file.is_symlink() or list_file.exists()
-        before = read_bytes(list_file, most, within=folder) if is_there else None
-        after = change(before)
+        present_list = read_bytes(list_file, most, within=folder) if is_there else None
+        new_list = change(present_list)
         for file_name, data in new.items():
             try:
-                write_once(folder / file_name, data)
-            except FileExistsError:
+                write_once(folder / file_name, data)  # never replaces a file
+            except FileExistsError:  # no error if it has this content
                 if read_bytes(folder / file_name, len(data) + 1, within=folder) != data:
                     raise _other_file(folder, file_name) from None
-        write_whole(list_file, after)
+        write_whole(list_file, new_list)
     return str(folder)
 
 
-def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+def _put_on_s3(url: str, name: str, change: ChangeList, new: Mapping[str, bytes], most: int) -> str:
     """Do what `put_with_list` does on S3; return the URL.
 
-    The list is replaced only if it still has the tag (ETag) with which it was read.
+    The list is replaced only if it still has the tag with which it was read: S3 gives each content of a file
+    a tag (ETag), and compares it when the file is written.
 
     Raises
     ------
@@ -265,11 +274,11 @@ def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], mo
 
     files = ObstoreFiles(url, name, client=client)
     try:
-        before, tag = files.read_tagged(name, most)
+        present_list, tag = files.read_tagged(name, most)
     except FileNotFoundError:
-        before = None
+        present_list = None
         tag = ""
-    after = change(before)
+    new_list = change(present_list)
     for file_name, data in new.items():
         with explain_obstore_errors(url, file_name):
             try:
@@ -279,13 +288,13 @@ def _put_on_s3(url: str, name: str, change: Change, new: Mapping[str, bytes], mo
                     raise _other_file(url, file_name) from None
     with explain_obstore_errors(url, name):
         try:
-            obstore.put(client, name, after, mode={"e_tag": tag} if tag else "create")
+            obstore.put(client, name, new_list, mode={"e_tag": tag} if tag else "create")
         except (AlreadyExistsError, PreconditionError):
             raise _LostRace from None
     return url
 
 
-def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], most: int) -> str:
+def _put_on_hub(url: str, name: str, change: ChangeList, new: Mapping[str, bytes], most: int) -> str:
     """Do what `put_with_list` does on the Hub, in one commit; return the URL with that commit.
 
     Raises
@@ -299,10 +308,11 @@ def _put_on_hub(url: str, name: str, change: Change, new: Mapping[str, bytes], m
 
     with explain_hub_errors(url):
         files = replace(target, commit=api.dataset_info(target.repository).sha or "")
-    before = read_or_none(files, name, most)
-    contents = {**new, name: change(before)}
+    present_list = read_or_none(files, name, most)
+    contents = {**new, name: change(present_list)}
     for file_name, data in new.items():
-        if read_or_none(files, file_name, len(data)) not in (None, data):
+        present_data = read_or_none(files, file_name, len(data))
+        if present_data is not None and present_data != data:
             raise _other_file(url, file_name)
     additions = [CommitOperationAdd(target.folder + path, data) for path, data in contents.items()]
     with explain_hub_errors(url):

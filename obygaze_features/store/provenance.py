@@ -163,16 +163,17 @@ class FilledIn(Struct, kw_only=True):
 
 
 FILLED_IN: Final = FilledIn.__struct_fields__
+"""Names of the fields that sealing adds."""
 
 
 NOT_NUMERICS: Final = ("hub", "source", "licence", "citation", "contact", "commit")
 """Fields that may differ between groups whose features are mixed; the digest of the weights must be equal."""
 
 X_CLIPS: Final = ("xclip", "xclip-lsmdc")
-"""Backbones whose text halves came later: their groups have no field `space`, and more of them exist."""
+"""Backbones whose groups have no field `space`, as their text backbones were added later."""
 
-_NOTHING = object()
-"""Stands for a field that only the other value has."""
+_NO_FIELD = object()
+"""Stands for the value of a field that only the other object has."""
 
 FORBIDDEN_KEYS = ("host", "hostname", "user", "username", "path")
 """Keys that would tell something about machines and users."""
@@ -222,7 +223,8 @@ def checked_json(value: object, where: str) -> object:
 def _key(key: object, where: str) -> str:
     """Check a key of a JSON object, and return it.
 
-    Refused are keys with control characters, and those that tell about machines and users, as `hostname`.
+    Refused are keys that are no text, keys with control characters, and those of `FORBIDDEN_KEYS`, such as
+    `hostname`, which would tell about machines and users.
     """
     if not isinstance(key, str):
         raise StoreError(f"{where}: the key {key!r} is not text")
@@ -262,6 +264,7 @@ def validate_provenance(provenance: Mapping[str, object], *, sealed: bool = Fals
         Naming every field that is wrong; of the first also what was expected and what was found.
     """
     checked = _plain_object(provenance, "provenance")
+    # Of imported features more may be unknown.
     schema = ImportedProvenance if checked.get("imported") is True else Provenance
     if sealed:
         check(checked, (schema, FilledIn), "provenance")
@@ -283,27 +286,35 @@ def validate_corpus(corpus: Mapping[str, object]) -> dict[str, object]:
 def unknown_provenance() -> dict[str, Any]:
     """Return the provenance of imported features of which nothing is declared; unknown values are null.
 
-    It has all required fields except `name`, which the importer adds.
+    It has all required fields of `ImportedProvenance` except `name`, which the importer adds.
     """
     provenance = {}
-    for name, kind, required in fields(ImportedProvenance):
-        is_nested = "." in name
+    for name, field_type, required in fields(ImportedProvenance):
+        is_nested = "." in name  # such as `sampling.policy`, which the value of `sampling` has
         if required and not is_nested and name != "name":
-            provenance[name] = _unknown_value(kind)
+            provenance[name] = _unknown_value(field_type)
     return provenance
 
 
-def _unknown_value(kind: Any) -> object:
-    """Return the value of a field of a type that means unknown: null, or else the empty value of the type."""
-    if NoneType in choices(kind) or kind is Any:
+def _unknown_value(field_type: Any) -> object:
+    """Return the value that says that a field of a type is unknown.
+
+    It is null if the type allows null; for an object with declared fields, the object with unknown values;
+    for other types an empty value.
+    """
+    may_be_null = NoneType in choices(field_type) or field_type is Any
+    if may_be_null:
         return None
-    schema = nested(kind)
+    schema = nested(field_type)
     if schema:
-        # `fields` also lists nested fields, with a dot in their names; their parent's value has them.
-        return {name: _unknown_value(inner) for name, inner, _ in fields(schema) if "." not in name}
-    if kind is Licence:
+        unknown_object = {}
+        for name, inner_type, _required in fields(schema):
+            if "." not in name:  # else it is a field of a field, whose value has it
+                unknown_object[name] = _unknown_value(inner_type)
+        return unknown_object
+    if field_type is Licence:
         return NO_LICENCE
-    return {} if kind is Object else ""
+    return {} if field_type is Object else ""
 
 
 def validate_licence(licence: str) -> str:
@@ -333,7 +344,7 @@ def validate_licence(licence: str) -> str:
 
 
 class Contrast(NamedTuple):
-    """A field in which two JSON values differ, with dots between nested names, and its values as JSON."""
+    """A field in which two JSON values differ, such as `sampling.n`, and its values in both as JSON text."""
 
     field: str
     first: str
@@ -356,7 +367,7 @@ def contrasts(a: object, b: object, where: str = "") -> list[Contrast]:
         differing: list[Contrast] = []
         for name in sorted({*a, *b}):
             field = f"{where}.{name}" if where else str(name)
-            differing += contrasts(a.get(name, _NOTHING), b.get(name, _NOTHING), field)
+            differing += contrasts(a.get(name, _NO_FIELD), b.get(name, _NO_FIELD), field)
         return differing
     first = _as_json(a)
     second = _as_json(b)
@@ -367,7 +378,7 @@ def contrasts(a: object, b: object, where: str = "") -> list[Contrast]:
 
 def _as_json(value: object) -> str:
     """Return a value as JSON text, in which 1, 1.0 and true differ; "nothing" for an absent field."""
-    if value is _NOTHING:
+    if value is _NO_FIELD:
         return "nothing"
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
@@ -386,26 +397,27 @@ def differing_fields(a: object, b: object) -> list[str]:
 def embedding_space(provenance: Mapping[str, object]) -> str | None:
     """Return the name of the embedding space of vectors, such as `clip sha256:...`; None if it is unknown.
 
-    The field `space` names it. Groups of X-CLIP lack this field: their space is named by backbone and
-    weights.
+    Vectors of pictures and of texts can be compared if they are of the same space. The field `space` names
+    it. Groups of `X_CLIPS` lack this field: their space is named by backbone and weights.
     """
     space = provenance.get("space")
     if isinstance(space, str) and space.strip():
         return space
     name = provenance.get("name")
+    if name not in X_CLIPS:
+        return None
     digest = provenance.get("weights_sha256")
     weights = f"sha256:{digest}" if digest else provenance.get("weights")  # such as random:7
-    if name in X_CLIPS and weights:
-        return f"{name} {weights}"
-    return None
+    return f"{name} {weights}" if weights else None
 
 
 @checked
 def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
-    """Return the names of the provenance fields that forbid mixing the features of two groups.
+    """Return the names of the differing provenance fields that forbid mixing the features of two groups.
 
-    The list is empty if the features may be mixed. Every field that differs counts, except those of
-    `NOT_NUMERICS`, because a field that this version does not know may determine the numbers.
+    The list is empty if the features have the same numerics and may be mixed. Every field that differs
+    counts, except those of `NOT_NUMERICS`, because a field that this version does not know may determine the
+    numbers.
     """
     differing = differing_fields(checked_json(a, "provenance"), checked_json(b, "provenance"))
     return [field for field in differing if field.partition(".")[0] not in NOT_NUMERICS]

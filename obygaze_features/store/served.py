@@ -110,9 +110,12 @@ class ServedFiles(Listed):
             yield from self._in_time(answer.blocks, name)
 
     def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-        """Yield blocks; raise an error if fewer than `LEAST_BYTES` bytes come in `SLOW_S` seconds."""
+        """Yield blocks; raise an error if fewer than `LEAST_BYTES` bytes come in `SLOW_S` seconds.
+
+        Each `LEAST_BYTES` bytes start the seconds anew.
+        """
         deadline = time.monotonic() + SLOW_S
-        n_bytes = 0
+        n_bytes = 0  # since the seconds were started
         for block in blocks:
             yield block
             n_bytes += len(block)
@@ -156,13 +159,14 @@ _RETRIES = re.compile(r" after \d++ retries, ")
 
 
 def one_line_message(error: BaseException) -> str:
-    """Return an error's message in one line: without its account of retries, URL queries, and HTML pages."""
+    """Return an error's message in one line: without its account of retries, HTML pages, and URL queries."""
     text = first_line(error)
     retries = _RETRIES.search(text)
     if retries:
-        _, dash, reason = text[retries.end() :].partition(" - ")
+        details_and_reason = text[retries.end() :]
+        _, dash, reason = details_and_reason.partition(" - ")
         if dash:
             text = reason
-    without_page = text.partition(": <")[0]
-    without_query = re.sub(r"\?\S*", "", without_page)
+    without_page, _, _ = text.partition(": <")  # a server may answer with a page, which begins with a tag
+    without_query = re.sub(r"\?\S*", "", without_page)  # which may hold credentials
     return without_query.strip()[:MOST_MESSAGE]

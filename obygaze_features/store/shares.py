@@ -1,8 +1,9 @@
 """Write down in a stage into how many shares jobs divide its clips, which shares have begun, and where.
 
-Every task of a job array does one share. The first task writes the number of shares into the stage, all
-others read it, and each leaves a note of its share. So all tasks use the same division, no share is
-forgotten, and two clusters do not do the same share.
+Share (i, n) is the pieces k of the stage with k % n == i; the option for it is --shard. Every task of a job
+array does one share. The first task writes the number of shares into the stage, all others read it, and each
+leaves a note of its share. So all tasks use the same division, no share is forgotten, and two clusters do not
+do the same share.
 """
 
 from collections.abc import Iterator
@@ -60,16 +61,17 @@ def number_of_shares(stage: Path) -> int | None:
     return int(text)
 
 
-def check_shares(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
+def check_shares(stage: Path, share: tuple[int, int], machine: Machine) -> None:
     """Refuse a share if the stage is divided into another number of shares, or another cluster has begun it.
 
-    The first share that begins decides the number; until then every share is allowed.
+    The first share that begins decides the number; until then every share is allowed. Share (0, 1), which is
+    all clips, is always allowed.
 
     Parameters
     ----------
     stage
         The staging folder.
-    shard
+    share
         The share (i, n): number i of n.
     machine
         Where the share is to be done.
@@ -80,19 +82,19 @@ def check_shares(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
         If the stage is divided into another number of shares, or a task of another cluster has begun this
         one and not finished it.
     """
-    n_shares = number_of_shares(stage)
-    share, n_here = shard
-    if n_shares is None or n_here == 1:  # all clips at once is no division
+    n_in_stage = number_of_shares(stage)
+    number, n_shares = share
+    if n_in_stage is None or n_shares == 1:
         return
-    if n_here != n_shares:
+    if n_shares != n_in_stage:
         raise StoreError(
-            f"{stage}: its clips are divided into {n_shares} shares, 0 to {n_shares - 1}, and this is share "
-            f"{share} of {n_here}: clips would be done twice or never. Give --shard i/{n_shares}, or "
-            f"number the job array 0 to {n_shares - 1}; to divide what is left anew, delete "
-            f"{stage / SHARES} when no task runs"
+            f"{stage}: its clips are divided into {n_in_stage} shares, 0 to {n_in_stage - 1}, and this is "
+            f"share {number} of {n_shares}: clips would be done twice or never. "
+            f"Give --shard i/{n_in_stage}, or number the job array 0 to {n_in_stage - 1}; "
+            f"to divide what is left anew, delete {stage / SHARES} when no task runs"
         )
     elsewhere = shares_elsewhere(stage, machine)
-    if share in elsewhere:
+    if number in elsewhere:
         raise StoreError(other_cluster_message(stage, elsewhere, machine))
 
 
@@ -109,13 +111,14 @@ def other_cluster_message(stage: Path, elsewhere: dict[int, ShareNote], machine:
         Where the message is shown.
     """
     n_shares = number_of_shares(stage) or 0
-    free = [share for share in range(n_shares) if share not in elsewhere]
+    for_this_cluster = [number for number in range(n_shares) if number not in elsewhere]
     advice = "leave them to that cluster"
-    if free:
-        advice = f"submit the others here, --array={shown_shares(free)}"
+    if for_this_cluster:
+        advice = f"submit the others here, --array={shown_shares(for_this_cluster)}"
     noun = "share" if len(elsewhere) == 1 else "shares"
     shares = f"{noun} {shown_shares(list(elsewhere))} of {n_shares}"
-    first, note = next(iter(elsewhere.items()))
+    first = min(elsewhere)
+    note = elsewhere[first]
     return (
         f"{stage}: cluster {note.cluster} (node {note.host}) has begun {shares}, and not finished; cluster "
         f"{machine.cluster} would do the same again: {advice}. If no task runs there any more, delete the "
@@ -123,7 +126,7 @@ def other_cluster_message(stage: Path, elsewhere: dict[int, ShareNote], machine:
     )
 
 
-def begin_share(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
+def begin_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
     """Note that a share (i, n) has begun; the first one decides into how many shares the stage is divided.
 
     Raises
@@ -131,24 +134,24 @@ def begin_share(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
     StoreError
         As `check_shares` does.
     """
-    share, n_shares = shard
+    number, n_shares = share
     (stage / SHARES).mkdir(exist_ok=True)
-    with suppress(FileExistsError):
+    with suppress(FileExistsError):  # a share has begun before, and its number of shares stays
         write_once(stage / SHARES / NUMBER, f"{n_shares}\n".encode())
-    check_shares(stage, shard, machine)
-    file = stage / SHARES / str(share)
+    check_shares(stage, share, machine)
+    file = stage / SHARES / str(number)
     note = _note_bytes(machine)
     try:
         write_once(file, note)
-    except FileExistsError:
-        check_shares(stage, shard, machine)  # another cluster may have been faster
+    except FileExistsError:  # the share was begun before, by a task of another cluster perhaps just now
+        check_shares(stage, share, machine)
         write_whole(file, note)
 
 
-def finish_share(stage: Path, shard: tuple[int, int], machine: Machine) -> None:
+def finish_share(stage: Path, share: tuple[int, int], machine: Machine) -> None:
     """Note that nothing of a share (i, n) is left to do."""
-    share, _ = shard
-    write_whole(stage / SHARES / str(share), _note_bytes(machine, done=True))
+    number, _n_shares = share
+    write_whole(stage / SHARES / str(number), _note_bytes(machine, done=True))
 
 
 def _note_bytes(machine: Machine, *, done: bool = False) -> bytes:
@@ -159,13 +162,17 @@ def _note_bytes(machine: Machine, *, done: bool = False) -> bytes:
 def shares_elsewhere(stage: Path, machine: Machine) -> dict[int, ShareNote]:
     """Return the shares that another cluster has begun and not finished: number -> note.
 
-    Empty if this cluster has no name, as outside of Slurm; notes without a name count as those of this
-    cluster.
+    Empty if this cluster has no name, as outside of Slurm. A note without the name of a cluster counts as one
+    of this cluster.
     """
     if not machine.cluster:
         return {}
-    ours = {"", machine.cluster}
-    return {share: note for share, note in _notes(stage) if note.cluster not in ours and not note.done}
+    elsewhere = {}
+    for number, note in _notes(stage):
+        is_of_this_cluster = note.cluster in {"", machine.cluster}
+        if not is_of_this_cluster and not note.done:
+            elsewhere[number] = note
+    return elsewhere
 
 
 def _notes(stage: Path) -> Iterator[tuple[int, ShareNote]]:

@@ -114,7 +114,7 @@ def resolve(path: Path) -> Path:
         return versions[-1]
     staging = path.parent / f"{path.name}{STAGING_SUFFIX}"
     if staging.is_dir():
-        return resolve(staging)  # raises, and says what is still to do
+        return resolve(staging)  # raises an error that says what is still to do
     raise StoreError(f"{path}: {_why_no_store(path)}")
 
 
@@ -156,7 +156,8 @@ def sealed_versions(path: Path) -> list[Path]:
         match = VERSIONED.search(folder.name)
         if match and folder.name == path.name + match[0] and (folder / FEATURES).is_dir():
             version = tuple(map(int, match.groups()))
-            folders[version, folder.name] = folder  # by name too: 1.0.0 and 01.0.0 are one version
+            # By version, then by name: 1.0.0 and 01.0.0 are the same version.
+            folders[version, folder.name] = folder
     return [folders[key] for key in sorted(folders)]
 
 
@@ -165,7 +166,7 @@ STATED = ("licence", "citation", "corpus", "parent")
 
 
 def read_attributes(store: StoreFiles | Path) -> dict[str, Any]:
-    """Read a store's attributes, before any other file is trusted; refuse a newer format."""
+    """Read the attributes of a store, before any other file is trusted; refuse a store of a newer format."""
     files = FolderFiles(store) if isinstance(store, Path) else store
     attributes, _ = _metadata(files)
     return attributes
@@ -257,10 +258,10 @@ class Store:
 
     @property
     def backbones(self) -> tuple[str, ...]:
-        """Names of the groups that are backbones' own.
+        """Names of the main groups of the backbones.
 
-        Other groups hold further outputs of a backbone, such as layers or class probabilities; their
-        provenance names the backbone's group in the field `beside`.
+        A backbone may have side groups too, for further outputs such as layers or class probabilities. The
+        provenance of a side group names the main group in the field `beside`.
         """
         backbones = []
         for name in self.names:
@@ -461,7 +462,7 @@ def open_store(path: Path | str) -> Store:
 
 
 def _reopened(place: str, fingerprint: str) -> Store:
-    """Open the store that a pickle refers to; refuse any other content."""
+    """Open the store that a pickle refers to (`Store.__reduce__`); refuse any other content."""
     try:
         store = open_store(place)
     except StoreError as error:

@@ -103,14 +103,14 @@ class FolderFiles:
         return self.path.name
 
     def names(self) -> list[str]:
-        """List every file; a link to a folder counts as a file."""
+        """List every file, below `data/` and beside it; a link to a folder counts as a file."""
         names = [*payload_files(self.path), *tag_files(self.path)]
         if (self.path / TAG_DIGESTS).exists():
             names.append(TAG_DIGESTS)
         return sorted(names)
 
     def is_plain(self, name: str) -> bool:
-        """Whether there is an ordinary file of this name."""
+        """Whether there is an ordinary file of this name: no folder, no link."""
         path = self.path / name
         return path.is_file() and not path.is_symlink()
 
@@ -139,18 +139,23 @@ class FolderFiles:
     def open(self, name: str) -> FileIO:
         """Open a file of the folder.
 
-        A symbolic link, such as git-annex makes for a file, is followed only if the file that it points to
-        has the digest that the store's manifest lists.
+        A symbolic link, such as git-annex makes for a file, is followed only if `links` is set, or if the
+        file that it points to has the digest that the store's manifest lists.
+
+        Raises
+        ------
+        LinkError
+            It is a link that is not followed. The manifest of the tag files may not be one: no manifest lists
+            its digest.
         """
         path = self.path / name
         try:
             return open_regular(path, within=None if self.links else self.path)
         except LinkError:
-            if not path.is_file():  # a device, a folder, nothing
+            if name == TAG_DIGESTS or not path.is_file():  # a link to a device, a folder or nothing
                 raise
             status = path.stat()
-            state = (status.st_mtime_ns, status.st_size)
-            if name == TAG_DIGESTS or not _has_listed_digest(self, name, state):
+            if not _has_listed_digest(self, name, (status.st_mtime_ns, status.st_size)):
                 raise
             return open_regular(path)
 
@@ -159,7 +164,8 @@ class FolderFiles:
 def _has_listed_digest(files: FolderFiles, name: str, _state: tuple[int, int]) -> bool:
     """Return whether a file has the digest that the manifest lists.
 
-    The result is cached, and computed again if the file's state changes.
+    The result is cached for the arguments. The state is one of them, so that it is computed again for a file
+    that has changed.
 
     Parameters
     ----------
@@ -243,7 +249,7 @@ def required_file(files: StoreFiles, name: str) -> Iterator[None]:
 
 
 def read_undamaged(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
-    """Call `read`, and turn any error that damaged bytes can cause into a StoreError.
+    """Return what `read` returns; an error that damaged bytes can cause becomes a StoreError.
 
     Parameters
     ----------
@@ -252,7 +258,7 @@ def read_undamaged(where: str, read: Callable[[], T], *, store: str | None = Non
     read
         Reads it.
     store
-        The store to verify, for the message; `where` by default.
+        Path or URL of the store, which the message advises to verify; `where` by default.
     """
     try:
         return read()
@@ -273,14 +279,16 @@ def damaged(reason: str, store: str) -> StoreError:
 
 FETCH_LIST = "a list of files that a partial copy leaves out"
 """What messages call fetch.txt."""
-_URL_SIGNS = "!#$&'()*+,/:;=?@[]~"
+_UNQUOTED_SIGNS = "!#$&'()*+,/:;=?@[]~"
 """Signs of a URL that are not percent-encoded."""
-_BEFORE_NAME = f" - {PAYLOAD}/"
-"""Stands in a line of fetch.txt between the URL and the file's name; `-` is an unknown length."""
+_UNKNOWN_LENGTH = f" - {PAYLOAD}/"
+"""Stands in a line of fetch.txt between the URL and the file's name below `data/`."""
 
 
 def fetch_bytes(names: Iterable[str], source: str) -> bytes:
-    """Return the bytes of fetch.txt (RFC 8493, 2.2.3), its URLs percent-encoded; lengths are not known.
+    """Return the bytes of fetch.txt, BagIt's list of files that a copy leaves out (RFC 8493, 2.2.3).
+
+    A line is `URL LENGTH FILE`; URLs are percent-encoded, and lengths are not known (`-`).
 
     Parameters
     ----------
@@ -291,11 +299,11 @@ def fetch_bytes(names: Iterable[str], source: str) -> bytes:
         the rest belongs to this machine, and may name people.
     """
     if "://" in source:
-        base = quote(source, f"{_URL_SIGNS}%")
+        base = quote(source, f"{_UNQUOTED_SIGNS}%")
     else:
         folder_name = Path(source).absolute().name
         base = f"file:{quote(folder_name, '')}"
-    lines = [f"{base}/{quote(name, _URL_SIGNS)} - {name}\n" for name in sorted(names)]
+    lines = [f"{base}/{quote(name, _UNQUOTED_SIGNS)} - {name}\n" for name in sorted(names)]
     return "".join(lines).encode()
 
 
@@ -312,7 +320,7 @@ def absent_files(files: StoreFiles) -> dict[str, str]:
         raise StoreError(f"{files.where}/{FETCH}: {why_not(data, FETCH_LIST)}")
     absent = {}
     for number, line in enumerate(data.decode("utf-8", errors="replace").splitlines(), start=1):
-        url, _, name = line.rpartition(_BEFORE_NAME)
+        url, _, name = line.rpartition(_UNKNOWN_LENGTH)
         if not url or not name:
             raise StoreError(
                 f"{files.where}/{FETCH}, line {number}: expected 'URL - FILE'; found {line[:80]!r}"
@@ -340,7 +348,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+ -]{0,200}")
 
 
 ALWAYS_LISTED = {TAG_DIGESTS: {BAG_INFO, DIGESTS}, DIGESTS: {TABLE, f"{FEATURES}/{ZARR_METADATA}"}}
-"""Manifest of digests -> files that it lists in every store."""
+"""Manifest of digests -> files that it lists in every store, whatever its clips and groups."""
 
 
 def is_safe(name: str) -> bool:
@@ -349,10 +357,10 @@ def is_safe(name: str) -> bool:
     if not all(_NAME.fullmatch(part) for part in parts) or len(parts[-1]) > LONGEST_NAME:
         return False
     is_temporary = name.endswith(PARTIAL_SUFFIX)
-    if is_temporary or name == FETCH:
+    if is_temporary or name == FETCH:  # files of a copy, not of the store
         return False
-    is_beside_payload = len(parts) == 1
-    return is_beside_payload or parts[0] == PAYLOAD
+    is_tag_file = len(parts) == 1  # beside `data/`
+    return is_tag_file or parts[0] == PAYLOAD
 
 
 def chunk_of(name: str) -> tuple[str, str, int] | None:
@@ -363,6 +371,9 @@ def chunk_of(name: str) -> tuple[str, str, int] | None:
 
 def read_digests(files: StoreFiles) -> dict[str, str]:
     """Return name -> SHA-256 of every file of a store except the manifest of the tag files.
+
+    There are two manifests: one lists the files below `data/` (the payload), the other those beside it (the
+    tag files), among which is the first manifest.
 
     Raises
     ------
@@ -392,12 +403,13 @@ def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, s
     lacking = sorted(ALWAYS_LISTED[manifest] - digests.keys())
     if lacking:
         raise StoreError(f"{files.where}/{manifest}: does not list {lacking[0]}, which every store has")
-    if not is_canonical:
+    if not is_canonical:  # not byte for byte as sealing writes it
         raise _changed_manifest(files, manifest)
     lists_payload = manifest == DIGESTS
     for name, digest in digests.items():
         is_payload = name.startswith(f"{PAYLOAD}/")
-        if is_payload != lists_payload or not fits(digest, Hex64) or not is_safe(name):
+        belongs_here = is_payload == lists_payload
+        if not belongs_here or not fits(digest, Hex64) or not is_safe(name):
             raise _changed_manifest(files, manifest)
     return digests
 
@@ -465,7 +477,10 @@ def parse_digests(data: bytes) -> ParsedDigests:
 
 
 def parse_info(data: bytes) -> dict[str, str]:
-    """Parse bag-info.txt: label -> value. Lines without a label are ignored; a digest reveals them."""
+    """Parse bag-info.txt: label -> value.
+
+    Lines without a label are ignored: sealing writes none, and that the file was changed shows by its digest.
+    """
     info = {}
     for line in data.decode("utf-8", errors="replace").splitlines():
         label, colon, value = line.partition(": ")
@@ -491,6 +506,7 @@ def largest_file_bytes(info: bytes) -> int:
     info
         Content of bag-info.txt.
     """
+    # Bytes and number of the files below `data/`, as in 12345.6.
     stated, _, _ = parse_info(info).get("Payload-Oxum", "").partition(".")
     if not stated.isdecimal() or len(stated) > MOST_DIGITS:
         return LEAST_LIMIT
@@ -498,7 +514,7 @@ def largest_file_bytes(info: bytes) -> int:
 
 
 def write_bag(root: Path, info: Mapping[str, str], card: str, digest_of: Mapping[str, str]) -> None:
-    """Write the tag files of a store whose payload is complete.
+    """Write the tag files of a store, those beside `data/`; the files below `data/` are complete.
 
     Parameters
     ----------
@@ -507,7 +523,7 @@ def write_bag(root: Path, info: Mapping[str, str], card: str, digest_of: Mapping
     info
         Fields of bag-info.txt.
     card
-        The card.
+        Text of README.md.
     digest_of
         File -> SHA-256 of payload files whose digest is known; the others are read to compute it.
     """

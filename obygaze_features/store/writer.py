@@ -555,14 +555,14 @@ def _read_rows(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow
         frames = reader.frames(entry, group)
         if frames is None:
             return None
-        row_of_array.update(frames)
+        row_of_array.update(frames.items())
     small_rows = reader.small_rows(entry)
     if small_rows is None:
         return None
     row_of_array.update(reader.layout.split(small_rows))
     rows = {}
-    for array, row in row_of_array.items():
-        rows[array.name] = _CheckedRow(row, entry.sha256_of(array.position), crc32c(row))
+    for any_array, data in row_of_array.items():
+        rows[any_array.name] = _CheckedRow(data, entry.sha256_of(any_array.position), crc32c(data))
     return rows
 
 

@@ -24,17 +24,18 @@ class RowsOfStore(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
-        """Read the values of a basic index: a number or a slice for each axis, the axis of clips first.
+        """Read the values that a key selects: a number or a slice for each axis, the axis of clips first.
 
-        All rows from the first one requested to the last are read at once, and the others are dropped.
+        All rows from the first one requested to the last are read at once, and those between that are not
+        requested are dropped.
         """
-        clip_key, *other_keys = key
-        clips = np.atleast_1d(np.arange(self.shape[0])[clip_key])
+        key_of_clips, *other_keys = key
+        clips = np.atleast_1d(np.arange(self.shape[0])[key_of_clips])  # numbers of the requested rows
         if not len(clips):
             return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *other_keys)]
         first = clips.min()
         rows = self.read(slice(first, clips.max() + 1))
-        chosen = rows[clips - first]
+        requested = rows[clips - first]
         # As in numpy, a number removes the axis of clips, and a slice keeps it.
-        clip_axis = slice(None) if isinstance(clip_key, slice) else 0
-        return np.asarray(chosen[(clip_axis, *other_keys)])
+        all_or_only_row = slice(None) if isinstance(key_of_clips, slice) else 0
+        return np.asarray(requested[(all_or_only_row, *other_keys)])
