@@ -5,7 +5,7 @@ model's, the annotators', the baselines', and those of the model moved in time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -74,6 +74,9 @@ PRIOR = "movie_prior"
 
 SHIFTED = "shifted"
 """Baseline: the model's own timeline, shifted in time."""
+
+BASELINES = (ALL, NONE, PRIOR)
+"""Baselines whose marks do not depend on the film."""
 
 TITLES: Mapping[str, str] = packaged(__package__, "assets/evaluation.toml")
 """Titles of metrics and baselines."""
@@ -377,7 +380,9 @@ def compare_marks(
     for truth in annotators:
         watched = [movie for movie in machine if truth in humans[movie]]
         for movie in watched:
-            other_rates = [humans[other][truth].rate for other in watched if other != movie]
+            # Films without a rate by the model are in nobody's rates, so not in this baseline's either.
+            with_rate = [other for other in watched if not np.isnan(machine[other].rate)]
+            other_rates = [humans[other][truth].rate for other in with_rate if other != movie]
             prior_rate = float(np.mean(other_rates)) if other_rates else np.nan
             metrics_of_rater = _measure_film(
                 truth, machine[movie], humans[movie], name=name, prior_rate=prior_rate, collars=collars
@@ -416,8 +421,8 @@ def _measure_film(
     name : str
         Name of the model.
     prior_rate : float
-        Rate that the baseline `PRIOR` predicts: the reference's mean rate in the other films; NaN if there
-        are none.
+        Rate that the baseline `PRIOR` predicts: the reference's mean rate in the other films that have a rate
+        by the model; NaN if there are none.
     collars : sequence of float
         Tolerances of boundaries, in seconds.
 
@@ -558,6 +563,8 @@ def _summary(
         values = of_films["value"].to_numpy(dtype=np.float64)
         lowest = -1.0 if metric == "kappa" else 0.0
         mean = t_interval(values, bounds=(lowest, 1.0))
+        if rater not in BASELINES and _are_alike(values):
+            mean = replace(mean, low=np.nan, high=np.nan)
         p = np.nan
         values_of_shifts = shifted.get((str(truth), str(metric)))
         if rater == name and values_of_shifts is not None and not np.isnan(mean.mean):
@@ -565,6 +572,12 @@ def _summary(
         rows.append((truth, rater, metric, mean.mean, mean.low, mean.high, mean.n_movies, p))
     rows += _rank_rows(by_film)
     return pd.DataFrame(rows, columns=["truth", "who", "metric", "value", "low", "high", "n_films", "p"])
+
+
+def _are_alike(values: NDArray[np.float64]) -> bool:
+    """Whether all films [N] have one value, NaN apart: then nothing is known of how films differ."""
+    defined = values[~np.isnan(values)]
+    return bool((defined == defined[:1]).all())
 
 
 def _p_value(mean: float, values_of_shifts: NDArray[np.float64]) -> float:
@@ -587,7 +600,7 @@ def _rank_rows(by_film: pd.DataFrame) -> Iterator[tuple[object, ...]]:
 
     The value is Spearman's correlation over films. Its interval comes from leaving out one film at a time.
     """
-    has_order = ~by_film["who"].isin([ALL, NONE, PRIOR])  # these baselines do not order films
+    has_order = ~by_film["who"].isin(BASELINES)  # these baselines do not order films
     rates = by_film[(by_film["metric"] == "rate") & has_order]
     for truth, rates_by_truth in rates.groupby("truth", sort=False):
         table = rates_by_truth.pivot_table("value", "movie", "who", sort=False, dropna=False)

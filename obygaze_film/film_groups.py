@@ -133,9 +133,8 @@ class ComparedFilm:
         Whether one of its judges was not sure of a window, which then counts for the others alone.
     has_unread : bool
         Whether a part of it that is worth saying could not be read, and counts in no share.
-    n_after_gap : int
-        Windows that all of its judges judged, if several, after the first gap of the draw: they do not count
-        in a share of all of them.
+    shared_counts : WindowCounts or None
+        Of the windows that all of its judges judged; None if they are not several.
     """
 
     timeline: Timeline
@@ -149,7 +148,15 @@ class ComparedFilm:
     is_hidden: bool = False
     has_unsure: bool = False
     has_unread: bool = False
-    n_after_gap: int = 0
+    shared_counts: WindowCounts | None = None
+
+    @property
+    def n_after_gap(self) -> int:
+        """Windows that all of its judges judged, if several, after the first gap of the draw.
+
+        They do not count in a share of all of them.
+        """
+        return 0 if self.shared_counts is None else self.shared_counts.after_gap
 
     @property
     def windows_of_group(self) -> ShareWindows:
@@ -165,11 +172,14 @@ class ComparedFilm:
     def windows_of_share(self) -> ShareWindows:
         """The windows that count in the film's own share: those of which each of its judges was sure.
 
-        If the film has no share of its own, these are the windows that count in its group.
+        If the film has no share of its own, they are too few, or no judge judged enough of them.
         """
-        if self.rate is None:
+        if self.rate is not None:
+            return ShareWindows(n=self.rate.n, n_unsure=self.rate.n_unsure)
+        if self.shared_counts is None:
             return self.windows_of_group
-        return ShareWindows(n=self.rate.n, n_unsure=self.rate.n_unsure)
+        n_sure = self.shared_counts.sure
+        return ShareWindows(n=n_sure, n_unsure=self.shared_counts.judged - n_sure)
 
     @property
     def judges_left_out(self) -> tuple[str, ...]:
@@ -562,7 +572,7 @@ def compare_films(
             is_hidden=film.movie in hidden,
             has_unsure=summary.judged is not None and summary.judged.has_unsure,
             has_unread=has_unread,
-            n_after_gap=summary.n_after_gap,
+            shared_counts=summary.shared_counts,
         )
         compared.append(compared_film)
     notes += left_out.notes()
@@ -829,7 +839,7 @@ class _FilmSummary(NamedTuple):
         Seconds of the film that could not be read (`Cells.unread_s`).
     judged : JudgedFilm or None
         Its judgements; None if they are too few, so that the film counts as not judged.
-    n_after_gap : int
+    shared_counts : WindowCounts or None
         As of `ComparedFilm`.
     """
 
@@ -840,7 +850,7 @@ class _FilmSummary(NamedTuple):
     counts: WindowCounts | None = None
     notices: Sequence[str] = ()
     judged: JudgedFilm | None = None
-    n_after_gap: int = 0
+    shared_counts: WindowCounts | None = None
 
 
 def _summary_of(
@@ -860,9 +870,9 @@ def _summary_of(
     if not windows.is_enough:
         notices.append(_why_not_counted(windows.counts))
         return without_judgements._replace(counts=windows.counts, notices=notices)
-    n_after_gap = judged.panel().n_after_gap if len(judged.judges) > 1 else 0
-    if n_after_gap:
-        notices.append(counted_message("note_after_gap", n_after_gap))
+    shared_counts = judged.panel().counts if len(judged.judges) > 1 else None
+    if shared_counts is not None and shared_counts.after_gap:
+        notices.append(counted_message("note_after_gap", shared_counts.after_gap))
     return _FilmSummary(
         expected=expected,
         # With labels, `cells` hold theirs; the content is that of the draw.
@@ -872,7 +882,7 @@ def _summary_of(
         counts=windows.counts,
         notices=notices,
         judged=judged,
-        n_after_gap=n_after_gap,
+        shared_counts=shared_counts,
     )
 
 

@@ -1547,13 +1547,18 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
         rates.append(f"{judges}{group_phrase(share, words)}")
     rates += [later_phrase(trend, words) for trend in trends]
     has_panel = any(len(share.who) > 1 for share in shares)
+    mean_key = "mean_of_judges" if has_panel else "mean_alone"
+    unsure_key = ""
+    if _any_has(shares, NOT_SURE):
+        unsure_key = "unsure_left_out_panel" if has_panel else "unsure_left_out"
+        mean_key = "mean_of_sure_judges" if has_panel else "mean_alone"
     return words.say(
         _would_mark_key(shares, have_same_judges=have_same_judges),
         who=words.listed(first.who) if have_same_judges else words["judges"],
         marked=as_positive(first, first.what, words),
         film=words["a_film_read" if _any_has(shares, PARTLY_READ) else "a_film"],
-        unsure=words["unsure_left_out"] if _any_has(shares, NOT_SURE) else "",
-        mean=words["mean_of_judges" if has_panel else "mean_alone"],
+        unsure=words[unsure_key] if unsure_key else "",
+        mean=words[mean_key],
         level=words.share(first.interval.level) if first.interval else "",
         rates=words["semicolon"].join(rates),
     )

@@ -32,6 +32,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.evaluation import (
     ALL,
     NONE,
+    PRIOR,
     SHIFTED,
     Marks,
     annotated,
@@ -506,6 +507,29 @@ def test_of_a_film_that_is_all_positive_the_rule_to_mark_all_is_right_and_to_mar
     of_film_m = comparison.by_film.query("movie == 'm'").set_index(["who", "metric"])["value"]
     assert of_film_m[rule, "segment_f1_0.5"] == f1
     assert of_film_m[rule, "boundary_f1_0.5s"] == f1
+
+
+def test_the_rate_of_other_films_leaves_out_films_without_a_rate_by_the_model():
+    """The person marked .2, .4 and .8 of three films; the model has no rate of the third."""
+    marks = films_of_rates([0.2, 0.4, 0.8])
+    model = marks | {"f2": replace(marks["f2"], rate=np.nan)}
+    people = {movie: {"a": of_film} for movie, of_film in marks.items()}
+    comparison = compare_marks(model, people, name="m", n_shifts=2)
+    values = comparison.by_film.set_index(["who", "metric", "movie"])["value"]
+    assert values[PRIOR, "rate", "f0"] == 0.4
+    assert values[PRIOR, "rate", "f1"] == 0.2
+
+
+def test_a_mean_of_films_that_are_all_alike_has_no_interval():
+    """The model marks nothing, the person .2 of each of three films: kappa is 0 in all, which says little."""
+    people = {movie: {"a": of_film} for movie, of_film in films_of_rates([0.2, 0.2, 0.2]).items()}
+    table = values_by_who_and_metric(films_of_rates([0.0, 0.0, 0.0]), people, n_shifts=2)
+    kappa = table.loc[("m", "kappa")]
+    assert kappa["value"] == 0
+    assert np.isnan(kappa["low"])
+    assert np.isnan(kappa["high"])
+    kappa_of_marking_nothing = table.loc[(NONE, "kappa")]  # 0 of every film, whatever the film
+    assert kappa_of_marking_nothing["low"] == kappa_of_marking_nothing["high"] == 0
 
 
 def test_an_auc_without_any_positive_second_is_undefined_and_so_is_its_p():

@@ -1276,6 +1276,13 @@ def test_the_sentence_on_groups_says_that_unsure_windows_are_left_out():
     assert Words("en")["unsure_left_out"] in phrases.groups_sentence(claims, Words("en"))
 
 
+def test_the_sentence_on_groups_of_several_judges_averages_those_who_were_sure_of_each_window():
+    groups = GROUPS_OF_DECADES.assign(judges="AB, CD")
+    sentence = phrases.groups_sentence(claims_of_groups(groups), Words("en"))
+    assert "without windows of which none of its judges was sure" in sentence
+    assert "window by window, over those who were sure of it" in sentence
+
+
 def test_a_group_without_a_share_says_why():
     *_, seventies = claims_of_groups(GROUPS_OF_DECADES)
     assert seventies.number is None

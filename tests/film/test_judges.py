@@ -153,6 +153,18 @@ def test_windows_judged_after_the_first_gap_of_the_draw_are_counted_and_said_not
     assert french.count("(5 autres, après la première lacune du tirage, ne comptent pas)") == 2
 
 
+def test_a_film_without_a_share_counts_the_windows_of_which_each_of_its_judges_was_sure(
+    tmp_path, timeline, drawn
+):
+    """Together AB and CD judged 12 windows and were both sure of 6: too few for a share of the film."""
+    by_ab = judged_by(tmp_path, drawn[:12], AB=[YES] * 9 + ["unsure"] * 3)
+    by_cd = judged_by(tmp_path, drawn[:12], CD=["unsure"] * 3 + [NO] * 9)
+    (film,) = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd])).films
+    assert film.rate is None
+    assert film.windows_of_share.n == 6
+    assert film.windows_of_group.n == 12
+
+
 def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count_in_a_share_of_all_judges(
     timeline, all_but_the_tenth
 ):
