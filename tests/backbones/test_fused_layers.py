@@ -1,4 +1,4 @@
-"""Layers in fewer kernels give the values of those in several."""
+"""Layers that are replaced by faster ones (`fuse_layers`) give the same values."""
 
 import copy
 from importlib.metadata import version
@@ -17,20 +17,27 @@ VivitModel = later("transformers", "VivitModel")
 fuse_layers = later("obygaze_features.backbones.network", "fuse_layers")
 
 NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16, layers=3, width=256)
-SMALL = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 2}
+TINY_TRANSFORMER = {
+    "hidden_size": 64,
+    "intermediate_size": 256,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+}
 
 
 def vivit():
-    config = VivitConfig(**SMALL, image_size=32, num_frames=4)
+    config = VivitConfig(**TINY_TRANSFORMER, image_size=32, num_frames=4)
     return VivitModel(config, add_pooling_layer=False), torch.rand(2, 4, 3, 32, 32)
 
 
 def clip():
-    return CLIPVisionModel(CLIPVisionConfig(**SMALL, image_size=32, patch_size=8)), torch.rand(4, 3, 32, 32)
+    return CLIPVisionModel(CLIPVisionConfig(**TINY_TRANSFORMER, image_size=32, patch_size=8)), torch.rand(
+        4, 3, 32, 32
+    )
 
 
 @pytest.mark.parametrize(
-    ("make", "done"),
+    ("make", "replaced"),
     [
         (
             vivit,
@@ -43,25 +50,25 @@ def clip():
     ],
 )
 @without_gradients
-def test_the_values_are_as_near_to_float64_as_before(make, done):
+def test_fused_layers_are_as_near_to_float64_as_the_network_before(make, replaced):
     torch.manual_seed(0)
     network, pixels = make()
     network = network.eval()
     for weight in network.parameters():
-        weight.mul_(2)  # activations beyond the straight parts of the curves
+        weight.mul_(2)  # so that activations are bent: near 0 they are almost straight, and alike
     exact = copy.deepcopy(network).double()(pixel_values=pixels.double()).last_hidden_state
     before = network(pixel_values=pixels).last_hidden_state
-    assert fuse_layers(network) == done
+    assert fuse_layers(network) == replaced
     after = network(pixel_values=pixels).last_hidden_state
     scale = exact.abs().max()
     assert (before - exact).abs().max() <= NETWORK_ROUNDING * scale
     assert (after - exact).abs().max() <= NETWORK_ROUNDING * scale
     assert (after - before).abs().max() <= NETWORK_ROUNDING * scale
-    assert fuse_layers(network) == {}  # nothing is folded twice
+    assert fuse_layers(network) == {}  # a second time there is nothing to replace
 
 
 @pytest.mark.parametrize(
-    ("how", "replaced"),
+    ("options", "replaced"),
     [
         ({"stride": (2, 8, 6)}, True),
         ({"stride": (2, 8, 6), "bias": False}, True),
@@ -71,9 +78,9 @@ def test_the_values_are_as_near_to_float64_as_before(make, done):
     ],
 )
 @without_gradients
-def test_patches_side_by_side_are_one_product(how, replaced):
+def test_a_convolution_of_patches_side_by_side_becomes_one_matrix_product(options, replaced):
     torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Conv3d(3, 6, (2, 8, 6), **how))
+    network = torch.nn.Sequential(torch.nn.Conv3d(3, 6, (2, 8, 6), **options))
     pixels = torch.rand(2, 3, 5, 17, 24)  # a frame and a line more than patches
     before = network(pixels)
     assert bool(fuse_layers(network)) == replaced
@@ -83,17 +90,19 @@ def test_patches_side_by_side_are_one_product(how, replaced):
 @pytest.mark.long
 @pytest.mark.parametrize("make", [vivit, clip])
 @without_gradients
-def test_a_compiled_network_s_attention_has_no_mask(make):
-    """Of transformers 5.17 it had one of all pairs, which only the slowest kernels take."""
+def test_the_attention_of_a_compiled_network_has_no_mask(make):
+    """Transformers 5.17 gave it a mask that allows all pairs, with which torch takes its slowest kernels."""
     if Version(version("torch")) < Version("2.12"):
-        pytest.skip("torch before 2.12 takes compilation for export, for which transformers makes masks")
+        pytest.skip(
+            "transformers makes masks when it is exported, for which torch before 2.12 takes compiling"
+        )
     network, pixels = make()
     masks = []
 
-    def look(graph, _inputs):
+    def note_masks(graph, _inputs):
         attention = [node for node in graph.graph.nodes if "scaled_dot_product" in str(node.target)]
         masks.extend(node.kwargs.get("attn_mask") for node in attention)
         return graph.forward
 
-    torch.compile(network.eval(), dynamic=False, backend=look)(pixel_values=pixels)
-    assert masks == [None] * SMALL["num_hidden_layers"]
+    torch.compile(network.eval(), dynamic=False, backend=note_masks)(pixel_values=pixels)
+    assert masks == [None] * TINY_TRANSFORMER["num_hidden_layers"]

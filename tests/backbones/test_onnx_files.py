@@ -7,12 +7,14 @@ import sys
 from math import inf, nan
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.special import softmax
 
 from obygaze.demo_corpus import write_video
-from obygaze_features import Clip, Manifest, extract, load_backbone, open_store
+from obygaze_features import Clip, Manifest, extract, load_backbone
 from obygaze_features.backbones import onnx_files
 from obygaze_features.backbones.registry import backbone_call
 from obygaze_features.errors import BackboneError
@@ -23,7 +25,7 @@ from tests.command import obygaze
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
-FIELDS = {
+TOML_FIELDS = {
     "layout": "NCHW",
     "type": "float32",
     "channels": "RGB",
@@ -38,7 +40,7 @@ FIELDS = {
 FRAMES = np.random.default_rng(0).integers(0, 256, (4, 30, 50, 3), dtype=np.uint8)
 
 
-def write_network(folder, fields=FIELDS, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
+def write_network(folder, fields=TOML_FIELDS, *, shape=("n", 3, 24, 24), kind="FLOAT", name="net"):
     """Write a network and its TOML, and return its path.
 
     It gives three numbers of each picture: the mean of each channel over positions, doubled.
@@ -94,15 +96,15 @@ def prepared(backbone):
 
 
 def normalised(clip):
-    """Normalise pixels by the mean and std of the TOML."""
-    mean = np.array(FIELDS["mean"])
-    std = np.array(FIELDS["std"])
+    """Normalise pixels `[4, h, w, 3]` by the mean and std of TOML_FIELDS."""
+    mean = np.array(TOML_FIELDS["mean"])
+    std = np.array(TOML_FIELDS["std"])
     scale = (1 / (255 * std)).astype(np.float32)
     shift = (-mean / std).astype(np.float32)
     return clip.astype(np.float32) * scale + shift
 
 
-def test_the_vectors_are_onnxruntimes_of_the_pictures_that_the_toml_describes(tmp_path):
+def test_the_vectors_are_what_onnxruntime_gives_of_frames_prepared_as_the_toml_says(tmp_path):
     path = write_network(tmp_path)
     backbone = load_backbone(f"onnx:{path}", 4)
     clip = prepared(backbone)
@@ -112,26 +114,28 @@ def test_the_vectors_are_onnxruntimes_of_the_pictures_that_the_toml_describes(tm
     assert np.array_equal(result["frames"][0], run_onnxruntime(path, pixels))
     assert np.array_equal(result["frames"][1], result["frames"][0][::-1])
     assert np.array_equal(result["pooled"][0], result["frames"][0].mean(axis=0))
-    assert backbone.provenance["layer"] == "out"
+    assert backbone.provenance["layer"] == "out"  # the output of the network
 
 
-def test_blue_comes_first_where_it_is_said(tmp_path):
-    path = write_network(tmp_path, FIELDS | {"channels": "BGR", "mean": [0.5] * 3, "std": [0.5] * 3})
-    rgb = write_network(tmp_path, FIELDS | {"mean": [0.5] * 3, "std": [0.5] * 3}, name="rgb")
-    clip = prepared(load_backbone(f"onnx:{path}", 4))
-    result = [load_backbone(f"onnx:{one}", 4).encode(clip[None])["frames"] for one in (path, rgb)]
-    assert np.array_equal(result[0], result[1][..., ::-1])
+def test_a_network_of_bgr_pictures_gets_blue_as_the_first_channel(tmp_path):
+    """The network gives the mean of each channel, in the order in which they go in."""
+    same_for_all_channels = {"mean": [0.5] * 3, "std": [0.5] * 3}
+    path_bgr = write_network(tmp_path, TOML_FIELDS | same_for_all_channels | {"channels": "BGR"}, name="bgr")
+    path_rgb = write_network(tmp_path, TOML_FIELDS | same_for_all_channels, name="rgb")
+    bgr, rgb = (load_backbone(f"onnx:{path}", 4) for path in (path_bgr, path_rgb))
+    clip = prepared(bgr)[None]
+    assert np.array_equal(bgr.encode(clip)["frames"], rgb.encode(clip)["frames"][..., ::-1])
 
 
 @pytest.fixture
 def network_of_uint8(tmp_path):
     """A network that takes one picture of uint8 at a time, channels last."""
-    fields = {key: value for key, value in FIELDS.items() if key not in ("mean", "std")}
+    fields = {key: value for key, value in TOML_FIELDS.items() if key not in ("mean", "std")}
     fields |= {"layout": "NHWC", "type": "uint8"}
     return write_network(tmp_path, fields, shape=(1, 24, 24, 3), kind="UINT8")
 
 
-def test_whole_numbers_and_channels_last_go_in_as_they_are(network_of_uint8):
+def test_a_network_of_uint8_and_channels_last_gets_the_pixels_as_they_are(network_of_uint8):
     backbone = load_backbone(f"onnx:{network_of_uint8}", 4)
     clip = prepared(backbone)
     one_by_one = np.concatenate([run_onnxruntime(network_of_uint8, frame[None]) for frame in clip])
@@ -141,81 +145,113 @@ def test_whole_numbers_and_channels_last_go_in_as_they_are(network_of_uint8):
     assert recorded["order"].endswith("RGB, NHWC, uint8")
 
 
-def test_a_layer_that_gives_no_vectors_is_refused(network_of_uint8):
-    """The layer is the input itself."""
+def test_a_layer_of_integers_is_refused(network_of_uint8):
+    the_input = "x"
     with pytest.raises(BackboneError, match="vectors were expected"):
-        load_backbone(f"onnx:{network_of_uint8}:x", 4)
+        load_backbone(f"onnx:{network_of_uint8}:{the_input}", 4)
 
 
-def test_a_mean_and_a_deviation_of_whole_numbers_are_refused(tmp_path):
-    path = write_network(tmp_path, FIELDS | {"type": "uint8"}, kind="UINT8")
+def test_a_toml_with_mean_and_std_for_a_network_of_uint8_is_refused(tmp_path):
+    path = write_network(tmp_path, TOML_FIELDS | {"type": "uint8"}, kind="UINT8")
     with pytest.raises(BackboneError, match="for uint8"):
         load_backbone(f"onnx:{path}", 4)
 
 
-@pytest.mark.parametrize("resize", ["pillow-bicubic", "opencv-bilinear"])
-def test_a_picture_may_be_wider_than_high(tmp_path, resize):
-    fields = {key: value for key, value in FIELDS.items() if key != "shortest"}
-    fields |= {"fit": "squash", "size": [16, 28], "resize": resize}
-    backbone = onnx_files.onnx_backbone(str(write_network(tmp_path, fields, shape=("n", 3, 16, 28))), 4)
+def without(fields, *names):
+    """Return fields of a TOML without some of them."""
+    return {key: value for key, value in fields.items() if key not in names}
+
+
+@pytest.mark.parametrize(
+    ("resize", "resized"),
+    [
+        ("pillow-bicubic", lambda frame: Image.fromarray(frame).resize((28, 16), Image.Resampling.BICUBIC)),
+        ("opencv-bilinear", lambda frame: cv2.resize(frame, (28, 16))),
+    ],
+)
+def test_frames_are_squashed_to_the_height_and_width_that_the_toml_states(tmp_path, resize, resized):
+    fields = without(TOML_FIELDS, "shortest") | {"fit": "squash", "size": [16, 28], "resize": resize}
+    path = write_network(tmp_path, fields, shape=("n", 3, 16, 28))
+    backbone = load_backbone(f"onnx:{path}", 4)
     clip = prepared(backbone)
-    assert clip.shape == (4, 16, 28, 3)
-    image = Image.fromarray(FRAMES[0]).resize((28, 16), Image.Resampling.BICUBIC)
-    assert resize != "pillow-bicubic" or np.array_equal(clip[0], np.asarray(image))
-    given = backbone.encode(clip[None])["frames"][0]
-    expected = run_onnxruntime(tmp_path / "net.onnx", normalised(clip).transpose(0, 3, 1, 2))
-    np.testing.assert_array_equal(given, expected)
+    assert np.array_equal(clip[0], np.asarray(resized(FRAMES[0])))
+    expected = run_onnxruntime(path, normalised(clip).transpose(0, 3, 1, 2))
+    assert np.array_equal(backbone.encode(clip[None])["frames"][0], expected)
     assert "squash to 16x28" in backbone.provenance["preset"]["resize"]
 
 
-def test_a_network_of_so_many_pictures_is_given_them_together(tmp_path):
-    backbone = load_backbone(f"onnx:{write_network(tmp_path, shape=(2, 3, 24, 24))}", 4)
-    clip = prepared(backbone)
-    free = load_backbone(f"onnx:{write_network(tmp_path, shape=None, name='free')}", 4)
-    assert np.array_equal(backbone.encode(clip[None])["frames"], free.encode(clip[None])["frames"])
+def test_a_network_of_a_fixed_batch_size_gets_as_many_frames_a_call(tmp_path):
+    of_two = load_backbone(f"onnx:{write_network(tmp_path, shape=(2, 3, 24, 24), name='two')}", 4)
+    of_any = load_backbone(f"onnx:{write_network(tmp_path, shape=None, name='any')}", 4)
+    clip = prepared(of_two)[None]
+    assert np.array_equal(of_two.encode(clip)["frames"], of_any.encode(clip)["frames"])
+
+
+def test_a_number_of_frames_that_a_fixed_batch_size_does_not_divide_is_refused(tmp_path):
+    path = write_network(tmp_path, shape=(2, 3, 24, 24))
     with pytest.raises(BackboneError, match="3 frames"):
-        load_backbone(f"onnx:{tmp_path / 'net.onnx'}", 3)
+        load_backbone(f"onnx:{path}", 3)
 
 
-def test_a_layer_inside_is_given_as_an_output_of_a_graph_would_be(tmp_path):
-    path = write_network(tmp_path)
-    backbone = load_backbone(f"onnx:{path}:inside", 4)
-    clip = prepared(backbone)
+@pytest.fixture
+def network_of_two_outputs(tmp_path):
+    """The usual network, with its layer `inside` as a second output."""
+    path = write_network(tmp_path, name="two_outputs")
     model = onnx.load(path)
     model.graph.output.append(onnx.ValueInfoProto(name="inside"))
-    more = tmp_path / "more.onnx"
-    more.write_bytes(model.SerializeToString())
-    features = run_onnxruntime(more, np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2)), "inside")
-    expected = features.transpose(0, 2, 3, 1).reshape(4, -1, 3).mean(axis=1)
-    assert np.array_equal(backbone.encode(clip[None])["frames"][0], expected)
-    more.with_suffix(".toml").write_bytes(path.with_suffix(".toml").read_bytes())
-    named = [load_backbone(f"onnx:{each}:out", 4).encode(clip[None])["frames"] for each in (path, more)]
-    assert np.array_equal(*named)
-    with pytest.raises(BackboneError, match="choose one of its outputs"):
-        load_backbone(f"onnx:{more}", 4)
-
-
-@pytest.mark.parametrize(("layout", "turn"), [("NCHW", [0, 2, 3, 1]), ("NHWC", [0, 3, 1, 2])])
-@pytest.mark.parametrize("sides", [(24, 24), (16, 28)])
-def test_a_layer_may_lie_otherwise_than_the_pictures(tmp_path, layout, turn, sides):
-    fields = {key: value for key, value in FIELDS.items() if key != "shortest"}
-    shape = ("n", 3, *sides) if layout == "NCHW" else ("n", *sides, 3)
-    path = write_network(
-        tmp_path, fields | {"fit": "squash", "size": [*sides], "layout": layout}, shape=shape
-    )
-    model = onnx.load(path)
-    model.graph.node.append(onnx.helper.make_node("Transpose", ["x"], ["turned"], perm=turn))
     path.write_bytes(model.SerializeToString())
-    turned, kept = (load_backbone(f"onnx:{path}:{layer}", 4) for layer in ("turned", "out"))
-    clip = prepared(kept)
-    twice = kept.encode(clip[None])["frames"]
-    np.testing.assert_allclose(2 * turned.encode(clip[None])["frames"], twice, rtol=1e-5, atol=1e-6)
+    return path
 
 
-@pytest.mark.parametrize("kind", ["FLOAT", "UINT8"])  # black is 0 as uint8, whatever chance multiplies it
+def test_a_layer_gives_the_mean_over_positions_of_what_onnxruntime_gives_there(
+    tmp_path, network_of_two_outputs
+):
+    backbone = load_backbone(f"onnx:{write_network(tmp_path)}:inside", 4)
+    clip = prepared(backbone)
+    pixels = np.ascontiguousarray(normalised(clip).transpose(0, 3, 1, 2))
+    feature_maps = run_onnxruntime(network_of_two_outputs, pixels, "inside")
+    expected = feature_maps.transpose(0, 2, 3, 1).reshape(4, -1, 3).mean(axis=1)
+    assert np.array_equal(backbone.encode(clip[None])["frames"][0], expected)
+
+
+def test_one_of_two_outputs_is_chosen_by_its_name(tmp_path, network_of_two_outputs):
+    of_one = load_backbone(f"onnx:{write_network(tmp_path)}", 4)
+    of_two = load_backbone(f"onnx:{network_of_two_outputs}:out", 4)
+    clip = prepared(of_one)[None]
+    assert np.array_equal(of_two.encode(clip)["frames"], of_one.encode(clip)["frames"])
+
+
+def test_a_network_of_two_outputs_without_a_choice_is_refused(network_of_two_outputs):
+    with pytest.raises(BackboneError, match="choose one of its outputs"):
+        load_backbone(f"onnx:{network_of_two_outputs}", 4)
+
+
+@pytest.mark.parametrize(
+    ("layout", "to_other_layout"), [("NCHW", [0, 2, 3, 1]), ("NHWC", [0, 3, 1, 2])], ids=["NCHW", "NHWC"]
+)
+@pytest.mark.parametrize("sides", [(24, 24), (16, 28)], ids=["square", "wide"])
+def test_a_layer_may_have_its_channels_at_another_axis_than_the_pictures(
+    tmp_path, layout, to_other_layout, sides
+):
+    """The layer is the picture with its axes in the other order: its means are half of the output's."""
+    fields = without(TOML_FIELDS, "shortest") | {"fit": "squash", "size": [*sides], "layout": layout}
+    shape = ("n", 3, *sides) if layout == "NCHW" else ("n", *sides, 3)
+    path = write_network(tmp_path, fields, shape=shape)
+    model = onnx.load(path)
+    node = onnx.helper.make_node("Transpose", ["x"], ["transposed"], perm=to_other_layout)
+    model.graph.node.append(node)
+    path.write_bytes(model.SerializeToString())
+    of_layer, of_output = (load_backbone(f"onnx:{path}:{layer}", 4) for layer in ("transposed", "out"))
+    clip = prepared(of_output)[None]
+    expected = of_output.encode(clip)["frames"] / 2
+    np.testing.assert_allclose(of_layer.encode(clip)["frames"], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["FLOAT", "UINT8"])
 def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind):
-    raw = {key: value for key, value in FIELDS.items() if key not in {"mean", "std"}} | {"type": "uint8"}
-    path = write_network(tmp_path, FIELDS if kind == "FLOAT" else raw, kind=kind)
+    """Dropout that is left on multiplies by chance; a black picture of uint8, all 0, would not show it."""
+    of_uint8 = without(TOML_FIELDS, "mean", "std") | {"type": "uint8"}
+    path = write_network(tmp_path, TOML_FIELDS if kind == "FLOAT" else of_uint8, kind=kind)
     model = onnx.load(path)
     model.graph.node[-1].CopyFrom(onnx.helper.make_node("Dropout", ["map", "", "training"], ["out"]))
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(True), "training"))
@@ -225,14 +261,14 @@ def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind)
 
 
 @pytest.mark.parametrize("field", ["layout", "type", "channels", "resize", "size", "fit", "mean", "shortest"])
-def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
-    path = write_network(tmp_path, {key: value for key, value in FIELDS.items() if key != field})
+def test_a_field_that_the_toml_lacks_is_named(tmp_path, field):
+    path = write_network(tmp_path, without(TOML_FIELDS, field))
     with pytest.raises(BackboneError, match=rf"net\.toml.*{field}"):
         load_backbone(f"onnx:{path}", 4)
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("changes", "message"),
     [
         ({"layout": "NHWC"}, "NHWC"),
         ({"layout": "NFCHW"}, "one of NCHW, NHWC"),
@@ -255,15 +291,14 @@ def test_what_the_toml_does_not_say_is_refused(tmp_path, field):
         ({"citation": "two\nlines"}, "citation"),
     ],
 )
-def test_what_contradicts_the_network_or_itself_is_refused(tmp_path, more, words):
-    path = write_network(
-        tmp_path, {key: value for key, value in (FIELDS | more).items() if value is not None}
-    )
-    with pytest.raises(BackboneError, match=words):
+def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, changes, message):
+    fields = {key: value for key, value in (TOML_FIELDS | changes).items() if value is not None}
+    path = write_network(tmp_path, fields)
+    with pytest.raises(BackboneError, match=message):
         load_backbone(f"onnx:{path}", 4)
 
 
-def test_the_page_describes_a_network_whole(tmp_path):
+def test_the_toml_in_docs_backbones_is_complete(tmp_path):
     page = Path(__file__).parents[2].joinpath("docs", "backbones.md").read_text(encoding="utf-8")
     described = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
     path = write_network(tmp_path, shape=("n", 3, 224, 224))
@@ -302,7 +337,7 @@ def test_a_network_that_is_not_there_and_a_toml_in_its_place_are_named(tmp_path)
         load_backbone(f"onnx:{tmp_path / 'net.toml'}", 4)
 
 
-def test_an_operator_of_a_lab_is_named(tmp_path):
+def test_an_operator_that_onnx_does_not_have_is_named(tmp_path):
     path = write_network(tmp_path)
     model = onnx.load(path)
     model.graph.node[-1].domain = "lab"
@@ -332,49 +367,65 @@ def test_a_folder_in_the_place_of_the_toml_is_named(tmp_path):
         load_backbone(f"onnx:{path}", 4)
 
 
-@pytest.mark.parametrize("name", ["w.data", "./w.data", "../here/w.data", "net.onnx"])
-@pytest.mark.parametrize("place", [".", "here"])
-def test_weights_in_other_files_are_refused_wherever_they_lie(tmp_path, monkeypatch, name, place):
-    (tmp_path / "here").mkdir()
-    path = write_network(tmp_path / "here")
+def write_network_with_external_weights(folder, file):
+    """Write a network whose last layer multiplies by weights in another file.
+
+    They are weights of a product, since onnxruntime fails on its own where it would optimise other operators.
+    """
+    path = write_network(folder)
     model = onnx.load(path)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(3, dtype=np.float32), "w"))
-    # Of a product: what else would be read of other files, onnxruntime's own optimisations stumble over.
+    weights = onnx.numpy_helper.from_array(np.eye(3, dtype=np.float32), "w")
+    content = weights.raw_data
+    model.graph.initializer.append(weights)
     model.graph.node[-1].CopyFrom(onnx.helper.make_node("MatMul", ["map", "w"], ["out"]))
-    onnx.external_data_helper.set_external_data(model.graph.initializer[0], name)
-    for folder in (tmp_path, path.parent):
-        (folder / "w.data").write_bytes(model.graph.initializer[0].raw_data)
+    onnx.external_data_helper.set_external_data(model.graph.initializer[0], file)
     model.graph.initializer[0].ClearField("raw_data")
     path.write_bytes(model.SerializeToString())
-    monkeypatch.chdir(tmp_path / place)
+    return path, content
+
+
+@pytest.mark.parametrize("file", ["w.data", "./w.data", "../here/w.data", "net.onnx"])
+@pytest.mark.parametrize("current", [".", "here"], ids=["run above the folder", "run in the folder"])
+def test_a_network_with_weights_in_another_file_is_refused(tmp_path, monkeypatch, file, current):
+    (tmp_path / "here").mkdir()
+    path, content = write_network_with_external_weights(tmp_path / "here", file)
+    for folder in (tmp_path, path.parent):
+        (folder / "w.data").write_bytes(content)
+    monkeypatch.chdir(tmp_path / current)
     with pytest.raises(BackboneError, match="other files"):
         load_backbone(f"onnx:{path}", 4)
 
 
-@pytest.mark.parametrize("to", ["Expand", "Tile"])
-def test_a_clip_that_a_network_fails_on_or_gives_other_shapes_of_is_told_by_its_name(tmp_path, to):
-    path, make = write_network(tmp_path), onnx.helper.make_node
+@pytest.mark.parametrize(
+    "operator", ["Expand", "Tile"], ids=["it fails on bright clips", "its vectors of bright clips are longer"]
+)
+def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, operator):
+    """The shape of the output depends on the brightest pixel; that of a black clip is as usual."""
+    path = write_network(tmp_path)
+    node = onnx.helper.make_node
     model = onnx.load(path)
     del model.graph.node[-1]
-    for name, values in (("ones", [1, 1]), ("width", [0, 1])):
+    for name, values in (("ones", [1, 1]), ("second_axis", [0, 1])):
         model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(values), name))
-    model.graph.node.extend([
-        make("ReduceMax", ["x"], ["most"], keepdims=0),
-        make("Relu", ["most"], ["above"]),
-        make("Cast", ["above"], ["n"], to=onnx.TensorProto.INT64),  # 0 of black
-        make("Mul", ["width", "n"], ["more"]),
-        make("Add", ["ones", "more"], ["sizes"]),
-        make(to, ["map", "sizes"], ["out"]),
-    ])  # fmt: skip
+    model.graph.node.extend(
+        [
+            node("ReduceMax", ["x"], ["brightest"], keepdims=0),
+            node("Relu", ["brightest"], ["brightness"]),  # black is below 0, as the mean is subtracted
+            node("Cast", ["brightness"], ["n"], to=onnx.TensorProto.INT64),
+            node("Mul", ["second_axis", "n"], ["longer_by"]),
+            node("Add", ["ones", "longer_by"], ["sizes"]),
+            node(operator, ["map", "sizes"], ["out"]),
+        ]
+    )
     path.write_bytes(model.SerializeToString())
     encode = load_backbone(f"onnx:{path}", 4).encode
     encode(np.zeros((1, 4, 24, 24, 3), np.uint8))
     with pytest.raises(BackboneError, match=r"^net\.onnx: it") as refused:
         encode(np.full((1, 4, 24, 24, 3), 255, np.uint8))
-    assert _reason(refused.value) == str(refused.value)
+    assert _reason(refused.value) == str(refused.value)  # which the store keeps of a failed clip
 
 
-def test_what_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch, capsys):
+def test_without_onnxruntime_extract_says_which_extra_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     (tmp_path / "videos").mkdir()
     write_video(tmp_path / "videos" / "a.mp4", FRAMES, 4)
@@ -384,50 +435,76 @@ def test_what_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch, ca
     assert "obygaze[onnx]" in capsys.readouterr().err
 
 
-def test_another_process_reads_the_same_file_or_none(tmp_path):
+def test_a_file_that_changed_before_another_process_opens_it_is_refused(tmp_path):
     path = write_network(tmp_path)
-    encode = pickle.dumps(load_backbone(f"onnx:{path}", 4).encode)
-    path.write_bytes(path.read_bytes() + b"\x32\x00")  # a field of no content: the same network
-    runs = pickle.loads(encode)  # noqa: S301 - its own
-    onnx_files._session.cache_clear()
+    sent = pickle.dumps(load_backbone(f"onnx:{path}", 4).encode)
+    empty_field = b"\x32\x00"  # of protobuf: other bytes, and the same network
+    path.write_bytes(path.read_bytes() + empty_field)
+    received = pickle.loads(sent)  # noqa: S301 - our own bytes
+    onnx_files._session.cache_clear()  # another process has none
     with pytest.raises(BackboneError, match="changed"):
-        runs(np.zeros((1, 4, 24, 24, 3), np.uint8))
+        received(np.zeros((1, 4, 24, 24, 3), np.uint8))
 
 
-def test_networks_give_a_store_that_names_the_file_by_its_digest(tmp_path, monkeypatch):
-    path = write_network(tmp_path, FIELDS | {"name": "lab-net", "licence": "MIT"})
-    write_network(tmp_path, FIELDS | {"channels": "BGR"}, name="other")
+def test_two_networks_are_extracted_into_one_store_that_names_each_by_its_digest(tmp_path, monkeypatch):
+    path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net", "licence": "MIT"})
+    write_network(tmp_path, TOML_FIELDS | {"channels": "BGR"}, name="other")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "videos").mkdir()
-    for number in range(2):
-        write_video(tmp_path / "videos" / f"{number}.mp4", FRAMES[number:], 4)
-    assert obygaze("manifest", "import", "folder", "videos", "--out", "clips.csv") == 0
-    words = ["--n", 4, "--workers", 2, "--licence", "CC0-1.0"]
-    words += ["--backbone", "onnx:net.onnx", "--backbone", "onnx:other.onnx:inside"]
-    assert obygaze("extract", "clips.csv", "store", *words) == 0
-    store = open_store(tmp_path / "store-1.0.0")
+    write_video(tmp_path / "a.mp4", FRAMES, 4)
+    clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
+    networks = ["onnx:net.onnx", "onnx:other.onnx:inside"]
+    store = extract(clips, tmp_path / "store", networks, n_frames=4, licence="CC0-1.0", progress=False)
     arrays = {"frames", "pooled"}
     assert {name: {*store[name].arrays} for name in store.names} == {"lab-net": arrays, "other": arrays}
     provenance = store["lab-net"].provenance
     assert provenance["weights_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     assert provenance["licence"] == "MIT"
-    assert store["lab-net"].pooled().shape == (2, 3)
-    (tmp_path / "nets").mkdir()
-    for each in (path, path.with_suffix(".toml")):
-        each.rename(tmp_path / "nets" / each.name)
-    for weights in (None, "other.onnx", "lab-net=other.toml"):
-        with pytest.raises(BackboneError, match=r"other|--weights lab-net=FILE"):
-            backbone_call(provenance, weights)
-    like = ("search", "store-1.0.0", "--like", "videos/0.mp4", "--backbone", "lab-net", "--weights")
-    for weights in ("nets/net.onnx", "lab-net=onnx:nets/net.onnx"):
-        assert obygaze(*like, weights) == 0
-    (tmp_path / "nets" / "net.toml").write_bytes((tmp_path / "other.toml").read_bytes())
+    assert store["lab-net"].pooled().shape == (1, 3)
+
+
+@pytest.fixture
+def lab_net(tmp_path):
+    """A network of the name `lab-net`, and the provenance of its vectors."""
+    path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net"})
+    backbone = load_backbone(f"onnx:{path}", 4)
+    return path, {"name": backbone.name, "sampling": {"n": 4}, **backbone.provenance}
+
+
+@pytest.mark.parametrize("weights", [None, "other.onnx", "lab-net=other.toml"])
+def test_vectors_of_an_onnx_file_that_is_not_given_again_cannot_be_made(lab_net, monkeypatch, weights):
+    path, provenance = lab_net
+    monkeypatch.chdir(path.parent)
+    write_network(path.parent, TOML_FIELDS | {"channels": "BGR"}, name="other")
+    path.rename(path.with_name("moved.onnx"))
+    with pytest.raises(BackboneError, match=r"other|--weights lab-net=FILE"):
+        backbone_call(provenance, weights)
+
+
+def test_vectors_of_an_onnx_file_whose_toml_is_another_cannot_be_made(lab_net):
+    path, provenance = lab_net
+    path.with_suffix(".toml").write_text(toml_of(TOML_FIELDS | {"channels": "BGR"}))
     with pytest.raises(BackboneError, match="with its TOML"):
-        backbone_call(provenance, "nets/net.onnx")
+        backbone_call(provenance, str(path))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("weights", ["nets/net.onnx", "lab-net=onnx:nets/net.onnx"])
+def test_a_store_is_searched_with_the_onnx_file_in_another_folder(tmp_path, monkeypatch, weights):
+    path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net"})
+    monkeypatch.chdir(tmp_path)
+    write_video(tmp_path / "a.mp4", FRAMES, 4)
+    clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
+    extract(clips, tmp_path / "store", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
+    (tmp_path / "nets").mkdir()
+    for file in (path, path.with_suffix(".toml")):
+        file.rename(tmp_path / "nets" / file.name)
+    (folder,) = tmp_path.glob("store-*")
+    query = ["--like", "a.mp4", "--backbone", "lab-net", "--weights", weights]
+    assert obygaze("search", folder, *query) == 0
 
 
 CLASSES = ("a red thing", "a green thing", "a blue thing")
-WITH_CLASSES = FIELDS | {"classes": "labels.txt", "gives": "logits"}
+WITH_CLASSES = TOML_FIELDS | {"classes": "labels.txt", "gives": "logits"}
 
 
 def write_labels(folder, names=CLASSES):
@@ -435,42 +512,54 @@ def write_labels(folder, names=CLASSES):
     (folder / "labels.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
 
 
-def test_classes_that_a_file_beside_names_have_probabilities_beside_the_vectors(tmp_path):
+def test_a_network_of_named_classes_has_their_probabilities_as_answers(tmp_path):
     write_labels(tmp_path)
     backbone = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
-    clip = prepared(backbone)
-    result = backbone.encode(clip[None])
-    logits = result["frames"][0].astype(np.float64)
-    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    assert result["answers/pooled"][0] == pytest.approx(shares.mean(axis=0), abs=1e-6)
-    (side,) = backbone.side_groups
-    assert side.provenance["architecture"]["features"] == list(CLASSES)
+    arrays = backbone.encode(prepared(backbone)[None])
+    logits_of_frames = arrays["frames"][0].astype(np.float64)
+    expected = softmax(logits_of_frames, axis=1).mean(axis=0)
+    assert arrays["answers/pooled"][0] == pytest.approx(expected, abs=1e-6)
+    (answers,) = backbone.side_groups
+    assert answers.provenance["architecture"]["features"] == list(CLASSES)
+
+
+def test_vectors_are_the_same_with_named_classes_as_without(tmp_path):
+    write_labels(tmp_path)
+    with_classes = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
     plain = load_backbone(f"onnx:{write_network(tmp_path, name='plain')}", 4)
-    assert np.array_equal(plain.encode(clip[None])["frames"], result["frames"])
+    clip = prepared(plain)[None]
+    assert np.array_equal(plain.encode(clip)["frames"], with_classes.encode(clip)["frames"])
     assert plain.side_groups == ()
 
 
-def test_a_store_of_them_is_searched_and_grown_by_the_very_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_path):
     write_labels(tmp_path)
     path = write_network(tmp_path, WITH_CLASSES)
-    write_video(tmp_path / "a.mp4", np.resize(FRAMES, (12, 32, 48, 3)), 8)
+    write_video(tmp_path / "a.mp4", FRAMES, 4)
     clips = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
     store = extract(clips, tmp_path / "s", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
     assert classes_of(store["net.answers"]) == CLASSES
-    maker = backbone_call(store["net.answers"].provenance, str(path))
-    assert maker.name.startswith("onnx:")
+    call = backbone_call(store["net.answers"].provenance, str(path))
+    assert call.name.startswith("onnx:")
 
 
 @pytest.mark.parametrize(
     ("fields", "names"),
     [
-        (FIELDS | {"classes": "labels.txt"}, CLASSES),  # logits or probabilities?
-        (FIELDS | {"gives": "logits"}, CLASSES),  # of what?
+        (TOML_FIELDS | {"classes": "labels.txt"}, CLASSES),
+        (TOML_FIELDS | {"gives": "logits"}, CLASSES),
         (WITH_CLASSES | {"classes": "../labels.txt"}, CLASSES),
-        (WITH_CLASSES, CLASSES[:2]),  # of three
+        (WITH_CLASSES, CLASSES[:2]),
         (WITH_CLASSES, (*CLASSES[:2], CLASSES[0])),
-        (WITH_CLASSES | {"gives": "probabilities"}, CLASSES),  # which are below 0
+        (WITH_CLASSES | {"gives": "probabilities"}, CLASSES),
+    ],
+    ids=[
+        "classes without gives",
+        "gives without classes",
+        "names in another folder",
+        "two names of three classes",
+        "one name twice",
+        "probabilities below 0",
     ],
 )
 def test_classes_that_do_not_fit_the_network_are_refused(tmp_path, fields, names):

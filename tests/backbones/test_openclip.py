@@ -1,4 +1,4 @@
-"""OpenCLIP's networks give here what they give there, images and texts, and RN50's maps are autograd's."""
+"""Networks of OpenCLIP give the vectors and layers of its own package, and maps as autograd gives them."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("open_clip")
 NETWORK_ROUNDING = network_rounding(3 * 16 * 16)
 TEXTS = ["a man", "a photo of a happy person", "an angry woman's face"]
 LONG = "a sad man " * 9
-"""27 words, each a token; with those of beginning and end 29, which is more than the networks read."""
+"""27 words, each a token, between a token of the beginning and one of the end."""
 MOST_TOKENS = 16
 """That these networks read of a text."""
 KINDS = ("resnet", "vit")
@@ -43,8 +43,8 @@ def folders(open_clip, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def originals(open_clip, folders):
-    """The same networks, loaded by OpenCLIP itself."""
+def openclip_networks(open_clip, folders):
+    """The same networks, loaded by the package open_clip: kind -> network."""
     return {kind: open_clip.create_model(f"local-dir:{folder}").eval() for kind, folder in folders.items()}
 
 
@@ -54,58 +54,68 @@ def frames():
 
 
 def pixels(frames):
+    """Normalise frames as the preset clip does."""
     affine = choose_preset("clip", ("clip",)).affine
     scale, shift = (torch.tensor(value)[:, None, None] for value in (affine.scale, affine.shift))
     return torch.tensor(frames).movedim(-1, -3) * scale + shift
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_images_are_openclips_own(folders, originals, frames, kind):
+def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, openclip_networks, frames, kind):
     backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
     result = backbone.encode(frames)
     with torch.inference_mode():
-        expected = originals[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
+        expected = openclip_networks[kind].encode_image(pixels(frames).flatten(0, 1)).view(2, 3, -1).numpy()
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(result["frames"], expected, atol=NETWORK_ROUNDING)
     np.testing.assert_allclose(result["pooled"], expected.mean(axis=1), atol=NETWORK_ROUNDING)
     assert backbone.provenance["head"] == {"resnet": "attention pooling", "vit": "visual projection"}[kind]
 
 
-def kept_outputs(modules):
-    """Keep what each module gives when it is called, in a list that grows."""
+def collect_outputs(modules):
+    """Return a list to which each module adds what it gives when it is called."""
     outputs = []
     for module in modules:
         module.register_forward_hook(lambda _module, _inputs, output: outputs.append(output))
     return outputs
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_layer_is_the_mean_over_what_a_block_of_openclips_network_gives(folders, originals, frames, kind):
-    plain = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
-    options = {"layers": Layers(frames=True), "compute": cpu()}
-    layered = load_backbone("openclip", 3, weights=str(folders[kind]), **options)
-    result = layered.encode(frames)
-    visual = deepcopy(originals[kind].visual)
+def blocks_of(kind, visual):
+    """List the blocks of OpenCLIP's network whose outputs are layers."""
     if kind == "vit":
-        blocks = list(visual.transformer.resblocks)
-    else:
-        blocks = [block for stage in range(1, 5) for block in getattr(visual, f"layer{stage}")]
-    outputs = kept_outputs(blocks)
+        return list(visual.transformer.resblocks)
+    return [block for stage in range(1, 5) for block in getattr(visual, f"layer{stage}")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_layer_is_the_mean_over_the_patches_or_map_that_a_block_gives(
+    folders, openclip_networks, frames, kind
+):
+    backbone = load_backbone(
+        "openclip", 3, weights=str(folders[kind]), layers=Layers(frames=True), compute=cpu()
+    )
+    arrays = backbone.encode(frames)
+    visual = deepcopy(openclip_networks[kind].visual)
+    outputs = collect_outputs(blocks_of(kind, visual))
     with torch.inference_mode():
         visual(pixels(frames).flatten(0, 1))
-    assert [side.name for side in layered.side_groups] == [str(n) for n in range(1, len(blocks) + 1)]
+    assert [side.name for side in backbone.side_groups] == [str(n) for n in range(1, len(outputs) + 1)]
     for number, output in enumerate(outputs, start=1):
-        places = output[:, 1:].mean(dim=1) if kind == "vit" else output.mean(dim=(2, 3))
-        expected = places.view(2, 3, -1).numpy()
-        np.testing.assert_allclose(
-            result[f"{number}/frames"], expected, atol=NETWORK_ROUNDING * np.abs(expected).max()
-        )
-        of_clips = expected.mean(axis=1)
-        np.testing.assert_allclose(
-            result[f"{number}/pooled"], of_clips, atol=NETWORK_ROUNDING * np.abs(expected).max()
-        )
+        means = output[:, 1:].mean(dim=1) if kind == "vit" else output.mean(dim=(2, 3))
+        expected = means.view(2, 3, -1).numpy()
+        atol = NETWORK_ROUNDING * np.abs(expected).max()
+        np.testing.assert_allclose(arrays[f"{number}/frames"], expected, atol=atol)
+        np.testing.assert_allclose(arrays[f"{number}/pooled"], expected.mean(axis=1), atol=atol)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_arrays_are_the_same_with_layers_as_without(folders, frames, kind):
+    options = {"weights": str(folders[kind]), "compute": cpu()}
+    plain = load_backbone("openclip", 3, **options)
+    layered = load_backbone("openclip", 3, layers=Layers(frames=True), **options)
+    arrays = layered.encode(frames)
     for name, array in plain.encode(frames).items():
-        assert np.array_equal(array, result[name])
+        assert np.array_equal(array, arrays[name])
     assert plain.provenance == layered.provenance
 
 
@@ -117,6 +127,9 @@ def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folde
     assert widths[-1] == 8 * widths[0]  # each of the three later stages is twice as wide as the one before
     with pytest.raises(BackboneError):
         load_backbone("openclip", 3, layers=Layers(norm=True), **options)
+
+
+def test_layers_of_a_vision_transformer_may_go_through_its_final_normalisation(folders):
     normed = load_backbone(
         "openclip", 3, weights=str(folders["vit"]), layers=Layers((1,), norm=True), compute=cpu()
     )
@@ -124,22 +137,22 @@ def test_a_resnets_layers_have_their_own_widths_and_no_final_normalisation(folde
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_texts_are_openclips_own(open_clip, folders, originals, kind):
+def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders, openclip_networks, kind):
     backbone = load_text_backbone("openclip-text", weights=str(folders[kind]), compute=cpu())
     ids = np.array([one.ids for one in backbone.tokenize([*TEXTS, LONG])])
     expected = open_clip.get_tokenizer(f"local-dir:{folders[kind]}")([*TEXTS, LONG])
     assert np.array_equal(ids, expected)
     with torch.inference_mode():
         np.testing.assert_allclose(
-            backbone.encode(ids), originals[kind].encode_text(expected), atol=NETWORK_ROUNDING
+            backbone.encode(ids), openclip_networks[kind].encode_text(expected), atol=NETWORK_ROUNDING
         )
 
 
-def test_a_text_longer_than_the_network_reads_is_cut_which_is_told(folders):
+def test_a_text_longer_than_the_network_reads_is_cut_and_says_how_long_it_was(folders):
     backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
     (cut,) = backbone.tokenize([LONG])
     assert cut.is_cut
-    assert cut.n_tokens == 29
+    assert cut.n_tokens == 1 + 27 + 1
     assert cut.limit == MOST_TOKENS
 
 
@@ -148,7 +161,7 @@ def test_no_texts_have_no_tokens(folders):
     assert backbone.tokenize([]) == []
 
 
-def test_the_two_halves_have_one_space_which_is_not_transformers(folders):
+def test_texts_and_pictures_share_a_space_of_openclip(folders):
     texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
     images = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=cpu())
     assert texts.provenance["space"] == images.provenance["space"]
@@ -156,61 +169,87 @@ def test_the_two_halves_have_one_space_which_is_not_transformers(folders):
     assert texts.provenance["tokenizer"]["sha256"].keys() == {"bpe_simple_vocab_16e6.txt.gz"}
 
 
-def test_the_nine_models_of_the_tables_are_those_that_openclip_has_under_these_tags(open_clip):
+def test_models_have_the_names_of_the_table_of_published_effects():
     assert OPENCLIP.keys() == EFFECTS.keys()
-    for name, one in OPENCLIP.items():
-        tag = "laion400m_e32" if name.startswith("OpenCLIP") else "openai"
-        of_weights = open_clip.get_pretrained_cfg(one.architecture, tag)
-        assert of_weights["hf_hub"].rstrip("/") == one.repository
-        assert of_weights["quick_gelu"]
-        of_network = open_clip.get_model_config(one.architecture)
-        assert of_network["quick_gelu"]
-        assert of_network["text_cfg"]["vocab_size"] == 49408  # of CLIP's tokenizer
 
 
-@pytest.mark.parametrize("stated", [True, False])
-def test_a_named_model_is_built_as_openclip_says_whatever_its_repository_states(
-    open_clip, folders, tmp_path, in_hub, monkeypatch, stated
-):
-    """Configurations of the same weights may leave out the approximation of GELU, or be missing.
+@pytest.mark.parametrize("name", OPENCLIP)
+def test_a_model_has_the_repository_and_the_architecture_that_open_clip_states(open_clip, name):
+    model = OPENCLIP[name]
+    tag = "laion400m_e32" if name.startswith("OpenCLIP") else "openai"
+    weights_config = open_clip.get_pretrained_cfg(model.architecture, tag)
+    assert weights_config["hf_hub"].rstrip("/") == model.repository
+    network_config = open_clip.get_model_config(model.architecture)
+    assert weights_config["quick_gelu"]
+    assert network_config["quick_gelu"]
+    assert network_config["text_cfg"]["vocab_size"] == 49408  # of CLIP's tokenizer
 
-    The table of names has one here, `tiny`, for the repository lab/net.
-    """
+
+@pytest.fixture
+def model_tiny(open_clip, folders, tmp_path, in_hub, monkeypatch):
+    """Make `tiny` a name of a model, with weights as lab/net in the hub's cache; the folder of its commit."""
     config = json.loads((folders["vit"] / "open_clip_config.json").read_text())["model_cfg"]
     (tmp_path / "tiny-quickgelu.json").write_text(json.dumps(config))
     open_clip.add_model_config(tmp_path / "tiny-quickgelu.json")
     for module in (openclip, weights):
         monkeypatch.setattr(module, "OPENCLIP", {"tiny": weights.OpenClip("lab/net", "tiny-quickgelu")})
-    snapshot = in_hub(folders["vit"])
-    if stated:
-        del config["quick_gelu"]
-        (snapshot / "open_clip_config.json").write_text(json.dumps({"model_cfg": config}))
-    else:
-        (snapshot / "open_clip_config.json").unlink()
-    for source in ("tiny", f"lab/net@{snapshot.name}"):
+    return in_hub(folders["vit"])
+
+
+def assert_is_built_with_quick_gelu(commit):
+    """Load the model by its name and by its repository."""
+    for source in ("tiny", f"lab/net@{commit}"):
         backbone = load_backbone("openclip", weights=source, compute=cpu())
-        assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": snapshot.name}
+        assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": commit}
         assert backbone.provenance["architecture"]["quick_gelu"]
 
 
+def test_a_named_model_whose_repository_does_not_state_quick_gelu_is_built_with_it(model_tiny):
+    file = model_tiny / "open_clip_config.json"
+    config = json.loads(file.read_text())
+    del config["model_cfg"]["quick_gelu"]
+    file.write_text(json.dumps(config))
+    assert_is_built_with_quick_gelu(model_tiny.name)
+
+
+def test_a_named_model_whose_repository_has_no_configuration_is_built_as_open_clip_says(model_tiny):
+    (model_tiny / "open_clip_config.json").unlink()
+    assert_is_built_with_quick_gelu(model_tiny.name)
+
+
 @pytest.mark.parametrize(
-    ("change", "place"),
+    ("part", "fields", "message"),
     [
-        (lambda c: c.pop("model_cfg"), "model_cfg"),
-        (lambda c: c["model_cfg"]["vision_cfg"].update(timm_model_name="x"), r"vision_cfg\.timm_model_name"),
-        (lambda c: c["model_cfg"].update(custom_text=True), "custom_text"),
-        (lambda c: c["model_cfg"].update(new=1), "'new'"),
-        (lambda c: c["model_cfg"].update(embed_dim=16), "another shape: .*proj"),
-        (lambda c: c["model_cfg"].update(embed_dim=10**9), "open_clip_config.json"),
-        (lambda c: c["model_cfg"]["text_cfg"].update(context_length=10**5), "open_clip_config.json"),
-        (lambda c: c["model_cfg"]["text_cfg"].update(layers=10**9), "layers"),
-        (lambda c: c["model_cfg"]["vision_cfg"].update(layers=1), "no place for: visual"),
-        (lambda c: c["preprocess_cfg"].update(mean=[0, 0, 0]), "--preset"),
+        ("vision_cfg", {"timm_model_name": "x"}, r"vision_cfg\.timm_model_name"),
+        ("vision_cfg", {"layers": 1}, "no place for: visual"),
+        ("text_cfg", {"context_length": 10**5}, "open_clip_config.json"),
+        ("text_cfg", {"layers": 10**9}, "layers"),
+        (None, {"custom_text": True}, "custom_text"),
+        (None, {"new": 1}, "'new'"),
+        (None, {"embed_dim": 16}, "another shape: .*proj"),
+        (None, {"embed_dim": 10**9}, "open_clip_config.json"),
     ],
 )
-def test_a_configuration_that_cannot_be_built_as_it_says_is_refused(reconfigured, change, place):
-    with pytest.raises(BackboneError, match=place):
+def test_a_configuration_of_a_network_that_does_not_fit_the_weights_is_refused(
+    reconfigured, part, fields, message
+):
+    def change(config):
+        network = config["model_cfg"]
+        (network[part] if part else network).update(fields)
+
+    with pytest.raises(BackboneError, match=message):
         load_backbone("openclip", weights=reconfigured(change), compute=cpu())
+
+
+def test_a_configuration_without_a_network_is_refused(reconfigured):
+    with pytest.raises(BackboneError, match="model_cfg"):
+        load_backbone("openclip", weights=reconfigured(lambda config: config.pop("model_cfg")), compute=cpu())
+
+
+def test_a_configuration_with_another_mean_than_clips_asks_for_a_preset(reconfigured):
+    folder = reconfigured(lambda config: config["preprocess_cfg"].update(mean=[0, 0, 0]))
+    with pytest.raises(BackboneError, match="--preset"):
+        load_backbone("openclip", weights=folder, compute=cpu())
 
 
 @pytest.fixture
@@ -229,39 +268,43 @@ def reconfigured(folders, tmp_path):
 
 @pytest.mark.usefixtures("grad_cam")
 @pytest.mark.parametrize("score", ["cosine", "dot"])
-def test_the_map_of_a_resnet_is_autograds_through_its_attention_pooling(folders, originals, frames, score):
-    mapped, embed = openclip_to_map(str(folders["resnet"]), cpu())
+def test_the_map_of_a_resnet_is_that_of_autograd_through_its_attention_pooling(
+    folders, openclip_networks, frames, score
+):
+    mapped, embed_text = openclip_to_map(str(folders["resnet"]), cpu())
     assert mapped.about["layer"] == "visual.layer4"
     mapped.network.double()
-    visual = deepcopy(originals["resnet"].visual).double()
+    visual = deepcopy(openclip_networks["resnet"].visual).double()
     picture = mapped.pixels(frames[0, 0])
-    acts = visual.layer3(visual.layer2(visual.layer1(visual.stem(picture))))
-    acts = visual.layer4(acts).detach().requires_grad_()
-    assert acts.shape[1:] == (256, 2, 2)
-    sum_of_maps = 0.0
-    # A map shows what raises the score, which may be nothing; of a text and its opposite one shows something.
-    for sign in (1, -1):
-        text = sign * embed(TEXTS[1]).double()
-        scored, cam = grad_cam_map(mapped, picture, similarity(text, score))
-        image = visual.attnpool(acts)[0]
-        value = image @ text
-        value = value / (image.norm() * text.norm()) if score == "cosine" else value
-        (gradient,) = torch.autograd.grad(value, acts)
-        summed = (gradient.mean(dim=(2, 3), keepdim=True) * acts).sum(dim=1)[0].detach().numpy()
-        assert scored == pytest.approx(value.item(), rel=1e-9)
-        np.testing.assert_allclose(cam, np.maximum(summed, 0), atol=1e-9 * np.abs(summed).max())
-        sum_of_maps += cam.sum()
-    assert sum_of_maps > 0
+    after_layer3 = visual.layer3(visual.layer2(visual.layer1(visual.stem(picture))))
+    activations = visual.layer4(after_layer3).detach().requires_grad_()
+    assert activations.shape[1:] == (256, 2, 2)
+    text = embed_text(TEXTS[1]).double()
+    maps = []
+    # A map keeps what raises the score alone, so that one of the two may be 0 everywhere.
+    for vector in (text, -text):
+        found_score, found_map = grad_cam_map(mapped, picture, similarity(vector, score))
+        image = visual.attnpool(activations)[0]
+        expected_score = image @ vector
+        if score == "cosine":
+            expected_score = expected_score / (image.norm() * vector.norm())
+        (gradient,) = torch.autograd.grad(expected_score, activations)
+        weights_of_channels = gradient.mean(dim=(2, 3), keepdim=True)
+        summed = (weights_of_channels * activations).sum(dim=1)[0].detach().numpy()
+        assert found_score == pytest.approx(expected_score.item(), rel=1e-9)
+        np.testing.assert_allclose(found_map, np.maximum(summed, 0), atol=1e-9 * np.abs(summed).max())
+        maps.append(found_map)
+    assert np.sum(maps) > 0
 
 
 @pytest.mark.usefixtures("grad_cam")
-def test_the_map_of_a_vision_transformer_is_autograds(folders, originals, frames):
-    mapped, embed = openclip_to_map(str(folders["vit"]), cpu())
-    text = embed(TEXTS[0])
-    _, live = grad_cam_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
+def test_the_map_of_a_vision_transformer_is_that_of_autograd(folders, openclip_networks, frames):
+    mapped, embed_text = openclip_to_map(str(folders["vit"]), cpu())
+    text = embed_text(TEXTS[0])
+    _, found_map = grad_cam_map(mapped, mapped.pixels(frames[0, 0]), similarity(text, "cosine"))
 
     outputs = []  # of the last block's first norm
-    visual = originals["vit"].visual
+    visual = openclip_networks["vit"].visual
     layer = visual.transformer.resblocks[-1].ln_1
     handle = layer.register_forward_hook(lambda _layer, _inputs, output: outputs.append(output))
     picture = pixels(frames[0, :1]).requires_grad_()
@@ -270,6 +313,6 @@ def test_the_map_of_a_vision_transformer_is_autograds(folders, originals, frames
     (output,) = outputs
     (gradient,) = torch.autograd.grad(cosine, output)
     patches = output[0, 1:]  # after the class token
-    weights = gradient[0, 1:].mean(dim=0)
-    expected = (patches @ weights).relu().reshape(4, 4).detach().numpy()
-    np.testing.assert_allclose(live, expected, atol=NETWORK_ROUNDING * np.abs(expected).max() + 1e-9)
+    weights_of_channels = gradient[0, 1:].mean(dim=0)
+    expected = (patches @ weights_of_channels).relu().reshape(4, 4).detach().numpy()
+    np.testing.assert_allclose(found_map, expected, atol=NETWORK_ROUNDING * np.abs(expected).max() + 1e-9)

@@ -19,7 +19,8 @@ Compute = later("obygaze_features.backbones.compute", "Compute")
 PAGE = Path(__file__).parents[2] / "docs" / "backbones.md"
 
 
-def block(language):
+def example_in_page(language):
+    """Return the worked example of docs/backbones.md, its last block of code in a language."""
     blocks = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     return blocks[-1]
 
@@ -38,10 +39,11 @@ def install(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def lab(install):
-    header, line = block("toml").strip().splitlines()
+def labnet_folder(install):
+    """Install the worked example, the backbone `labnet`; the folder with its weights."""
+    header, line = example_in_page("toml").strip().splitlines()
     assert header == '[project.entry-points."obygaze.backbones"]'
-    folder = install("labnet", block("python"), line.replace('"', ""))
+    folder = install("labnet", example_in_page("python"), line.replace('"', ""))
     generator = torch.Generator().manual_seed(0)
     shapes = {"patches.weight": (16, 3, 32, 32), "patches.bias": (16,)}
     tensors = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
@@ -49,10 +51,10 @@ def lab(install):
     return folder
 
 
-def test_the_worked_example_of_the_page_works(lab):
+def test_the_worked_example_of_docs_backbones_works(labnet_folder):
     assert "labnet" in backbone_names()
     assert backbone_options("labnet") == ("weights", "compute")
-    weights = str(lab / "labnet.safetensors")
+    weights = str(labnet_folder / "labnet.safetensors")
     backbone = load_backbone("labnet", weights=weights, compute=Compute(device="cpu"))
     frames = np.random.default_rng(0).integers(0, 256, (2, 8, 240, 320, 3), dtype=np.uint8)
     batch = np.stack([[backbone.prepare(frame) for frame in clip] for clip in frames])
@@ -62,7 +64,7 @@ def test_the_worked_example_of_the_page_works(lab):
     assert backbone.provenance["weights_sha256"]
 
 
-@pytest.mark.usefixtures("lab")
+@pytest.mark.usefixtures("labnet_folder")
 def test_the_worked_example_runs_untrained_with_the_weights_of_a_seed():
     clip = np.random.default_rng(0).integers(0, 256, (1, 8, 224, 224, 3), dtype=np.uint8)
     vectors = {}
@@ -75,24 +77,26 @@ def test_the_worked_example_runs_untrained_with_the_weights_of_a_seed():
     assert not np.array_equal(vectors["random:7"], vectors["random:8"])
 
 
-def test_random_weights_have_no_file_to_read(install):
-    source = block("python").replace("if found.seed is None:", "if True:")
+def test_a_backbone_that_reads_the_file_of_random_weights_is_told_that_there_is_none(install):
+    loads_a_file_even_of_a_seed = ("if found.seed is None:", "if True:")
+    source = example_in_page("python").replace(*loads_a_file_even_of_a_seed)
     install("broken", source, "mine = broken:labnet")
     with pytest.raises(BackboneError, match="random:7: random weights have no file of tensors"):
         load_backbone("mine", weights="random:7")
 
 
-def test_what_is_wrong_with_an_own_backbone_is_said_with_its_name(lab):
+def test_an_option_that_is_missing_or_wrong_is_refused_with_the_name_of_the_backbone(labnet_folder):
     with pytest.raises(BackboneError, match=r"'labnet'.*'weights'"):
         load_backbone("labnet")
     with pytest.raises(BackboneError, match="'labnet'"):
-        load_backbone("labnet", weights=str(lab / "labnet.safetensors"), compute=3)
+        load_backbone("labnet", weights=str(labnet_folder / "labnet.safetensors"), compute=3)
 
 
-def test_an_output_that_was_announced_and_is_not_given_is_named(install, lab):
-    source = block("python").replace('"pooled": vectors.float()', '"poled": vectors.float()')
+def test_an_output_that_a_backbone_states_and_does_not_give_is_named(install, labnet_folder):
+    misspelt = ('"pooled": vectors.float()', '"poled": vectors.float()')
+    source = example_in_page("python").replace(*misspelt)
     install("broken", source, "mine = broken:labnet")
-    weights = str(lab / "labnet.safetensors")
+    weights = str(labnet_folder / "labnet.safetensors")
     backbone = load_backbone("mine", weights=weights, compute=Compute(device="cpu"))
     with pytest.raises(BackboneError, match=r"'labnet'.*'pooled'.*poled"):
         backbone.encode(np.zeros((1, 8, 224, 224, 3), dtype=np.uint8))
@@ -105,13 +109,17 @@ def test_a_backbone_that_does_not_load_is_named(install, source):
         load_backbone("mine")
 
 
-def test_a_name_that_is_taken_is_refused(install):
-    install("labnet", block("python"), "descriptors = labnet:labnet")
+def test_a_backbone_that_has_the_name_of_a_built_in_one_is_refused(install):
+    install("labnet", example_in_page("python"), "descriptors = labnet:labnet")
     with pytest.raises(BackboneError, match="'descriptors'"):
         load_backbone("descriptors")
 
 
-@pytest.mark.parametrize("value", ["broken:absent", "broken:number", "broken:function"])
+@pytest.mark.parametrize(
+    "value",
+    ["broken:absent", "broken:number", "broken:function"],
+    ids=["no such name", "no function", "a function that returns no backbone"],
+)
 def test_an_entry_point_that_is_no_backbone_is_named(install, value):
     install("broken", "number = 3\ndef function(n_frames=None):\n    return 3\n", f"mine = {value}")
     with pytest.raises(BackboneError, match=f"mine|{value}"):

@@ -40,13 +40,14 @@ from tests.planted_people import (
 )
 
 BOXES = [
-    [0.1, 0.1, 0.3, 0.5, 0.9],
+    # Left, top, right and bottom as shares of the picture, and the score, of which .7 counts.
+    [0.1, 0.1, 0.3, 0.5, 0.9],  # .4 high
     [0.12, 0.1, 0.3, 0.52, 0.8],  # the same face
     [0.6, 0.2, 0.8, 0.45, 0.75],
     [0.0, 0.0, 1.0, 1.0, 0.6],  # not sure
     [-1, -1, -1, -1, -1],  # no box
 ]
-NO_BOXES = [
+IMPOSSIBLE_BOXES = [
     [10, 20, 60, 90, 0.9],  # pixels
     [0.3, 0.5, 0.1, 0.1, 0.9],  # from right to left
     [0.5, 0.5, 0.2, 0.3, 0.9],  # centre, width and height
@@ -57,6 +58,8 @@ NO_BOXES = [
     [1.2, 0.2, 1.4, 0.5, 0.9],  # outside
     [-0.5, 0.2, -0.1, 0.5, 0.9],
 ]
+UNDECIDED, LONG_SHOT, MEDIUM_SHOT, CLOSE_UP = range(4)
+"""Scales of a frame."""
 NOBODY = FrameMeasures(0, 0, 0, 0, 0, 0)
 BRIGHT = np.full((90, 160, 3), 200, np.uint8)
 """A picture in which the planted networks find what is planted."""
@@ -88,7 +91,7 @@ def planted(tmp_path, monkeypatch):
     return write
 
 
-def test_faces_of_a_file_are_counted_once_and_the_largest_is_measured(tmp_path):
+def test_a_face_that_was_found_twice_counts_once_and_the_largest_face_is_measured(tmp_path):
     result = measure_one([saved(tmp_path, BOXES, FACES_TOML)])
     assert result.persons == 2
     assert result.face == pytest.approx(0.4)
@@ -98,8 +101,8 @@ def test_in_a_dark_picture_there_is_nobody(tmp_path):
     assert measure_one([saved(tmp_path, BOXES, FACES_TOML)], DARK) == NOBODY
 
 
-@pytest.mark.parametrize("box", NO_BOXES)
-def test_what_is_no_box_is_refused(tmp_path, box):
+@pytest.mark.parametrize("box", IMPOSSIBLE_BOXES)
+def test_numbers_that_are_no_box_and_score_are_refused(tmp_path, box):
     with pytest.raises(BackboneError, match=r"boxes of faces were expected"):
         measure_one([saved(tmp_path, [box], FACES_TOML)])
 
@@ -138,22 +141,25 @@ def test_a_detector_is_no_backbone(tmp_path):
         load_backbone(saved(tmp_path, BOXES, FACES_TOML))
 
 
-def test_a_padded_picture_is_measured_in_shares_of_what_it_fills(tmp_path):
-    """A picture of 24 x 12 pixels that fills the upper half of its input: .2 of this are .4 of it."""
+def test_a_face_in_a_padded_picture_is_measured_as_a_share_of_the_picture_without_padding(tmp_path):
+    """A picture of 160 x 80 pixels fills the upper half of the network's input of 24 x 24."""
     toml = FACES_TOML.replace('"squash"', '"pad"\nstep = 24')
-    result = measure_one([saved(tmp_path, [[0.25, 0.1, 0.5, 0.3, 0.9]], toml)], BRIGHT[:80])
-    assert result.face == pytest.approx(0.4)
+    top, bottom = 0.1, 0.3  # of the input
+    result = measure_one([saved(tmp_path, [[0.25, top, 0.5, bottom, 0.9]], toml)], BRIGHT[:80])
+    assert result.face == pytest.approx((bottom - top) / 0.5)
 
 
 @pytest.mark.parametrize(("nose", "profiles"), [(0.5, 0), (0.1, 0), (1.2, 1), (-0.2, 1)])
-def test_a_face_is_in_profile_where_its_nose_leaves_the_middle(tmp_path, nose, profiles):
-    points = [0.3, 0.3, 0.4, 0.3, 0.3 + 0.1 * nose, 0.4]
-    result = measure_one([saved(tmp_path, [[0.25, 0.1, 0.5, 0.6, 0.9, *points]], FACES_TOML)])
-    assert result.sides == 1
+def test_a_face_is_in_profile_where_its_nose_is_not_between_its_eyes(tmp_path, nose, profiles):
+    """`nose` is 0 below the left eye and 1 below the right one."""
+    left_eye, right_eye, nose_point = [0.3, 0.3], [0.4, 0.3], [0.3 + 0.1 * nose, 0.4]
+    face = [0.25, 0.1, 0.5, 0.6, 0.9, *left_eye, *right_eye, *nose_point]
+    result = measure_one([saved(tmp_path, [face], FACES_TOML)])
+    assert result.sides == 1  # faces of which the side can be told
     assert result.profiles == profiles
 
 
-@pytest.mark.parametrize(("height", "scale"), [(0.5, 3), (0.2, 2), (0.05, 1)])
+@pytest.mark.parametrize(("height", "scale"), [(0.5, CLOSE_UP), (0.2, MEDIUM_SHOT), (0.05, LONG_SHOT)])
 @pytest.mark.parametrize(
     "frame", [with_a_bright_cell(), with_a_bright_cell(1080, 1920)], ids=["small", "large"]
 )
@@ -244,7 +250,7 @@ def test_without_onnxruntime_its_extra_is_named(planted, monkeypatch):
 # --- joints
 # ---------------------------------------------------------------------------
 
-FILLED = 270 * 384 / 480 / 224
+FILLED_SHARE = 270 * 384 / 480 / 224
 """Share of the input's height that a picture of 16 to 9 fills: 216 of 224 rows."""
 
 
@@ -253,27 +259,28 @@ def with_joints(folder, *rows):
     return saved(folder, rows, JOINTS_TOML, name="joints", shape=(1, "h", "w", 3), kind=TensorProto.UINT8)
 
 
-def in_input(left, top, right, bottom, **more):
-    """Write a person by shares of the picture."""
-    return person(left, top * FILLED, right, bottom * FILLED, **more)
+def person_at(left, top, right, bottom, **more):
+    """Write a person's joints inside a box, whose sides are shares of the picture."""
+    return person(left, top * FILLED_SHARE, right, bottom * FILLED_SHARE, **more)
 
 
 def test_a_person_by_joints_has_the_planted_height(tmp_path):
-    result = measure_one([with_joints(tmp_path, in_input(0.1, 0.2, 0.3, 0.8))])
+    top, bottom = 0.2, 0.8
+    result = measure_one([with_joints(tmp_path, person_at(0.1, top, 0.3, bottom))])
     assert result.persons == 1
-    assert result.height == pytest.approx(0.6, abs=2e-3)
+    assert result.height == pytest.approx(bottom - top, abs=2e-3)
     assert result.face == 0
     assert result.sides == 0
 
 
 def test_a_small_person_is_counted_and_not_measured(tmp_path):
-    result = measure_one([with_joints(tmp_path, in_input(0.1, 0.2, 0.2, 0.44))])
+    result = measure_one([with_joints(tmp_path, person_at(0.1, 0.2, 0.2, 0.44))])
     assert result.persons == 1
     assert result.height == 0
 
 
 @pytest.mark.parametrize(
-    "row", [in_input(0.5, 0.2, 0.6, 0.38), in_input(0, 0, 1, 1, score=0.2)], ids=["too small", "unsure"]
+    "row", [person_at(0.5, 0.2, 0.6, 0.38), person_at(0, 0, 1, 1, score=0.2)], ids=["too small", "unsure"]
 )
 def test_a_person_who_is_too_small_or_unsure_is_nobody(tmp_path, row):
     assert measure_one([with_joints(tmp_path, row)]) == NOBODY
@@ -281,30 +288,30 @@ def test_a_person_who_is_too_small_or_unsure_is_nobody(tmp_path, row):
 
 @pytest.mark.parametrize(("n_sure", "persons"), [(4, 0), (5, 1)])
 def test_a_person_has_five_sure_joints(tmp_path, n_sure, persons):
-    joints = np.array(in_input(0.1, 0.2, 0.3, 0.8))
+    joints = np.array(person_at(0.1, 0.2, 0.3, 0.8))
     confidences = joints[2:51:3]
     confidences[:] = 0.1
     confidences[:n_sure] = 0.8
     assert measure_one([with_joints(tmp_path, joints)]).persons == persons
 
 
-HEAD = (0.504, 0.511 * FILLED)
+HEAD_AT_THE_FACE = (0.504, 0.511 * FILLED_SHARE)
 """Where the planted face is, in the input."""
-OF_THE_FACE = in_input(0.4, 0.4, 0.6, 1.0, head=HEAD)
-BEHIND = in_input(0.1, 0.1, 0.2, 0.6)
+PERSON_OF_THE_FACE = person_at(0.4, 0.4, 0.6, 1.0, head=HEAD_AT_THE_FACE)
+ANOTHER_PERSON = person_at(0.1, 0.1, 0.2, 0.6)
 
 
 @pytest.mark.parametrize(
     ("rows", "persons", "height"),
     [
-        ([OF_THE_FACE], 1, 0.6),
-        ([OF_THE_FACE, BEHIND], 2, 0.6),
-        ([BEHIND], 2, 0),  # whose face it is stands nearer, and is not measured
-        ([OF_THE_FACE, OF_THE_FACE], 2, 0.6),
+        ([PERSON_OF_THE_FACE], 1, 0.6),
+        ([PERSON_OF_THE_FACE, ANOTHER_PERSON], 2, 0.6),
+        ([ANOTHER_PERSON], 2, 0),  # the larger one, whose face it is, has no joints and so no height
+        ([PERSON_OF_THE_FACE, PERSON_OF_THE_FACE], 2, 0.6),
     ],
     ids=["of one person", "and one behind", "of another", "and twice the same joints"],
 )
-def test_a_face_and_joints_of_one_person_are_one(tmp_path, planted, rows, persons, height):
+def test_a_face_and_the_joints_around_it_are_one_person(tmp_path, planted, rows, persons, height):
     networks = [str(planted(height=0.2)), with_joints(tmp_path, *rows)]
     result = measure_one(networks, with_a_bright_cell())
     assert result.persons == persons
@@ -313,22 +320,28 @@ def test_a_face_and_joints_of_one_person_are_one(tmp_path, planted, rows, person
 
 @pytest.mark.parametrize(("top", "scale"), [(0.1, 1), (0.4, 2)], ids=["as high as the picture", "lower"])
 def test_whoever_stands_as_high_as_the_picture_is_long_and_not_medium(tmp_path, planted, top, scale):
-    row = in_input(0.4, top, 0.6, 1.0, head=HEAD)
+    row = person_at(0.4, top, 0.6, 1.0, head=HEAD_AT_THE_FACE)
     networks = [str(planted(height=0.125)), with_joints(tmp_path, row)]
     assert measure_one(networks, with_a_bright_cell()).scale == scale
 
 
 def test_without_a_face_whoever_is_seen_down_to_the_ankles_is_long(tmp_path):
-    assert measure_one([with_joints(tmp_path, in_input(0.4, 0, 0.6, 1, ankles=0.6))]).scale == 1
+    assert measure_one([with_joints(tmp_path, person_at(0.4, 0, 0.6, 1, ankles=0.6))]).scale == 1
 
 
 @pytest.mark.parametrize(
     ("height", "torso", "sure", "scale"),
-    [(1.0, 0.9, 0.8, 3), (1.0, 0.42, 0.8, 2), (0.4, 0.3, 0.8, 1), (1.0, 0.42, 0.1, 0), (1.0, 0.262, 0.8, 0)],
+    [
+        (1.0, 0.9, 0.8, CLOSE_UP),
+        (1.0, 0.42, 0.8, MEDIUM_SHOT),
+        (0.4, 0.3, 0.8, LONG_SHOT),
+        (1.0, 0.42, 0.1, UNDECIDED),
+        (1.0, 0.262, 0.8, UNDECIDED),
+    ],
     ids=["close", "medium", "long", "unsure", "between two scales"],
 )
-def test_without_a_face_the_torso_tells_the_scale_or_nothing_does(tmp_path, height, torso, sure, scale):
-    row = in_input(0.4, 1 - height, 0.6, 1.0, torso=torso, sure=sure)
+def test_without_a_face_the_scale_follows_from_the_height_of_the_torso(tmp_path, height, torso, sure, scale):
+    row = person_at(0.4, 1 - height, 0.6, 1.0, torso=torso, sure=sure)
     result = measure_one([with_joints(tmp_path, row)])
     assert result.persons == 1
     assert result.scale == scale
@@ -367,12 +380,12 @@ def test_the_backbone_names_its_features_and_detectors(planted):
     assert backbone.provenance["perceives"] == ["visual"]
 
 
-# --- of a window
+# --- of a variables_of_window
 # ---------------------------------------------------------------------------
 
 
-def window(*frames):
-    """Return the variables of a window of some frames."""
+def variables_of_window(*frames):
+    """Return the variables of a variables_of_window of some frames."""
     return people_values(np.array(frames, np.float32))
 
 
@@ -384,7 +397,7 @@ BACK = FrameMeasures(persons=1, face=0, height=0.9, sides=0, profiles=0, scale=0
 
 
 def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
-    assert window(NOBODY, CLOSE, NOBODY) == {
+    assert variables_of_window(NOBODY, CLOSE, NOBODY) == {
         "present": 0,
         "persons": 0,
         "screen": pytest.approx(1 / 3),
@@ -397,7 +410,7 @@ def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
 
 
 def test_a_window_is_what_its_median_frame_is():
-    assert window(PAIR, CLOSE, PAIR) == {
+    assert variables_of_window(PAIR, CLOSE, PAIR) == {
         "present": 1,
         "persons": 2,
         "screen": 1,
@@ -412,29 +425,29 @@ def test_a_window_is_what_its_median_frame_is():
 
 
 def test_more_than_two_persons_are_a_third():
-    assert window(CROWD, CROWD, PAIR)["persons"] == 3
+    assert variables_of_window(CROWD, CROWD, PAIR)["persons"] == 3
 
 
 def test_a_scale_that_no_majority_of_frames_has_is_undecided():
-    result = window(CLOSE, PAIR, FAR)
+    result = variables_of_window(CLOSE, PAIR, FAR)
     assert result["present"] == 1
     assert not {"close", "medium", "long"} & result.keys()
 
 
 def test_a_window_of_backs_has_a_height_and_no_face():
-    result = window(BACK, BACK, CLOSE)
+    result = variables_of_window(BACK, BACK, CLOSE)
     assert "face" not in result
     assert result["height"] == pytest.approx(0.9)
 
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
-def test_a_window_has_columns_that_agree_whatever_its_frames(frames):
+def test_the_variables_of_any_window_agree_with_each_other(frames):
     result = people_values(frames)
     assert {*result} <= {*COLUMNS}
     assert result["present"] == (result["persons"] > 0)
     assert sum(result.get(name, 0) for name in ("close", "medium", "long")) <= result["present"]
-    assert result["present"] <= 2 * result["screen"]
-    assert people_values(frames[::-1]) == result  # the order of frames is nothing
+    assert result["present"] <= 2 * result["screen"]  # who is present is so in half of the frames at least
+    assert people_values(frames[::-1]) == result  # whatever the order of frames
 
 
 # --- of a picture
@@ -442,19 +455,22 @@ def test_a_window_has_columns_that_agree_whatever_its_frames(frames):
 
 
 @given(st.floats(0.01, 1), st.floats(0, 6.28), st.floats(-1, 2))
-def test_where_a_nose_lies_does_not_change_with_the_head_bent_or_larger(size, turned, nose):
-    axis = np.array([np.cos(turned), np.sin(turned)]) * size
-    across = np.array([-axis[1], axis[0]])
-    eyes = np.stack([-axis / 2, axis / 2])
-    point = -axis / 2 + nose * axis + 0.7 * across
+def test_where_a_nose_lies_between_the_eyes_does_not_change_with_the_head_bent_or_larger(size, turned, nose):
+    between_eyes = np.array([np.cos(turned), np.sin(turned)]) * size
+    downwards = np.array([-between_eyes[1], between_eyes[0]])
+    left_eye, right_eye = -between_eyes / 2, between_eyes / 2
+    nose_point = left_eye + nose * between_eyes + 0.7 * downwards
     boxes = np.array([[0, 0, size, size, 1.0]])
-    (result,) = noses_of(boxes, np.stack([*eyes, point])[None], 1.0)
+    width_over_height = 1.0
+    (result,) = noses_of(boxes, np.stack([left_eye, right_eye, nose_point])[None], width_over_height)
     assert result == pytest.approx(nose, abs=1e-6)
 
 
 def test_of_boxes_that_overlap_the_surest_stays():
-    boxes = np.array([[0, 0, 1, 1, 0.6], [0.1, 0, 1.1, 1, 0.9], [2, 2, 3, 3, 0.5], [0.5, 0.5, 0.6, 0.6, 0.7]])
-    assert without_duplicates(boxes).tolist() == [1, 3, 2]
+    unsure, surer = [0, 0, 1, 1, 0.6], [0.1, 0, 1.1, 1, 0.9]
+    elsewhere, small_within = [2, 2, 3, 3, 0.5], [0.5, 0.5, 0.6, 0.6, 0.7]
+    kept = without_duplicates(np.array([unsure, surer, elsewhere, small_within]))
+    assert kept.tolist() == [1, 3, 2]  # by score, without the unsure one
 
 
 def test_faces_too_small_to_count_are_left_out():

@@ -1,4 +1,7 @@
-"""The precision of products is ours while a network runs and everybody else's before and after."""
+"""While a network runs, PyTorch multiplies with the precision that we set; before and after, with the user's.
+
+PyTorch has two interfaces for that, an older and a newer one, and warns or fails where one process uses both.
+"""
 
 import subprocess
 import sys
@@ -12,11 +15,10 @@ Compute = later("obygaze_features.backbones.compute", "Compute")
 inference = later("obygaze_features.backbones.compute", "inference")
 matmul_precision = later("obygaze_features.backbones.compute", "matmul_precision")
 
-OLD = "Please use the new API settings"
-"""What torch 2.9 says of its older interface."""
+WARNING_OF_OLDER_INTERFACE = "Please use the new API settings"
+"""Of torch 2.9."""
 
-# Each in a process of its own, since torch never forgets which of its two interfaces was used.
-PRELUDES = """
+SETTINGS_OF_USERS = """
 pass
 torch.set_float32_matmul_precision("high")
 torch.backends.fp32_precision = "tf32"
@@ -24,54 +26,66 @@ torch.backends.cudnn.conv.fp32_precision = "ieee"
 torch.backends.cuda.matmul.fp32_precision = "tf32"
 torch.backends.cuda.matmul.allow_tf32 = True; torch.backends.cudnn.allow_tf32 = False
 """
-SCRIPT = """
+"""One a line: none, and by either interface."""
+# Each line is run in a fork of its own, since torch never forgets which of its two interfaces was used.
+TRY_SETTINGS = """
 import os, sys, torch
 from obygaze_features.backbones.compute import matmul_precision
 backends = torch.backends
 places = (backends.cuda.matmul, backends.cudnn.conv, backends.mkldnn.matmul, backends.mkldnn.conv)
-def now(): return [place.fp32_precision for place in places]
-def check():
+def precisions(): return [place.fp32_precision for place in places]
+def check_set_and_put_back():
     for tf32 in (False, True):
-        before = now()
+        before = precisions()
         with matmul_precision(tf32=tf32):
-            assert now() == (["tf32"] * 2 if tf32 else ["ieee"] * 2) + ["ieee"] * 2, now()
-        assert now() == before, (before, now())
-for prelude in sys.argv[1].strip().splitlines():
+            assert precisions() == (["tf32"] * 2 if tf32 else ["ieee"] * 2) + ["ieee"] * 2, precisions()
+        assert precisions() == before, (before, precisions())
+for setting in sys.argv[1].strip().splitlines():
     child = os.fork()
     if child == 0:
         try:
-            exec(prelude)
-            check()
-            exec(prelude)  # set again, after and in between
+            exec(setting)
+            check_set_and_put_back()
+            exec(setting)  # the user sets it again after us, and while our network runs
             with matmul_precision(tf32=False):
-                exec(prelude)
-            check()
-            if prelude.startswith("torch.backends.fp32_precision"):  # what was inherited still is
+                exec(setting)
+            check_set_and_put_back()
+            if setting.startswith("torch.backends.fp32_precision"):  # other backends still inherit it
                 backends.fp32_precision = "ieee"
-                assert now() == ["ieee"] * 4, now()
+                assert precisions() == ["ieee"] * 4, precisions()
         except BaseException as error:
-            print(prelude, "->", repr(error)[:200], flush=True)
+            print(setting, "->", repr(error)[:200], flush=True)
             os._exit(1)
         os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0, prelude
+    assert os.waitpid(child, 0)[1] == 0, setting
 """
 
 
 @pytest.mark.long  # in processes of their own
-def test_set_elsewhere_before_or_after_it_never_fails_and_is_put_back():
-    command = [sys.executable, "-W", "error", "-W", f"ignore:{OLD}", "-c", SCRIPT, PRELUDES]
+def test_a_precision_that_the_user_sets_before_or_after_a_network_runs_is_put_back():
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-W",
+        f"ignore:{WARNING_OF_OLDER_INTERFACE}",
+        "-c",
+        TRY_SETTINGS,
+        SETTINGS_OF_USERS,
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("tf32", [False, True])
-def test_a_network_may_read_the_older_interface(tf32):
+def test_a_network_may_use_the_older_interface_while_it_runs(tf32):
+    """`cudnn.flags` reads `allow_tf32`, which raises where both interfaces disagree."""
     with matmul_precision(tf32=tf32), torch.backends.cudnn.flags(enabled=False):
         pass
 
 
-@pytest.mark.filterwarnings(f"ignore:{OLD}")
-def test_products_on_a_cpu_never_drop_bits():
+@pytest.mark.filterwarnings(f"ignore:{WARNING_OF_OLDER_INTERFACE}")
+def test_products_on_a_cpu_are_in_float32_whatever_the_user_allows():
     """Where the processor has bfloat16, oneDNN would use it for float32 products."""
     before = torch.get_float32_matmul_precision()
     torch.manual_seed(0)
@@ -86,7 +100,7 @@ def test_products_on_a_cpu_never_drop_bits():
         torch.set_float32_matmul_precision(before)
 
 
-def test_an_autocast_around_ours_is_not_obeyed():
+def test_a_network_runs_in_float32_inside_an_autocast_of_the_user():
     compute = Compute(device="cpu")
     a = torch.ones(2, 2)
     with torch.autocast("cpu", torch.bfloat16), inference(compute, torch.device("cpu")):

@@ -59,35 +59,41 @@ def theirs(name, frame):
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    # A tall frame that is squashed shrinks rows first in Pillow 13, columns first before and here.
+    # Pillow 13 shrinks the rows of a tall frame first, and older versions and ours the columns.
     [(name, size) for name in PROCESSORS for size in SIZES if name[:6] != "siglip" or size != (320, 180)],
     ids=str,
 )
-def test_pixels_are_the_processors_without_one_bit_of_difference_before_the_normalisation(name, size):
+def test_not_one_level_of_a_pixel_differs_from_the_processor_of_transformers(name, size):
     frame = noise(*size)
     preset = PRESETS[name]
     assert preset.geometry(frame).shape == (224, 224, 3)
-    assert (
-        ours(preset, frame) - theirs(name, frame)
-    ).abs().max() <= PIXEL_ROUNDING  # one bit is 0.0039 at least
+    assert (ours(preset, frame) - theirs(name, frame)).abs().max() <= PIXEL_ROUNDING  # a level is .0039
 
 
-def test_half_a_pixel_of_margin_is_rounded_as_torchvision_does_and_not_as_the_clip_processor():
-    clip, xclip = PRESETS["clip"].geometry, PRESETS["xclip"].geometry
-    spare = {
-        spare: (clip.margin(224 + spare, 224), xclip.margin(224 + spare, 224)) for spare in (0, 1, 2, 3, 5, 7)
-    }
-    assert spare == {0: (0, 0), 1: (0, 0), 2: (1, 1), 3: (2, 1), 5: (2, 2), 7: (4, 3)}
+@pytest.mark.parametrize(
+    ("n_pixels_too_many", "margin_of_clip", "margin_of_xclip"),
+    [(0, 0, 0), (1, 0, 0), (2, 1, 1), (3, 2, 1), (5, 2, 2), (7, 4, 3)],
+)
+def test_the_margin_of_a_centre_crop_is_rounded_to_even_for_clip_and_down_for_xclip(
+    n_pixels_too_many, margin_of_clip, margin_of_xclip
+):
+    """Half of 1, 3, 5 and 7 pixels; torchvision, CLIP's own, rounds to even, transformers down."""
+    assert PRESETS["clip"].geometry.margin(224 + n_pixels_too_many, 224) == margin_of_clip
+    assert PRESETS["xclip"].geometry.margin(224 + n_pixels_too_many, 224) == margin_of_xclip
 
 
-def test_obygaze12_takes_the_normalisation_of_the_backbone_and_presets_are_those_of_a_backbone():
-    assert choose_preset("obygaze12", ("xclip", "obygaze12")).affine == Affine.of(*IMAGENET)
+def test_the_preset_obygaze12_normalises_as_the_backbone_does():
+    normalisation_of_xclip = Affine.of(*IMAGENET)
+    assert choose_preset("obygaze12", ("xclip", "obygaze12")).affine == normalisation_of_xclip
+
+
+def test_a_preset_of_another_backbone_is_refused():
     with pytest.raises(BackboneError, match=r"'vivit-hub' .*xclip, obygaze12"):
         choose_preset("vivit-hub", ("xclip", "obygaze12"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_geometry_goes_to_a_worker_and_equal_ones_are_equal(name):
+def test_a_geometry_sent_to_another_process_is_equal_and_prepares_alike(name):
     geometry = choose_preset(name, ("clip", name)).geometry
     again = pickle.loads(pickle.dumps(geometry))  # noqa: S301 - our own
     assert again == geometry
@@ -104,7 +110,7 @@ def test_decode_workers_need_neither_torch_nor_transformers():
     assert result.stdout.strip() == "set()"
 
 
-def test_the_records_are_frozen():
+def test_what_a_store_records_of_a_preset_stays_as_it_is():
     records = {name: choose_preset(name, ("clip", name)).record() for name in NAMES}
     assert {name: (record["resize"], record["crop"]) for name, record in records.items()} == {
         "obygaze12": ("squash to 224x224, opencv-bilinear", None),

@@ -55,7 +55,7 @@ def write(folder, name, content):
 
 
 @pytest.fixture
-def made(tmp_path):
+def tiny_with_processor(tmp_path):
     """Make a tiny checkpoint with the processor's configuration beside it."""
 
     def make(family, processor, name="preprocessor_config.json"):
@@ -67,11 +67,11 @@ def made(tmp_path):
 
 
 @pytest.fixture
-def second(made):
-    """Make a tiny SigLIP 2: the tokenizer is a Gemma of letters, of both cases."""
+def tiny_siglip2(tiny_with_processor):
+    """Make a tiny SigLIP 2, with a tokenizer of the class of Gemma whose tokens are letters of both cases."""
 
     def make(**config):
-        folder = made("siglip", SIGLIP2)
+        folder = tiny_with_processor("siglip", SIGLIP2)
         (folder / "vocab.txt").unlink()
         signs = (*SPECIAL, "▁", *string.ascii_letters)
         tokenizer = Tokenizer(models.BPE({sign: number for number, sign in enumerate(signs)}, []))
@@ -99,9 +99,9 @@ def texts(folder):
     [(SIGLIP, "siglip", "Zhai et al."), (SIGLIP2, "siglip2", "Tschannen et al.")],
 )
 def test_a_siglip_sees_the_pixels_of_pillows_filter_that_its_processor_names(
-    made, processor, preset, citation
+    tiny_with_processor, processor, preset, citation
 ):
-    folder = made("siglip", processor)
+    folder = tiny_with_processor("siglip", processor)
     backbone = images(folder)
     expected = Image.fromarray(FRAME).resize((224, 224), processor["resample"])
     assert np.array_equal(backbone.prepare(FRAME), np.asarray(expected))
@@ -112,8 +112,8 @@ def test_a_siglip_sees_the_pixels_of_pillows_filter_that_its_processor_names(
 
 
 @pytest.mark.parametrize("processor", [SIGLIP, SIGLIP2], ids=["siglip", "siglip2"])
-def test_the_pixels_of_a_siglip_are_those_of_transformers(made, processor):
-    folder = made("siglip", processor)
+def test_the_pixels_of_a_siglip_are_those_of_transformers(tiny_with_processor, processor):
+    folder = tiny_with_processor("siglip", processor)
     backbone = images(folder)
     constants = backbone.provenance["preset"]["constants"]
     pixels = backbone.prepare(FRAME) * np.array(constants["scale"]) + np.array(constants["shift"])
@@ -122,8 +122,8 @@ def test_the_pixels_of_a_siglip_are_those_of_transformers(made, processor):
 
 
 @pytest.mark.parametrize("kind", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
-def test_the_same_processor_is_read_by_any_of_its_names_and_from_the_newer_file(made, kind):
-    folder = made(
+def test_the_same_processor_is_read_by_any_of_its_names_and_from_the_newer_file(tiny_with_processor, kind):
+    folder = tiny_with_processor(
         "siglip", {"image_processor": SIGLIP2 | {"image_processor_type": kind}}, "processor_config.json"
     )
     assert images(folder).provenance["preset"]["name"] == "siglip2"
@@ -131,8 +131,8 @@ def test_the_same_processor_is_read_by_any_of_its_names_and_from_the_newer_file(
     assert images(folder).provenance["preset"]["name"] == "siglip2"
 
 
-def test_a_processor_of_2021_with_numbers_for_sizes_is_clips(made):
-    folder = made("clip", CLIP)
+def test_the_processor_of_clip_in_its_format_of_2021_gives_the_preset_clip(tiny_with_processor):
+    folder = tiny_with_processor("clip", CLIP)
     assert images(folder).provenance["preset"]["name"] == "clip"
     assert load_network("clip", str(folder)).preset.name == "clip"
 
@@ -144,8 +144,8 @@ def test_without_a_processor_the_usual_preset_is_taken(family, tmp_path):
     assert images(folder).provenance["preset"]["name"] == family
 
 
-def test_without_a_processor_gemmas_tokenizer_tells_a_siglip_2(second):
-    folder = second()
+def test_a_siglip_without_a_processor_and_with_gemmas_tokenizer_is_a_siglip_2(tiny_siglip2):
+    folder = tiny_siglip2()
     (folder / "preprocessor_config.json").unlink()
     assert images(folder).provenance["preset"]["name"] == "siglip2"
 
@@ -164,8 +164,10 @@ NO_PRESET_SERVES = [
 
 
 @pytest.mark.parametrize(("family", "processor", "field"), NO_PRESET_SERVES)
-def test_a_processor_that_no_preset_serves_is_refused_by_its_field(made, family, processor, field):
-    folder = made(family, processor)
+def test_a_processor_that_no_preset_serves_is_refused_by_its_field(
+    tiny_with_processor, family, processor, field
+):
+    folder = tiny_with_processor(family, processor)
     with pytest.raises(BackboneError, match=field) as refused:
         images(folder)
     assert "\n" not in str(refused.value)
@@ -173,17 +175,19 @@ def test_a_processor_that_no_preset_serves_is_refused_by_its_field(made, family,
 
 
 @pytest.mark.parametrize(("family", "processor", "_field"), NO_PRESET_SERVES)
-def test_a_preset_that_is_named_is_taken_whatever_the_processor_says(made, family, processor, _field):
-    folder = made(family, processor)
+def test_a_preset_that_is_named_is_taken_whatever_the_processor_says(
+    tiny_with_processor, family, processor, _field
+):
+    folder = tiny_with_processor(family, processor)
     assert images(folder, preset=family).provenance["preset"]["name"] == family
 
 
 @pytest.mark.parametrize(("family", "processor", "field"), CLIPS_THAT_NO_PRESET_SERVES)
-def test_a_network_is_not_loaded_by_itself_with_a_processor_that_no_preset_serves(
-    made, family, processor, field
+def test_load_network_refuses_a_processor_that_no_preset_serves_too(
+    tiny_with_processor, family, processor, field
 ):
     with pytest.raises(BackboneError, match=field):
-        load_network(family, str(made(family, processor)))
+        load_network(family, str(tiny_with_processor(family, processor)))
 
 
 @pytest.mark.parametrize(
@@ -196,23 +200,23 @@ def test_a_network_is_not_loaded_by_itself_with_a_processor_that_no_preset_serve
     ],
 )
 def test_a_processor_whose_numbers_are_no_presets_is_followed_under_its_own_name(
-    made, family, processor, change
+    tiny_with_processor, family, processor, change
 ):
-    folder = made(family, processor | change)
+    folder = tiny_with_processor(family, processor | change)
     name = {"siglip": "SiglipImageProcessor", "clip": "CLIPImageProcessor"}[family]
     assert images(folder).provenance["preset"]["name"] == name
 
 
-def test_a_processor_that_cannot_be_read_is_refused(made):
-    folder = made("clip", CLIP)
+def test_a_processor_that_cannot_be_read_is_refused(tiny_with_processor):
+    folder = tiny_with_processor("clip", CLIP)
     (folder / "preprocessor_config.json").write_text("{")
     with pytest.raises(BackboneError, match="preprocessor_config"):
         images(folder)
 
 
 @pytest.mark.parametrize("config", [{"do_lower_case": True}, {}, {"tokenizer_class": "GemmaTokenizerFast"}])
-def test_siglip_2_reads_capitals_as_small_letters(second, config):
-    folder = second(**config)
+def test_siglip_2_reads_capitals_as_small_letters(tiny_siglip2, config):
+    folder = tiny_siglip2(**config)
     backbone = texts(folder)
     capitals, small = backbone.tokenize(["A Woman", "a woman"])
     assert capitals == small
@@ -225,15 +229,15 @@ def test_siglip_2_reads_capitals_as_small_letters(second, config):
     assert backbone.provenance["space"] == images(folder).provenance["space"]
 
 
-def test_a_tokenizer_that_asks_for_case_keeps_it(second):
-    backbone = texts(second(do_lower_case=False))
+def test_a_tokenizer_that_asks_for_case_keeps_it(tiny_siglip2):
+    backbone = texts(tiny_siglip2(do_lower_case=False))
     capitals, small = backbone.tokenize(["A Woman", "a woman"])
     assert capitals.ids != small.ids
     assert backbone.provenance["tokenizer"]["lower_case"] is False
 
 
-def test_fetch_brings_the_processor_of_the_same_commit(second, in_hub):
-    folder = second()
+def test_fetch_brings_the_processor_of_the_same_commit(tiny_siglip2, in_hub):
+    folder = tiny_siglip2()
     in_hub(folder)
     shown = json.loads(CliRunner().invoke(fetch, ["lab/net", "--json"], catch_exceptions=False).stdout)
     assert "preprocessor_config.json" in shown["beside"]

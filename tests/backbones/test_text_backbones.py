@@ -1,4 +1,4 @@
-"""Backbones that read texts: what plain transformers gives, whatever the batch, in the image half's space."""
+"""Backbones of texts give what transformers gives, in any batch, in the space of their pictures."""
 
 import json
 import shutil
@@ -27,6 +27,9 @@ sentence_vectors = later("obygaze_features.backbones.xclip_lsmdc", "sentence_vec
 NETWORK_ROUNDING = network_rounding(1)
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
 LONG = "a sad man of a sad man of a sad man of a sad man"
+"""A text of more tokens than the networks take."""
+FIRST_TOKEN, END_TOKEN, PADDING = 97, 98, 0
+"""Of the vocabulary of the tiny CLIP."""
 
 
 @pytest.fixture(scope="module")
@@ -51,39 +54,44 @@ def rewrite(path, change):
     path.write_text(json.dumps(content), encoding="utf-8")
 
 
-def padded(folder, texts, **how):
+def tokens_by_hand(folder, texts, padding=True):
+    """Tokenize texts with transformers, padded to the longest one or, with `max_length`, to the limit."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    return tokenizer(list(texts), return_tensors="pt", truncation=True, **({"padding": True} | how))
+    return tokenizer(list(texts), return_tensors="pt", truncation=True, padding=padding)
 
 
-@pytest.mark.parametrize("end", [2, 98])
+# Older CLIPs state 2, which means the highest token; newer ones state the end token itself.
+@pytest.mark.parametrize("eos_token_id", [2, END_TOKEN], ids=["as older files", "as newer files"])
 @pytest.mark.parametrize(("name", "network"), [("clip", "CLIPModel"), ("xclip", "XCLIPModel")])
-def test_texts_are_transformers_own_whatever_it_takes_for_the_end(folders, tmp_path, name, network, end):
+def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, network, eos_token_id):
     folder = shutil.copytree(folders[name], tmp_path / name)
-    rewrite(folder / "config.json", lambda config: config["text_config"].update(eos_token_id=end))
+    rewrite(folder / "config.json", lambda config: config["text_config"].update(eos_token_id=eos_token_id))
     backbone = load(f"{name}-text", folder)
     model = getattr(transformers, network).from_pretrained(folder).eval()
     with torch.inference_mode():
-        expected = model.get_text_features(**padded(folder, (*TEXTS, LONG))).pooler_output
+        expected = model.get_text_features(**tokens_by_hand(folder, (*TEXTS, LONG))).pooler_output
     np.testing.assert_allclose(vectors(backbone, (*TEXTS, LONG)), expected, atol=NETWORK_ROUNDING)
     assert backbone.width == expected.shape[1]
 
 
-def test_cosines_of_the_two_halves_of_x_clip_are_its_logits_without_video_specific_prompts(folders, clips):
+def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
+    """X-CLIP adds to a text what it sees in the video, times alpha, which is 0 here: vectors lack that."""
     model = transformers.XCLIPModel.from_pretrained(folders["xclip"]).eval()
     model.prompts_generator.alpha.data.zero_()
+    texts = load("xclip-text", folders["xclip"])
     videos = load_backbone("xclip", weights=str(folders["xclip"]), preset="xclip", compute=cpu())
     affine = choose_preset("xclip", ("xclip",)).affine
     pixels = torch.tensor(clips[:2]).permute(0, 1, 4, 2, 3) * torch.tensor(affine.scale)[:, None, None]
     pixels += torch.tensor(affine.shift)[:, None, None]
     with torch.inference_mode():
-        expected = model(pixel_values=pixels, **padded(folders["xclip"], TEXTS)).logits_per_video
-        expected = expected / model.logit_scale.exp()
-    texts, result = vectors(load("xclip-text", folders["xclip"]), TEXTS), videos.encode(clips[:2])["pooled"]
-    np.testing.assert_allclose(unit(result) @ unit(texts).T, expected, atol=NETWORK_ROUNDING)
+        logits = model(pixel_values=pixels, **tokens_by_hand(folders["xclip"], TEXTS)).logits_per_video
+        expected = logits / model.logit_scale.exp()
+    cosines = unit(videos.encode(clips[:2])["pooled"]) @ unit(vectors(texts, TEXTS)).T
+    np.testing.assert_allclose(cosines, expected, atol=NETWORK_ROUNDING)
 
 
 def unit(rows):
+    """Scale rows to length 1."""
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
@@ -103,38 +111,52 @@ def test_lsmdc_text_is_the_oracles_and_gives_its_video_sentence_score(shared_dat
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_siglip_text_gives_what_transformers_gives_for_texts_filled_up(folders, tmp_path, side):
+def test_texts_of_siglip_are_those_of_transformers_padded_to_the_limit(folders, tmp_path, side):
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
     rewrite(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
     backbone = load("clip-text", folder)
     model = transformers.SiglipModel.from_pretrained(folder).eval()
     with torch.inference_mode():
-        batch = padded(folder, TEXTS, padding="max_length")
+        batch = tokens_by_hand(folder, TEXTS, padding="max_length")
         expected = model.get_text_features(input_ids=batch["input_ids"]).pooler_output
     np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=NETWORK_ROUNDING)
     assert {len(one.ids) for one in backbone.tokenize(TEXTS)} == {LIMIT}
     assert not any(one.is_cut for one in backbone.tokenize(TEXTS))
 
 
-@pytest.mark.parametrize("mode", [None, "mean", "cls"])
-def test_sentence_gives_the_pooling_that_its_files_ask_for(folders, tmp_path, mode):
-    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
-    if mode is not None:
-        write_modules(folder, mode=mode, normalise=mode == "mean")
-    backbone = load("sentence", folder)
+def last_layer_of_sentences(folder):
+    """Run the tiny BERT on TEXTS: its last layer `[4, tokens, width]`, and which tokens are of texts."""
     model = transformers.BertModel.from_pretrained(folder).eval()
+    batch = tokens_by_hand(folder, TEXTS)
     with torch.inference_mode():
-        batch = padded(folder, TEXTS)
-        layer = model(**batch).last_hidden_state
-        mask = batch["attention_mask"][:, :, None]
-        expected = layer[:, 0] if mode == "cls" else (layer * mask).sum(dim=1) / mask.sum(dim=1)
-        if mode != "cls":
-            expected = torch.nn.functional.normalize(expected, dim=1)
-    np.testing.assert_allclose(vectors(backbone, TEXTS), expected, atol=NETWORK_ROUNDING)
-    assert backbone.provenance["space"].startswith(f"sentence-{mode or 'mean'} sha256:")
+        return model(**batch).last_hidden_state.numpy(), batch["attention_mask"].numpy().astype(bool)
 
 
-READERS = [
+@pytest.mark.parametrize(
+    "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
+)
+def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
+    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    if states_it:
+        write_modules(folder, mode="mean", normalise=True)
+    backbone = load("sentence", folder)
+    layer, is_of_text = last_layer_of_sentences(folder)
+    means = np.stack([tokens[mask].mean(axis=0) for tokens, mask in zip(layer, is_of_text, strict=True)])
+    np.testing.assert_allclose(vectors(backbone, TEXTS), unit(means), atol=NETWORK_ROUNDING)
+    assert backbone.provenance["space"].startswith("sentence-mean sha256:")
+
+
+def test_a_sentence_is_its_first_token_as_it_is_where_the_files_ask_for_that(folders, tmp_path):
+    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    write_modules(folder, mode="cls", normalise=False)
+    backbone = load("sentence", folder)
+    layer, _ = last_layer_of_sentences(folder)
+    np.testing.assert_allclose(vectors(backbone, TEXTS), layer[:, 0], atol=NETWORK_ROUNDING)
+    assert backbone.provenance["space"].startswith("sentence-cls sha256:")
+
+
+TEXT_BACKBONES = [
+    # Name of the backbone, and of the checkpoint.
     ("clip-text", "clip"),
     ("sentence", "sentence"),
     ("xclip-text", "xclip"),
@@ -142,7 +164,7 @@ READERS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "folder"), READERS)
+@pytest.mark.parametrize(("name", "folder"), TEXT_BACKBONES)
 def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
     backbone = load(name, folders[folder])
     ids = np.array([one.ids for one in backbone.tokenize(["a man", "b man", "c man", "d man", "e man"])])
@@ -155,9 +177,10 @@ def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, folder):
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), [("clip", "clip"), ("siglip", "clip"), ("xclip", "xclip"), ("xclip-lsmdc",) * 2]
+    ("family", "name"),
+    [("clip", "clip"), ("siglip", "clip"), ("xclip", "xclip"), ("xclip-lsmdc", "xclip-lsmdc")],
 )
-def test_the_two_halves_of_one_file_have_one_space(folders, family, name):
+def test_texts_and_pictures_of_one_file_share_a_space(folders, family, name):
     texts = load(f"{name}-text", folders[family])
     images = load_backbone(name, 1 if name == "clip" else None, weights=str(folders[family]), compute=cpu())
     assert texts.provenance["space"] == embedding_space({"name": name, **images.provenance})
@@ -165,14 +188,21 @@ def test_the_two_halves_of_one_file_have_one_space(folders, family, name):
     assert texts.width == images.outputs[0].shape[-1]
 
 
-def test_lsmdc_text_is_padded_with_zeros_and_cut_before_the_end_token(folders):
-    texts = load("xclip-lsmdc-text", folders["xclip-lsmdc"])
-    short, long = texts.tokenize(["a", LONG])
-    assert (len(short.ids), short.ids[0], short.ids[2:]) == (8, 97, (98, 0, 0, 0, 0, 0))
-    assert (long.is_cut, len(long.ids), long.ids[-1]) == (True, 8, 98)
+def test_texts_of_the_lsmdc_x_clip_are_padded_to_8_tokens(folders):
+    (short,) = load("xclip-lsmdc-text", folders["xclip-lsmdc"]).tokenize(["a"])
+    letter_a = short.ids[1]
+    assert short.ids == (FIRST_TOKEN, letter_a, END_TOKEN, *[PADDING] * 5)
+    assert not short.is_cut
 
 
-@pytest.mark.parametrize(("name", "folder"), READERS[:3])
+def test_long_texts_of_the_lsmdc_x_clip_are_cut_to_8_tokens_of_which_the_last_is_the_end(folders):
+    (long,) = load("xclip-lsmdc-text", folders["xclip-lsmdc"]).tokenize([LONG])
+    assert long.is_cut
+    assert len(long.ids) == 8
+    assert long.ids[-1] == END_TOKEN
+
+
+@pytest.mark.parametrize(("name", "folder"), TEXT_BACKBONES[:3])
 def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
     backbone = load(name, folders[folder])
     (cut,), (whole,) = backbone.tokenize([LONG]), backbone.tokenize(["a man"])
@@ -182,17 +212,26 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(folders, name, folder):
     assert not whole.is_cut
 
 
-def test_files_of_newer_and_of_older_versions_say_the_same(folders, tmp_path):
+def test_files_of_newer_versions_of_sentence_transformers_say_what_older_ones_say(folders, tmp_path):
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", max_seq_length=5)
-    older = load("sentence", folder).provenance
+    of_older_files = load("sentence", folder).provenance
+    assert of_older_files["tokenizer"]["max_tokens"] == 5
+
     (folder / "1_Pooling/config.json").write_text('{"embedding_dimension": 32, "pooling_mode": "cls"}')
     (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
-    module = "sentence_transformers.sentence_transformer.modules.pooling"
+    older_module, newer_module = (
+        "sentence_transformers.models",
+        "sentence_transformers.sentence_transformer.modules.pooling",
+    )
     modules = (folder / "modules.json").read_text(encoding="utf-8")
-    (folder / "modules.json").write_text(modules.replace("sentence_transformers.models", module))
-    assert load("sentence", folder).provenance == older
-    assert older["tokenizer"]["max_tokens"] == 5
+    (folder / "modules.json").write_text(modules.replace(older_module, newer_module))
+    assert load("sentence", folder).provenance == of_older_files
+
+
+def test_a_sentence_encoder_that_pools_in_two_ways_is_refused(folders, tmp_path):
+    folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
+    write_modules(folder)
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode": ["cls", "max"]}')
     with pytest.raises(BackboneError, match="cls, max"):
         load("sentence", folder)
@@ -223,7 +262,7 @@ DENSE = [
 
 
 @pytest.mark.parametrize(
-    ("asked", "files", "place"),
+    ("modules", "files", "message"),  # options of write_modules; file -> its content, or None to remove it
     [
         ({}, {"vocab.txt": None, "tokenizer_config.json": None}, "tokenizer beside the weights"),
         ({"mode": "max"}, {}, "pooling_mode_max_tokens"),
@@ -237,12 +276,17 @@ DENSE = [
         ({}, {POOLING: '{"pooling_mode": [["mean"]]}'}, r"\['mean'\]"),
     ],
 )
-def test_what_a_sentence_encoder_lacks_or_cannot_be_given_is_named(folders, tmp_path, asked, files, place):
+def test_what_a_sentence_encoder_lacks_or_cannot_be_given_is_named(
+    folders, tmp_path, modules, files, message
+):
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
-    write_modules(folder, **asked)
+    write_modules(folder, **modules)
     for name, content in files.items():
-        (folder / name).unlink() if content is None else (folder / name).write_text(content)
-    with pytest.raises(BackboneError, match=place):
+        if content is None:
+            (folder / name).unlink()
+        else:
+            (folder / name).write_text(content)
+    with pytest.raises(BackboneError, match=message):
         load("sentence", folder)
 
 
@@ -255,27 +299,39 @@ def test_code_that_weights_bring_along_is_not_even_offered_to_be_run(folders, tm
         load("sentence", folder)
 
 
-def test_a_tokenizer_whose_end_the_network_does_not_know_or_that_cannot_fill_up_is_refused(folders, tmp_path):
+def test_a_tokenizer_whose_end_token_is_not_the_networks_is_refused(folders, tmp_path):
+    """The end token gets the number of another one: the network looks for the highest number."""
     folder = shutil.copytree(folders["clip"], tmp_path / "clip")
-    first, last = "<|unused0|>", "<|endoftext|>"
-    rewrite(folder / "vocab.json", lambda known: known.update({first: known[last], last: known[first]}))
+    unused, end = "<|unused0|>", "<|endoftext|>"
+
+    def swap(vocabulary):
+        vocabulary[unused], vocabulary[end] = vocabulary[end], vocabulary[unused]
+
+    rewrite(folder / "vocab.json", swap)
     with pytest.raises(BackboneError, match="end token"):
         load("clip-text", folder)
+
+
+def test_a_tokenizer_that_cannot_pad_is_refused_for_a_siglip(folders, tmp_path):
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
     rewrite(folder / "tokenizer_config.json", lambda config: config.update(pad_token=None))
     with pytest.raises(BackboneError, match="fill texts up"):
         load("clip-text", folder)
 
 
-def test_networks_and_readers_of_another_kind_are_refused(folders):
-    others = (
-        ("sentence", "random:0:roberta"),
-        ("text", "random:0"),
-        ("clip-text", folders["sentence"]),
-    )
-    for name, weights in others:
-        with pytest.raises(BackboneError, match=r"random:0|expected clip"):
-            load(name, weights)
-    for name, load_other in (("sentence", load_backbone), ("clip", load_text_backbone)):
-        with pytest.raises(BackboneError, match=f"'{name}'"):
-            load_other(name)
+def test_weights_of_a_sentence_encoder_are_refused_for_clip_text(folders):
+    with pytest.raises(BackboneError, match="expected clip"):
+        load("clip-text", folders["sentence"])
+
+
+@pytest.mark.parametrize(("name", "weights"), [("sentence", "random:0:roberta"), ("text", "random:0")])
+def test_random_weights_that_a_text_backbone_does_not_offer_are_refused(name, weights):
+    with pytest.raises(BackboneError, match="random:0"):
+        load(name, weights)
+
+
+def test_a_text_backbone_is_not_loaded_as_one_of_frames_nor_the_reverse(folders):
+    with pytest.raises(BackboneError, match="'sentence'"):
+        load_backbone("sentence", weights=str(folders["sentence"]))
+    with pytest.raises(BackboneError, match="'clip'"):
+        load_text_backbone("clip", weights=str(folders["clip"]))

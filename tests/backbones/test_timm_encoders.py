@@ -42,7 +42,7 @@ def vit(tmp_path):
 
 
 @without_gradients
-def test_a_repository_of_timm_gives_what_timm_gives(vit):
+def test_the_vectors_of_a_repository_of_timm_are_those_of_timm(vit):
     folder, network = vit
     backbone = load_backbone("image", 4, weights=str(folder), compute=cpu())
     given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
@@ -77,9 +77,15 @@ def test_a_classifier_of_timm_has_answers_and_the_vectors_that_it_has_without(tm
     assert answers.provenance["architecture"]["features"] == names
 
 
-BODY = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
-        "num_key_value_heads": 2, "head_dim": 32}  # fmt: skip
-SEES = BODY | {
+TINY_TRANSFORMER = {
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+}
+VIDEO = TINY_TRANSFORMER | {
     "vision_config": {
         "model_type": "timm_wrapper",
         "architecture": "vit_pe_core_tiny_patch16_384",
@@ -88,19 +94,19 @@ SEES = BODY | {
         "model_args": {"img_size": 64, "depth": 1},
     }
 }
-HEARS = BODY | {
+SOUND = TINY_TRANSFORMER | {
     "dac_config": {"model_type": "dac", "downsampling_ratios": [2, 8, 10, 12], "encoder_hidden_size": 4,
                    "codebook_dim": 8, "decoder_hidden_size": 16, "n_codebooks": 1}
 }  # fmt: skip
-READS = {"model_type": "modernbert", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
+TEXT = {"model_type": "modernbert", "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
          "num_attention_heads": 2, "vocab_size": 99, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
          "cls_token_id": 1, "sep_token_id": 2}  # fmt: skip
-JOINS = {
-    "text_config": READS,
-    "audio_video_config": BODY
+SOUND_AND_VIDEO = {
+    "text_config": TEXT,
+    "audio_video_config": TINY_TRANSFORMER
     | {
-        "audio_config": {"model_type": "pe_audio_encoder", **HEARS},
-        "video_config": {"model_type": "pe_video_encoder", **SEES},
+        "audio_config": {"model_type": "pe_audio_encoder", **SOUND},
+        "video_config": {"model_type": "pe_video_encoder", **VIDEO},
     },
 }
 
@@ -120,9 +126,9 @@ def perception_encoder(kind, fields, folder):
 
 @without_gradients
 @pytest.mark.parametrize("kind", ["pe_video_encoder", "pe_audio_video"])
-def test_the_pictures_of_a_perception_encoder_for_sound_and_video_are_read(tmp_path, kind):
+def test_vectors_of_videos_of_a_perception_encoder_are_those_of_transformers(tmp_path, kind):
     is_joint = kind == "pe_audio_video"
-    whole = perception_encoder(kind, JOINS if is_joint else SEES, tmp_path)
+    whole = perception_encoder(kind, SOUND_AND_VIDEO if is_joint else VIDEO, tmp_path)
     network = whole.video_model.video_encoder if is_joint else whole
     backbone = load_backbone("video", 4, weights=str(tmp_path), compute=cpu())
     given = backbone.encode(np.array([[backbone.prepare(frame) for frame in FRAMES]]))
@@ -135,13 +141,13 @@ def test_the_pictures_of_a_perception_encoder_for_sound_and_video_are_read(tmp_p
 
 
 @without_gradients
-def test_the_sound_of_a_perception_encoder_for_sound_and_video_is_read(tmp_path):
-    network = perception_encoder("pe_audio_video", JOINS, tmp_path).audio_model.audio_encoder
+def test_steps_of_sound_of_a_perception_encoder_are_those_of_transformers(tmp_path):
+    network = perception_encoder("pe_audio_video", SOUND_AND_VIDEO, tmp_path).audio_model.audio_encoder
     encoder = load_backbone("waveform", 2, weights=str(tmp_path), compute=cpu()).encode
     assert encoder.rate == 48_000
-    heard = np.random.default_rng(0).normal(0, 0.1, 48_000).astype(np.float32)
-    steps, middles = encoder.steps(heard)
+    samples = np.random.default_rng(0).normal(0, 0.1, 48_000).astype(np.float32)
+    steps, middles = encoder.steps(samples)
     extractor = transformers.PeAudioFeatureExtractor.from_pretrained(tmp_path)
-    inputs = extractor(heard, sampling_rate=48_000, return_tensors="pt")
+    inputs = extractor(samples, sampling_rate=48_000, return_tensors="pt")
     assert_close(steps, network(**inputs).last_hidden_state[0], NETWORK_ROUNDING)
-    assert len(middles) == 25
+    assert len(middles) == 48_000 // (2 * 8 * 10 * 12)  # one for each product of the downsampling ratios

@@ -22,10 +22,10 @@ tokenizers = later("tokenizers")
 TINY = {
     "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
 }  # fmt: skip
-NAMED = dict(
+SPECIAL_TOKENS = dict(
     zip(("pad_token", "unk_token", "bos_token", "eos_token"), ("<pad>", "<unk>", "<s>", "</s>"), strict=True)
 )
-SPECIAL = ["<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>"]
+IMAGE_TOKENS = ["<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>"]
 QUESTIONS = {
     "level:S": "Is this a film ? Answer yes or no .",
     "concept:Body": "Is this in the passage : nudity ? Answer yes or no .",
@@ -34,15 +34,15 @@ QUESTIONS = {
 
 def tokenizer():
     plain = re.findall(r"\S+", "yes no Is this a film . ? Answer or nudity : in the passage")
-    words = [*NAMED.values(), *SPECIAL, *plain]
+    words = [*SPECIAL_TOKENS.values(), *IMAGE_TOKENS, *plain]
     made = tokenizers.Tokenizer(
         tokenizers.models.WordLevel(
-            {word: place for place, word in enumerate(words)}, unk_token=NAMED["unk_token"]
+            {word: place for place, word in enumerate(words)}, unk_token=SPECIAL_TOKENS["unk_token"]
         )
     )
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, additional_special_tokens=SPECIAL, **NAMED
+        tokenizer_object=made, additional_special_tokens=IMAGE_TOKENS, **SPECIAL_TOKENS
     )
     return fast, len(words)
 
@@ -91,7 +91,7 @@ def checkpoint(request, tmp_path_factory):
     return folder
 
 
-def by_hand(folder, clip, question):
+def probability_of_yes_by_hand(folder, clip, question):
     """Probability of yes by transformers: the next token after the prompt."""
     processor = transformers.AutoProcessor.from_pretrained(folder, backend="pil")
     model = transformers.AutoModelForImageTextToText.from_pretrained(folder).eval()
@@ -107,44 +107,57 @@ def by_hand(folder, clip, question):
     return float(torch.softmax(logits[[yes, no]], dim=0)[0])
 
 
-def test_answers_are_those_of_transformers_whatever_else_is_in_the_batch(checkpoint):
+def test_answers_are_the_probabilities_of_yes_by_transformers_in_any_batch(checkpoint):
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=checkpoint / "questions.jsonl")
     assert (backbone.name, backbone.outputs[0].shape) == ("answers", (2,))
     clips = np.random.default_rng(0).integers(0, 255, (2, 2, 448, 448, 3), np.uint8)
     result = backbone.encode(clips)["pooled"]
-    expected = [[by_hand(checkpoint, clip, question) for question in QUESTIONS.values()] for clip in clips]
+    expected = [
+        [probability_of_yes_by_hand(checkpoint, clip, question) for question in QUESTIONS.values()]
+        for clip in clips
+    ]
     assert result == pytest.approx(np.array(expected), abs=1e-5)
-    assert np.ptp(result[:, 0]) > 1e-5
+    assert np.ptp(result[:, 0]) > 1e-5  # the answer depends on the clip
     assert np.array_equal(backbone.encode(clips[1:])["pooled"], result[1:])
     assert backbone.provenance["architecture"]["features"] == list(QUESTIONS)
     assert "tokenizer.json" in backbone.provenance["preset"]["constants"]
 
 
-def test_what_pictures_do_not_show_is_not_asked_and_stands_in_the_provenance(checkpoint, tmp_path):
-    questions = QUESTIONS | {"concept:Voice": "Is this in the passage ? Answer yes or no ."}
-    conveyed = {"concept:Body": "visual", "concept:Voice": "heard"}
-    path = tmp_path / "questions.jsonl"
-    path.write_text(json.dumps({"questions": questions, "conveyed": conveyed}) + "\n")
+QUESTION_OF_SOUND = {"concept:Voice": "Is this in the passage ? Answer yes or no ."}
+CONVEYED = {"concept:Body": "visual", "concept:Voice": "heard"}
+"""By what a concept is conveyed, as questions may state it."""
+
+
+def write_questions(folder, **fields):
+    path = folder / "questions.jsonl"
+    path.write_text(json.dumps(fields) + "\n")
+    return path
+
+
+def test_a_concept_that_is_heard_is_not_asked_of_pictures_and_listed_as_absent(checkpoint, tmp_path):
+    path = write_questions(tmp_path, questions=QUESTIONS | QUESTION_OF_SOUND, conveyed=CONVEYED)
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
     assert backbone.provenance["architecture"]["features"] == list(QUESTIONS)
     assert list(backbone.provenance["absent"]) == ["concept:Voice"]
     assert backbone.provenance["perceives"] == ["visual"]
-    path.write_text(json.dumps({"questions": {"concept:Voice": "?"}, "conveyed": conveyed}) + "\n")
+
+
+def test_questions_about_sound_alone_are_refused(checkpoint, tmp_path):
+    path = write_questions(tmp_path, questions=QUESTION_OF_SOUND, conveyed=CONVEYED)
     with pytest.raises(BackboneError, match="Voice is heard"):
         of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
 
 
-def test_questions_that_say_nothing_of_what_conveys_them_are_held_against_the_codebook(checkpoint, tmp_path):
-    path = tmp_path / "questions.jsonl"
-    path.write_text(json.dumps({"questions": {"concept:Voice": "?"}}) + "\n")
+def test_where_questions_do_not_say_what_is_heard_the_codebook_of_the_manifest_does(checkpoint, tmp_path):
+    path = write_questions(tmp_path, questions=QUESTION_OF_SOUND)
     backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
     manifest = of.Manifest((of.Clip("a", "m", "a.mp4"),), tmp_path)
     with pytest.raises(ExtractError, match="Voice is heard"):
         of.extract(manifest, tmp_path / "store", [backbone])
 
 
-def test_frames_are_whole_on_a_black_square():
-    frame = np.full((40, 80, 3), 200, np.uint8)
+def test_a_frame_is_shrunk_whole_onto_a_black_square():
+    frame = np.full((40, 80, 3), 200, np.uint8)  # becomes 16 x 32
     square = Squared(32)(frame)
     assert square.shape == (32, 32, 3)
     assert (square[8:24] == 200).all()
@@ -152,11 +165,12 @@ def test_frames_are_whole_on_a_black_square():
     assert not square[24:].any()
 
 
-def test_what_answers_nothing_is_refused(checkpoint, tmp_path):
-    empty = tmp_path / "none.jsonl"
-    empty.write_text("{}\n")
+def test_a_file_without_questions_is_refused(checkpoint, tmp_path):
     with pytest.raises(BackboneError, match="no questions"):
-        of.load_backbone("vlm", 2, weights=str(checkpoint), questions=empty)
+        of.load_backbone("vlm", 2, weights=str(checkpoint), questions=write_questions(tmp_path))
+
+
+def test_a_network_of_pictures_alone_is_refused(checkpoint, tmp_path):
     config = json.loads((checkpoint / "config.json").read_text()) | {"model_type": "vit"}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "model.safetensors").write_bytes((checkpoint / "model.safetensors").read_bytes())
@@ -164,22 +178,34 @@ def test_what_answers_nothing_is_refused(checkpoint, tmp_path):
         of.load_backbone("vlm", 2, weights=str(tmp_path), questions=checkpoint / "questions.jsonl")
 
 
-def test_a_store_of_answers_is_read_as_a_file_of_them(tmp_path):
+@pytest.fixture
+def four_films(tmp_path):
+    """48 clips of four films, of level S or EN, with features: clip -> film, which are S, and the dataset."""
     rng = np.random.default_rng(0)
-    movie_of = {f"f{film}-{k:02}": f"f{film}" for film in range(4) for k in range(12)}
-    truth = rng.random(len(movie_of)) < 0.5
-    p = np.stack([np.where(truth, 0.3, 0.8), np.where(truth, 0.6, 0.1)], axis=1).astype(np.float32)
+    film_of = {f"f{film}-{number:02}": f"f{film}" for film in range(4) for number in range(12)}
+    is_s = rng.random(len(film_of)) < 0.5
+    levels = np.where(is_s, "S", "EN")
     clips = [
-        of.Clip(name, film, level="S" if s else "EN")
-        for (name, film), s in zip(movie_of.items(), truth, strict=True)
+        of.Clip(name, film, level=str(level))
+        for (name, film), level in zip(film_of.items(), levels, strict=True)
     ]
-    manifest = of.Manifest(tuple(clips), Path(tmp_path))
     X = rng.normal(size=(len(clips), 4)).astype(np.float32)
-    features = seal_arrays(tmp_path / "b", movie_of, {"b": {"pooled": X}})
-    data = om.load_dataset(of.open_store(features), manifest)
+    features = seal_arrays(tmp_path / "features", film_of, {"b": {"pooled": X}})
+    data = om.load_dataset(of.open_store(features), of.Manifest(tuple(clips), Path(tmp_path)))
+    return film_of, is_s, data, features
+
+
+def test_answers_about_levels_are_read_from_a_store_as_a_share_of_the_two_levels(four_films, tmp_path):
+    film_of, is_s, data, _features = four_films
+    p_of_en, p_of_s = np.where(is_s, 0.3, 0.8), np.where(is_s, 0.6, 0.1)
+    answers = np.stack([p_of_en, p_of_s], axis=1).astype(np.float32)
+    names = {"architecture": {"features": ["level:EN", "level:S"]}}
+    store = seal_arrays(tmp_path / "answers", film_of, {"answers": {"pooled": answers}}, **names)
+    result, _ = with_answers(data, Path(store), om.find_target("en_s", data.codebook))
+    assert result.answers[:, 0] == pytest.approx(p_of_s / (p_of_en + p_of_s))
+
+
+def test_a_store_without_answers_is_refused_as_one_of_answers(four_films):
+    _film_of, _is_s, data, features = four_films
     with pytest.raises(DatasetError, match="no group 'answers'"):
         with_answers(data, Path(features), om.find_target("en_s", data.codebook))
-    named = {"architecture": {"features": ["level:EN", "level:S"]}}
-    store = seal_arrays(tmp_path / "answers", movie_of, {"answers": {"pooled": p}}, **named)
-    result, _ = with_answers(data, Path(store), om.find_target("en_s", data.codebook))
-    assert result.answers[:, 0] == pytest.approx(p[:, 1] / p.sum(axis=1))

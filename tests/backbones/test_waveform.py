@@ -1,4 +1,8 @@
-"""Networks that hear give what transformers' own extractor and forward give, window by window."""
+"""Networks of sound give what transformers' own extractor and network give, window by window.
+
+A sound is cut into windows as long as the network takes, and the network gives a vector for each step in
+time, such as 20 ms.
+"""
 
 import json
 import math
@@ -20,22 +24,23 @@ KINDS = later("obygaze_features.backbones.waveform", "SOUNDS")
 
 RATE = 16_000
 NETWORK_ROUNDING = network_rounding(7 * 16 * 3, layers=4)  # behind seven convolutions
-HEARING = (
+TYPES = (
     *("wav2vec2", "hubert", "wavlm", "whisper", "audio-spectrogram-transformer", "clap"),
     "pe_audio_encoder",
 )
-LONGEST_S = {"whisper": 4.0, "audio-spectrogram-transformer": 1.28, "clap": 2.0}
+# Of the tiny networks of tests; the others take any length, and 30 s are the most at once.
+LONGEST_WINDOW_S = {"whisper": 4.0, "audio-spectrogram-transformer": 1.28, "clap": 2.0}
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hearing")
-    return {kind: tiny_sound_checkpoint(kind, folder / kind) for kind in HEARING}
+    return {model_type: tiny_sound_checkpoint(model_type, folder / model_type) for model_type in TYPES}
 
 
 def test_every_kind_is_tried():
     # A whole PE-AV needs timm for its pictures: its sound is tried in test_timm_encoders.py.
-    assert {*HEARING, "pe_audio_video"} == {*KINDS.keys()}
+    assert {*TYPES, "pe_audio_video"} == {*KINDS.keys()}
 
 
 def samples(seconds, seed=0):
@@ -43,47 +48,47 @@ def samples(seconds, seed=0):
 
 
 @without_gradients
-def plain(kind, folder, window):
-    """Run a window through classes of transformers."""
+def steps_by_hand(model_type, folder, window):
+    """Return the vectors of the steps of a window by classes of transformers alone."""
     with quiet():
         extractor = transformers.AutoFeatureExtractor.from_pretrained(folder)
-        if kind == "clap":
+        if model_type == "clap":
             network = transformers.ClapModel.from_pretrained(folder).eval()
         else:
             network = transformers.AutoModel.from_pretrained(folder).eval()
     inputs = extractor(window, sampling_rate=RATE, return_tensors="pt")
-    if kind == "clap":
+    if model_type == "clap":
         return network.audio_projection(network.audio_model(**inputs).pooler_output).numpy()
-    network = network.encoder if kind == "whisper" else network
+    network = network.encoder if model_type == "whisper" else network
     hidden = network(**inputs).last_hidden_state[0].numpy()
-    if kind == "whisper":
+    if model_type == "whisper":
         return hidden[: len(window) // 320]
-    if kind == "audio-spectrogram-transformer":
+    if model_type == "audio-spectrogram-transformer":
         return hidden[2:].reshape(2, 12, -1).mean(axis=0)[: len(window) // 1600]
     return hidden
 
 
-@pytest.mark.parametrize("kind", HEARING)
+@pytest.mark.parametrize("model_type", TYPES)
 @pytest.mark.parametrize("seconds", [0.9, 4.5])
-def test_the_steps_are_those_of_transformers_for_every_window(folders, kind, seconds):
-    encoder = load_backbone("waveform", 4, weights=str(folders[kind])).encode
-    heard = samples(seconds)
-    n_windows = math.ceil(seconds / LONGEST_S.get(kind, 30.0))
-    size = len(heard) // n_windows
-    windows = [heard[k * size : (k + 1) * size] for k in range(n_windows)]
-    expected = np.concatenate([plain(kind, folders[kind], window) for window in windows])
+def test_the_steps_are_those_of_transformers_for_every_window(folders, model_type, seconds):
+    encoder = load_backbone("waveform", 4, weights=str(folders[model_type])).encode
+    sound = samples(seconds)
+    n_windows = math.ceil(seconds / LONGEST_WINDOW_S.get(model_type, 30.0))  # as few as there can be
+    size = len(sound) // n_windows
+    windows = [sound[k * size : (k + 1) * size] for k in range(n_windows)]
+    expected = np.concatenate([steps_by_hand(model_type, folders[model_type], window) for window in windows])
 
-    steps, middles = encoder.steps(heard)
+    steps, middles = encoder.steps(sound)
 
     assert steps.shape == expected.shape
     assert np.abs(steps - expected).max() <= NETWORK_ROUNDING * max(np.abs(expected).max(), 1.0)
     assert (np.diff(middles) > 0).all()
-    assert 0 < middles[0] <= middles[-1] < len(heard)
+    assert 0 < middles[0] <= middles[-1] < len(sound)
 
 
-@pytest.mark.parametrize("kind", HEARING)
-def test_a_clip_gets_the_same_bytes_in_any_batch(folders, kind):
-    backbone = load_backbone("waveform", 3, weights=str(folders[kind]))
+@pytest.mark.parametrize("model_type", TYPES)
+def test_a_clip_gets_the_same_bytes_in_any_batch(folders, model_type):
+    backbone = load_backbone("waveform", 3, weights=str(folders[model_type]))
     clip = in_three_parts(samples(3.6))
     reversed_clip = clip[::-1].copy()
     alone = backbone.encode([clip])["frames"]
@@ -92,26 +97,27 @@ def test_a_clip_gets_the_same_bytes_in_any_batch(folders, kind):
     assert np.array_equal(alone[0], in_a_batch[1])
 
 
-@pytest.mark.parametrize("kind", HEARING)
-def test_a_part_of_a_clip_is_the_mean_of_its_steps_and_the_clip_that_of_its_parts(folders, kind):
-    backbone = load_backbone("waveform", 3, weights=str(folders[kind]))
-    heard = samples(3.6)
-    arrays = backbone.encode([in_three_parts(heard)])
+@pytest.mark.parametrize("model_type", TYPES)
+def test_a_part_of_a_clip_is_the_mean_of_its_steps_and_the_clip_that_of_its_parts(folders, model_type):
+    backbone = load_backbone("waveform", 3, weights=str(folders[model_type]))
+    sound = samples(3.6)
+    arrays = backbone.encode([in_three_parts(sound)])
     frames = arrays["frames"][0]
-    if kind != "clap":  # which has one step a window
-        steps, middles = backbone.encode.steps(heard)
-        in_second_part = (middles >= 19_200) & (middles < 38_400)
+    if model_type != "clap":  # one step of it is a whole window, which lies in several parts
+        steps, middles = backbone.encode.steps(sound)
+        part_length = len(sound) // 3
+        in_second_part = (middles >= part_length) & (middles < 2 * part_length)  # by the middle of a step
         assert np.allclose(frames[1], steps[in_second_part].mean(axis=0), atol=NETWORK_ROUNDING)
     assert np.allclose(arrays["pooled"][0], frames.mean(axis=0), atol=NETWORK_ROUNDING)
 
 
-def in_three_parts(heard):
+def in_three_parts(sound):
     """Cut a sound into three parts [3, L] of one clip, each with NaN after its end."""
-    parts = [np.pad(part, (0, 100), constant_values=np.nan) for part in np.split(heard, 3)]
+    parts = [np.pad(part, (0, 100), constant_values=np.nan) for part in np.split(sound, 3)]
     return np.stack(parts)
 
 
-def test_a_part_that_is_shorter_than_a_step_has_the_nearest_one(folders):
+def test_a_part_of_a_clip_that_is_shorter_than_a_step_has_the_nearest_step(folders):
     backbone = load_backbone("waveform", 2, weights=str(folders["hubert"]))
     parts = np.full((2, 16_000), np.nan, np.float32)
     parts[0] = samples(1.0)
@@ -121,7 +127,7 @@ def test_a_part_that_is_shorter_than_a_step_has_the_nearest_one(folders):
     assert np.array_equal(frames[1], steps[-1])
 
 
-def test_what_is_not_understood_is_refused_by_its_name(tmp_path):
+def test_a_network_of_texts_is_refused_by_its_type_with_those_there_are(tmp_path):
     from transformers import BertConfig, BertModel
 
     BertModel(BertConfig(hidden_size=32, num_hidden_layers=1, num_attention_heads=2)).save_pretrained(
@@ -132,7 +138,7 @@ def test_what_is_not_understood_is_refused_by_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "message"),
+    ("model_type", "change", "message"),
     [
         ("hubert", {"feature_extractor_type": "ClapFeatureExtractor"}, "is of 'ClapFeatureExtractor'"),
         ("hubert", {"sampling_rate": 10**9}, "1000000000 samples a second"),
@@ -143,8 +149,8 @@ def test_what_is_not_understood_is_refused_by_its_name(tmp_path):
         ("hubert", None, "is missing"),
     ],
 )
-def test_numbers_beside_the_weights_that_do_not_fit_are_refused(tmp_path, kind, change, message):
-    folder = tiny_sound_checkpoint(kind, tmp_path / "network")
+def test_numbers_beside_the_weights_that_do_not_fit_are_refused(tmp_path, model_type, change, message):
+    folder = tiny_sound_checkpoint(model_type, tmp_path / "network")
     beside = folder / waveform.EXTRACTOR
     if change is None:
         beside.unlink()
@@ -159,10 +165,10 @@ def test_weights_must_be_named():
         load_backbone("waveform")
 
 
-def test_windows_that_do_not_fit_in_the_memory_together_are_heard_fewer_at_once(folders, monkeypatch):
+def test_windows_that_do_not_fit_in_the_memory_together_are_encoded_fewer_at_once(folders, monkeypatch):
     encoder = load_backbone("waveform", 4, weights=str(folders["clap"])).encode
-    heard, forward = samples(9.0), encoder._forward
-    expected, _ = encoder.steps(heard)
+    sound, forward = samples(9.0), encoder._forward
+    expected, _ = encoder.steps(sound)
 
     def small(windows):
         if len(windows) > 2:
@@ -171,4 +177,4 @@ def test_windows_that_do_not_fit_in_the_memory_together_are_heard_fewer_at_once(
 
     monkeypatch.setattr("obygaze_features.backbones.runner.PAUSE_S", 0)
     monkeypatch.setattr(encoder, "_forward", small)
-    np.testing.assert_allclose(encoder.steps(heard)[0], expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(encoder.steps(sound)[0], expected, rtol=0, atol=1e-5 * np.abs(expected).max())

@@ -63,32 +63,32 @@ def test_what_the_cache_does_not_have_is_an_error_when_offline(name):
         find_weights(name)
 
 
-def test_a_hub_that_cannot_be_asked_never_counts_as_one_without_the_file(monkeypatch, hub):
-    def broken(_, name, **__):
+def test_a_connection_that_fails_is_not_taken_for_a_repository_without_the_file(monkeypatch, hub):
+    def download(_, name, **__):
         if name == "config.json":
             return f"/cache/{hub.name}/config.json"
         raise LocalEntryNotFoundError("no connection")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", broken)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
     monkeypatch.setattr(weights, "_no_network", lambda: "")
     with pytest.raises(BackboneError, match=r"model\.safetensors .*no connection"):
         find_weights("lab/net")
 
 
-def test_without_a_network_the_cache_alone_is_asked_at_once(monkeypatch, hub):
-    def unknown(*_):
+def test_where_the_hub_has_no_address_the_cache_alone_is_read(monkeypatch, hub):
+    def no_address(*_):
         raise socket.gaierror(-2, "Name or service not known")
 
     def download(_, name, *, local_files_only, **__):
-        assert local_files_only  # else the client tries five times
+        assert local_files_only  # otherwise the client would try to connect five times
         if name == "config.json":
             return f"/cache/{hub.name}/config.json"
         raise LocalEntryNotFoundError("not in the cache")
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(weights, "getproxies", dict)
-    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    monkeypatch.setattr(socket, "getaddrinfo", no_address)
     monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
     with pytest.raises(BackboneError, match="Name or service not known"):
         find_weights("lab/net")
@@ -98,7 +98,7 @@ def test_without_a_network_the_cache_alone_is_asked_at_once(monkeypatch, hub):
     ("repository", "fetched_as"),
     [(weights.HUB["xclip"], "xclip"), ("timm/resnet50_clip.openai", "openclip"), ("lab/net", "lab/net")],
 )
-def test_who_lacks_weights_reads_how_to_fetch_to_carry_and_to_name_them(
+def test_the_help_for_weights_that_are_missing_says_how_to_fetch_copy_and_name_them(
     monkeypatch, tmp_path, repository, fetched_as
 ):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -110,13 +110,13 @@ def test_who_lacks_weights_reads_how_to_fetch_to_carry_and_to_name_them(
 
 
 @pytest.mark.usefixtures("hub")
-def test_the_cache_is_asked_by_the_names_that_tensors_have_there():
+def test_a_repository_is_cached_if_the_cache_has_its_weights():
     assert weights.is_cached("lab/net")
     assert not weights.is_cached("lab/other")
 
 
 @pytest.mark.usefixtures("hub")
-def test_where_the_hub_is_switched_off_the_switch_is_named():
+def test_offline_by_hf_hub_offline_the_message_says_to_unset_it():
     with pytest.raises(BackboneError, match="unset HF_HUB_OFFLINE"):
         find_weights("lab/other")
 
@@ -149,15 +149,23 @@ def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_pat
         find_weights(folder)
 
 
-@pytest.mark.parametrize("source", ["random:x", "./nowhere", "lab/net.safetensors", "nowhere"])
-def test_a_name_that_is_nothing_is_an_error(source):
-    with pytest.raises(BackboneError, match="seed" if source == "random:x" else "no such file or folder"):
+@pytest.mark.parametrize("source", ["./nowhere", "lab/net.safetensors", "nowhere"])
+def test_weights_that_are_no_file_and_no_repository_are_refused(source):
+    with pytest.raises(BackboneError, match="no such file or folder"):
         find_weights(source)
 
 
-def test_an_empty_folder_and_a_broken_index_are_errors(tmp_path):
+def test_a_seed_that_is_no_number_is_refused():
+    with pytest.raises(BackboneError, match="seed"):
+        find_weights("random:x")
+
+
+def test_an_empty_folder_is_refused_with_the_file_that_it_lacks(tmp_path):
     with pytest.raises(BackboneError, match=r"model\.safetensors"):
         find_weights(tmp_path)
+
+
+def test_an_index_of_shards_in_other_folders_is_refused(tmp_path):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../../secret"}}))
     with pytest.raises(BackboneError, match="beside it"):
         find_weights(tmp_path)
@@ -180,19 +188,30 @@ def test_a_folder_of_another_network_is_refused(checkpoints):
         load_backbone("xclip", weights=str(checkpoints["vivit"]))
 
 
-@pytest.mark.parametrize("name", [".", "model.safetensors"])
-@pytest.mark.parametrize("equal", [True, False])
-def test_the_command_tells_other_weights_of_a_file_or_its_folder(checkpoints, name, equal):
+DIGEST_OF_OTHER_WEIGHTS = "0" * 64
+
+
+@pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
+def test_weights_verify_agrees_with_the_digest_in_capitals_too(checkpoints, name):
     digest = sha256(checkpoints["clip"] / "model.safetensors")
-    asked = digest.upper() if equal else "0" * 64
-    result = CliRunner().invoke(verify, [str(checkpoints["clip"] / name), "--sha256", asked, "--json"])
-    assert result.exit_code == (0 if equal else 3)
-    document = json.loads(result.stdout)
-    assert (document["equal"], document["sha256"]) == (equal, digest)
+    arguments = [str(checkpoints["clip"] / name), "--sha256", digest.upper(), "--json"]
+    result = CliRunner().invoke(verify, arguments)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["equal"] is True
+
+
+@pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
+def test_weights_verify_shows_the_digest_where_another_was_expected(checkpoints, name):
+    arguments = [str(checkpoints["clip"] / name), "--sha256", DIGEST_OF_OTHER_WEIGHTS, "--json"]
+    result = CliRunner().invoke(verify, arguments)
+    assert result.exit_code == 3
+    shown = json.loads(result.stdout)
+    assert shown["equal"] is False
+    assert shown["sha256"] == sha256(checkpoints["clip"] / "model.safetensors")
 
 
 @pytest.mark.parametrize(
-    ("stated", "licence"),
+    ("front_matter", "licence"),
     [
         ("license: mit", "MIT"),
         ("license: cc-by-nc-4.0", "CC-BY-NC-4.0"),
@@ -205,26 +224,31 @@ def test_the_command_tells_other_weights_of_a_file_or_its_folder(checkpoints, na
         ("license: 5", "NOASSERTION"),
     ],
 )
-def test_the_licence_is_what_the_card_beside_the_weights_states(checkpoints, tmp_path, stated, licence):
+def test_the_licence_of_weights_is_read_from_the_readme_beside_them(
+    checkpoints, tmp_path, front_matter, licence
+):
     folder = tmp_path / "net"
     shutil.copytree(checkpoints["clip"], folder)
-    (folder / "README.md").write_text(f"---\n{stated}\n---\n# A network\n", encoding="utf-8")
+    (folder / "README.md").write_text(f"---\n{front_matter}\n---\n# A network\n", encoding="utf-8")
     assert find_weights(folder).record()["licence"] == licence
 
 
-def test_features_under_a_wider_licence_than_the_weights_are_told(checkpoints, tmp_path, shared_data):
+@pytest.mark.parametrize(
+    ("licence", "n_warnings"),
+    [("CC0-1.0", 1), ("CC-BY-NC-4.0", 0)],
+    ids=["wider than that of the weights", "the same"],
+)
+def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
+    checkpoints, tmp_path, shared_data, licence, n_warnings
+):
     from obygaze_features import Clip, Manifest, extract
 
-    folder = tmp_path / "net"
-    shutil.copytree(checkpoints["clip"], folder)
+    folder = shutil.copytree(checkpoints["clip"], tmp_path / "net")
     (folder / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n", encoding="utf-8")
     clips = Manifest((Clip("a", "m", str(shared_data / "videos" / "test.avi"), 0.0, 1.0),), tmp_path)
-    said = {}
-    for licence in ("CC0-1.0", "CC-BY-NC-4.0"):
-        notes = []
-        backbone = load_backbone("clip", 1, weights=str(folder))
-        how = {"n_frames": 1, "workers": 1, "licence": licence, "note": notes.append}
-        store = extract(clips, tmp_path / licence, [backbone], **how)
-        assert store["clip"].provenance["licence"] == "CC-BY-NC-4.0"
-        said[licence] = [note for note in notes if "CC-BY-NC-4.0" in note]
-    assert [len(notes) for notes in said.values()] == [1, 0]
+    backbone = load_backbone("clip", 1, weights=str(folder))
+    notes = []
+    options = {"n_frames": 1, "workers": 1, "licence": licence, "note": notes.append}
+    store = extract(clips, tmp_path / "store", [backbone], **options)
+    assert store["clip"].provenance["licence"] == "CC-BY-NC-4.0"
+    assert len([note for note in notes if "CC-BY-NC-4.0" in note]) == n_warnings

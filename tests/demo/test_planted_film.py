@@ -50,21 +50,24 @@ def score(obygaze, folder, film, model, code):
     return Timeline.read(folder / "scored")
 
 
-def test_segments_lie_in_all_that_is_planted_and_at_most_one_elsewhere(demo_folder, obygaze, tmp_path):
-    draw_film(tmp_path / "planted.mkv", Look((0.93, 0.97, 0.95), 0.43, 3.5))
+def test_every_planted_stretch_has_a_segment_and_at_most_one_segment_lies_elsewhere(
+    demo_folder, obygaze, tmp_path
+):
+    look = Look((0.93, 0.97, 0.95), 0.43, 3.5)  # of no film that the model was trained on
+    draw_film(tmp_path / "planted.mkv", look)
     timeline = score(obygaze, tmp_path, "planted.mkv", demo_folder / "run" / "pcbm_lr.model", 0)
     segments = timeline.segments()
     segments = segments.loc[segments["reaches"] == 1, ["start_s", "end_s"]].to_numpy(dtype=np.float64)
-    # Seconds that each planted scene (row) and each segment (column) share.
+    # Seconds that each planted stretch (row) and each segment (column) share.
     last_starts = np.maximum(PLANTED[:, None, 0], segments[None, :, 0])
     first_ends = np.minimum(PLANTED[:, None, 1], segments[None, :, 1])
     shared_s = np.maximum(first_ends - last_starts, 0)
     lengths_s = segments[:, 1] - segments[:, 0]
     # Windows of 8 s end where scenes don't, so that a segment may leave its scene by a quarter.
-    is_inside = shared_s.max(axis=0) >= 0.75 * lengths_s
-    is_found = (shared_s[:, is_inside] > 0).any(axis=1)
-    assert is_found.all(), segments
-    assert (~is_inside).sum() <= 1, segments
+    segment_is_inside = shared_s.max(axis=0) >= 0.75 * lengths_s
+    stretch_is_found = (shared_s[:, segment_is_inside] > 0).any(axis=1)
+    assert stretch_is_found.all(), segments
+    assert (~segment_is_inside).sum() <= 1, segments
     planted_share = (PLANTED[:, 1] - PLANTED[:, 0]).sum() / (SCENE_S * N_SCENES)
     assert timeline.rate().value == pytest.approx(planted_share, abs=0.1)
 
@@ -79,7 +82,7 @@ def noise(n):
 def test_a_film_unlike_the_training_films_gets_no_probability_no_rate_and_exit_3(
     demo_folder, obygaze, tmp_path
 ):
-    """F0: before there was a reach, its logits were 700 to tens of thousands, 56 of 57 windows positive."""
+    """The model would give it logits of 700 and more, and call 56 of 57 windows positive."""
     write_video(tmp_path / "odd.mkv", noise(30 * RATE), RATE)
     timeline = score(obygaze, tmp_path, "odd.mkv", demo_folder / "run" / "pcbm_lr.model", 3)
     rows = timeline.rows()

@@ -28,7 +28,8 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.split()[:2]))
 def test_no_line_is_wider_than_the_terminal(demo_folder, command):
     code, output = in_terminal(command.split(), demo_folder.parent)
-    assert code == (3 if command.startswith("extract") else 0), output
+    some_clips_failed = 3
+    assert code == (some_clips_failed if command.startswith("extract") else 0), output
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", output))
     assert len(lines) > 1
     # A path of the machine that is longer than a line is one word, and stays whole.

@@ -28,8 +28,8 @@ from .toy_stores import CORPUS, LICENSED, commit_clips, features, group, respeci
 N = 20
 KINDS = (group(), group("wave", ("pooled", "frames")))
 DONE_CLIPS = sorted(clip for clip in (f"tt{i:04d}-é" for i in range(N)) if status_of(clip) in DONE)
-SILENT = (DONE_CLIPS[0], DONE_CLIPS[5], DONE_CLIPS[-1])
-ABSENT = {clip: {"wave": "no sound track"} for clip in SILENT}
+CLIPS_WITHOUT_SOUND = (DONE_CLIPS[0], DONE_CLIPS[5], DONE_CLIPS[-1])
+ABSENT = {clip: {"wave": "no sound track"} for clip in CLIPS_WITHOUT_SOUND}
 STATUS_ABSENT = 4  # as the group keeps it
 
 
@@ -80,7 +80,7 @@ def test_an_absence_that_makes_no_sense_is_refused(status, groups, absent):
 def test_an_absent_clip_lacks_features_in_that_group_alone(store):
     wave = store["wave"]
     toy = store["toy"]
-    silent_rows = [wave.clip_ids.index(clip) for clip in SILENT]
+    silent_rows = [wave.clip_ids.index(clip) for clip in CLIPS_WITHOUT_SOUND]
     assert store.attributes["spec_version"] == "1.2"
     assert wave.status[silent_rows].tolist() == [STATUS_ABSENT] * 3
     assert set(np.flatnonzero(toy.usable != wave.usable)) == set(silent_rows)
@@ -92,11 +92,11 @@ def test_arrays_of_a_group_are_nan_where_a_clip_is_absent_and_nowhere_else(store
     assert np.isfinite(wave.pooled()[wave.usable]).all()
     frames = np.concatenate([block for _, block in wave.blocks("frames")])
     assert (np.isnan(frames).all(axis=(1, 2)) == ~wave.usable).all()
-    silent_rows = [wave.clip_ids.index(clip) for clip in SILENT]
+    silent_rows = [wave.clip_ids.index(clip) for clip in CLIPS_WITHOUT_SOUND]
     assert (wave.frame_index[silent_rows] == -1).all()
 
 
-@pytest.mark.parametrize("clip", SILENT)
+@pytest.mark.parametrize("clip", CLIPS_WITHOUT_SOUND)
 def test_reading_an_absent_clip_is_refused_and_works_in_other_groups(store, clip):
     assert np.array_equal(store["toy"].read(clip, "pooled"), features(clip, KINDS[0]).arrays["pooled"])
     with pytest.raises(StoreError, match=f"{clip}"):
@@ -107,7 +107,7 @@ def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(pristine):
     rows = rows_of(pristine / TABLE)
     assert [name for name in rows[0] if name.startswith("absent:")] == ["absent:wave"]
     for row in rows:
-        silent = row["clip"] in SILENT
+        silent = row["clip"] in CLIPS_WITHOUT_SOUND
         assert row["absent:wave"] == ("no sound track" if silent else "")
         assert (row["sha256:wave/pooled"] == "") == (silent or row["status"] == "failed")
         assert (row["sha256:toy/pooled"] == "") == (row["status"] == "failed")
@@ -145,7 +145,7 @@ def change_row(path, **changes):
     header, *_ = table.read_text(encoding="utf-8").splitlines()
     arrays = [name.removeprefix("sha256:") for name in header.split(",") if name.startswith("sha256:")]
     clips = list(parse_clips_csv([table.read_bytes()], "here"))
-    (row,) = (row for row, clip in enumerate(clips) if clip.clip_id == SILENT[0])
+    (row,) = (row for row, clip in enumerate(clips) if clip.clip_id == CLIPS_WITHOUT_SOUND[0])
     if "digests" in changes:
         changes = {"digests": clips[row].digests | changes["digests"]}
     clips[row] = replace(clips[row], **changes)
@@ -155,7 +155,7 @@ def change_row(path, **changes):
 def change_value(path, array, value):
     """Write another value to the row of the first absent clip."""
     node = zarr.open_group(zarr.storage.LocalStore(path / FEATURES), mode="r+")["wave"][array]
-    row = open_store(path)["wave"].clip_ids.index(SILENT[0])
+    row = open_store(path)["wave"].clip_ids.index(CLIPS_WITHOUT_SOUND[0])
     node[row] = value
 
 
@@ -185,8 +185,11 @@ def test_a_forged_absence_is_found_and_the_file_blamed(path, blamed, forge):
 def test_diff_names_the_clips_that_are_absent_in_one_store(store, tmp_path):
     complete = open_store(sealed(tmp_path, N, KINDS))
     difference = diff(complete, store)
-    assert difference.clips == {"absent": SILENT}
-    assert any("absent" in line and SILENT[0] in line for line in describe_differences(difference, "a", "b"))
+    assert difference.clips == {"absent": CLIPS_WITHOUT_SOUND}
+    assert any(
+        "absent" in line and CLIPS_WITHOUT_SOUND[0] in line
+        for line in describe_differences(difference, "a", "b")
+    )
 
 
 def test_diff_compares_the_clips_that_both_stores_have(store, tmp_path):
@@ -203,13 +206,13 @@ def test_a_store_with_absent_clips_does_not_differ_from_itself(store):
 
 
 def test_exports_leave_out_the_clips_that_are_absent_in_the_exported_group(store, tmp_path):
-    n_silent = len(SILENT)
+    n_silent = len(CLIPS_WITHOUT_SOUND)
     n_written, n_left_out = export_hdf5(store, "wave", tmp_path / "wave.h5")
     assert n_written == len(DONE_CLIPS) - n_silent
     assert n_left_out == N - n_written
     assert export_anndata(store, "wave", tmp_path / "wave.h5ad")[0] == n_written
     with h5py.File(tmp_path / "wave.h5") as file:
-        assert not set(SILENT) & {node.attrs["clip"] for node in file.values()}
+        assert not set(CLIPS_WITHOUT_SOUND) & {node.attrs["clip"] for node in file.values()}
 
 
 def test_an_export_of_another_group_keeps_the_clips_that_are_absent_elsewhere(store, tmp_path):
@@ -218,7 +221,7 @@ def test_an_export_of_another_group_keeps_the_clips_that_are_absent_elsewhere(st
 
 def test_stores_that_differ_in_what_is_absent_are_not_merged(store, tmp_path):
     complete = open_store(sealed(tmp_path, N, KINDS))
-    with pytest.raises(StoreError, match=rf"{SILENT[0]}"):
+    with pytest.raises(StoreError, match=rf"{CLIPS_WITHOUT_SOUND[0]}"):
         merge([store, complete], tmp_path / "merged")
 
 

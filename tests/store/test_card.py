@@ -1,6 +1,7 @@
 """The card says in plain words what a store is, and catalogues can read it."""
 
 import json
+import re
 import sys
 from importlib.util import find_spec
 
@@ -8,7 +9,7 @@ import pytest
 
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.io import sha256_of
-from obygaze_features.store import open_store, staging_path
+from obygaze_features.store import open_store
 from tests.process import execute
 
 from .toy_stores import group, sealed
@@ -22,7 +23,7 @@ def front_matter(text):
     )
 
 
-def uncited(card):
+def without_citation(card):
     """The card without the lines to cite it by, which the store's own cannot have."""
     before, _, after = card.partition(b"\n## How to cite\n")
     return before + after[after.index(b"\nCheck it with") :]
@@ -46,17 +47,17 @@ def test_a_store_that_is_sealed_again_has_the_same_card(path, tmp_path, name):
     assert (sealed(tmp_path, 20) / name).read_bytes() == (path / name).read_bytes()
 
 
-def test_a_card_that_is_made_again_is_that_of_the_store_but_for_how_to_cite_it(path):
+def test_a_card_made_from_a_store_is_its_own_card_with_lines_on_how_to_cite_it(path):
     regenerated = card_files(open_store(path))
     assert regenerated["croissant.json"] == (path / "croissant.json").read_bytes()
-    assert uncited(regenerated["README.md"]) == (path / "README.md").read_bytes()
+    assert without_citation(regenerated["README.md"]) == (path / "README.md").read_bytes()
 
 
-def test_a_regenerated_card_says_how_to_cite_this_very_content(path):
+def test_a_card_made_from_a_store_says_how_to_cite_it_by_its_fingerprint(path):
     store = open_store(path)
     card = card_files(store)["README.md"].decode()
     cited = card.partition("## How to cite")[2]
-    assert cited.count(store.fingerprint) == 2
+    assert cited.count(store.fingerprint) == 2  # in the sentence and in BibTeX
     assert f"    @misc{{{path.name}," in cited.splitlines()
     assert store.attributes["citation"] in cited
     assert "Toy films (Version 1.0.0" in cited
@@ -94,9 +95,9 @@ def test_mlcroissant_accepts_it(path):
     assert "not standard" not in process.stderr
 
 
-def test_untrained_and_imported_features_say_so_first(tmp_path):
+def test_the_card_marks_groups_of_untrained_networks_and_imported_ones(tmp_path):
     kinds = [group("a", untrained=True), group("b", imported=True)]
-    text = (sealed(tmp_path, 2, kinds) / "README.md").read_text(encoding="utf-8")
-    assert "UNTRAINED" in text.split("## b")[0]
-    assert "IMPORTED" in text.split("## b")[1]
-    assert staging_path(tmp_path / "toy").is_dir()
+    card = (sealed(tmp_path, 2, kinds) / "README.md").read_text(encoding="utf-8")
+    _, of_a, of_b = re.split("^## [ab]$", card, flags=re.MULTILINE)
+    assert "UNTRAINED" in of_a
+    assert "IMPORTED" in of_b

@@ -1,6 +1,7 @@
 """Processes at once and full disks: nothing that was said to be done is lost, and no byte changes."""
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from .toy_stores import (
 TOY = group()
 
 
-SHARDS = """
+FOUR_PROCESSES = """
 import importlib.util, os, sys
 os.fsync = lambda _descriptor: None  # nothing waits for the disk
 spec = importlib.util.spec_from_file_location("toy_stores", sys.argv[1])
@@ -46,17 +47,26 @@ print([os.waitpid(child, 0)[1] for child in children])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_four_processes_that_start_at_once_share_one_job_without_a_coordinator(tmp_path, kind):
+def test_four_processes_that_start_at_once_make_the_store_of_one(tmp_path, kind):
     path = staging_path(tmp_path / "shared" / "toy")
-    process = python("-c", SHARDS, Path(__file__).with_name("toy_stores.py"), path, kind)
-    assert process.stdout == "[0, 0, 0, 0]\n"
+    process = python("-c", FOUR_PROCESSES, Path(__file__).with_name("toy_stores.py"), path, kind)
+    exit_codes = json.loads(process.stdout)
+    assert exit_codes == [0] * 4
     assert sorted(node.name for node in path.parent.iterdir()) == ["toy.staging"]
     sealed_together = seal(path, tmp_path / "shared" / "toy", **LICENSED)
     assert tree(sealed_together) == tree(sealed(tmp_path / "alone", 60, [KINDS[kind]()]))
 
 
-class Failing:
-    """A system call that fails from call number `after` on; before a write fails, one is torn."""
+class FailingCall:
+    """A system call that fails with an error from call number `after` on; the first write to fail is torn.
+
+    Parameters
+    ----------
+    call
+        The real call, such as `os.write`.
+    number
+        Of the error.
+    """
 
     def __init__(self, call, after, number):
         self.call = call
@@ -76,10 +86,15 @@ class Failing:
         return self.call(descriptor, *data)
 
 
+WRITES = (*range(1, 12), 30, 40)
+"""Numbers of writes: every one of the first piece, and two of later ones."""
+FSYNCS = range(1, 9)
+"""All of a run."""
+
+
 @pytest.mark.parametrize(
     ("call", "number", "after"),
-    [("write", errno.ENOSPC, after) for after in (*range(1, 12), 30, 40)]
-    + [("fsync", errno.EIO, after) for after in range(1, 9)],
+    [("write", errno.ENOSPC, after) for after in WRITES] + [("fsync", errno.EIO, after) for after in FSYNCS],
 )
 def test_clips_committed_before_a_disk_fails_are_kept_and_the_others_are_done_again(
     tmp_path, monkeypatch, toy, reference, call, number, after
@@ -88,7 +103,7 @@ def test_clips_committed_before_a_disk_fails_are_kept_and_the_others_are_done_ag
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     committed = stage.missing()[::2]
     commit_clips(stage, committed)
-    failing = Failing(getattr(os, call), after, number)
+    failing = FailingCall(getattr(os, call), after, number)
     with monkeypatch.context() as patch:
         patch.setattr(os, call, failing)
         with pytest.raises(OSError, match=os.strerror(number)) as caught:
@@ -127,7 +142,7 @@ def test_a_writer_whose_disk_is_full_keeps_the_clips_before_and_takes_no_more(tm
 
 
 def test_a_disk_that_fills_while_a_stage_is_made_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "write", Failing(os.write, 1, errno.ENOSPC))
+    monkeypatch.setattr(os, "write", FailingCall(os.write, 1, errno.ENOSPC))
     with pytest.raises(OSError, match="No space left"):
         Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
     assert list(tmp_path.iterdir()) == []

@@ -72,8 +72,9 @@ def test_the_store_of_format_1_2_reads_as_it_was_written():
     store = open_store(FROZEN / "format-1.2")
     absent = {clip.clip_id: clip.absent for clip in store.clips if clip.absent}
     assert absent == {"b": {"wave": "the sound track is damaged"}, "d": {"wave": "no sound track"}}
-    assert store["toy"].status.tolist() == [1, 2, 3, 1, 0]
-    assert store["wave"].status.tolist() == [1, 4, 3, 4, 0]
+    missing, ok, partial, failed, absent_here = range(5)
+    assert store["toy"].status.tolist() == [ok, partial, failed, ok, missing]
+    assert store["wave"].status.tolist() == [ok, absent_here, failed, absent_here, missing]
     for clip, kind in (("a", "toy"), ("b", "toy"), ("d", "toy"), ("a", "wave")):
         arrays = ("pooled", "frames") if kind == "wave" else ("pooled", "frames", "tokens")
         for array, values in features(clip, group(kind, arrays)).arrays.items():
@@ -117,7 +118,7 @@ def test_a_clip_without_pictures_in_a_part_seals_today_as_the_frozen_store(tmp_p
     assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / "format-1.4-1.0.0")
 
 
-def kinds_of(kind):
+def frozen_groups(kind):
     """The groups of the frozen stores of format 1.2 and 1.3: of `group` and of `ragged`."""
     return [kind(), kind("wave", ("pooled", "frames"))]
 
@@ -127,7 +128,7 @@ def stage_frozen_clips(path, kind):
 
     This made frozen/layout-3.staging on a node called `frozen`, and frozen/layout-4.staging.
     """
-    kinds = kinds_of(kind)
+    kinds = frozen_groups(kind)
     stage = Stage.open(path, [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", *"dcba")], kinds, CORPUS)
     absent = {"b": {"wave": "the sound track is damaged"}, "d": {"wave": "no sound track"}}
     commit_clips(stage, ["c", "a"], {"a": "ok", "c": "failed"}.get)
@@ -141,11 +142,11 @@ def content(root):
     return {name: octets for name, octets in tree(root).items() if name not in by_version}
 
 
-LATEST = [("1.2", 3, group), ("1.3", 4, ragged)]
-"""Versions of the format whose stores are still written, the layouts of their stages, and their groups."""
+WRITTEN_TODAY = [("1.2", 3, group), ("1.3", 4, ragged)]
+"""Versions of the format of stores, each with the layout of its stage and what makes its groups."""
 
 
-@pytest.mark.parametrize(("version", "layout", "kind"), LATEST)
+@pytest.mark.parametrize(("version", "layout", "kind"), WRITTEN_TODAY)
 def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, kind):
     staged = stage_frozen_clips(tmp_path / "toy.staging", kind)
     assert json.loads((staged.path / "stage.json").read_bytes())["layout"] == layout
@@ -153,16 +154,16 @@ def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, 
     assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / f"format-{version}-1.0.0")
 
 
-@pytest.mark.parametrize(("version", "layout", "kind"), LATEST)
+@pytest.mark.parametrize(("version", "layout", "kind"), WRITTEN_TODAY)
 def test_the_stage_of_each_layout_resumes_and_seals_as_the_store_beside_it(tmp_path, version, layout, kind):
     path = shutil.copytree(FROZEN / f"layout-{layout}.staging", tmp_path / "toy.staging")
     stage = read_stage(path)
     assert stage.missing() == ["ä"]
-    assert Stage.open(path, stage.clips, kinds_of(kind), stage.corpus).missing() == ["ä"]
+    assert Stage.open(path, stage.clips, frozen_groups(kind), stage.corpus).missing() == ["ä"]
     assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / f"format-{version}-1.0.0")
 
 
-def test_a_stage_of_layout_2_is_refused_in_one_line_that_says_what_to_do():
+def test_a_stage_of_layout_2_is_refused_in_one_line():
     with pytest.raises(StoreError, match=r"layout-2.staging") as caught:
         read_stage(FROZEN / "layout-2.staging")
     assert "\n" not in str(caught.value)

@@ -14,12 +14,12 @@ from tests.process import execute
 
 from .toy_stores import group, ragged, sealed
 
-QUICKLY = settings(
+FEW_EXAMPLES = settings(
     max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-PIECES = [
+HARMFUL_BYTES = [
     b"\x00",
     b"\xff",
     b"\n",
@@ -34,12 +34,14 @@ PIECES = [
     b"[" * 2000,
     b"null",
 ]
-EDITS = st.lists(
-    st.tuples(st.floats(0, 1), st.integers(0, 12), st.one_of(st.sampled_from(PIECES), st.binary(max_size=8))),
+EDITS_OF_BYTES = st.lists(
+    st.tuples(
+        st.floats(0, 1), st.integers(0, 12), st.one_of(st.sampled_from(HARMFUL_BYTES), st.binary(max_size=8))
+    ),
     min_size=1,
     max_size=4,
 )
-ODD = st.one_of(
+ODD_VALUES = st.one_of(
     st.none(),
     st.booleans(),
     st.sampled_from([-1, 0, 2**40, 10**400, 1.5]),
@@ -48,7 +50,8 @@ ODD = st.one_of(
 )
 
 
-def edited(data, edits):
+def with_edits(data, edits):
+    """Change bytes: at a place, as a share of the whole, some are removed and others put in."""
     for place, gone, new in edits:
         at = int(place * len(data))
         data = data[:at] + new + data[at + gone :]
@@ -56,7 +59,7 @@ def edited(data, edits):
 
 
 def with_value(document, steps, value):
-    """The document with one value replaced, found by walking down."""
+    """Replace one value of a document, found by going down by a step in each list or dict."""
     node = document
     for step in steps:
         if not (isinstance(node, dict | list) and node):
@@ -68,7 +71,8 @@ def with_value(document, steps, value):
     return document
 
 
-def read_all(path):
+def assert_refused_in_one_line_and_found_by_verify(path):
+    """Read all arrays, which may go well or end in an error of one line; verify must find the damage."""
     try:
         store = open_store(path)
         for name in store:
@@ -113,7 +117,7 @@ def changed_files():
 
 
 ZARR = "data/features.zarr"
-METADATA = ["", "/toy", "/toy/pooled", "/toy/clip", "/theirs/frames", "/theirs/row_size"]
+NODES_OF_ZARR = ["", "/toy", "/toy/pooled", "/toy/clip", "/theirs/frames", "/theirs/row_size"]
 FILES = [
     *(
         f"{ZARR}/{name}"
@@ -126,35 +130,39 @@ FILES = [
 @pytest.mark.long
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("file", FILES)
-@QUICKLY
-@given(edits=EDITS)
-def test_a_damaged_file_of_a_store_is_found_and_does_no_harm(store, changed_files, file, edits):
+@FEW_EXAMPLES
+@given(edits=EDITS_OF_BYTES)
+def test_a_damaged_file_of_a_store_is_refused_in_one_line_and_found_by_verify(
+    store, changed_files, file, edits
+):
     good = changed_files.original(store / file)
-    damaged = edited(good, edits)
+    damaged = with_edits(good, edits)
     assume(damaged != good)
     changed_files.write(store / file, damaged)
-    read_all(store)
+    assert_refused_in_one_line_and_found_by_verify(store)
 
 
 @pytest.mark.long
 @pytest.mark.hypothesis
-@pytest.mark.parametrize("node", METADATA)
-@QUICKLY
-@given(steps=st.lists(st.integers(0, 20), min_size=1, max_size=7), value=ODD)
-def test_hostile_values_in_metadata_are_found_and_do_no_harm(store, changed_files, node, steps, value):
+@pytest.mark.parametrize("node", NODES_OF_ZARR)
+@FEW_EXAMPLES
+@given(steps=st.lists(st.integers(0, 20), min_size=1, max_size=7), value=ODD_VALUES)
+def test_hostile_values_in_metadata_are_refused_in_one_line_and_found_by_verify(
+    store, changed_files, node, steps, value
+):
     path = store / f"{ZARR}{node}/zarr.json"
     document = json.loads(changed_files.original(path))
     changed_files.write(path, json.dumps(with_value(document, steps, value)).encode())
-    read_all(store)
+    assert_refused_in_one_line_and_found_by_verify(store)
 
 
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("file", ["plan.jsonl", "journal/*.jsonl", "stage.json"])
-@QUICKLY
-@given(edits=EDITS)
+@FEW_EXAMPLES
+@given(edits=EDITS_OF_BYTES)
 def test_a_damaged_file_of_a_stage_reads_or_is_refused_in_one_line(store, changed_files, file, edits):
     (path,) = store.with_name("toy.staging").glob(file)
-    changed_files.write(path, edited(changed_files.original(path), edits))
+    changed_files.write(path, with_edits(changed_files.original(path), edits))
     try:
         stage = read_stage(store.with_name("toy.staging"))
         stage.missing()
@@ -165,10 +173,10 @@ def test_a_damaged_file_of_a_stage_reads_or_is_refused_in_one_line(store, change
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_hostile_files_do_no_harm():
+def test_hostile_files_of_every_kind_end_in_no_finding():
     """Only here are manifests, npy, HDF5, zips, models and names fuzzed as whole files, by every reader."""
     fuzz = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
-    # So many, and not for so long: a fast machine must not try what no other one has tried.
+    # A number of inputs, not a time: otherwise a fast machine would try inputs that no other one has tried.
     command = [sys.executable, str(fuzz), "manifest", "npy", "hdf5", "zip", "model", "names"]
     process = execute(*command, "--inputs", "120", code=None)
     assert process.stdout.count(" 0 findings") == 6, process.stdout + process.stderr

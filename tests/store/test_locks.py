@@ -30,7 +30,7 @@ def listing(folder):
     return sorted(Path(root, name) for root, folders, files in os.walk(folder) for name in folders + files)
 
 
-WORKS = {
+WORKS_THAT_LOCK = {
     "extract": lambda _, new: seal_arrays(new / "deep" / "films", CLIPS, ARRAYS),
     "resume": lambda sealed, _: read_stage(sealed.parent / "films.staging").writer(),
     "seal": lambda sealed, new: seal(sealed.parent / "films.staging", new / "s", licence="CC0-1.0"),
@@ -38,9 +38,11 @@ WORKS = {
 }
 
 
-@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("work", WORKS_THAT_LOCK)
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
-def test_without_locks_nothing_is_begun_and_the_remedy_is_named(sealed, tmp_path, monkeypatch, work, number):
+def test_on_a_file_system_without_locks_nothing_is_written_and_the_folder_is_named(
+    sealed, tmp_path, monkeypatch, work, number
+):
     new = tmp_path / "new"
     new.mkdir()
     before = listing(tmp_path)
@@ -50,18 +52,18 @@ def test_without_locks_nothing_is_begun_and_the_remedy_is_named(sealed, tmp_path
 
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.raises(StoreError) as error:
-        WORKS[work](sealed, new)
+        WORKS_THAT_LOCK[work](sealed, new)
     assert str(tmp_path) in str(error.value)
     assert "\n" not in str(error.value)
     assert listing(tmp_path) == before
 
 
-def test_on_windows_what_is_no_lock_of_another_is_not_waited_for(tmp_path, monkeypatch):
+def test_on_windows_an_error_other_than_a_lock_that_is_held_is_raised_at_once(tmp_path, monkeypatch):
     def locking(*_):
         raise OSError(errno.EINVAL, "Invalid argument")
 
     def sleep(_):
-        pytest.fail("waits for ever")
+        pytest.fail("it waits, as for a lock that is held")
 
     monkeypatch.setattr(locks, "sys", SimpleNamespace(platform="win32"))
     monkeypatch.setattr(locks.time, "sleep", sleep)

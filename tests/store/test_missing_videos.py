@@ -91,18 +91,18 @@ def test_a_machine_without_videos_that_another_has_found_fails_no_clip(nodes, co
 
 
 def test_clips_failed_for_videos_that_another_machine_finds_later_are_done_again(nodes, corpus):
-    """Machine n2 does not see the folder tt1, whose clips are its share; n1 begins while n2 runs."""
+    """Machine n2 does not see the folder tt1, whose clips are its share; n1, which does, runs meanwhile."""
     hide(corpus)
     blind = nodes("n2")
 
-    def begin_on_n1() -> None:
+    def run_n1() -> None:
         show(corpus)
         nodes("n1").run((0, 2))
         hide(corpus)
-        blind.monkeypatch.setenv("SLURMD_NODENAME", "n2")
+        blind.monkeypatch.setenv("SLURMD_NODENAME", "n2")  # both run in this process
 
     with pytest.raises(StoreError):
-        blind.run((1, 2), during=begin_on_n1)
+        blind.run((1, 2), during=run_n1)
     assert blind.done == SECOND
     show(corpus)
     seeing = nodes("n2")

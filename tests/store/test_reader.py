@@ -47,7 +47,7 @@ def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
         assert np.array_equal(pooled[row], features(group.clip_ids[row], TOY).arrays["pooled"])
 
 
-def whole(group, array):
+def whole_array(group, array):
     return {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]()
 
 
@@ -56,20 +56,22 @@ def test_blocks_of_an_array_join_to_the_whole(shelf, array, block_rows):
     group = open_store(shelf / "toy")["toy"]
     blocks = list(group.blocks(array))
     assert [start for start, _ in blocks] == list(range(0, 150, block_rows))
-    assert np.array_equal(np.concatenate([block for _, block in blocks]), whole(group, array), equal_nan=True)
+    assert np.array_equal(
+        np.concatenate([block for _, block in blocks]), whole_array(group, array), equal_nan=True
+    )
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
 def test_clips_that_are_read_alone_are_rows_of_the_whole_array(shelf, array):
     group = open_store(shelf / "toy")["toy"]
-    every_row = whole(group, array)
+    every_row = whole_array(group, array)
     for row in np.flatnonzero(group.usable)[::17]:
         assert np.array_equal(group.read(group.clip_ids[row], array), every_row[row])
     assert group.shape(array) == every_row.shape
     assert group.dtype(array) == every_row.dtype
 
 
-def test_a_clip_without_features_is_never_handed_out(shelf):
+def test_reading_a_clip_that_failed_or_that_is_unknown_is_refused(shelf):
     group = open_store(shelf / "toy")["toy"]
     with pytest.raises(StoreError, match="clip tt0003-é is failed"):
         group.read("tt0003-é", "pooled")
@@ -92,7 +94,7 @@ def test_an_attribute_that_the_reader_does_not_know_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("version", ["1.5", "1.10", "2.0", "10.3"])
-def test_a_store_of_a_newer_format_is_refused_with_both_versions(tmp_path, version):
+def test_a_store_of_a_newer_format_is_refused_with_its_version(tmp_path, version):
     path = sealed(tmp_path, 8)
     respecify(path, spec_version=version)
     with pytest.raises(StoreError, match=rf"{version}.*{version}"):
@@ -140,7 +142,7 @@ def test_reading_a_store_without_one_of_its_files_is_an_error_and_gives_no_nan(t
         read_all(path)
 
 
-def test_a_table_of_clips_that_goes_away_while_the_store_is_open_is_missed(tmp_path):
+def test_reading_clips_of_an_open_store_whose_table_was_removed_is_an_error(tmp_path):
     path = sealed(tmp_path, 72)
     opened = open_store(path)
     (path / "data/clips.csv").unlink()

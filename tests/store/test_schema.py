@@ -29,8 +29,8 @@ from .toy_stores import CORPUS, PlannedClip, group, provenance, ragged, sealed, 
 DOCS = Path(__file__).parents[2] / "docs"
 FROZEN = Path(__file__).parent / "frozen"
 SCHEMA = json.loads((DOCS / "store-format.schema.json").read_text(encoding="utf-8"))
-DOCUMENT = (DOCS / "store-format.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```json (\w+)\n(.*?)\n```", DOCUMENT, flags=re.DOTALL)
+PAGE = (DOCS / "store-format.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```json (\w+)\n(.*?)\n```", PAGE, flags=re.DOTALL)
 
 
 def check(kind, document):
@@ -95,13 +95,14 @@ def test_a_store_that_is_imported_today_obeys_the_schema(tmp_path):
     )
 
 
-FILLED = {"storage": {"pooled": "float32"}, "source": CORPUS}
-WHOLE = {**provenance(), **FILLED}
-FIELDS = [(name,) for name in WHOLE if name not in FILLED] + [
-    (name, inner) for name in ("hub", "preset", "sampling", "decoder", "compute") for inner in WHOLE[name]
-]
-LEFT_OUT = object()
-ODD = (
+FIELDS_OF_SEALING = {"storage": {"pooled": "float32"}, "source": CORPUS}
+VALID_PROVENANCE = {**provenance(), **FIELDS_OF_SEALING}
+FIELDS = [(name,) for name in VALID_PROVENANCE if name not in FIELDS_OF_SEALING]
+for section in ("hub", "preset", "sampling", "decoder", "compute"):
+    FIELDS += [(section, name) for name in VALID_PROVENANCE[section]]
+REMOVED = object()
+"""Stands for a field that is not there."""
+ODD_VALUES = (
     None,
     "",
     " ",
@@ -123,6 +124,18 @@ ODD = (
 )
 
 
+def with_field(provenance, field, value):
+    """Copy a provenance with another value of a field, or of a field in a section."""
+    changed = copy.deepcopy(provenance)
+    section = changed if len(field) == 1 else changed[field[0]]
+    name = field[-1]
+    if value is REMOVED:
+        del section[name]
+    else:
+        section[name] = value
+    return changed
+
+
 def is_accepted_by_code(document):
     try:
         validate_provenance(document, sealed=True)
@@ -134,14 +147,10 @@ def is_accepted_by_code(document):
 @pytest.mark.parametrize("imported", [False, True])
 def test_the_schema_and_the_code_agree_on_every_field_of_a_provenance(imported):
     schema = jsonschema.Draft202012Validator({"$ref": "#/$defs/provenance", "$defs": SCHEMA["$defs"]})
+    valid = VALID_PROVENANCE | ({"imported": True} if imported else {})
     n_accepted = 0
-    for field, value in itertools.product(FIELDS, (*ODD, LEFT_OUT)):
-        document = copy.deepcopy(WHOLE | ({"imported": True} if imported else {}))
-        holder = document if len(field) == 1 else document[field[0]]
-        if value is LEFT_OUT:
-            del holder[field[-1]]
-        else:
-            holder[field[-1]] = value
+    for field, value in itertools.product(FIELDS, (*ODD_VALUES, REMOVED)):
+        document = with_field(valid, field, value)
         accepted = is_accepted_by_code(document)
         n_accepted += accepted
         assert schema.is_valid(document) == accepted, (field, value)
@@ -149,25 +158,25 @@ def test_the_schema_and_the_code_agree_on_every_field_of_a_provenance(imported):
 
 
 def blocks_of(kind):
-    """The JSON blocks of one kind in the document."""
+    """The JSON blocks of one kind in docs/store-format.md."""
     return [text for found, text in BLOCKS if found == kind]
 
 
 @pytest.mark.parametrize(("kind", "text"), BLOCKS, ids=[kind for kind, _ in BLOCKS])
-def test_every_json_block_of_the_document_obeys_the_schema(kind, text):
+def test_every_json_block_in_store_format_obeys_the_schema(kind, text):
     check(kind, json.loads(text))
     assert kind in {"array", "attributes", "provenance", "journal"}  # each has a test below
 
 
 @pytest.mark.parametrize("text", blocks_of("array"))
-def test_the_array_in_the_document_is_the_one_that_is_written(text):
+def test_the_array_in_store_format_is_the_one_that_is_written(text):
     document = json.loads(text)
     layout = array_layout("frames", tuple(document["shape"]), document["data_type"], ARRAYS["frames"].dims)
     assert document == without_empty_fields(layout)
 
 
 @pytest.mark.parametrize("text", blocks_of("attributes"))
-def test_the_attributes_in_the_document_are_read_by_the_code(text, tmp_path):
+def test_the_attributes_in_store_format_are_read_by_the_code(text, tmp_path):
     document = json.loads(text)
     node = tmp_path / "data/features.zarr"
     node.mkdir(parents=True)
@@ -178,22 +187,24 @@ def test_the_attributes_in_the_document_are_read_by_the_code(text, tmp_path):
 
 
 @pytest.mark.parametrize("text", blocks_of("provenance"))
-def test_the_provenance_in_the_document_is_valid(text):
+def test_the_provenance_in_store_format_is_valid(text):
     assert validate_provenance(json.loads(text), sealed=True) == json.loads(text)
 
 
 @pytest.mark.parametrize("text", blocks_of("journal"))
-def test_the_journal_in_the_document_is_read_by_the_code(text, tmp_path):
+def test_the_journal_in_store_format_is_read_by_the_code(text, tmp_path):
     (tmp_path / "0001.jsonl").write_text(f"{text}\n", encoding="utf-8")
-    n_arrays = max(len(row.get("sha256", "")) for row in json.loads(text)["entry"]["rows"]) // SHA256_HEX
+    rows = json.loads(text)["entry"]["rows"]
+    digests_of_arrays = max((row.get("sha256", "") for row in rows), key=len)  # one behind the other
+    n_arrays = len(digests_of_arrays) // SHA256_HEX
     (line,), damage = read_journals(tmp_path, n_arrays)
     assert line.rows
     assert damage == []
 
 
-def test_the_table_of_arrays_in_the_document_is_that_of_the_code():
+def test_the_table_of_arrays_in_store_format_is_that_of_the_code():
     rows = re.findall(
-        r"^\| `(\w+)` \| ([\w, ]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", DOCUMENT, flags=re.MULTILINE
+        r"^\| `(\w+)` \| ([\w, ]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGE, flags=re.MULTILINE
     )
     assert [name for name, *_ in rows] == list(ARRAYS)
     for name, dimensions, types, chunk, fill in rows:

@@ -53,22 +53,25 @@ def test_the_same_clips_give_the_same_bytes_under_another_name(tmp_path, toy, re
 def test_no_order_of_work_and_no_sharing_of_it_among_writers_changes_a_byte(
     tmp_path_factory, toy, reference, data
 ):
+    """Three writers share the clips, each commits its own in two parts, and some announce them before."""
     folder = tmp_path_factory.mktemp("order")
     clips = data.draw(st.permutations(plan(20)))
     stage = Stage.open(staging_path(folder / "toy"), clips, [toy], CORPUS)
-    todo = data.draw(st.permutations([clip.clip_id for clip in clips]))
-    hands = data.draw(st.lists(st.integers(0, 2), min_size=20, max_size=20))
-    for hand in range(3):
-        mine = [clip for clip, owner in zip(todo, hands, strict=True) if owner == hand]
-        with stage.writer(mine if data.draw(st.booleans()) else None) as writer:
-            cut = data.draw(st.integers(0, len(mine)))
-            for part in (mine[:cut], mine[cut:]):
+    order_of_work = data.draw(st.permutations([clip.clip_id for clip in clips]))
+    writer_of_clip = data.draw(st.lists(st.integers(0, 2), min_size=20, max_size=20))
+    for number in range(3):
+        own = [clip for clip, writer in zip(order_of_work, writer_of_clip, strict=True) if writer == number]
+        announces_them = data.draw(st.booleans())
+        with stage.writer(own if announces_them else None) as writer:
+            n_of_first_part = data.draw(st.integers(0, len(own)))
+            for part in (own[:n_of_first_part], own[n_of_first_part:]):
                 writer.commit([result(clip, [toy], status_of(clip)) for clip in part])
     path = seal(None, folder / "toy", workers=data.draw(st.integers(1, 3)), **LICENSED)
     assert tree(path) == reference
 
 
 SEALED_KINDS = [TOY, group("alone", ["pooled"]), ragged("theirs"), ragged("times", ["pooled"])]
+"""Groups with and without frames: `group` has as many of each clip, `ragged` any number."""
 STATUS_OF_CODE = ("missing", "ok", "partial", "failed")
 
 
@@ -122,24 +125,34 @@ def is_empty(values):
     return (values == -1).all() if values.dtype.kind == "i" else np.isnan(values).all()
 
 
-def test_frames_of_any_number_open_in_xarray_with_the_clip_of_each(tmp_path):
+@pytest.fixture(scope="module")
+def ragged_store(tmp_path_factory):
+    """A store of 20 clips, each with its own number of frames."""
+    return sealed(tmp_path_factory.mktemp("ragged"), groups=[RAGGED])
+
+
+def test_xarray_opens_ragged_frames_in_one_dimension_with_the_number_of_each_clip(ragged_store):
     import xarray
 
-    path = sealed(tmp_path, groups=[RAGGED])
-    group = open_store(path)["toy"]
-    flat = xarray.open_zarr(path / "data/features.zarr", group="toy", consolidated=True)
-    ours = group.to_xarray()
+    group = open_store(ragged_store)["toy"]
+    data = xarray.open_zarr(ragged_store / "data/features.zarr", group="toy", consolidated=True)
     try:
-        assert flat.frames.dims == ours.frames.dims == ("row", "feature")
-        assert np.array_equal(flat.frames.values, group.frames())
-        assert np.array_equal(flat.row_size.values, group.row_size)
+        assert data.frames.dims == ("row", "feature")
+        assert np.array_equal(data.frames.values, group.frames())
+        assert np.array_equal(data.row_size.values, group.row_size)
     finally:
-        flat.close()
-    assert ours.row_size.attrs == {"sample_dimension": "row"}
-    one = ours.frames[(ours.row_clip == "tt0001-é").values]
-    assert np.array_equal(one.values, features("tt0001-é", RAGGED).arrays["frames"])
-    assert np.array_equal(ours.frames[3:9].values, group.frames()[3:9])
-    assert ours.groupby("row_clip").mean().sizes["row_clip"] == group.usable.sum()
+        data.close()
+
+
+def test_to_xarray_of_a_ragged_group_says_of_each_frame_whose_it_is(ragged_store):
+    group = open_store(ragged_store)["toy"]
+    data = group.to_xarray()
+    assert data.frames.dims == ("row", "feature")
+    assert data.row_size.attrs == {"sample_dimension": "row"}
+    of_one_clip = data.frames[(data.row_clip == "tt0001-é").values]
+    assert np.array_equal(of_one_clip.values, features("tt0001-é", RAGGED).arrays["frames"])
+    assert np.array_equal(data.frames[3:9].values, group.frames()[3:9])
+    assert data.groupby("row_clip").mean().sizes["row_clip"] == group.usable.sum()
 
 
 def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
@@ -163,8 +176,9 @@ def test_consolidated_metadata_name_all_that_the_folders_hold(tmp_path):
         listed = zarr.open_group(path, path=below, mode="r", use_consolidated=True)
         opened = zarr.open_group(path, path=below, mode="r", use_consolidated=False)
         assert listed.attrs.asdict() == opened.attrs.asdict()
-        nodes = dict(listed.members(None))
-        assert set(nodes) == set(dict(opened.members(None)))
+        all_depths = None
+        nodes = dict(listed.members(all_depths))
+        assert set(nodes) == set(dict(opened.members(all_depths)))
         assert {"clip", "status", "pooled"} <= {name.rpartition("/")[2] for name in nodes}
         for name, node in nodes.items():
             if isinstance(node, zarr.Array):
@@ -186,15 +200,18 @@ def test_python_without_assertions_seals_the_same_and_finds_it_whole(tmp_path):
     ids=["tokens", "pooled", "ragged", "ragged frames"],
 )
 def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
+    """Of three pieces, the first is whole, the second is empty, and the third has one clip."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(40), [kind], CORPUS)
-    commit_clips(stage, stage.missing((0, 2))[:17])  # one piece, one clip of another, and none of the second
+    ids = stage.missing()
+    commit_clips(stage, [*ids[:16], ids[32]])
+    n_missing = 40 - 17
     with pytest.raises(StoreError, match="tt0016-é"):
         seal(None, tmp_path / "toy", licence="MIT")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
     path = seal(None, tmp_path / "toy", licence="MIT", allow_missing=True)
-    assert [clip.status for clip in open_store(path).clips].count("missing") == 23
+    assert [clip.status for clip in open_store(path).clips].count("missing") == n_missing
     assert verify(path, "full").ok
-    assert "23 missing" in (path / "README.md").read_text(encoding="utf-8")
+    assert f"{n_missing} missing" in (path / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_sealed_store_is_never_overwritten(tmp_path):
@@ -207,7 +224,7 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("arguments", "message"),
     [
         ({"licence": "mine, all mine"}, "licence"),
         ({"version": "v1"}, "'v1'"),
@@ -215,68 +232,93 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
         ({"citation": "a\nb"}, "citation"),
     ],
 )
-def test_bad_arguments_leave_nothing_behind(tmp_path, how, message):
+def test_bad_arguments_leave_nothing_behind(tmp_path, arguments, message):
     staged(tmp_path)
     with pytest.raises(StoreError, match=message):
-        seal(None, tmp_path / "toy", **{"licence": "MIT", **how})
+        seal(None, tmp_path / "toy", **{"licence": "MIT", **arguments})
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
 
-HARMS = {
-    "flip": lambda row, _: bytes([row[0] ^ 4]) + row[1:],
-    "zeros": lambda row, _: bytes(len(row)),  # what a power cut leaves of a file that grew
-    "swap": lambda _, after: after,
-}
+def flip_a_bit(content, _content_of_next):
+    return bytes([content[0] ^ 4]) + content[1:]
 
 
-@pytest.mark.parametrize("allowed", [False, True])
-@pytest.mark.parametrize(
-    ("what", "harm"), [("rows", "flip"), ("rows", "swap"), ("toy.tokens", "flip"), ("toy.tokens", "zeros")]
-)
-def test_a_row_that_changed_after_its_commit_is_refused_and_only_its_clip_done_again(
-    tmp_path, what, harm, allowed, toy, reference
+def fill_with_zeros(content, _content_of_next):
+    """Give what a power cut leaves of a file that grew."""
+    return bytes(len(content))
+
+
+def take_those_of_the_next_clip(_content, content_of_next):
+    return content_of_next
+
+
+def change_second_clip(file, n_bytes, harm):
+    """Change the bytes of the second clip in the file of a piece, where each clip has as many."""
+    data = file.read_bytes()
+    first, second, third = (data[n_bytes * k : n_bytes * (k + 1)] for k in range(3))
+    file.write_bytes(first + harm(second, third) + data[2 * n_bytes :])
+    assert len(file.read_bytes()) == len(data)
+
+
+def assert_second_clip_is_refused_and_can_be_done_again(stage, store, reference, **options):
+    clip = stage.clips[1].clip_id
+    with pytest.raises(StoreError, match=f"{clip}"):
+        seal(None, store, **options, **LICENSED)
+    assert [path.name for path in store.parent.iterdir()] == ["toy.staging"]
+    assert stage.missing() == [clip]
+    commit_clips(stage, [clip])
+    assert tree(seal(None, store, **LICENSED)) == reference
+
+
+@pytest.mark.parametrize("allow_missing", [False, True])
+@pytest.mark.parametrize("harm", [flip_a_bit, take_those_of_the_next_clip])
+def test_a_record_that_changed_after_its_commit_is_refused_and_only_its_clip_done_again(
+    tmp_path, harm, allow_missing, toy, reference
+):
+    """The records of a piece, with times, statuses and pooled vectors, are in its file `rows`."""
+    stage = staged(tmp_path, groups=[toy])
+    (file,) = (stage.path / "pieces").glob("0.*.rows")
+    change_second_clip(file, stage.layout.small_row_bytes, harm)
+    assert_second_clip_is_refused_and_can_be_done_again(
+        stage, tmp_path / "toy", reference, allow_missing=allow_missing
+    )
+
+
+@pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros])
+def test_tokens_that_changed_after_their_commit_are_refused_and_only_their_clip_done_again(
+    tmp_path, harm, toy, reference
 ):
     stage = staged(tmp_path, groups=[toy])
-    (file,) = (stage.path / "pieces").glob(f"0.*.{what}")
-    clip = stage.clips[1].clip_id
-    size = stage.layout.small_row_bytes if what == "rows" else stage.layout.sharded_arrays[0].offset(1)
-    data = file.read_bytes()
-    row = HARMS[harm](data[size : 2 * size], data[2 * size : 3 * size])
-    file.write_bytes(data[:size] + row + data[2 * size :])
-    with pytest.raises(StoreError, match=f"{clip}"):
-        seal(None, tmp_path / "toy", allow_missing=allowed, **LICENSED)
-    assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
-    assert stage.missing() == [clip]
-    commit_clips(stage, [clip])
-    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+    (file,) = (stage.path / "pieces").glob("0.*.toy.tokens")
+    bytes_of_a_clip = stage.layout.sharded_arrays[0].offset(1)
+    change_second_clip(file, bytes_of_a_clip, harm)
+    assert_second_clip_is_refused_and_can_be_done_again(stage, tmp_path / "toy", reference)
 
 
-@pytest.mark.parametrize("harm", HARMS)
-def test_ragged_frames_that_changed_after_their_commit_are_refused_and_done_again(tmp_path, harm):
+@pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros, take_those_of_the_next_clip])
+def test_ragged_frames_that_changed_after_their_commit_are_refused_and_only_their_clip_done_again(
+    tmp_path, harm
+):
     reference = tree(sealed(tmp_path / "reference", groups=[RAGGED]))
-    stage = staged(tmp_path, groups=[RAGGED])
-    clip, next_clip = stage.clips[1].clip_id, stage.clips[2].clip_id
+    stage = staged(tmp_path / "work", groups=[RAGGED])
+    change_ragged_frames_of_second_clip(stage, harm)
+    assert_second_clip_is_refused_and_can_be_done_again(stage, tmp_path / "work" / "toy", reference)
+
+
+def change_ragged_frames_of_second_clip(stage, harm):
+    """Change the bytes of the second clip's frames in the file of its piece."""
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
-    change_frames(file, stage, clip, next_clip, HARMS[harm])
-    with pytest.raises(StoreError, match=f"{clip}"):
-        seal(None, tmp_path / "toy", **LICENSED)
-    assert stage.missing() == [clip]
-    commit_clips(stage, [clip])
-    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+    (layout,) = stage.layout.ragged_groups
 
+    def bytes_of(clip):
+        first_frame, n_frames = stage.status()[clip.clip_id].frames["toy"]
+        return slice(first_frame * layout.frame_bytes, (first_frame + n_frames) * layout.frame_bytes)
 
-def change_frames(file, stage, clip, next_clip, harm):
-    """Change the bytes of a clip's frames in the file of a piece; `harm` gets those of the next clip too."""
-    (of_toy,) = stage.layout.ragged_groups
-    first_frame, n_frames = stage.status()[clip].frames["toy"]
-    first_of_next, n_of_next = stage.status()[next_clip].frames["toy"]
-    begin, end = (frame * of_toy.frame_bytes for frame in (first_frame, first_frame + n_frames))
-    next_begin, next_end = (
-        frame * of_toy.frame_bytes for frame in (first_of_next, first_of_next + n_of_next)
-    )
     data = file.read_bytes()
-    of_next = data[next_begin:next_end].ljust(end - begin)[: end - begin]
-    file.write_bytes(data[:begin] + harm(data[begin:end], of_next) + data[end:])
+    own, of_next = bytes_of(stage.clips[1]), bytes_of(stage.clips[2])
+    n_bytes = own.stop - own.start
+    of_next_cut_to_own = data[of_next].ljust(n_bytes)[:n_bytes]
+    file.write_bytes(data[: own.start] + harm(data[own], of_next_cut_to_own) + data[own.stop :])
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -307,14 +349,14 @@ def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
     commit_clips(stage, stage.missing(), lambda _: "failed")
     path = seal(None, tmp_path / "toy", **LICENSED)
     assert open_store(path)["toy"].frames().shape == (0, 4)
-    assert open_store(path)["toy"].pieces("frames") in ([], [slice(0, 3)])
     assert verify(path, "full").ok
     assert zarr.open_group(path / "data/features.zarr", mode="r")["toy/frames"].shape == (0, 4)
 
 
 def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, reference):
     stage = staged(tmp_path, groups=[toy])
-    for path in (stage.path / "pieces").glob("1.*.toy.tokens"):
+    second_piece = "1.*"
+    for path in (stage.path / "pieces").glob(f"{second_piece}.toy.tokens"):
         path.unlink()
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
     with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
@@ -339,27 +381,48 @@ def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, 
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
-@pytest.mark.parametrize("copied", [True, False], ids=["while the other copies rows", "before it does"])
-def test_two_runs_that_try_failed_clips_again_lose_nothing(tmp_path, toy, reference, monkeypatch, copied):
-    """Each run, at its last clip, copies the other rows and removes their old files: one finds them gone."""
+@pytest.fixture
+def two_failed(tmp_path, toy):
+    """A stage in which all is done, and the first two clips have failed: the stage and the clips."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
-    tried_again = {stage.clips[0].clip_id, stage.clips[1].clip_id}
-    commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in tried_again else status_of(clip))
-    with stage.writer(tried_again) as first, stage.writer(tried_again) as second:
-        clip, last_clip = [result(clip, [toy], status_of(clip)) for clip in sorted(tried_again)]
-        first.commit([clip])
-        second.commit([clip])
-        record = second._record
+    failed = sorted([stage.clips[0].clip_id, stage.clips[1].clip_id])
+    commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in failed else status_of(clip))
+    return stage, failed
 
-        def record_after_the_first_writer(*piece, **whole):
-            first.commit([last_clip])
+
+# A run that tries failed clips again copies the other rows of their piece at its last clip, and removes the
+# old files. Of two such runs at once, the second finds files gone: before it copies rows, or while it does.
+
+
+def test_two_runs_that_try_failed_clips_again_one_after_the_other_lose_nothing(
+    tmp_path, toy, reference, two_failed
+):
+    stage, failed = two_failed
+    first_clip, last_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
+    with stage.writer(failed) as one, stage.writer(failed) as other:
+        one.commit([first_clip])
+        other.commit([first_clip])
+        one.commit([last_clip])
+        other.commit([last_clip])
+    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+
+
+def test_two_runs_that_try_failed_clips_again_and_copy_rows_at_once_lose_nothing(
+    tmp_path, toy, reference, two_failed, monkeypatch
+):
+    stage, failed = two_failed
+    first_clip, last_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
+    with stage.writer(failed) as one, stage.writer(failed) as other:
+        one.commit([first_clip])
+        other.commit([first_clip])
+        record = other._record
+
+        def record_after_the_other_run(*piece, **whole):
+            one.commit([last_clip])
             record(*piece, **whole)
 
-        if copied:
-            monkeypatch.setattr(second, "_record", record_after_the_first_writer)
-        else:
-            first.commit([last_clip])
-        second.commit([last_clip])
+        monkeypatch.setattr(other, "_record", record_after_the_other_run)
+        other.commit([last_clip])
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
@@ -369,21 +432,23 @@ def same_files(stage, store):
     return {name for name in tree(store) if (store / name).stat().st_ino in inodes}
 
 
-def test_shards_are_links_to_the_stage_and_copies_where_links_do_not_work(
-    tmp_path, monkeypatch, toy, reference
-):
+def test_shards_are_links_to_files_of_the_stage(tmp_path, toy, reference):
     stage = staged(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **LICENSED)
     assert same_files(stage, store) == {name for name in reference if "/tokens/c/" in name}
 
+
+def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, reference):
     monkeypatch.setattr(os, "link", no_link)
-    stage = staged(tmp_path / "copies", groups=[toy])
-    store = seal(None, tmp_path / "copies/toy", **LICENSED)
+    stage = staged(tmp_path, groups=[toy])
+    store = seal(None, tmp_path / "toy", **LICENSED)
     assert same_files(stage, store) == set()
     assert tree(store) == reference
 
 
-def test_a_store_keeps_its_bytes_when_its_stage_goes_on(tmp_path, toy, reference):
+def test_a_sealed_store_keeps_its_bytes_when_its_stage_is_continued_and_sealed_again(
+    tmp_path, toy, reference
+):
     stage = staged(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **LICENSED)
     commit_clips(stage, stage.missing(retry_failed=True), lambda _: "ok")
@@ -391,11 +456,11 @@ def test_a_store_keeps_its_bytes_when_its_stage_goes_on(tmp_path, toy, reference
     assert tree(store) == reference
 
 
-def test_two_processes_never_seal_in_the_same_place(tmp_path):
+def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):
     staged(tmp_path, 8)
     (tmp_path / "toy.building").mkdir()
-    with locked(tmp_path / "toy.building", wait=False) as ours:
-        assert ours
+    with locked(tmp_path / "toy.building", wait=False) as has_lock:  # as the other process has
+        assert has_lock
         with pytest.raises(StoreError):
             seal(None, tmp_path / "toy", licence="MIT")
     assert seal(None, tmp_path / "toy", licence="MIT").is_dir()

@@ -16,39 +16,39 @@ from obygaze_features.store.shares import (
     shown_shares,
 )
 
-HERE, SAME, BETA = Machine("alpha", "n1"), Machine("alpha", "n2"), Machine("beta", "n1")
-UNNAMED = Machine("", "desk")
+ALPHA, ALPHA_TOO, BETA = Machine("alpha", "n1"), Machine("alpha", "n2"), Machine("beta", "n1")
+OF_NO_CLUSTER = Machine("", "desk")
 
 
 def test_the_first_share_that_is_begun_decides_the_number_of_shares(tmp_path):
     assert number_of_shares(tmp_path) is None
-    begin_share(tmp_path, (3, 8), HERE)
+    begin_share(tmp_path, (3, 8), ALPHA)
     assert number_of_shares(tmp_path) == 8
     assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
 
 
 def test_a_share_may_be_begun_twice_by_one_machine(tmp_path):
-    begin_share(tmp_path, (3, 8), HERE)
-    begin_share(tmp_path, (3, 8), HERE)
+    begin_share(tmp_path, (3, 8), ALPHA)
+    begin_share(tmp_path, (3, 8), ALPHA)
     assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("refuse", [check_shares, begin_share])
 def test_a_share_of_another_number_of_shares_is_refused(tmp_path, refuse):
-    begin_share(tmp_path, (3, 8), HERE)
+    begin_share(tmp_path, (3, 8), ALPHA)
     with pytest.raises(StoreError, match="8 shares"):
-        refuse(tmp_path, (3, 16), HERE)
+        refuse(tmp_path, (3, 16), ALPHA)
 
 
 def test_one_process_that_does_everything_is_no_division(tmp_path):
-    begin_share(tmp_path, (0, 2), HERE)
-    check_shares(tmp_path, (0, 1), HERE)
+    begin_share(tmp_path, (0, 2), ALPHA)
+    check_shares(tmp_path, (0, 1), ALPHA)
 
 
-def test_of_two_divisions_at_once_one_is_refused(tmp_path):
+def test_of_two_numbers_of_shares_that_are_begun_at_once_one_is_refused(tmp_path):
     def begin(shard):
         try:
-            begin_share(tmp_path, shard, HERE)
+            begin_share(tmp_path, shard, ALPHA)
         except StoreError:
             return False
         return True
@@ -68,46 +68,46 @@ def test_shares_are_written_as_slurm_reads_them(shares, shown):
 
 
 def test_a_damaged_file_of_the_number_of_shares_is_named(tmp_path):
-    begin_share(tmp_path, (0, 2), HERE)
+    begin_share(tmp_path, (0, 2), ALPHA)
     (tmp_path / "shares" / "number").write_bytes(b"two")
     with pytest.raises(StoreError, match="number"):
-        check_shares(tmp_path, (1, 2), HERE)
+        check_shares(tmp_path, (1, 2), ALPHA)
 
 
 @pytest.fixture
 def two_clusters(tmp_path):
     """A stage in four shares: cluster alpha has begun 0 and 2, beta 1, and nobody 3."""
-    begin_share(tmp_path, (0, 4), HERE)
-    begin_share(tmp_path, (2, 4), HERE)
+    begin_share(tmp_path, (0, 4), ALPHA)
+    begin_share(tmp_path, (2, 4), ALPHA)
     begin_share(tmp_path, (1, 4), BETA)
     return tmp_path
 
 
-@pytest.mark.parametrize("machine", [SAME, UNNAMED], ids=["of the same cluster", "of no cluster"])
+@pytest.mark.parametrize("machine", [ALPHA_TOO, OF_NO_CLUSTER], ids=["of the same cluster", "of no cluster"])
 def test_a_share_is_begun_again_by_its_own_cluster_and_by_a_machine_of_none(two_clusters, machine):
     begin_share(two_clusters, (0, 4), machine)
-    begin_share(two_clusters, (0, 4), HERE)
+    begin_share(two_clusters, (0, 4), ALPHA)
 
 
 def test_a_share_that_another_cluster_has_begun_is_refused_until_it_is_done(two_clusters):
     with pytest.raises(StoreError, match=r"cluster alpha .* shares 0,2 of 4, .* cluster beta"):
         begin_share(two_clusters, (2, 4), BETA)
-    finish_share(two_clusters, (2, 4), HERE)
+    finish_share(two_clusters, (2, 4), ALPHA)
     begin_share(two_clusters, (2, 4), BETA)
 
 
 def test_a_refusal_names_the_shares_that_are_left_to_the_cluster(two_clusters):
     with pytest.raises(StoreError, match="--array=0,2-3"):
-        check_shares(two_clusters, (1, 4), HERE)
+        check_shares(two_clusters, (1, 4), ALPHA)
 
 
 def test_shares_of_other_clusters_are_listed_but_not_to_a_machine_of_none(two_clusters):
     assert list(shares_elsewhere(two_clusters, BETA)) == [0, 2]
-    assert shares_elsewhere(two_clusters, UNNAMED) == {}
+    assert shares_elsewhere(two_clusters, OF_NO_CLUSTER) == {}
 
 
 def test_a_share_is_taken_over_when_its_note_is_deleted_as_the_refusal_says(tmp_path):
-    begin_share(tmp_path, (1, 2), HERE)
+    begin_share(tmp_path, (1, 2), ALPHA)
     with pytest.raises(StoreError) as refused:
         begin_share(tmp_path, (1, 2), BETA)
     folder = tmp_path / "shares"
@@ -117,7 +117,7 @@ def test_a_share_is_taken_over_when_its_note_is_deleted_as_the_refusal_says(tmp_
 
 
 def test_of_two_clusters_that_begin_a_share_at_once_one_is_refused(tmp_path):
-    begin_share(tmp_path, (0, 4), UNNAMED)
+    begin_share(tmp_path, (0, 4), OF_NO_CLUSTER)
 
     def begin(machine):
         try:
@@ -127,12 +127,12 @@ def test_of_two_clusters_that_begin_a_share_at_once_one_is_refused(tmp_path):
         return machine.cluster
 
     with ThreadPoolExecutor(8) as pool:
-        begun = {cluster for cluster in pool.map(begin, [HERE, BETA] * 8) if cluster}
+        begun = {cluster for cluster in pool.map(begin, [ALPHA, BETA] * 8) if cluster}
     assert len(begun) == 1
 
 
 def test_a_damaged_note_of_a_share_is_named(tmp_path):
-    begin_share(tmp_path, (0, 2), HERE)
+    begin_share(tmp_path, (0, 2), ALPHA)
     (tmp_path / "shares" / "0").write_bytes(b"{")
     with pytest.raises(StoreError, match="shares/0"):
         check_shares(tmp_path, (1, 2), BETA)

@@ -73,13 +73,13 @@ def test_a_shard_behind_the_last_is_refused(stage):
         stage.missing((3, 3))
 
 
-def test_a_piece_is_recorded_with_the_last_of_its_clips_that_the_writer_announced(stage, ids):
-    first, last, of_second_piece = ids[7], ids[2], ids[20]
-    with stage.writer([first, last, of_second_piece]) as writer:
-        writer.commit([result(first, [TOY])])
+def test_a_piece_is_recorded_once_its_writer_has_committed_all_clips_of_it_that_it_announced(stage, ids):
+    of_first_piece, of_second_piece = [ids[2], ids[7]], ids[20]
+    with stage.writer([*of_first_piece, of_second_piece]) as writer:
+        writer.commit([result(ids[7], [TOY])])
         assert list(stage.status()) == []
-        writer.commit([result(last, [TOY])])
-        assert list(stage.status()) == [ids[2], ids[7]]
+        writer.commit([result(ids[2], [TOY])])
+        assert list(stage.status()) == of_first_piece
 
 
 def test_a_writer_that_is_closed_records_the_piece_that_it_had_begun(stage, ids):
@@ -107,7 +107,7 @@ def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
         assert len({first.name, second.name, three.name}) == 3
 
 
-def broken(clip, **arrays):
+def features_with(clip, **arrays):
     truth = features(clip, TOY)
     return ClipFeatures(
         arrays.pop("time_s", truth.time_s),
@@ -135,7 +135,9 @@ def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(sta
     good, bad = ids[:2]
     with stage.writer() as writer:
         with pytest.raises(StoreError, match=rf"clip {bad}, group toy.*{message}"):
-            writer.commit([result(good, [TOY]), ClipResult(bad, "ok", groups={"toy": broken(bad, **arrays)})])
+            writer.commit(
+                [result(good, [TOY]), ClipResult(bad, "ok", groups={"toy": features_with(bad, **arrays)})]
+            )
         assert files(stage) == set()
         writer.commit([result(good, [TOY])])  # the writer still works
     assert list(stage.status()) == [good]
@@ -199,7 +201,9 @@ def test_a_closed_writer_takes_no_commit(stage):
         (plan(8), [TOY], {}, "corpus"),
     ],
 )
-def test_resuming_for_something_else_is_refused_unchanged(tmp_path, clips, groups, corpus, message):
+def test_a_stage_is_not_opened_for_other_clips_groups_or_corpus_and_stays_as_it_was(
+    tmp_path, clips, groups, corpus, message
+):
     path = staged(tmp_path, 8).path
     before = tree(path)
     with pytest.raises(StoreError, match=message):
@@ -231,7 +235,7 @@ def test_an_attempt_that_completes_a_piece_replaces_its_files_and_keeps_the_othe
     assert all(reader.small_rows(status[clip]) is not None for clip in ids[:16])
 
 
-def test_a_row_that_changed_is_not_taken_over_and_its_files_stay(stage, ids):
+def test_a_damaged_row_is_not_copied_by_the_next_attempt_and_its_file_stays_for_sealing_to_find(stage, ids):
     commit_clips(stage, ids[:15], ok)
     (rows,) = (stage.path / "pieces").glob("*.rows")
     rows.write_bytes(bytes([rows.read_bytes()[0] ^ 1]) + rows.read_bytes()[1:])
@@ -239,7 +243,7 @@ def test_a_row_that_changed_is_not_taken_over_and_its_files_stay(stage, ids):
     commit_clips(stage, ids[15:16], ok)
     assert before < files(stage)
     assert stage.status()[ids[0]].attempt == 1
-    assert stage.missing() == ids[16:]  # sealing finds it, and says so
+    assert stage.missing() == ids[16:]
 
 
 def test_sweeping_removes_the_open_piece_of_a_killed_writer_alone(stage, ids):
@@ -250,8 +254,10 @@ def test_sweeping_removes_the_open_piece_of_a_killed_writer_alone(stage, ids):
     killed.commit([result(ids[16], [TOY])])
     alive.commit([result(ids[32], [TOY])])
     killed._journal.close()  # its lock ends, as with its process
-    assert stage.sweep() == 16  # at most: how many of the piece were written is not known
-    assert {name[0] for name in files(stage)} == {"0", "2"}
+    clips_of_a_piece = 16  # of which an open piece has some number
+    assert stage.sweep() == clips_of_a_piece
+    pieces = {name.partition(".")[0] for name in files(stage)}
+    assert pieces == {"0", "2"}
     alive.close()
     assert stage.sweep() == 0
     assert stage.missing() == ids[16:32] + ids[33:]
@@ -276,7 +282,7 @@ def test_a_torn_last_line_is_as_if_it_were_never_written(stage, ids, journal):
         assert stage.damage() == ()
 
 
-def test_a_last_line_that_lacks_its_line_break_alone_counts(stage, ids, journal):
+def test_a_last_line_whose_only_fault_is_a_missing_line_break_counts(stage, ids, journal):
     journal.write_bytes(journal.read_bytes().removesuffix(b"\n"))
     assert stage.missing() == ids[32:]
     assert stage.damage() == ()
@@ -294,13 +300,12 @@ def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage
     assert stage.missing() == ids[32:]
 
 
-def test_a_line_of_two_attempts_is_damaged_and_sealing_ends(stage, ids, journal):
-    """A row of an attempt that is not there could never be taken over."""
-    data, _, last = journal.read_bytes().partition(b"\n")
-    line = checked_entry(data)
-    rows = json.loads(line)["rows"]
-    rows[3]["attempt"] = 2**31
-    journal.write_bytes(encode_line(json.loads(line) | {"rows": rows}) + last)
+def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(stage, ids, journal):
+    """All rows of a line are of one attempt: one of another could never be found in its files."""
+    line, _, last = journal.read_bytes().partition(b"\n")
+    entry = json.loads(checked_entry(line))
+    entry["rows"][3]["attempt"] = 2**31
+    journal.write_bytes(encode_line(entry) + last)
     assert len(stage.damage()) == 1
     assert stage.missing() == ids[:16] + ids[32:]
     commit_clips(stage, [*ids[:16], *ids[32:]], ok)
@@ -321,7 +326,7 @@ def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
         assert damage
 
 
-def test_a_journal_of_another_plan_is_refused(stage):
+def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage):
     entry = {"row": 0, "clip_id": "x", "status": "failed"}
     (stage.path / "journal" / "0001.jsonl").write_bytes(encode_line({"rows": [entry]}))
     with pytest.raises(StoreError, match=r"plan.jsonl"):

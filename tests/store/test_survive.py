@@ -23,6 +23,7 @@ KINDS = [*WORKS, *(f"{work}-ragged" for work in WORKS)]
 
 
 def survive(*words: str) -> str:
+    """Run the benchmark, and return what it prints."""
     command = [sys.executable, str(SURVIVE), *words]
     process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert process.returncode == 0, process.stdout + process.stderr
@@ -32,16 +33,24 @@ def survive(*words: str) -> str:
 
 @pytest.fixture(scope="module")
 def trials() -> str:
+    """What the benchmark prints of every work.
+
+    `seal: 1 kills, ... 0 wrong, 0 with litter ... found 0 torn` of those that were killed and started again;
+    `seal, twice at once: right` of two at the same time.
+    """
     return survive(*KINDS, "--number", "1")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_whatever_is_killed_ends_in_the_undisturbed_bytes(trials, kind):
-    lines = [line for line in trials.splitlines() if line.startswith((f"{kind}:", f"{kind},"))]
-    killed = next(line for line in lines if line.startswith(f"{kind}: 1 kills"))
-    assert "0 wrong, 0 with litter" in killed
-    assert "found 0 torn" in killed
-    assert any(line.startswith(f"{kind}, twice at once: right") for line in lines)
+def test_a_work_that_is_killed_and_started_again_ends_in_the_undisturbed_bytes(trials, kind):
+    (line,) = [line for line in trials.splitlines() if line.startswith(f"{kind}: 1 kills")]
+    assert "0 wrong, 0 with litter" in line
+    assert "found 0 torn" in line
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_work_that_is_done_twice_at_once_ends_in_the_undisturbed_bytes(trials, kind):
+    assert any(line.startswith(f"{kind}, twice at once: right") for line in trials.splitlines())
 
 
 def test_a_killed_push_to_s3_goes_on():

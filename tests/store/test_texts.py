@@ -88,7 +88,7 @@ def test_the_card_of_a_store_of_texts_speaks_of_texts_and_not_of_videos(tmp_path
 
 
 @pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\tb", "'"])
-def test_whatever_signs_a_text_has_its_store_verifies_and_gives_them_back(odd, tmp_path):
+def test_texts_with_line_breaks_quotes_and_spaces_are_read_as_they_were_sealed(odd, tmp_path):
     path = sealed(tmp_path / "texts", {"odd": odd, "plain": "a man"})
     assert open_store(path)["toy"].text == (odd, "a man")
     assert verify(path, "full").ok
@@ -112,7 +112,7 @@ def test_a_packed_store_keeps_its_texts(tmp_path):
     assert diff(store, packed).equal
 
 
-def test_a_store_of_texts_may_grow_by_other_texts(tmp_path):
+def test_a_store_of_texts_may_grow_by_more_texts(tmp_path):
     first = sealed(tmp_path / "1", dict(list(TEXTS.items())[:2]))
     stage = staged(tmp_path / "whole", TEXTS)
     clips, *_ = plan_growth(open_store(first), "1.1.0", stage.clips, stage.groups, stage.corpus)
@@ -152,7 +152,7 @@ def test_exports_carry_the_texts(tmp_path):
         assert file["obs/text"].asstr()[:].tolist() == list(store["toy"].text)
 
 
-def test_a_text_that_is_not_the_tables_is_found(tmp_path):
+def test_a_text_in_the_table_that_differs_from_the_one_in_the_array_is_found(tmp_path):
     path = sealed(tmp_path / "texts")
     table = path / "data/clips.csv"
     table.write_text(table.read_text(encoding="utf-8").replace("Mädchen", "Junge"), encoding="utf-8")

@@ -114,17 +114,22 @@ def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
         make()
 
 
-def test_fewer_frames_than_were_read_are_tubelets():
-    """A tubelet is a vector of several frames, as ViViT makes it."""
-    arrays = {"frames": np.zeros((1, 2, 4), np.float32), "pooled": np.zeros((1, 4), np.float32)}
-    of_three_frames = toy_group("vivit", arrays, n_frames=6)
-    assert of_three_frames.dimensions("frames") == ("clip", "tubelet", "feature")
-    assert of_three_frames.dimensions("time_s") == ("clip", "frame")
-    of_one_frame = toy_group("clip", arrays, n_frames=2)
-    assert of_one_frame.dimensions("frames") == ("clip", "frame", "feature")
+TWO_VECTORS_OF_A_CLIP = {"frames": np.zeros((1, 2, 4), np.float32), "pooled": np.zeros((1, 4), np.float32)}
 
 
-def test_tubelets_of_unlike_numbers_of_frames_are_refused():
+def test_vectors_of_several_frames_each_have_the_dimension_tubelet():
+    """ViViT makes such vectors; times remain those of frames."""
+    group = toy_group("vivit", TWO_VECTORS_OF_A_CLIP, n_frames=6)
+    assert group.dimensions("frames") == ("clip", "tubelet", "feature")
+    assert group.dimensions("time_s") == ("clip", "frame")
+
+
+def test_vectors_of_one_frame_each_have_the_dimension_frame():
+    group = toy_group("clip", TWO_VECTORS_OF_A_CLIP, n_frames=2)
+    assert group.dimensions("frames") == ("clip", "frame", "feature")
+
+
+def test_a_number_of_frames_that_is_no_multiple_of_the_vectors_is_refused():
     with pytest.raises(StoreError):
         toy_group("vivit", {"frames": np.zeros((1, 2, 4), np.float32)}, n_frames=5)
 

@@ -43,7 +43,7 @@ def test_a_full_verification_counts_the_clips_by_status(pristine):
     assert [counts[status] for status in ("ok", "partial", "failed", "missing")] == [14, 3, 3, 0]
 
 
-def test_every_single_flipped_bit_in_any_file_is_found_and_the_file_named(store):
+def test_a_flipped_bit_in_any_file_is_found_and_the_file_named(store):
     rng = random.Random(3)
     files = [*payload_files(store), *tag_files(store), "tagmanifest-sha256.txt"]
     for name in files:
@@ -54,15 +54,16 @@ def test_every_single_flipped_bit_in_any_file_is_found_and_the_file_named(store)
         (store / name).write_bytes(flipped)
         for depth in ("digests", "full"):
             report = verify(store, depth)
-            # A flip in a manifest of digests may as well be blamed on the file whose digest it changed.
             blamed = {problem.file for problem in report.problems}
             assert blamed, (name, bit, depth)
-            assert name in blamed or "manifest" in name, (name, bit, depth, blamed)
+            # In a list of digests the flipped one is blamed on the file whose digest it was.
+            is_list_of_digests = "manifest" in name
+            assert name in blamed or is_list_of_digests, (name, bit, depth, blamed)
         (store / name).write_bytes(sound)
     assert verify(store, "full").ok
 
 
-MISSING = (
+FILES_TO_REMOVE = (
     "data/features.zarr/toy/frames/c/0/0/0",
     "data/features.zarr/theirs/frames/c/0/0",
     "data/features.zarr/theirs/row_size/c/0",
@@ -70,32 +71,32 @@ MISSING = (
     "README.md",
     "bagit.txt",
 )
-EXTRA = ("data/features.zarr/toy/stray", "notes.txt", "data/x.csv")
+FILES_TO_ADD = ("data/features.zarr/toy/stray", "notes.txt", "data/x.csv")
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("name", MISSING)
+@pytest.mark.parametrize("name", FILES_TO_REMOVE)
 def test_a_missing_file_is_found_at_every_depth(store, depth, name):
     (store / name).unlink()
     assert not verify(store, depth).ok
 
 
 @pytest.mark.parametrize("depth", ["digests", "full"])
-@pytest.mark.parametrize("name", MISSING)
+@pytest.mark.parametrize("name", FILES_TO_REMOVE)
 def test_a_missing_file_is_named_where_digests_are_compared(store, depth, name):
     (store / name).unlink()
     assert name in {problem.file for problem in verify(store, depth).problems}
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("name", EXTRA)
+@pytest.mark.parametrize("name", FILES_TO_ADD)
 def test_a_file_too_many_is_found_at_every_depth(store, depth, name):
     (store / name).write_text("hello", encoding="utf-8")
     assert not verify(store, depth).ok
 
 
 @pytest.mark.parametrize("depth", ["digests", "full"])
-@pytest.mark.parametrize("name", EXTRA)
+@pytest.mark.parametrize("name", FILES_TO_ADD)
 def test_a_file_too_many_is_named_where_digests_are_compared(store, depth, name):
     (store / name).write_text("hello", encoding="utf-8")
     problems = [problem.what for problem in verify(store, depth).problems if problem.file == name]
@@ -124,14 +125,14 @@ def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
     assert "rows from 32 on of toy/tokens" in problems[1].what
 
 
-def rewrite(store, group, array, change):
+def rewrite_array(store, group, array, change):
     node = zarr.open_group(zarr.storage.LocalStore(store / "data/features.zarr"), mode="r+")[group][array]
     values = node[:]
     change(values)
     node[:] = values
 
 
-def edit(store, file, change):
+def edit_file(store, file, change):
     (store / file).write_bytes(change((store / file).read_bytes()))
 
 
@@ -163,7 +164,7 @@ FORGERIES = {
 @pytest.mark.parametrize("case", FORGERIES)
 def test_forged_content_with_fitting_manifests_is_found_by_full_alone(store, case):
     node, array, change = FORGERIES[case]
-    rewrite(store, node, array, change)
+    rewrite_array(store, node, array, change)
     resealed(store)  # as a clever forger would
     assert verify(store, "digests").ok
     assert f"data/features.zarr/{node}/{array}" in {
@@ -176,7 +177,7 @@ def move_a_frame(values):
     values[:2] += [1, -1]
 
 
-ODD_SIZES = {
+FORGED_NUMBERS_OF_FRAMES = {
     "a frame moved": (move_a_frame, "not what data/clips.csv has a digest of"),
     "a frame lost": (set_row(0, 1), "frames, and its clips have"),
     "none of a clip": (set_row(0, 0), "its number of frames"),
@@ -186,9 +187,11 @@ ODD_SIZES = {
 }
 
 
-@pytest.mark.parametrize(("change", "message"), ODD_SIZES.values(), ids=ODD_SIZES)
+@pytest.mark.parametrize(
+    ("change", "message"), FORGED_NUMBERS_OF_FRAMES.values(), ids=FORGED_NUMBERS_OF_FRAMES
+)
 def test_forged_numbers_of_frames_are_found(store, change, message):
-    rewrite(store, "theirs", "row_size", change)
+    rewrite_array(store, "theirs", "row_size", change)
     resealed(store)
     assert verify(store, "digests").ok
     problems = verify(store, "full").problems
@@ -197,13 +200,14 @@ def test_forged_numbers_of_frames_are_found(store, change, message):
 
 @pytest.fixture
 def four_clips(tmp_path):
-    """Clips of 2,800 frames in chunks of 8,192: clip c2 has the frames 5600 to 8399, in both chunks."""
+    """Clips of 2,800 frames in chunks of 8,192: the frames 5600 to 8399 of clip c2 are in two chunks."""
     frames = {f"c{number}": np.full((2800, 2), number, np.float32) for number in range(4)}
     return seal_frames(tmp_path / "toy", dict.fromkeys(frames, "m"), frames)
 
 
 def test_a_clip_whose_frames_lie_in_two_chunks_is_named_once(four_clips):
-    rewrite(four_clips, "toy", "frames", set_row(8000, 9))
+    frame_of_c2 = 8000
+    rewrite_array(four_clips, "toy", "frames", set_row(frame_of_c2, 9))
     resealed(four_clips)
     (problem,) = verify(four_clips, "full").problems
     assert problem.file == "data/features.zarr/toy/frames"
@@ -213,7 +217,7 @@ def test_a_clip_whose_frames_lie_in_two_chunks_is_named_once(four_clips):
 @pytest.mark.parametrize(("chunk", "first_frame"), [(0, 0), (1, 8192)])
 def test_a_damaged_chunk_of_frames_is_named_by_its_first_frame(four_clips, chunk, first_frame):
     file = f"data/features.zarr/toy/frames/c/{chunk}/0"
-    edit(four_clips, file, lambda data: data[:40] + b"!!" + data[42:])
+    edit_file(four_clips, file, lambda data: data[:40] + b"!!" + data[42:])
     problems = [problem.what for problem in verify(four_clips).problems]
     assert any(f"frames from {first_frame} on of toy/frames" in what for what in problems)
 
@@ -237,7 +241,7 @@ def test_a_damaged_chunk_of_frames_is_named_by_its_first_frame(four_clips, chunk
 def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, file, old, new, message):
     file = f"data/features.zarr/{file}"
     assert old in (store / file).read_bytes()
-    edit(store, file, lambda data: data.replace(old, new, 1))
+    edit_file(store, file, lambda data: data.replace(old, new, 1))
     resealed(store)
     assert verify(store, "digests").ok
     problems = verify(store, "full").problems
@@ -245,6 +249,6 @@ def test_forged_metadata_with_fitting_manifests_are_found_by_full_alone(store, f
 
 
 def test_sha256sum_agrees_with_the_manifest_depth(store):
-    edit(store, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
+    edit_file(store, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
     process = execute("sha256sum", "-c", "--quiet", "manifest-sha256.txt", code=1, cwd=store)
     assert process.stdout.startswith(verify(store).problems[0].file)

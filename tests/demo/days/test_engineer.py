@@ -48,34 +48,62 @@ def write_manifests(folder: Path, demo: Path) -> None:
 
 
 def test_an_engineer_makes_a_store_in_a_night_and_adds_to_it(person, cluster, demo_folder):
+    """`person.types` runs a command in the person's folder, expects its exit code, and returns its output."""
     (person.folder / "films").symlink_to(demo_folder / "films")
     write_manifests(person.folder, demo_folder)
     for name in ("night", "later"):
         table = f"{name}.csv --videos films --out {name}-clips.csv"
         person.types(f"obygaze manifest import spans {table}")
+    plan_the_night(person)
+    a_misspelt_table_is_refused_before_anything_is_queued(person, cluster)
+    array, sealing = submit(person)
+    lose_task_2(cluster, array)
+    a_stage_with_clips_left_to_do_is_not_sealed(person, cluster, sealing)
+    do_task_2_again_and_seal(person, cluster)
+    add_the_film_of_the_next_night(person)
+    the_features_are_those_of_one_run_on_one_machine(person, demo_folder)
+    person.types("obygaze store pack stores/night-1.1.0")
+    assert re.search(r"clips\.ok +94", person.types("obygaze store inspect stores/night-1.1.0.zip"))
 
+
+def plan_the_night(person):
     assert "fault" not in person.types("obygaze doctor stores/night --for extract")
     assert "clips to do    72" in person.types("obygaze extract night-clips.csv stores/night --dry-run")
     person.types(
         f"obygaze slurm init jobs --licence CC0-1.0 --tasks {TASKS} "
         "--sbatch gres=none --sbatch mem=700M --sbatch cpus-per-task=1"
     )
-    # A mistake is found before anything is queued.
+
+
+def a_misspelt_table_is_refused_before_anything_is_queued(person, cluster):
     refused = person.types("bash jobs/submit.sh nigth-clips.csv stores/night", 1)
     assert "nothing was submitted" in refused
     assert cluster.ask("squeue", "-h").split() == []
 
+
+def submit(person):
+    """Submit the job array and what seals after it; return the numbers of both jobs."""
     submitted = person.types("bash jobs/submit.sh night-clips.csv stores/night --corpus films")
     (array,) = re.findall(r"Job array (\d+)", submitted)
     (sealing,) = re.findall(r"Submitted batch job (\d+)", submitted)
+    return array, sealing
+
+
+def lose_task_2(cluster, array):
     cluster.ask("scancel", f"{array}_2")
     ended = cluster.wait(array)
     completed = {task for task, job in ended.items() if job["JobState"] == "COMPLETED"}
     assert completed == {"0", "1"}
-    # What is left to do is not sealed, and the log says what to run again.
+
+
+def a_stage_with_clips_left_to_do_is_not_sealed(person, cluster, sealing):
+    """The log of sealing says what to run again."""
     assert cluster.wait(sealing)[""]["JobState"] == "FAILED"
     log = (person.folder / f"seal-{sealing}.log").read_text(encoding="utf-8")
     assert "--array=2 does these again" in log
+
+
+def do_task_2_again_and_seal(person, cluster):
     again = person.types(
         "sbatch --parsable --array=2 jobs/array.sbatch night-clips.csv stores/night --corpus films"
     ).strip()
@@ -83,19 +111,20 @@ def test_an_engineer_makes_a_store_in_a_night_and_adds_to_it(person, cluster, de
     person.types("obygaze store seal stores/night --licence CC0-1.0")
     assert "nothing wrong" in person.types("obygaze store verify stores/night --full")
 
-    # The next night's film joins the store, as its next version.
+
+def add_the_film_of_the_next_night(person):
+    """It joins the store, as its next version."""
     person.types("obygaze extract later-clips.csv stores/later --corpus films --licence CC0-1.0")
     merged = "stores/night stores/later --out stores/night --store-version 1.1.0"
     person.types(f"obygaze store merge {merged}")
     assert "nothing wrong" in person.types("obygaze store verify stores/night-1.1.0 --full")
-    whole = rows_of(person.folder / "stores" / "night-1.1.0" / "data" / "clips.csv")
-    assert len(whole) == 96
-    # It has the features that one run on one machine gave.
+    clips = rows_of(person.folder / "stores" / "night-1.1.0" / "data" / "clips.csv")
+    assert len(clips) == 4 * 24  # films, and clips of each
+
+
+def the_features_are_those_of_one_run_on_one_machine(person, demo_folder):
     (person.folder / "one-run").symlink_to(demo_folder / "store-1.0.0")
     compared = json.loads(person.types("obygaze store diff stores/night-1.1.0 one-run --json", 3))
     assert compared["only_first"] == []
     assert {clip[:9] for clip in compared["only_second"]} == {"tt9000005", "tt9000006", "tt9000007"}
     assert {array["changed"] for array in compared["arrays"]} == {0}
-
-    person.types("obygaze store pack stores/night-1.1.0")
-    assert re.search(r"clips\.ok +94", person.types("obygaze store inspect stores/night-1.1.0.zip"))
